@@ -1,0 +1,9 @@
+//! Every atomic of this crate comes from here, so that loom can replace them all.
+//!
+//! Nothing outside this file names `core::sync::atomic`. Built with `--cfg loom` the very same
+//! protocol code runs on loom's checked atomics; there is no second copy of it to drift away.
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};

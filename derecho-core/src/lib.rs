@@ -1,0 +1,17 @@
+//! The Derecho protocol, and nothing else: no clock, no thread, no socket, no file, no randomness.
+//!
+//! Read in this order: [`link`] (the contract of a one-sided write, on which all else stands),
+//! [`memory`], [`machine`], then [`sst`].
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(test, loom))]
+extern crate std;
+
+pub mod atomic;
+pub mod ids;
+pub mod link;
+pub mod machine;
+pub mod memory;
+pub mod park;
+pub mod sst;

@@ -1,0 +1,277 @@
+//! The link port: what moves bytes between nodes, and what may be concluded from them.
+//!
+//! This is the most important page of the code. Everything above a link relies on the contract
+//! below and on nothing more; everything below gives it, and may give more.
+//!
+//! # The contract of a one-sided write
+//!
+//! A node owns regions; each of its peers has a [`Replica`] of each. [`Link::write`] posts the
+//! words of a range of an own region to the replica that one peer has of it.
+//!
+//! 1. **In order to one peer.** Writes from A to B become visible at B in the order in which A
+//!    posted them: whoever sees any word of a later write sees all words of every earlier one.
+//!    Nothing is promised between different writers or different readers.
+//! 2. **Words are atomic, writes are not.** Only an aligned 8-byte word is moved as one. A longer
+//!    write may be seen in part, and its words may appear in any order.
+//! 3. **The source is read late.** The link may read the source words at any moment between the
+//!    post and the arrival, each word at a moment of its own. Whoever changes them meanwhile must
+//!    be content with either value: so guarded words only ever grow, and bytes are not reused
+//!    before all readers vouch for it.
+//! 4. **Posted is not arrived.** A concludes nothing about B's memory until B shows it in B's own
+//!    region.
+//!
+//! Hence the discipline of everything above: news leaves in three steps, **bytes**, then
+//! **counters**, then **vouching words**, each stored before the next *and* posted before it. A
+//! reader loads from right to left: the vouching word first, with [`Word::load`].
+//! Where memory is shared a store is seen without any post, so the order of the stores
+//! ([`Word::publish`], a release) has to be right as well as the order of the posts.
+//!
+//! Every counter is monotonic, one word, on a cache line that only its owner writes.
+//!
+//! # Who may do what when
+//!
+//! * A replica appears at a peer zeroed, or with the words as they are ([`LinkEvent::RegionUp`]).
+//!   The owner hears [`LinkEvent::RegionReady`] once that peer can receive. Before it, a write to
+//!   that peer is refused; after it the owner posts whatever the peer has to see, once.
+//! * [`Link::note`] carries small control messages, reliably and in order per peer, also relative
+//!   to region announcements. Nothing is promised between notes and one-sided writes.
+//! * [`LinkEvent::PeerDown`] is the last event of a peer. Its replicas stay readable for as long
+//!   as somebody holds them; they change no more. Writes to it are refused from then on.
+//! * [`Link::read`] fetches words of a peer's region into this node's replica (SST-reads need it).
+//!   Words are atomic, in any order; [`LinkEvent::ReadDone`] says that all of them have arrived,
+//!   each as it was at some moment after the read was posted. Reads complete in the order posted.
+//! * Memory that a peer may still read or write is not recycled while that peer is up.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::ids::{NodeId, Peer, RegionId};
+#[cfg(doc)]
+use crate::memory::Word;
+use crate::memory::{OwnRegion, Replica};
+
+/// A run of whole words in a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WordRange {
+    /// The first word.
+    pub first: usize,
+    /// How many words.
+    pub count: usize,
+}
+
+impl WordRange {
+    /// The words `first .. first + count`.
+    pub fn new(first: usize, count: usize) -> WordRange {
+        WordRange { first, count }
+    }
+
+    /// One past the last word, or `None` if that is no number.
+    pub fn end(self) -> Option<usize> {
+        self.first.checked_add(self.count)
+    }
+}
+
+/// How a peer comes to see what this node writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// Its replica is the very memory: a store is enough, a write costs nothing.
+    Shared,
+    /// It has a copy: what is not posted is not seen.
+    Copied,
+}
+
+/// How sure it is that a peer is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evidence {
+    /// The kernel says that the process is gone: it will never write again.
+    Certain,
+    /// It said goodbye and wrote nothing after.
+    Left,
+    /// The connection broke: it may be alive behind it.
+    Uncertain,
+}
+
+/// What a link has to tell the node.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A peer is there.
+    PeerUp {
+        /// The link's handle for it.
+        peer: Peer,
+        /// Who it is.
+        node: NodeId,
+        /// How it sees what is written.
+        sharing: Sharing,
+    },
+    /// A peer has opened a region; this is what can be seen of it here.
+    RegionUp {
+        /// The owner.
+        peer: Peer,
+        /// The owner's name for it.
+        region: RegionId,
+        /// What is seen here.
+        replica: Replica,
+    },
+    /// A peer can receive writes to an own region from now on.
+    RegionReady {
+        /// The reader.
+        peer: Peer,
+        /// The own region.
+        region: RegionId,
+    },
+    /// A peer has closed a region. Replicas in hand stay readable.
+    RegionDown {
+        /// The owner.
+        peer: Peer,
+        /// The region that is closed.
+        region: RegionId,
+    },
+    /// A control message.
+    Note {
+        /// The sender.
+        peer: Peer,
+        /// Its content, as sent; a peer's word, to be checked.
+        bytes: Vec<u8>,
+    },
+    /// A [`Link::read`] is complete.
+    ReadDone {
+        /// Whose region was read.
+        peer: Peer,
+        /// Which read.
+        read: ReadId,
+    },
+    /// A peer is gone; its last event.
+    PeerDown {
+        /// Who.
+        peer: Peer,
+        /// How sure it is.
+        evidence: Evidence,
+    },
+}
+
+/// A posted read, numbered by the link in the order of posting.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReadId(pub u64);
+
+/// The longest note. Announcements fit; bulk data has no business in notes.
+pub const NOTE_LIMIT: usize = 16 * 1024;
+
+/// Why a link refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LinkError {
+    /// There is no such peer, or it is gone.
+    PeerGone(Peer),
+    /// There is no such region of the owner, or it is closed.
+    NoRegion(RegionId),
+    /// The peer has not said yet that it can receive this region.
+    NotReady(Peer, RegionId),
+    /// The range does not lie inside the region.
+    OutOfRegion(RegionId, WordRange),
+    /// The region name is in use.
+    RegionExists(RegionId),
+    /// A note is longer than [`NOTE_LIMIT`].
+    NoteTooLong(usize),
+    /// The system refused; the text says what was asked and what to do.
+    System(String),
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::PeerGone(peer) => write!(f, "peer {} is gone", peer.0),
+            LinkError::NoRegion(region) => write!(f, "region {:#x} is not open", region.0),
+            LinkError::NotReady(peer, region) => {
+                write!(f, "peer {} cannot receive region {:#x} yet", peer.0, region.0)
+            }
+            LinkError::OutOfRegion(region, range) => write!(
+                f,
+                "words {} to {} lie outside region {:#x}",
+                range.first,
+                range.first.saturating_add(range.count),
+                region.0
+            ),
+            LinkError::RegionExists(region) => {
+                write!(f, "region {:#x} is open already; region names are not reused", region.0)
+            }
+            LinkError::NoteTooLong(length) => {
+                write!(f, "a note of {length} bytes is longer than the limit of {NOTE_LIMIT}")
+            }
+            LinkError::System(text) => f.write_str(text),
+        }
+    }
+}
+
+impl core::error::Error for LinkError {}
+
+/// What a link has done so far. Counted always; a post is one write to one peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkCounters {
+    /// One-sided writes posted.
+    pub writes: u64,
+    /// Bytes of those writes.
+    pub written_bytes: u64,
+    /// One-sided reads posted.
+    pub reads: u64,
+    /// Bytes of those reads.
+    pub read_bytes: u64,
+    /// Notes sent.
+    pub notes: u64,
+    /// Sleeping peers that were woken.
+    pub rings: u64,
+}
+
+/// What every link gives. See the [module](self) for the contract.
+pub trait Link {
+    /// Who this node is.
+    fn node(&self) -> NodeId;
+
+    /// Opens a zeroed region of `words` words and announces it to every peer, now or later.
+    fn open(&mut self, region: RegionId, words: usize) -> Result<OwnRegion, LinkError>;
+
+    /// Closes an own region. Its memory lives until the last handle on it is dropped.
+    fn close(&mut self, region: RegionId) -> Result<(), LinkError>;
+
+    /// Posts `range` of an own region to a peer's replica of it.
+    fn write(&mut self, peer: Peer, region: RegionId, range: WordRange) -> Result<(), LinkError>;
+
+    /// Posts a read of `range` of a peer's region into this node's replica of it.
+    fn read(&mut self, peer: Peer, region: RegionId, range: WordRange)
+    -> Result<ReadId, LinkError>;
+
+    /// Sends a control message.
+    fn note(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), LinkError>;
+
+    /// Wakes those of `peers` that sleep, after everything that was stored or posted before.
+    fn ring(&mut self, peers: &[Peer]);
+
+    /// Hands over what has happened since the last call; returns how much. Never blocks.
+    fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize;
+
+    /// What was done so far.
+    fn counters(&self) -> LinkCounters;
+}
+
+/// Lets the thread that drives a node sleep without losing a wake-up.
+///
+/// ```text
+///   sleeper                              writer (a peer, or an application thread)
+///   arm():   parked = 1                  publish the news
+///            fence(SeqCst)               fence(SeqCst)
+///   look once more; if there is news     if parked: ring
+///            disarm(), go on
+///   sleep(limit)
+///   disarm(): parked = 0
+/// ```
+/// One of the two sees the other's store, so either the sleeper finds the news or the writer
+/// rings. See [`crate::park`] for the two halves, which loom checks.
+pub trait Parker: Send + Sync {
+    /// Says that this node is about to sleep. The caller looks once more before it does.
+    fn arm(&self);
+    /// Sleeps until somebody rings or `limit` nanoseconds have passed. `None` waits for a ring.
+    fn sleep(&self, limit: Option<u64>);
+    /// Says that this node is awake.
+    fn disarm(&self);
+    /// Wakes this node's own sleeper, if it sleeps, after everything stored before.
+    fn wake(&self);
+}

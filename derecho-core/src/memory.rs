@@ -1,0 +1,264 @@
+//! Regions and words: the memory that one-sided writes move.
+//!
+//! Owns: the words of a region as this process sees them, and the right to write them
+//! ([`OwnRegion`]) or only to read them ([`Replica`]).
+//! Never does: decide what a word means, move bytes to a peer (links do), or trust a peer.
+//!
+//! ```text
+//!   owner's process                         peer's process
+//!   OwnRegion  [w0][w1][w2] ... [wn]  ==>   Replica  [w0][w1][w2] ... [wn]
+//!              written by this node only             read only; the same pages in shared
+//!                                                    memory, a copy over any other link
+//! ```
+//!
+//! What may be concluded from what is read is written in [`crate::link`]. In short: one aligned
+//! 8-byte word is atomic, nothing longer is. All that a peer wrote is read once into a local and
+//! then checked; an index that came from a peer goes through the checked accessors
+//! ([`Replica::get`], [`Replica::bytes`]), which answer `None` outside the region.
+//!
+//! This file, and the claims in `multicast`, hold the only `unsafe` of the crate.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a word, the unit of atomicity.
+pub const WORD: usize = 8;
+/// Bytes of a cache line, the unit of ownership: no two writers share one.
+pub const LINE: usize = 64;
+/// Words of a cache line.
+pub const LINE_WORDS: usize = LINE / WORD;
+
+/// One aligned 8-byte word: the only thing that a one-sided write moves atomically.
+#[repr(transparent)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    /// A word with this value.
+    pub fn new(value: u64) -> Word {
+        Word(AtomicU64::new(value))
+    }
+
+    /// Reads the word; whatever was stored before it was [published](Word::publish) is visible.
+    #[inline]
+    pub fn load(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Reads the word without ordering anything: for words of one's own, and for payload whose
+    /// guard was already read.
+    #[inline]
+    pub fn peek(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Stores the word after everything that was stored before it (release).
+    #[inline]
+    pub fn publish(&self, value: u64) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    /// Stores the word without ordering anything: for payload that a later word guards.
+    #[inline]
+    pub fn put(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.peek())
+    }
+}
+
+/// What keeps a region's memory where it is: a mapping, a registered buffer, a plain allocation.
+pub trait Backing: Send + Sync {}
+impl<T: Send + Sync + ?Sized> Backing for T {}
+
+/// A run of words that stays valid as long as its backing lives.
+#[derive(Clone)]
+struct Words {
+    base: NonNull<Word>,
+    count: usize,
+    _backing: Arc<dyn Backing>,
+}
+
+// SAFETY: the words are atomics in memory that the shared backing keeps alive, so they may be
+// reached from any thread; the raw byte accessors carry their own contracts.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    #[inline]
+    fn get(&self, index: usize) -> Option<&Word> {
+        if index < self.count {
+            // SAFETY: `index` is inside the run, and the run is valid while `self` keeps the
+            // backing alive.
+            Some(unsafe { self.base.add(index).as_ref() })
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(length)?;
+        if end > self.count * WORD {
+            return None;
+        }
+        // SAFETY: `offset` is inside the run (or one past it for an empty range).
+        Some(unsafe { self.base.cast::<u8>().add(offset) })
+    }
+}
+
+/// Allocates zeroed, line-aligned words on the heap: for simulated links and tests.
+fn heap(words: usize) -> Words {
+    #[repr(align(64))]
+    struct Line(#[allow(dead_code, reason = "reached through the base pointer")] [Word; 8]);
+    let lines: Vec<Line> = (0..words.div_ceil(LINE_WORDS))
+        .map(|_| Line(core::array::from_fn(|_| Word::new(0))))
+        .collect();
+    let lines: Box<[Line]> = lines.into_boxed_slice();
+    let backing: Arc<Box<[Line]>> = Arc::new(lines);
+    let base = NonNull::from(&**backing).cast::<Word>();
+    Words { base, count: words, _backing: backing }
+}
+
+/// A region that this node owns: it alone writes, its peers read.
+///
+/// Clones are further handles on the same words; which thread of the node may write which word is
+/// the business of whoever lays the region out.
+#[derive(Clone)]
+pub struct OwnRegion(Words);
+
+impl OwnRegion {
+    /// A region over memory that a link provides.
+    ///
+    /// # Safety
+    /// `base` points to `words` zeroed or otherwise initialised words, aligned to a cache line,
+    /// readable and writable by this process for as long as `backing` lives, and no other process
+    /// writes them.
+    pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
+        OwnRegion(Words { base, count: words, _backing: backing })
+    }
+
+    /// A zeroed region on the heap.
+    pub fn heap(words: usize) -> Self {
+        OwnRegion(heap(words))
+    }
+
+    /// Words in the region.
+    pub fn words(&self) -> usize {
+        self.0.count
+    }
+
+    /// The word at `index`.
+    ///
+    /// # Panics
+    /// If `index` is outside the region: a mistake of our own layout, never of a peer.
+    #[inline]
+    pub fn word(&self, index: usize) -> &Word {
+        self.0.get(index).expect("our own layout stays inside our own region")
+    }
+
+    /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
+    ///
+    /// Writing through the pointer is the caller's to justify: the range must be claimed by one
+    /// writer, and no reader may have been told of it yet.
+    #[inline]
+    pub fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        self.0.bytes(offset, length)
+    }
+
+    /// The region as its peers would see it over memory that is shared.
+    pub fn replica(&self) -> Replica {
+        Replica(self.0.clone())
+    }
+}
+
+impl fmt::Debug for OwnRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnRegion({} words)", self.0.count)
+    }
+}
+
+/// What this node sees of a peer's region. Outlives the peer: its last bytes stay readable.
+#[derive(Clone)]
+pub struct Replica(Words);
+
+impl Replica {
+    /// A replica over memory that a link provides.
+    ///
+    /// # Safety
+    /// `base` points to `words` initialised words, aligned to a cache line, readable by this
+    /// process for as long as `backing` lives. Other processes may write them at any time.
+    pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
+        Replica(Words { base, count: words, _backing: backing })
+    }
+
+    /// Words in the replica.
+    pub fn words(&self) -> usize {
+        self.0.count
+    }
+
+    /// The word at `index`, or `None` outside the region.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&Word> {
+        self.0.get(index)
+    }
+
+    /// Loads the word at an index of our own layout, whose fit was checked when the replica came.
+    ///
+    /// # Panics
+    /// If `index` is outside the region: a mistake of ours.
+    #[inline]
+    pub fn load(&self, index: usize) -> u64 {
+        self.0.get(index).expect("the layout was checked against the replica").load()
+    }
+
+    /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
+    ///
+    /// The peer may write them while they are read: what is read must be valid for every bit
+    /// pattern, and nothing may be concluded from it but what the peer vouches for.
+    #[inline]
+    pub fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        self.0.bytes(offset, length)
+    }
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Replica({} words)", self.0.count)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_region_is_zeroed_aligned_and_seen_through_its_replica() {
+        let own = OwnRegion::heap(13);
+        let seen = own.replica();
+        assert_eq!(own.words(), 13);
+        assert!((0..13).all(|i| seen.load(i) == 0));
+        own.word(12).publish(7);
+        assert_eq!(seen.load(12), 7);
+        assert_eq!(own.bytes(0, 0).map(|p| p.as_ptr() as usize % LINE), Some(0));
+    }
+
+    #[test]
+    fn indices_from_a_peer_never_leave_the_region() {
+        let seen = OwnRegion::heap(4).replica();
+        assert!(seen.get(4).is_none());
+        assert!(seen.get(usize::MAX).is_none());
+        assert!(seen.bytes(0, 33).is_none());
+        assert!(seen.bytes(usize::MAX, 2).is_none());
+        assert!(seen.bytes(32, 0).is_some());
+    }
+}

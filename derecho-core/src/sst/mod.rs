@@ -1,0 +1,42 @@
+//! The shared state table (SST): every node owns one row, sees all rows, and acts when predicates
+//! over them come true.
+//!
+//! ```text
+//!            column a   column b   column c
+//!   row 0   [   ...   |   ...    |   ...   ]   one row a node; only its owner writes it
+//!   row 1   [   ...   |   ...    |   ...   ]   everyone has a replica of every other row
+//!   row 2   [   ...   |   ...    |   ...   ]
+//! ```
+//!
+//! * [`row!`](crate::row) declares the row: named columns of plain data. Anything with a pointer
+//!   in it is refused by the compiler, for it would mean nothing in another process.
+//! * [`Table`] is the table as one node sees it: set cells of the own row, push columns or the
+//!   whole row, read any row, take a [`Snapshot`].
+//! * [`RowSet`] reduces a function of rows to one value: min, max, sum, all, any, count.
+//! * [`Sst`] is the machine: it waits until all members are there, then evaluates predicates and
+//!   runs their triggers, which may change the own row and add predicates.
+//! * [`Refresher`] is the second half of SST-reads: it fetches the others' rows all the time,
+//!   where in SST-writes each node pushes its own.
+//!
+//! # What a reader may rely on
+//! A scalar column, or one element of an array column, is never torn. Two pushes arrive in the
+//! order in which they were made, so a column that is pushed after another *guards* it: whoever
+//! sees the guard's new value sees the other's, too. Within one push nothing is ordered: a row
+//! pushed whole may be seen in part.
+//!
+//! A user's program keeps its predicates *monotonic* where it can: what was once true stays true,
+//! then it does not matter who saw which intermediate state.
+
+mod layout;
+mod predicate;
+mod reduce;
+mod refresh;
+mod sst_machine;
+mod table;
+
+pub use layout::{Cell, Column, Row, Scalar, fingerprint, prefix};
+pub use predicate::{Fire, PredicateId, Scope};
+pub use reduce::{Cells, RowRef, RowSet};
+pub use refresh::Refresher;
+pub use sst_machine::{Sst, SstError, Strategy};
+pub use table::{Snapshot, Table};

@@ -1,0 +1,106 @@
+//! Row functions and reducers: one value from all rows.
+//!
+//! Owns: the vocabulary in which predicates over a whole table are written. Never does: store
+//! anything; a reduction that others are to see is kept in a column ([`Scope::keep`]).
+//!
+//! A *row function* is any closure over a [`RowRef`]; a *reducer* folds it over a [`RowSet`]:
+//!
+//! ```text
+//!   table.rows().min(|row| row.get(Step::done)) >= 7        everyone has done seven steps
+//! ```
+//!
+//! [`Scope::keep`]: super::Scope::keep
+
+use core::marker::PhantomData;
+use core::ops::Add;
+
+use super::layout::{Cell, Column, Row};
+use crate::ids::Rank;
+
+/// Something that has rows: a live table, or a snapshot of one.
+pub trait Cells<R: Row> {
+    /// How many rows.
+    fn row_count(&self) -> usize;
+    /// One cell.
+    fn cell<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C;
+    /// Whether the row's owner has failed.
+    fn frozen(&self, rank: Rank) -> bool;
+}
+
+/// One row, as a row function sees it.
+pub struct RowRef<'a, R: Row, T: Cells<R>> {
+    table: &'a T,
+    rank: Rank,
+    _row: PhantomData<R>,
+}
+
+impl<R: Row, T: Cells<R>> RowRef<'_, R, T> {
+    /// Whose row it is.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// A cell of it.
+    #[inline]
+    pub fn get<C: Cell>(&self, column: Column<R, C>) -> C {
+        self.table.cell(self.rank, column)
+    }
+}
+
+/// Some rows of a table, to be reduced.
+pub struct RowSet<'a, R: Row, T: Cells<R>> {
+    table: &'a T,
+    with_frozen: bool,
+    _row: PhantomData<R>,
+}
+
+impl<'a, R: Row, T: Cells<R>> RowSet<'a, R, T> {
+    pub(super) fn new(table: &'a T, with_frozen: bool) -> Self {
+        RowSet { table, with_frozen, _row: PhantomData }
+    }
+
+    /// The rows themselves.
+    pub fn iter(&self) -> impl Iterator<Item = RowRef<'a, R, T>> + use<'a, R, T> {
+        let (table, with_frozen) = (self.table, self.with_frozen);
+        (0..table.row_count() as u16)
+            .map(Rank)
+            .filter(move |&rank| with_frozen || !table.frozen(rank))
+            .map(move |rank| RowRef { table, rank, _row: PhantomData })
+    }
+
+    /// The least value of a row function.
+    pub fn min<V: PartialOrd>(&self, f: impl Fn(RowRef<'_, R, T>) -> V) -> V {
+        self.fold(f, |a, b| if b < a { b } else { a })
+    }
+
+    /// The greatest value of a row function.
+    pub fn max<V: PartialOrd>(&self, f: impl Fn(RowRef<'_, R, T>) -> V) -> V {
+        self.fold(f, |a, b| if b > a { b } else { a })
+    }
+
+    /// The sum of a row function's values.
+    pub fn sum<V: Add<Output = V>>(&self, f: impl Fn(RowRef<'_, R, T>) -> V) -> V {
+        self.fold(f, |a, b| a + b)
+    }
+
+    /// Whether a row function holds in every row.
+    pub fn all(&self, f: impl Fn(RowRef<'_, R, T>) -> bool) -> bool {
+        self.iter().all(f)
+    }
+
+    /// Whether a row function holds in some row.
+    pub fn any(&self, f: impl Fn(RowRef<'_, R, T>) -> bool) -> bool {
+        self.iter().any(f)
+    }
+
+    /// In how many rows a row function holds.
+    pub fn count(&self, f: impl Fn(RowRef<'_, R, T>) -> bool) -> usize {
+        self.iter()
+            .filter(|row| f(RowRef { table: row.table, rank: row.rank, _row: PhantomData }))
+            .count()
+    }
+
+    fn fold<V>(&self, f: impl Fn(RowRef<'_, R, T>) -> V, join: impl Fn(V, V) -> V) -> V {
+        self.iter().map(f).reduce(join).expect("a table has at least the own row, never frozen")
+    }
+}

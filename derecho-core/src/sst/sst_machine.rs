@@ -1,0 +1,398 @@
+//! The machine around a table: who is in it, when it starts, what becomes of it when a node fails.
+//!
+//! Owns: the gathering of members, the table, its predicates. Never does: open a region (the
+//! caller does, through the link, and hands it in) or decide by itself that membership changes.
+//!
+//! ```text
+//!   Gathering --all members' rows seen and reachable--> Running --rebuild(members)--> Gathering
+//! ```
+//! The set of rows is fixed while a table runs. When nodes are to come or go, every member that
+//! stays, and every newcomer, calls [`Sst::rebuild`] (or [`Sst::new`]) with the next generation and
+//! the same members: the old table is torn down and a new one made, as in the paper.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::layout::Row;
+use super::predicate::{Predicates, Scope};
+use super::table::{HEADER, PeerRow, Table, region_words};
+use crate::ids::{NodeId, Peer, Rank, RegionId, Time};
+use crate::link::{LinkEvent, Sharing, WordRange};
+use crate::machine::{Effects, Machine, Target};
+use crate::memory::{OwnRegion, Replica};
+
+/// How rows reach the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// SST-writes: the owner posts what it pushes to everyone.
+    Writes,
+    /// SST-reads: a push only stores; everyone fetches everyone's rows with a [`super::Refresher`].
+    Reads,
+}
+
+/// Why a table cannot start or go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SstError {
+    /// A member's row has other columns than ours.
+    RowMismatch {
+        /// Whose.
+        node: NodeId,
+        /// The fingerprint of our row.
+        ours: u64,
+        /// The fingerprint of its row.
+        theirs: u64,
+    },
+    /// A member's region is not as long as its row needs.
+    RegionTooShort {
+        /// Whose.
+        node: NodeId,
+        /// Words that it has.
+        words: usize,
+        /// Words that a row needs.
+        needed: usize,
+    },
+    /// A member failed before the table could start.
+    LostWhileGathering {
+        /// Who.
+        node: NodeId,
+    },
+}
+
+impl fmt::Display for SstError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SstError::RowMismatch { node, ours, theirs } => write!(
+                f,
+                "the row of node {node} has other columns than ours (fingerprint {theirs:#x}, \
+                 ours {ours:#x}): build all members from the same row! declaration"
+            ),
+            SstError::RegionTooShort { node, words, needed } => write!(
+                f,
+                "the row of node {node} has {words} words where {needed} are needed: build all \
+                 members from the same row! declaration"
+            ),
+            SstError::LostWhileGathering { node } => {
+                write!(f, "node {node} failed before the table was complete: gather again")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SstError {}
+
+/// Who is to be in the table.
+enum Founding {
+    /// The first so many nodes that are there.
+    Count(usize),
+    /// Exactly these.
+    Members(Vec<NodeId>),
+}
+
+struct Known {
+    node: NodeId,
+    sharing: Sharing,
+    replicas: BTreeMap<RegionId, Replica>,
+    ready: Vec<RegionId>,
+    announced: bool,
+}
+
+type Setup<R> = Box<dyn FnOnce(&mut Scope<'_, R>) + Send>;
+type OnFailure<R> = Box<dyn FnMut(&mut Scope<'_, R>, Rank) + Send>;
+
+/// A shared state table with its predicates, as a machine.
+pub struct Sst<R: Row> {
+    me: NodeId,
+    strategy: Strategy,
+    founding: Founding,
+    region: RegionId,
+    own: OwnRegion,
+    initial: R,
+    setup: Option<Setup<R>>,
+    on_failure: Option<OnFailure<R>>,
+    known: BTreeMap<Peer, Known>,
+    members: Vec<NodeId>,
+    table: Option<Table<R>>,
+    predicates: Predicates<R>,
+    error: Option<SstError>,
+}
+
+impl<R: Row> Sst<R> {
+    /// The words of the region that the caller has to open for a row.
+    pub const REGION_WORDS: usize = region_words::<R>();
+
+    /// The region's name for this generation of the table: counted up with each rebuild.
+    pub const fn region(generation: u32) -> RegionId {
+        RegionId(0x5353_5400_0000_0000 | generation as u64)
+    }
+
+    /// A table of the first `members` nodes that meet, this one included; they are ranked by node
+    /// id. `own` is this node's region of [`Sst::REGION_WORDS`] words, opened as
+    /// [`Sst::region`]`(0)`. `setup` runs once when the table starts, to register predicates.
+    pub fn new(
+        me: NodeId,
+        own: OwnRegion,
+        members: usize,
+        strategy: Strategy,
+        initial: R,
+        setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
+    ) -> Self {
+        assert!(members >= 1, "a table has at least the own row");
+        Self::gather(me, own, 0, Founding::Count(members), strategy, initial, Box::new(setup))
+    }
+
+    /// A table of exactly these nodes in its given generation: for a node that joins others who
+    /// rebuild theirs. `own` was opened as [`Sst::region`]`(generation)`.
+    pub fn with_members(
+        me: NodeId,
+        own: OwnRegion,
+        generation: u32,
+        members: &[NodeId],
+        strategy: Strategy,
+        initial: R,
+        setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
+    ) -> Self {
+        let founding = Founding::Members(members.to_vec());
+        Self::gather(me, own, generation, founding, strategy, initial, Box::new(setup))
+    }
+
+    fn gather(
+        me: NodeId,
+        own: OwnRegion,
+        generation: u32,
+        founding: Founding,
+        strategy: Strategy,
+        initial: R,
+        setup: Setup<R>,
+    ) -> Self {
+        // Peers that share memory read the region as it stands; the fingerprint vouches for the row.
+        initial.put(&mut |index, word| own.word(HEADER + index).put(word));
+        own.word(0).publish(R::FINGERPRINT);
+        Sst {
+            me,
+            strategy,
+            founding,
+            region: Self::region(generation),
+            own,
+            initial,
+            setup: Some(setup),
+            on_failure: None,
+            known: BTreeMap::new(),
+            members: Vec::new(),
+            table: None,
+            predicates: Predicates::new(),
+            error: None,
+        }
+    }
+
+    /// Tears the table down and gathers the next generation of it, with these members. `own` was
+    /// opened as [`Sst::region`]`(generation)`; the own row starts as `initial`. All members call
+    /// it with the same generation and members. The predicates are registered anew by `setup`.
+    pub fn rebuild(
+        &mut self,
+        own: OwnRegion,
+        generation: u32,
+        members: &[NodeId],
+        initial: R,
+        setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
+        effects: &mut Effects,
+    ) {
+        let known = core::mem::take(&mut self.known);
+        let on_failure = self.on_failure.take();
+        let founding = Founding::Members(members.to_vec());
+        let setup = Box::new(setup);
+        *self = Self::gather(self.me, own, generation, founding, self.strategy, initial, setup);
+        self.known = known;
+        self.on_failure = on_failure;
+        for known in self.known.values_mut() {
+            known.announced = false;
+        }
+        self.announce(effects);
+    }
+
+    /// Registers what is called when a member fails, after its row was frozen.
+    pub fn on_failure(&mut self, upcall: impl FnMut(&mut Scope<'_, R>, Rank) + Send + 'static) {
+        self.on_failure = Some(Box::new(upcall));
+    }
+
+    /// The table, once it has started.
+    pub fn table(&self) -> Option<&Table<R>> {
+        self.table.as_ref()
+    }
+
+    /// Who is in the table, by rank; empty before it has started.
+    pub fn members(&self) -> &[NodeId] {
+        &self.members
+    }
+
+    /// How many predicates are registered.
+    pub fn predicate_count(&self) -> usize {
+        self.predicates.len()
+    }
+
+    /// Why the table cannot start or go on, if it cannot.
+    pub fn error(&self) -> Option<&SstError> {
+        self.error.as_ref()
+    }
+
+    /// Runs an application's own step on the table, as a trigger would run; what it pushes leaves
+    /// with `effects`. `None` before the table has started.
+    pub fn with_table<T>(
+        &mut self,
+        effects: &mut Effects,
+        f: impl FnOnce(&mut Scope<'_, R>) -> T,
+    ) -> Option<T> {
+        let table = self.table.as_mut()?;
+        let result = self.predicates.scope(table, f);
+        table.flush(effects);
+        Some(result)
+    }
+
+    /// Shows the own row to every peer that can receive it and has not got it.
+    fn announce(&mut self, effects: &mut Effects) {
+        if self.strategy == Strategy::Reads {
+            return;
+        }
+        for (&peer, known) in &mut self.known {
+            if known.announced || !known.ready.contains(&self.region) {
+                continue;
+            }
+            known.announced = true;
+            let target = Target { peer, sharing: known.sharing };
+            // The row first, then the fingerprint that vouches for it.
+            effects.write(target, self.region, WordRange::new(HEADER, R::WORDS));
+            effects.write(target, self.region, WordRange::new(0, 1));
+        }
+    }
+
+    /// Whether this peer's row can be read and written to: `Ok(false)` while it is on its way.
+    fn usable(&self, known: &Known) -> Result<bool, SstError> {
+        let Some(replica) = known.replicas.get(&self.region) else { return Ok(false) };
+        let (words, needed, node) = (replica.words(), Self::REGION_WORDS, known.node);
+        if words < needed {
+            return Err(SstError::RegionTooShort { node, words, needed });
+        }
+        let theirs = replica.load(0);
+        if theirs != 0 && theirs != R::FINGERPRINT {
+            return Err(SstError::RowMismatch { node, ours: R::FINGERPRINT, theirs });
+        }
+        Ok(theirs == R::FINGERPRINT
+            && (self.strategy == Strategy::Reads || known.ready.contains(&self.region)))
+    }
+
+    /// Starts the table if all its members are there.
+    fn try_start(&mut self, effects: &mut Effects) -> Result<bool, SstError> {
+        let mut usable = Vec::new();
+        for (&peer, known) in &self.known {
+            if self.usable(known)? {
+                usable.push((known.node, peer));
+            }
+        }
+        let mut members: Vec<NodeId> = match &self.founding {
+            Founding::Members(members) => members.clone(),
+            Founding::Count(count) => {
+                let others = usable.iter().map(|&(node, _)| node);
+                let mut nodes: Vec<NodeId> = others.chain([self.me]).collect();
+                nodes.sort_unstable();
+                if nodes.len() < *count {
+                    return Ok(false);
+                }
+                nodes.truncate(*count);
+                nodes
+            }
+        };
+        members.dedup();
+        let mut rows = Vec::with_capacity(members.len());
+        for node in &members {
+            if *node == self.me {
+                rows.push(None);
+                continue;
+            }
+            let Some(&(_, peer)) = usable.iter().find(|(other, _)| other == node) else {
+                return Ok(false);
+            };
+            let known = &self.known[&peer];
+            let target = Target { peer, sharing: known.sharing };
+            let replica = known.replicas[&self.region].clone();
+            rows.push(Some(PeerRow { target, replica, frozen: None }));
+        }
+        let Some(me) = members.iter().position(|node| *node == self.me) else { return Ok(false) };
+        let posts = self.strategy == Strategy::Writes;
+        let me = Rank(me as u16);
+        let mut table = Table::new(self.own.clone(), self.region, me, rows, posts, self.initial);
+        if let Some(setup) = self.setup.take() {
+            self.predicates.scope(&mut table, setup);
+        }
+        table.flush(effects);
+        self.table = Some(table);
+        self.members = members;
+        Ok(true)
+    }
+
+    fn peer_down(&mut self, peer: Peer, effects: &mut Effects) {
+        let Some(known) = self.known.remove(&peer) else { return };
+        let Some(table) = &mut self.table else {
+            if let Founding::Members(members) = &self.founding
+                && members.contains(&known.node)
+            {
+                self.error = Some(SstError::LostWhileGathering { node: known.node });
+            }
+            return;
+        };
+        let Some(rank) = table.rank_of(peer) else { return };
+        table.freeze(rank);
+        if let Some(upcall) = &mut self.on_failure {
+            self.predicates.scope(table, |scope| upcall(scope, rank));
+        }
+        table.flush(effects);
+    }
+}
+
+impl<R: Row> Machine for Sst<R> {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        match event {
+            LinkEvent::PeerUp { peer, node, sharing } => {
+                let (replicas, ready) = (BTreeMap::new(), Vec::new());
+                let known = Known { node, sharing, replicas, ready, announced: false };
+                self.known.insert(peer, known);
+            }
+            LinkEvent::RegionUp { peer, region, replica } => {
+                if let Some(known) = self.known.get_mut(&peer) {
+                    known.replicas.insert(region, replica);
+                }
+            }
+            LinkEvent::RegionDown { peer, region } => {
+                if let Some(known) = self.known.get_mut(&peer) {
+                    known.replicas.remove(&region);
+                }
+            }
+            LinkEvent::RegionReady { peer, region } => {
+                if let Some(known) = self.known.get_mut(&peer) {
+                    known.ready.push(region);
+                }
+                self.announce(effects);
+            }
+            LinkEvent::PeerDown { peer, .. } => self.peer_down(peer, effects),
+            LinkEvent::Note { .. } | LinkEvent::ReadDone { .. } => {}
+        }
+    }
+
+    fn turn(&mut self, _now: Time, effects: &mut Effects) -> usize {
+        if self.error.is_some() {
+            return 0;
+        }
+        let Some(table) = &mut self.table else {
+            return match self.try_start(effects) {
+                Ok(started) => usize::from(started),
+                Err(error) => {
+                    self.error = Some(error);
+                    0
+                }
+            };
+        };
+        let fired = self.predicates.evaluate(table, effects);
+        table.flush(effects);
+        fired
+    }
+}

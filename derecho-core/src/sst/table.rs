@@ -1,0 +1,268 @@
+//! The table as one node sees it.
+//!
+//! Owns: the node's own row (a private draft, and the region that peers see), the replicas of all
+//! other rows, and what is still to be posted.
+//! Never does: decide who is in the table, or evaluate a predicate.
+//!
+//! ```text
+//!   own region:  line 0 [fingerprint]   lines 1.. [ the row ]
+//!   set()  changes the private draft; nobody sees it
+//!   push() copies columns from the draft into the region and notes a post to every other row
+//! ```
+//! The draft makes all links alike: where memory is shared, a bare store would be seen at once,
+//! elsewhere only when posted. It costs one copy of a few words.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell as Counter;
+use core::marker::PhantomData;
+
+use super::layout::{Cell, Column, Row};
+use super::reduce::{Cells, RowSet};
+use crate::ids::{Rank, RegionId};
+use crate::link::WordRange;
+use crate::machine::{Effects, Target};
+use crate::memory::{LINE_WORDS, OwnRegion, Replica};
+
+/// Words before the row: a line with the fingerprint.
+pub(super) const HEADER: usize = LINE_WORDS;
+
+/// Words of a region that holds a row of type `R`.
+pub(super) const fn region_words<R: Row>() -> usize {
+    HEADER + R::WORDS.div_ceil(LINE_WORDS) * LINE_WORDS
+}
+
+/// Another node's row.
+pub(super) struct PeerRow {
+    pub(super) target: Target,
+    pub(super) replica: Replica,
+    /// The row as it was when its owner failed; from then on only this is read.
+    pub(super) frozen: Option<Box<[u64]>>,
+}
+
+/// A shared state table of rows `R`, as one node sees it.
+pub struct Table<R: Row> {
+    own: OwnRegion,
+    region: RegionId,
+    me: Rank,
+    draft: Box<[u64]>,
+    peers: Vec<Option<PeerRow>>,
+    pushes: Vec<WordRange>,
+    /// Rows are posted to peers (SST-writes) or fetched by them (SST-reads).
+    posts: bool,
+    /// Cells of other rows looked at since it was last asked.
+    looks: Counter<u64>,
+    _row: PhantomData<R>,
+}
+
+impl<R: Row> Table<R> {
+    /// A table whose row `me` is this node's; `peers` has the others by rank.
+    pub(super) fn new(
+        own: OwnRegion,
+        region: RegionId,
+        me: Rank,
+        peers: Vec<Option<PeerRow>>,
+        posts: bool,
+        initial: R,
+    ) -> Self {
+        assert!(own.words() >= region_words::<R>(), "the caller opened the region for this row");
+        let mut draft = vec![0; R::WORDS].into_boxed_slice();
+        initial.put(&mut |index, word| draft[index] = word);
+        let looks = Counter::new(0);
+        Table { own, region, me, draft, peers, pushes: Vec::new(), posts, looks, _row: PhantomData }
+    }
+
+    /// This node's rank: the number of its row.
+    pub fn me(&self) -> Rank {
+        self.me
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Whether there are no rows; there is always the own one.
+    pub fn is_empty(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    /// All ranks, in order.
+    pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<R> {
+        (0..self.peers.len() as u16).map(Rank)
+    }
+
+    /// Sets a cell of the own row. Nobody sees it before it is pushed.
+    pub fn set<C: Cell>(&mut self, column: Column<R, C>, value: C) {
+        column.put(value, &mut self.draft);
+    }
+
+    /// Sets a column of the own row and pushes it.
+    pub fn publish<C: Cell>(&mut self, column: Column<R, C>, value: C) {
+        self.set(column, value);
+        self.push(column);
+    }
+
+    /// Pushes one column of the own row to all others.
+    pub fn push<C: Cell>(&mut self, column: Column<R, C>) {
+        self.push_words(column.first_word(), column.words());
+    }
+
+    /// Pushes the own row to all others. A reader may see a part of it before the rest; where
+    /// one column vouches for others, push those first and it afterwards.
+    pub fn push_row(&mut self) {
+        self.push_words(0, R::WORDS);
+    }
+
+    fn push_words(&mut self, first: usize, count: usize) {
+        for index in first..first + count {
+            self.own.word(HEADER + index).publish(self.draft[index]);
+        }
+        self.pushes.push(WordRange::new(HEADER + first, count));
+    }
+
+    /// Reads a cell of any row: the own one as it was last set, others as they were last seen.
+    #[inline]
+    pub fn get<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C {
+        self.look();
+        column.take(|word| self.word(rank, word))
+    }
+
+    /// Reads a whole row. Its cells may come from different pushes.
+    pub fn row(&self, rank: Rank) -> R {
+        self.look();
+        R::take(&mut |word| self.word(rank, word))
+    }
+
+    /// All rows, frozen ones too, to be reduced to one value.
+    pub fn rows(&self) -> RowSet<'_, R, Table<R>> {
+        RowSet::new(self, true)
+    }
+
+    /// The rows whose owners have not failed, to be reduced to one value.
+    pub fn live(&self) -> RowSet<'_, R, Table<R>> {
+        RowSet::new(self, false)
+    }
+
+    /// A copy of all rows that no one changes any more.
+    pub fn snapshot(&self) -> Snapshot<R> {
+        Snapshot {
+            me: self.me,
+            rows: self.ranks().map(|rank| self.row(rank)).collect(),
+            frozen: self.ranks().map(|rank| self.is_frozen(rank)).collect(),
+        }
+    }
+
+    /// Whether the owner of this row has failed: it changes no more.
+    pub fn is_frozen(&self, rank: Rank) -> bool {
+        self.peers[rank.index()].as_ref().is_some_and(|peer| peer.frozen.is_some())
+    }
+
+    /// Freezes the row of a node that has failed. What its owner may still write is not seen, and
+    /// nothing is pushed to it any more. Freezing twice, or freezing the own row, does nothing.
+    pub fn freeze(&mut self, rank: Rank) {
+        if let Some(Some(peer)) = self.peers.get_mut(rank.index())
+            && peer.frozen.is_none()
+        {
+            let row = (0..R::WORDS).map(|word| peer.replica.load(HEADER + word)).collect();
+            peer.frozen = Some(row);
+        }
+    }
+
+    /// The rank of the row that lies behind a link's peer.
+    pub(super) fn rank_of(&self, peer: crate::ids::Peer) -> Option<Rank> {
+        let index = self
+            .peers
+            .iter()
+            .position(|row| row.as_ref().is_some_and(|r| r.target.peer == peer))?;
+        Some(Rank(index as u16))
+    }
+
+    /// Turns the pushes since the last call into posts, in their order.
+    pub(super) fn flush(&mut self, effects: &mut Effects) {
+        for range in self.pushes.drain(..) {
+            if !self.posts {
+                continue;
+            }
+            for peer in self.peers.iter().flatten().filter(|peer| peer.frozen.is_none()) {
+                effects.write(peer.target, self.region, range);
+            }
+        }
+    }
+
+    /// Cells of other rows looked at since the last call.
+    pub(super) fn take_looks(&self) -> u64 {
+        self.looks.take()
+    }
+
+    fn look(&self) {
+        self.looks.set(self.looks.get() + 1);
+    }
+
+    #[inline]
+    fn word(&self, rank: Rank, word: usize) -> u64 {
+        match &self.peers[rank.index()] {
+            None => self.draft[word],
+            Some(PeerRow { frozen: Some(row), .. }) => row[word],
+            Some(peer) => peer.replica.load(HEADER + word),
+        }
+    }
+}
+
+impl<R: Row> Cells<R> for Table<R> {
+    fn row_count(&self) -> usize {
+        self.len()
+    }
+    #[inline]
+    fn cell<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C {
+        self.get(rank, column)
+    }
+    fn frozen(&self, rank: Rank) -> bool {
+        self.is_frozen(rank)
+    }
+}
+
+/// A copy of a table at one moment. Pure data: it changes no more and needs no link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot<R> {
+    me: Rank,
+    rows: Vec<R>,
+    frozen: Vec<bool>,
+}
+
+impl<R: Row> Snapshot<R> {
+    /// The rank of the node that took it.
+    pub fn me(&self) -> Rank {
+        self.me
+    }
+
+    /// Its rows, by rank.
+    pub fn all(&self) -> &[R] {
+        &self.rows
+    }
+
+    /// One row.
+    pub fn row(&self, rank: Rank) -> &R {
+        &self.rows[rank.index()]
+    }
+
+    /// Its rows, to be reduced to one value.
+    pub fn rows(&self) -> RowSet<'_, R, Snapshot<R>> {
+        RowSet::new(self, true)
+    }
+}
+
+impl<R: Row> Cells<R> for Snapshot<R> {
+    fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+    fn cell<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C {
+        let mut words = vec![0; R::WORDS];
+        self.rows[rank.index()].put(&mut |index, word| words[index] = word);
+        column.take(|word| words[word])
+    }
+    fn frozen(&self, rank: Rank) -> bool {
+        self.frozen[rank.index()]
+    }
+}
