@@ -13,5 +13,8 @@ pub mod ids;
 pub mod link;
 pub mod machine;
 pub mod memory;
+pub mod multicast;
+pub mod node;
+pub mod note;
 pub mod park;
 pub mod sst;

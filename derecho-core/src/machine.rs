@@ -86,6 +86,7 @@ pub enum PostKind {
 pub struct Effects {
     posts: Vec<Post>,
     touched: Vec<Peer>,
+    closes: Vec<RegionId>,
     work: Work,
 }
 
@@ -116,6 +117,16 @@ impl Effects {
         self.posts.push(Post { peer, kind: PostKind::Note(bytes), work: self.work });
     }
 
+    /// An own region is used no more, by nobody.
+    pub fn close(&mut self, region: RegionId) {
+        self.closes.push(region);
+    }
+
+    /// Takes out the regions to be closed, after the posts.
+    pub fn take_closes(&mut self) -> impl Iterator<Item = RegionId> + '_ {
+        self.closes.drain(..)
+    }
+
     /// `peer` has news to look at.
     #[inline]
     pub fn touch(&mut self, peer: Peer) {
@@ -142,7 +153,7 @@ impl Effects {
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.posts.is_empty() && self.touched.is_empty()
+        self.posts.is_empty() && self.touched.is_empty() && self.closes.is_empty()
     }
 
     /// Takes the posts out, in order; the buffer stays.
@@ -154,6 +165,7 @@ impl Effects {
     pub fn clear(&mut self) {
         self.posts.clear();
         self.touched.clear();
+        self.closes.clear();
         self.work = Work::default();
     }
 }

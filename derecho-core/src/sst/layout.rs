@@ -17,6 +17,12 @@ use core::marker::PhantomData;
 use crate::memory::WORD;
 
 /// A number or truth value: what a peer can read in one piece.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of a column of a shared state table",
+    label = "not plain data",
+    note = "columns are integers, floats, bool, or arrays of these; pointers and heap data would \
+            mean nothing in another process"
+)]
 pub trait Scalar: Copy + Send + 'static {
     /// Bytes it takes: 1, 2, 4 or 8.
     const BYTES: usize;

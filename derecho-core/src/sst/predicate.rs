@@ -167,7 +167,7 @@ impl<R: Row> Predicates<R> {
             for trigger in &mut entry.triggers {
                 trigger(&mut Scope { table, next, added, removed });
             }
-            table.take_looks();
+            effects.work().cells += table.take_looks();
             if entry.fire == Fire::Once {
                 removed.push(entry.id);
             }

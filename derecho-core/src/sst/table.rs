@@ -129,7 +129,8 @@ impl<R: Row> Table<R> {
         column.take(|word| self.word(rank, word))
     }
 
-    /// Reads a whole row. Its cells may come from different pushes.
+    /// Reads a whole row. Its cells may come from different pushes, also where one guards
+    /// another: read a guard first by [`Table::get`], or take a [`Table::snapshot`].
     pub fn row(&self, rank: Rank) -> R {
         self.look();
         R::take(&mut |word| self.word(rank, word))
@@ -145,11 +146,20 @@ impl<R: Row> Table<R> {
         RowSet::new(self, false)
     }
 
-    /// A copy of all rows that no one changes any more.
+    /// A copy of all rows that no one changes any more. Each row is read from right to left, so
+    /// a column that guards others to its left guards them in the copy as well.
     pub fn snapshot(&self) -> Snapshot<R> {
+        let mut words = vec![0; R::WORDS];
+        let copy = |rank| {
+            self.look();
+            for index in (0..R::WORDS).rev() {
+                words[index] = self.word(rank, index);
+            }
+            R::take(&mut |index| words[index])
+        };
         Snapshot {
             me: self.me,
-            rows: self.ranks().map(|rank| self.row(rank)).collect(),
+            rows: self.ranks().map(copy).collect(),
             frozen: self.ranks().map(|rank| self.is_frozen(rank)).collect(),
         }
     }
@@ -165,7 +175,11 @@ impl<R: Row> Table<R> {
         if let Some(Some(peer)) = self.peers.get_mut(rank.index())
             && peer.frozen.is_none()
         {
-            let row = (0..R::WORDS).map(|word| peer.replica.load(HEADER + word)).collect();
+            // From right to left, as guards are read; its owner may still be writing.
+            let mut row = vec![0; R::WORDS].into_boxed_slice();
+            for index in (0..R::WORDS).rev() {
+                row[index] = peer.replica.load(HEADER + index);
+            }
             peer.frozen = Some(row);
         }
     }

@@ -1,0 +1,56 @@
+//! What an engine has done: counted always, read by tools and tests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Live counters of one engine.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub(crate) turns: Count,
+    pub(crate) busy_turns: Count,
+    pub(crate) parks: Count,
+    pub(crate) handed_over: Count,
+    pub(crate) taken_over: Count,
+}
+
+/// One counter: written under the engine's lock, read by anyone.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Counts one up. Only the thread that holds the engine's lock writes, so a plain load and
+    /// store do, and the hot path is spared a locked instruction.
+    pub(crate) fn up(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counters {
+    /// Turns run.
+    pub fn turns(&self) -> u64 {
+        self.turns.get()
+    }
+
+    /// Turns that found something to do.
+    pub fn busy_turns(&self) -> u64 {
+        self.busy_turns.get()
+    }
+
+    /// Times that whoever drove went to sleep.
+    pub fn parks(&self) -> u64 {
+        self.parks.get()
+    }
+
+    /// Times that the driver thread left the driving to application threads.
+    pub fn handed_over(&self) -> u64 {
+        self.handed_over.get()
+    }
+
+    /// Times that the driver thread took it back.
+    pub fn taken_over(&self) -> u64 {
+        self.taken_over.get()
+    }
+}

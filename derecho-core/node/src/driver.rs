@@ -1,0 +1,98 @@
+//! The engine's own thread: drives when nobody else does, and sleeps when there is nothing to do.
+//!
+//! Owns: its place in the state picture of [`crate::engine`]. Never does: compete with
+//! application threads that drive themselves.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use derecho_core::link::Link;
+use derecho_core::machine::Machine;
+
+use crate::engine::{Role, Shared, holder};
+
+/// Ticks in a row with the role taken after which the thread waits to be recalled instead.
+const TICKS_BEFORE_AWAY: u32 = 3;
+
+/// Knocks within one waking period after which application threads may as well drive themselves.
+const KNOCKS_BEFORE_HAND_OVER: u32 = 2;
+
+/// Runs until the engine stops.
+pub(crate) fn run<M: Machine, L: Link>(shared: &Shared<M, L>) {
+    while !shared.stopped.load(Ordering::SeqCst) {
+        match shared.try_role(holder::THREAD) {
+            Some(role) => {
+                drive(shared, role);
+                tick_while_others_drive(shared);
+                shared.counters.taken_over.up();
+            }
+            None => tick_while_others_drive(shared),
+        }
+    }
+}
+
+/// Turns, lingers and sleeps with the role, until it is wanted or worth more in other hands.
+fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
+    let mut idle_since: Option<Instant> = None;
+    let mut knocks = 0;
+    loop {
+        let done = shared.turn(&mut role);
+        if shared.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        knocks += shared.knocks.swap(0, Ordering::SeqCst);
+        if shared.wanted.load(Ordering::SeqCst) > 0 || knocks >= KNOCKS_BEFORE_HAND_OVER {
+            shared.counters.handed_over.up();
+            return;
+        }
+        if done > 0 {
+            idle_since = None;
+            continue;
+        }
+        let now = Instant::now();
+        let idle = now - *idle_since.get_or_insert(now);
+        if idle < shared.pace.spin {
+            std::hint::spin_loop();
+        } else if idle < shared.pace.spin + shared.pace.linger {
+            std::thread::yield_now();
+        } else {
+            // The knock of this waking period is answered; a lone writer wakes us each time.
+            knocks = 0;
+            shared.park(&mut role, None);
+            idle_since = None;
+        }
+    }
+}
+
+/// Leaves the driving to application threads for as long as they do it.
+fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
+    let mut drives = shared.drives.load(Ordering::Relaxed);
+    let mut taken_ticks = 0;
+    while !shared.stopped.load(Ordering::SeqCst) {
+        let bench = shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken_ticks >= TICKS_BEFORE_AWAY {
+            // An application thread sleeps in a wait, say. It recalls us when it leaves the role;
+            // whoever left between the last look and this store is seen by looking again.
+            shared.away.store(true, Ordering::SeqCst);
+            if shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
+                drop(shared.recall.wait(bench));
+            }
+            shared.away.store(false, Ordering::SeqCst);
+            taken_ticks = 0;
+        } else {
+            drop(shared.recall.wait_timeout(bench, shared.pace.tick));
+        }
+        // Between two calls of the application nobody takes in what peers have written.
+        if let Some(mut role) = shared.try_role(holder::THREAD) {
+            shared.turn(&mut role);
+        }
+        let now = shared.drives.load(Ordering::Relaxed);
+        let taken = shared.holder.load(Ordering::SeqCst) == holder::APPLICATION;
+        if now == drives && !taken {
+            return;
+        }
+        taken_ticks = if now == drives { taken_ticks + 1 } else { 0 };
+        drives = now;
+    }
+}

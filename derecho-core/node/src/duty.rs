@@ -1,0 +1,73 @@
+//! The duty cycle: one turn of a machine over its link.
+//!
+//! Owns: the machine, its link, and the order of a turn: events in, the turn, posts out, bells.
+//! Never does: wait, or decide when to turn.
+
+use derecho_core::ids::Time;
+use derecho_core::link::{Link, LinkError};
+use derecho_core::machine::{Effects, Machine, PostKind};
+
+/// A machine and the link that it works over.
+pub struct Duty<M, L> {
+    /// The protocol.
+    pub machine: M,
+    /// What moves its words.
+    pub link: L,
+    effects: Effects,
+}
+
+impl<M: Machine, L: Link> Duty<M, L> {
+    /// A machine that has not turned yet.
+    pub fn new(machine: M, link: L) -> Self {
+        Duty { machine, link, effects: Effects::new() }
+    }
+
+    /// One turn. Returns how much was done; zero means that nothing was ready.
+    #[inline]
+    pub fn turn(&mut self, now: Time) -> usize {
+        let Duty { machine, link, effects } = self;
+        let events = link.poll(&mut |event| machine.handle(event, effects));
+        let done = machine.turn(now, effects);
+        self.perform();
+        events + done
+    }
+
+    /// Lets somebody act on the machine and its link as a part of the duty cycle; what it wants
+    /// done is done before this returns.
+    pub fn act<T>(&mut self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
+        let result = f(&mut self.machine, &mut self.link, &mut self.effects);
+        self.perform();
+        result
+    }
+
+    /// Carries out the effects: posts in their order, then the bells of all who have news.
+    fn perform(&mut self) {
+        let Duty { link, effects, .. } = self;
+        if effects.is_empty() {
+            effects.clear();
+            return;
+        }
+        for post in effects.take_posts() {
+            let done = match post.kind {
+                PostKind::Write(region, range) => link.write(post.peer, region, range),
+                PostKind::Read(region, range) => link.read(post.peer, region, range).map(|_| ()),
+                PostKind::Note(bytes) => link.note(post.peer, &bytes),
+            };
+            match done {
+                Ok(()) => {}
+                // It died meanwhile; the event that says so is on its way to the machine.
+                Err(LinkError::PeerGone(_)) => {}
+                Err(error) => tracing::error!(%error, "the link refused a post"),
+            }
+        }
+        for region in effects.take_closes() {
+            if let Err(error) = link.close(region) {
+                tracing::error!(%error, "the link refused to close a region");
+            }
+        }
+        if !effects.touched().is_empty() {
+            link.ring(effects.touched());
+        }
+        effects.clear();
+    }
+}

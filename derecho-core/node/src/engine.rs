@@ -1,0 +1,404 @@
+//! The engine: one machine, any number of threads, one of which drives it.
+//!
+//! Owns: the lock that makes a thread the driver, and the passing of that role.
+//! Never does: hold the lock while an application's code runs, or lose a wake-up.
+//!
+//! **Whoever waits may drive.** With few cores the hand-off between threads is what costs, so a
+//! thread that waits in a read, or has just committed a write, turns the machine itself when the
+//! role is free. The engine's own thread drives when nobody else does:
+//!
+//! ```text
+//!            an application thread drove since the last tick
+//!              .---------------------.
+//!              v                     |
+//!   ticking (role free, looks in now and then) --nobody drove--> driving --idle--> asleep
+//!              ^                                                    |                 |
+//!              '--- two knocks of application threads, or a take-over request --------'
+//! ```
+//! Asleep, the thread keeps the role, and peers ring its bell. Knocked at, it does the turn. When
+//! the knocks go on it leaves the role to the knockers and only looks in every [`Pace::tick`], so
+//! that a process which calls often pays for no second thread, and one that calls seldom is
+//! served at once by the sleeping one.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use derecho_core::link::{Link, Parker};
+use derecho_core::machine::{Effects, Machine};
+
+use crate::clock;
+use crate::counters::Counters;
+use crate::driver;
+use crate::duty::Duty;
+
+/// How long whoever drives stays awake when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Turns without a pause at first: the answer of a peer on another core comes within these.
+    pub spin: Duration,
+    /// After that, turns with the processor offered to others in between, and then sleep.
+    pub linger: Duration,
+    /// How often the engine's thread looks in while application threads drive.
+    pub tick: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            spin: Duration::from_micros(20),
+            linger: Duration::from_micros(80),
+            tick: Duration::from_millis(1),
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waited {
+    /// What was waited for is there.
+    Ready,
+    /// The deadline has passed.
+    TimedOut,
+    /// The engine has stopped.
+    Stopped,
+}
+
+/// Who has the driver's role.
+pub(crate) mod holder {
+    pub(crate) const NOBODY: u8 = 0;
+    pub(crate) const THREAD: u8 = 1;
+    pub(crate) const APPLICATION: u8 = 2;
+}
+
+pub(crate) struct Shared<M, L> {
+    pub(crate) duty: Mutex<Duty<M, L>>,
+    pub(crate) parker: Arc<dyn Parker>,
+    pub(crate) pace: Pace,
+    /// Who holds `duty`; a hint for others, the lock decides.
+    pub(crate) holder: AtomicU8,
+    /// Threads that want the role now; whoever has it gives it up for a moment.
+    pub(crate) wanted: AtomicU32,
+    /// Calls that found the role taken since the driver thread last looked.
+    pub(crate) knocks: AtomicU32,
+    /// Turns that application threads drove since the driver thread last looked.
+    pub(crate) drives: AtomicU32,
+    pub(crate) stopped: AtomicBool,
+    /// Application threads that wait for another one's turns.
+    pub(crate) waiters: AtomicU32,
+    /// Guards nothing but the two conditions' sleeps.
+    pub(crate) bench: Mutex<()>,
+    /// Rung when a turn did something and somebody waits on the bench.
+    pub(crate) news: Condvar,
+    /// Rung when the driver thread should look at once instead of at its next tick.
+    pub(crate) recall: Condvar,
+    /// The driver thread waits without a tick, because an application thread has the role.
+    pub(crate) away: AtomicBool,
+    pub(crate) counters: Counters,
+}
+
+/// A machine that is driven. Clones are handles on the same one.
+pub struct Engine<M, L> {
+    pub(crate) shared: Arc<Shared<M, L>>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl<M, L> Clone for Engine<M, L> {
+    fn clone(&self) -> Self {
+        Engine { shared: Arc::clone(&self.shared), thread: Arc::clone(&self.thread) }
+    }
+}
+
+/// The driver's role, while this thread has it.
+pub(crate) struct Role<'a, M, L> {
+    pub(crate) duty: MutexGuard<'a, Duty<M, L>>,
+    who: u8,
+    shared: &'a Shared<M, L>,
+}
+
+impl<M, L> Drop for Role<'_, M, L> {
+    fn drop(&mut self) {
+        // Sequentially consistent: pairs with the driver thread's look before it waits to be
+        // recalled, see `driver::tick_while_others_drive`.
+        self.shared.holder.store(holder::NOBODY, Ordering::SeqCst);
+    }
+}
+
+impl<M: Machine, L: Link> Shared<M, L> {
+    fn role<'a>(&'a self, duty: MutexGuard<'a, Duty<M, L>>, who: u8) -> Role<'a, M, L> {
+        self.holder.store(who, Ordering::Relaxed);
+        Role { duty, who, shared: self }
+    }
+
+    /// Takes the role if it is free.
+    #[inline]
+    pub(crate) fn try_role(&self, who: u8) -> Option<Role<'_, M, L>> {
+        match self.duty.try_lock() {
+            Ok(duty) => Some(self.role(duty, who)),
+            // A panic inside a turn is a defect of ours; the state is still the best there is.
+            Err(TryLockError::Poisoned(poison)) => Some(self.role(poison.into_inner(), who)),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Takes the role from whoever has it.
+    fn demand_role(&self, who: u8) -> Role<'_, M, L> {
+        if let Some(role) = self.try_role(who) {
+            return role;
+        }
+        self.wanted.fetch_add(1, Ordering::SeqCst);
+        self.parker.wake();
+        let duty = self.duty.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted.fetch_sub(1, Ordering::SeqCst);
+        self.role(duty, who)
+    }
+
+    /// Runs one turn and tells those who wait for news.
+    #[inline]
+    pub(crate) fn turn(&self, role: &mut Role<'_, M, L>) -> usize {
+        if role.who == holder::APPLICATION && self.knocks.load(Ordering::Relaxed) > 0 {
+            // This turn answers them. The driver thread counts its own.
+            self.knocks.store(0, Ordering::SeqCst);
+        }
+        let done = role.duty.turn(clock::now());
+        self.counters.turns.up();
+        if done > 0 {
+            self.counters.busy_turns.up();
+            self.tell_waiters();
+        }
+        done
+    }
+
+    fn tell_waiters(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
+            self.news.notify_all();
+        }
+    }
+
+    /// Sleeps with the role until a bell rings, `limit` has passed or the machine wants a turn.
+    /// Looks once more between saying so and doing it; returns whether it really slept.
+    pub(crate) fn park(&self, role: &mut Role<'_, M, L>, limit: Option<Duration>) -> bool {
+        self.parker.arm();
+        let news = self.turn(role) > 0
+            || self.wanted.load(Ordering::SeqCst) > 0
+            || self.knocks.load(Ordering::SeqCst) > 0
+            || self.stopped.load(Ordering::SeqCst);
+        if news {
+            self.parker.disarm();
+            return false;
+        }
+        let due = role.duty.machine.wants_turn_at().map(|at| at.since(clock::now()));
+        let limit = limit.map(|limit| limit.as_nanos() as u64);
+        self.counters.parks.up();
+        self.parker.sleep(match (limit, due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        });
+        self.parker.disarm();
+        true
+    }
+
+    /// Leaves the role after an application thread drove, once no knock is unanswered: whoever
+    /// knocked during the last turn relies on this thread.
+    fn leave<'a>(&'a self, mut role: Role<'a, M, L>) {
+        loop {
+            drop(role);
+            // Only a hint for the driver thread's next tick; a lost count delays nothing for long.
+            let drives = self.drives.load(Ordering::Relaxed).wrapping_add(1);
+            self.drives.store(drives, Ordering::Relaxed);
+            // Pairs with the fence in `Engine::poke`.
+            fence(Ordering::SeqCst);
+            if self.knocks.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            let Some(next) = self.try_role(holder::APPLICATION) else { break };
+            role = next;
+            self.turn(&mut role);
+        }
+        self.tell_waiters();
+        if self.away.load(Ordering::SeqCst) {
+            let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
+            self.away.store(false, Ordering::SeqCst);
+            self.recall.notify_one();
+        }
+    }
+}
+
+impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
+    /// Starts to drive a machine over a link with a thread of its own.
+    pub fn start(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
+        let engine = Self::unattended(machine, link, parker, pace);
+        let shared = Arc::clone(&engine.shared);
+        let thread = std::thread::Builder::new()
+            .name("squall-driver".into())
+            .spawn(move || driver::run(&shared))
+            .map_err(
+                |error| tracing::error!(%error, "no driver thread: only application threads drive"),
+            );
+        *engine.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread.ok();
+        engine
+    }
+
+    /// An engine without a thread: the machine only turns in [`Engine::poke`], [`Engine::wait`] and
+    /// [`Engine::act`], on the caller's thread. For callers who schedule everything themselves.
+    pub fn unattended(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
+        let shared = Shared {
+            duty: Mutex::new(Duty::new(machine, link)),
+            parker,
+            pace,
+            holder: AtomicU8::new(holder::NOBODY),
+            wanted: AtomicU32::new(0),
+            knocks: AtomicU32::new(0),
+            drives: AtomicU32::new(0),
+            stopped: AtomicBool::new(false),
+            waiters: AtomicU32::new(0),
+            bench: Mutex::new(()),
+            news: Condvar::new(),
+            recall: Condvar::new(),
+            away: AtomicBool::new(false),
+            counters: Counters::default(),
+        };
+        Engine { shared: Arc::new(shared), thread: Arc::new(Mutex::new(None)) }
+    }
+
+    /// What this engine has done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Acts on the machine and its link, between two turns. For control, not for the hot path.
+    pub fn act<T>(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
+        let mut role = self.shared.demand_role(holder::APPLICATION);
+        let result = role.duty.act(f);
+        // What was changed may need a turn to take effect.
+        self.shared.turn(&mut role);
+        self.shared.leave(role);
+        result
+    }
+
+    /// There is news from an application thread (something was committed or released): sees to it
+    /// that a turn takes it in, on this thread if the role is free.
+    #[inline]
+    pub fn poke(&self) {
+        let shared = &*self.shared;
+        let mut role = match shared.try_role(holder::APPLICATION) {
+            Some(role) => role,
+            None => {
+                shared.knocks.fetch_add(1, Ordering::SeqCst);
+                shared.parker.wake();
+                fence(Ordering::SeqCst);
+                // Whoever had the role may have left it before it could see the knock.
+                match shared.try_role(holder::APPLICATION) {
+                    Some(role) => role,
+                    None => return,
+                }
+            }
+        };
+        shared.turn(&mut role);
+        shared.leave(role);
+    }
+
+    /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
+    /// machine meanwhile if nobody else does. `ready` is called often and must be cheap.
+    pub fn wait(&self, deadline: Option<Instant>, mut ready: impl FnMut() -> bool) -> Waited {
+        let shared = &*self.shared;
+        loop {
+            if ready() {
+                return Waited::Ready;
+            }
+            if shared.stopped.load(Ordering::SeqCst) {
+                return Waited::Stopped;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Waited::TimedOut;
+            }
+            let role = if shared.holder.load(Ordering::Relaxed) == holder::THREAD {
+                Some(shared.demand_role(holder::APPLICATION))
+            } else {
+                shared.try_role(holder::APPLICATION)
+            };
+            match role {
+                Some(role) => self.drive(role, deadline, &mut ready),
+                None => self.sit_and_wait(deadline, &mut ready),
+            }
+        }
+    }
+
+    /// Drives until `ready`, the deadline, or somebody else wants the role.
+    fn drive<'a>(
+        &'a self,
+        mut role: Role<'a, M, L>,
+        deadline: Option<Instant>,
+        ready: &mut impl FnMut() -> bool,
+    ) {
+        let shared = &*self.shared;
+        let mut idle_since: Option<Instant> = None;
+        loop {
+            let done = shared.turn(&mut role);
+            if ready() || shared.wanted.load(Ordering::Relaxed) > 0 {
+                break;
+            }
+            if done > 0 {
+                idle_since = None;
+                continue;
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                break;
+            }
+            let idle = now - *idle_since.get_or_insert(now);
+            if idle < shared.pace.spin {
+                std::hint::spin_loop();
+            } else if idle < shared.pace.spin + shared.pace.linger {
+                std::thread::yield_now();
+            } else {
+                let limit = deadline.map(|deadline| deadline.saturating_duration_since(now));
+                shared.park(&mut role, limit);
+                idle_since = None;
+                if ready() || shared.stopped.load(Ordering::SeqCst) {
+                    break;
+                }
+            }
+        }
+        shared.leave(role);
+        if shared.wanted.load(Ordering::SeqCst) > 0 {
+            // Somebody waits for the lock; a mutex is not fair, so stand back for it.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Another application thread drives: waits for what it brings.
+    fn sit_and_wait(&self, deadline: Option<Instant>, ready: &mut impl FnMut() -> bool) {
+        let shared = &*self.shared;
+        shared.waiters.fetch_add(1, Ordering::SeqCst);
+        let bench = shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ready() && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
+            let tick = shared.pace.tick;
+            let limit = deadline.map_or(tick, |deadline| {
+                deadline.saturating_duration_since(Instant::now()).min(tick)
+            });
+            drop(shared.news.wait_timeout(bench, limit));
+        }
+        shared.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Stops the thread and returns once it has ended. Waits end with [`Waited::Stopped`].
+    pub fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.shared.parker.wake();
+        {
+            let _bench = self.shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
+            self.shared.recall.notify_all();
+            self.shared.news.notify_all();
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the driver thread panicked");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Drives a [`Machine`](derecho_core::machine::Machine) in production: the duty cycle over a real
+//! link, the driver thread, idling and parking, and the clock.
+//!
+//! Owns: who turns the machine when. Never does: know what the machine is, or which link it has;
+//! the two are joined by whoever uses this crate.
+//!
+//! Read [`duty`] (one turn), then [`engine`] (who drives), then [`driver`] (the thread that drives
+//! when nobody else does).
+
+pub mod clock;
+pub mod counters;
+mod driver;
+pub mod duty;
+pub mod engine;
+
+pub use counters::Counters;
+pub use engine::{Engine, Pace, Waited};

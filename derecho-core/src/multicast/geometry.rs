@@ -1,0 +1,169 @@
+//! How a sender's memory is laid out: chosen by the sender, written once into its region's header.
+//!
+//! Owns: every offset in that region. Never does: trust a header; [`Geometry::read`] checks all.
+
+use super::Fault;
+use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
+
+/// Word of the `sent` counter.
+pub const SENT: usize = LINE_WORDS;
+/// First word of the order ring.
+pub const ENTRIES: usize = 2 * LINE_WORDS;
+/// Words of an entry.
+pub const ENTRY_WORDS: usize = 2;
+
+/// Words of a reader's line of acknowledgements for one stream.
+pub const ACK_WORDS: usize = LINE_WORDS;
+/// Word in it: slots received.
+pub const ACK_RECEIVED: usize = 0;
+/// Word in it: a bit for each chunk that is still referred to.
+pub const ACK_HELD: usize = 1;
+/// Word in it: slots delivered or dropped; every one of their chunks that is still referred to has
+/// its `held` bit set.
+pub const ACK_TAKEN: usize = 2;
+
+/// What says that a region is a sender's memory of this layout.
+const MAGIC: u64 = 0x5351_4c4c_0000_0001;
+
+/// Most entries of an order ring: 2^20 of 16 bytes.
+const MOST_ENTRIES_LOG2: u32 = 20;
+/// Most chunks: a `held` word has a bit for each.
+pub const MOST_CHUNKS: usize = 64;
+/// Most lines of a chunk: 1 GiB.
+const MOST_CHUNK_LINES: usize = 1 << 24;
+
+/// The shape of a sender's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    entries_log2: u32,
+    chunks: usize,
+    chunk_lines: usize,
+}
+
+impl Geometry {
+    /// The smallest shape that keeps `bytes` of records and `messages` of them in flight, and
+    /// takes records of up to `largest` bytes. `None` if that is more than any shape allows.
+    pub fn fitting(bytes: usize, messages: usize, largest: usize) -> Option<Geometry> {
+        // Sixteen chunks: one held sample pins a sixteenth, and the turn looks at few of them.
+        const CHUNKS: usize = 16;
+        let entries_log2 = messages.max(2).checked_next_power_of_two()?.trailing_zeros();
+        let chunk = bytes.div_ceil(CHUNKS).max(largest);
+        let chunk_lines = chunk.div_ceil(LINE).max(1);
+        Geometry { entries_log2, chunks: CHUNKS, chunk_lines }.valid()
+    }
+
+    fn valid(self) -> Option<Geometry> {
+        let valid = (1..=MOST_ENTRIES_LOG2).contains(&self.entries_log2)
+            && (2..=MOST_CHUNKS).contains(&self.chunks)
+            && (1..=MOST_CHUNK_LINES).contains(&self.chunk_lines);
+        valid.then_some(self)
+    }
+
+    /// Entries of the order ring.
+    pub fn entries(self) -> u64 {
+        1 << self.entries_log2
+    }
+
+    /// Chunks of the byte memory.
+    pub fn chunks(self) -> usize {
+        self.chunks
+    }
+
+    /// Lines of a chunk.
+    pub fn chunk_lines(self) -> usize {
+        self.chunk_lines
+    }
+
+    /// The longest record.
+    pub fn largest(self) -> usize {
+        self.chunk_lines * LINE
+    }
+
+    /// Lines of the byte memory: the most records that can be in it.
+    pub fn lines(self) -> usize {
+        self.chunks * self.chunk_lines
+    }
+
+    /// First word of the entry of a slot.
+    #[inline]
+    pub fn entry_word(self, slot: u64) -> usize {
+        ENTRIES + (slot & (self.entries() - 1)) as usize * ENTRY_WORDS
+    }
+
+    /// First byte of the byte memory.
+    #[inline]
+    pub fn first_byte(self) -> usize {
+        let entries = (self.entries() as usize * ENTRY_WORDS).div_ceil(LINE_WORDS) * LINE_WORDS;
+        (ENTRIES + entries) * WORD
+    }
+
+    /// Words of the whole region.
+    pub fn words(self) -> usize {
+        self.first_byte() / WORD + self.lines() * LINE_WORDS
+    }
+
+    /// The header's words.
+    pub fn header(self) -> [u64; 4] {
+        let Geometry { entries_log2, chunks, chunk_lines } = self;
+        [u64::from(entries_log2), chunks as u64, chunk_lines as u64, MAGIC]
+    }
+
+    /// Reads a peer's header: `Ok(None)` while it has not arrived. Each word is read once.
+    pub fn read(replica: &Replica) -> Result<Option<Geometry>, Fault> {
+        let word = |index| replica.get(index).map(|word| word.load()).ok_or(Fault::Geometry);
+        let header = [word(0)?, word(1)?, word(2)?, word(3)?];
+        if header.contains(&0) {
+            // A write of several words may be seen in part, and none of these is ever zero.
+            return Ok(None);
+        }
+        let small = |value| usize::try_from(value).map_err(|_| Fault::Geometry);
+        let geometry = Geometry {
+            entries_log2: u32::try_from(header[0]).map_err(|_| Fault::Geometry)?,
+            chunks: small(header[1])?,
+            chunk_lines: small(header[2])?,
+        };
+        match geometry.valid() {
+            Some(valid) if header[3] == MAGIC && valid.words() <= replica.words() => {
+                Ok(Some(valid))
+            }
+            _ => Err(Fault::Geometry),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::OwnRegion;
+
+    #[test]
+    fn a_shape_fits_what_was_asked_for() {
+        let shape = Geometry::fitting(1 << 20, 1000, 100_000).expect("a modest shape");
+        assert_eq!(shape.entries(), 1024);
+        assert!(shape.largest() >= 100_000);
+        assert!(shape.lines() * LINE >= 1 << 20);
+        assert_eq!(shape.first_byte() % LINE, 0);
+        assert!(Geometry::fitting(1 << 20, 1 << 30, 1).is_none());
+        assert!(Geometry::fitting(1, 1, usize::MAX).is_none());
+    }
+
+    #[test]
+    fn a_header_is_read_back_and_nonsense_is_refused() {
+        let shape = Geometry::fitting(4096, 16, 64).expect("a small shape");
+        let region = OwnRegion::heap(shape.words());
+        assert_eq!(Geometry::read(&region.replica()), Ok(None));
+        for (index, word) in shape.header().into_iter().enumerate() {
+            region.word(index).publish(word);
+        }
+        assert_eq!(Geometry::read(&region.replica()), Ok(Some(shape)));
+        for index in 0..3 {
+            for nonsense in [u64::MAX, 1 << 40] {
+                let was = region.word(index).peek();
+                region.word(index).publish(nonsense);
+                assert_eq!(Geometry::read(&region.replica()), Err(Fault::Geometry));
+                region.word(index).publish(was);
+            }
+        }
+        assert_eq!(Geometry::read(&OwnRegion::heap(2).replica()), Err(Fault::Geometry));
+    }
+}

@@ -1,0 +1,661 @@
+//! The node: what one participant's protocol consists of, as one machine.
+//!
+//! Owns: the streams that this node sends, those that it receives, and who is matched with whom.
+//! Never does: decide what matches; the upper layer reads announcements and subscribes.
+//!
+//! How a reader comes to a stream:
+//!
+//! ```text
+//!   reader's node                                   sender's node
+//!                      <---- Announce(what I write)
+//!   subscribe()        ---- Attach(stream, line) -->  waits until the reader can be written to
+//!                      <---- Accept(slot) ----------  counts it among its readers from `slot` on
+//!   receives from `slot` on
+//! ```
+//! Nothing that is sent after the Accept is lost to that reader (I-4). A turn runs the predicates
+//! in a fixed order, each over all that is ready: receive, send, release, reclaim.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ids::{NodeId, Peer, RegionId, Time};
+use crate::link::{Evidence, LinkEvent, Sharing};
+use crate::machine::{Effects, Machine, Target};
+use crate::memory::{LINE_WORDS, OwnRegion, Replica};
+use crate::multicast::Fault;
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::geometry::Geometry;
+use crate::multicast::inbox::Inbox;
+use crate::multicast::receive::{AckLine, Receiver};
+use crate::multicast::send::Sender;
+use crate::note::Note;
+
+/// The region of a node's acknowledgements.
+pub const ACKS: RegionId = RegionId(1);
+/// Lines in it: how many streams a node can receive at once.
+pub const ACK_LINES: usize = 4096;
+/// Words of it.
+pub const ACKS_WORDS: usize = ACK_LINES * LINE_WORDS;
+/// The first region name that is free for streams.
+const FIRST_STREAM: u64 = 16;
+
+/// Names a subscription of this node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SubscriptionId(u64);
+
+/// Who sends a stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Origin {
+    /// This node itself.
+    Own,
+    /// A peer.
+    Peer(Peer),
+}
+
+/// What the upper layer should know.
+#[derive(Debug)]
+pub enum NodeEvent {
+    /// A peer is there.
+    PeerUp {
+        /// The link's handle.
+        peer: Peer,
+        /// Who.
+        node: NodeId,
+    },
+    /// A peer is gone, and all that it announced with it.
+    PeerDown {
+        /// The link's handle.
+        peer: Peer,
+        /// Who.
+        node: NodeId,
+        /// How sure that is.
+        evidence: Evidence,
+    },
+    /// A peer announces something.
+    Announced {
+        /// Who.
+        peer: Peer,
+        /// Its name for it.
+        id: u64,
+        /// What: a peer's word, to be checked.
+        bytes: Vec<u8>,
+    },
+    /// A peer's announcement holds no more.
+    Retracted {
+        /// Who.
+        peer: Peer,
+        /// Its name for it.
+        id: u64,
+    },
+    /// Records of a subscription arrive from now on.
+    Subscribed(SubscriptionId),
+    /// A subscription ended at the sender's side. What was received can still be taken.
+    Ended(SubscriptionId),
+    /// A peer did what no correct node does; it is neither read nor waited for any more.
+    Faulty {
+        /// Who.
+        peer: Peer,
+        /// What it did.
+        fault: Fault,
+    },
+}
+
+struct PeerState {
+    node: NodeId,
+    sharing: Sharing,
+    replicas: BTreeMap<RegionId, Replica>,
+    ready: Vec<RegionId>,
+    /// Readers that wait until this peer can be written to.
+    attaching: Vec<Attach>,
+    faulty: bool,
+}
+
+struct Attach {
+    reader: u64,
+    stream: RegionId,
+    acks: RegionId,
+    line: u64,
+}
+
+/// Where a subscription stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The sender's header has not arrived yet.
+    AwaitsHeader,
+    /// The sender has not answered yet.
+    AwaitsAccept,
+    /// Records arrive.
+    Receiving,
+    /// The stream ends at this slot.
+    Ending(u64),
+    /// Nothing is wanted any more; the sender still waits for what this node refers to.
+    Draining,
+}
+
+struct Subscription {
+    id: SubscriptionId,
+    origin: Origin,
+    stream: RegionId,
+    line: usize,
+    stage: Stage,
+    receiver: Option<Receiver>,
+}
+
+/// One participant's protocol. See the [module](self).
+pub struct Node {
+    me: NodeId,
+    acks: OwnRegion,
+    free_lines: Vec<usize>,
+    peers: BTreeMap<Peer, PeerState>,
+    senders: Vec<Sender>,
+    /// Streams that end once their last reader refers to nothing in them.
+    ending: Vec<RegionId>,
+    subscriptions: Vec<Subscription>,
+    announcements: BTreeMap<u64, Vec<u8>>,
+    events: VecDeque<NodeEvent>,
+    next_region: u64,
+    next_subscription: u64,
+    /// Some subscription or stream is on its way in or out; only then are stages looked at.
+    unsettled: bool,
+}
+
+impl Node {
+    /// A node that knows nobody. `acks` is its region [`ACKS`] of [`ACKS_WORDS`] words.
+    pub fn new(me: NodeId, acks: OwnRegion) -> Node {
+        Node {
+            me,
+            acks,
+            free_lines: (0..ACK_LINES).rev().collect(),
+            peers: BTreeMap::new(),
+            senders: Vec::new(),
+            ending: Vec::new(),
+            subscriptions: Vec::new(),
+            announcements: BTreeMap::new(),
+            events: VecDeque::new(),
+            next_region: FIRST_STREAM,
+            next_subscription: 0,
+            unsettled: false,
+        }
+    }
+
+    /// Who this node is.
+    pub fn id(&self) -> NodeId {
+        self.me
+    }
+
+    /// The peers that are there.
+    pub fn peers(&self) -> impl Iterator<Item = (Peer, NodeId)> + '_ {
+        self.peers.iter().map(|(&peer, state)| (peer, state.node))
+    }
+
+    /// A region name that was never used.
+    pub fn fresh_region(&mut self) -> RegionId {
+        self.next_region += 1;
+        RegionId(self.next_region - 1)
+    }
+
+    /// Sends a stream from now on: `memory` lies in the region `stream`, which the caller opened.
+    pub fn add_stream(&mut self, stream: RegionId, memory: SenderMemory, effects: &mut Effects) {
+        let sender = Sender::new(memory, stream);
+        for (&peer, state) in &self.peers {
+            if state.ready.contains(&stream) {
+                sender.introduce(Target { peer, sharing: state.sharing }, effects);
+            }
+        }
+        self.senders.push(sender);
+        self.unsettled = true;
+    }
+
+    /// Ends a stream: readers get what was committed. Its region is closed once no reader refers
+    /// to it any more.
+    pub fn end_stream(&mut self, stream: RegionId, effects: &mut Effects) {
+        let Some(sender) = self.senders.iter_mut().find(|s| s.region() == stream) else { return };
+        sender.send(effects);
+        let slot = sender.sent();
+        let (mut own, mut notes) = (Vec::new(), Vec::new());
+        for member in sender.members() {
+            match member.peer() {
+                Some(peer) => notes.push((peer, member.reader())),
+                None => own.push(member.reader()),
+            }
+        }
+        for (peer, reader) in notes {
+            effects.note(peer, Note::End { reader, slot }.encode());
+        }
+        own.into_iter().for_each(|reader| self.end_at(Origin::Own, reader, slot));
+        self.ending.push(stream);
+        self.unsettled = true;
+    }
+
+    fn sender(&self, stream: RegionId) -> Option<&Sender> {
+        self.senders.iter().find(|sender| sender.region() == stream)
+    }
+
+    /// How many subscriptions read a stream of this node's.
+    pub fn readers(&self, stream: RegionId) -> usize {
+        self.sender(stream).map_or(0, |sender| sender.members().len())
+    }
+
+    /// Whether every reader has received all that was committed to a stream.
+    pub fn is_acknowledged(&self, stream: RegionId) -> bool {
+        self.sender(stream).is_none_or(Sender::is_acknowledged)
+    }
+
+    /// Tells all peers, now and later, until it is retracted. The same id replaces it.
+    pub fn announce(&mut self, id: u64, bytes: Vec<u8>, effects: &mut Effects) {
+        let note = Note::Announce { id, bytes: bytes.clone() }.encode();
+        for &peer in self.peers.keys() {
+            effects.note(peer, note.clone());
+        }
+        self.announcements.insert(id, bytes);
+    }
+
+    /// An announcement holds no more.
+    pub fn retract(&mut self, id: u64, effects: &mut Effects) {
+        if self.announcements.remove(&id).is_some() {
+            for &peer in self.peers.keys() {
+                effects.note(peer, Note::Retract { id }.encode());
+            }
+        }
+    }
+
+    /// Subscribes to a stream. `None` if this node receives [`ACK_LINES`] streams already.
+    pub fn subscribe(&mut self, origin: Origin, stream: RegionId) -> Option<SubscriptionId> {
+        let line = self.free_lines.pop()?;
+        let id = SubscriptionId(self.next_subscription);
+        self.next_subscription += 1;
+        self.ack_line(line).clear();
+        let (stage, receiver) = (Stage::AwaitsHeader, None);
+        self.subscriptions.push(Subscription { id, origin, stream, line, stage, receiver });
+        self.unsettled = true;
+        Some(id)
+    }
+
+    fn ack_line(&self, line: usize) -> AckLine {
+        AckLine::new(self.acks.clone(), ACKS, line)
+    }
+
+    /// The queue of a subscription, once [`NodeEvent::Subscribed`] said that there is one.
+    pub fn inbox(&self, id: SubscriptionId) -> Option<&Arc<Inbox>> {
+        self.subscriptions.iter().find(|s| s.id == id)?.receiver.as_ref()?.inbox()
+    }
+
+    /// Wants no more of a stream. Records that the application still has stay readable: the
+    /// sender waits for this node until the last of them is dropped.
+    pub fn unsubscribe(&mut self, id: SubscriptionId) {
+        if let Some(subscription) = self.subscriptions.iter_mut().find(|s| s.id == id) {
+            if let Some(receiver) = &mut subscription.receiver {
+                receiver.close();
+            }
+            subscription.stage = Stage::Draining;
+            self.unsettled = true;
+        }
+    }
+
+    /// Takes out what the upper layer should know, oldest first.
+    pub fn next_event(&mut self) -> Option<NodeEvent> {
+        self.events.pop_front()
+    }
+}
+
+/// Notes and events of peers.
+impl Node {
+    fn note(&mut self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
+        let Some(note) = Note::decode(bytes) else {
+            self.faulty(peer, Fault::Note);
+            return;
+        };
+        match note {
+            Note::Announce { id, bytes } => {
+                self.events.push_back(NodeEvent::Announced { peer, id, bytes });
+            }
+            Note::Retract { id } => self.events.push_back(NodeEvent::Retracted { peer, id }),
+            Note::Attach { reader, stream, acks, line } => {
+                if let Some(state) = self.peers.get_mut(&peer) {
+                    state.attaching.push(Attach { reader, stream, acks, line });
+                    self.unsettled = true;
+                }
+            }
+            Note::Accept { reader, slot } => self.accepted(peer, reader, slot, effects),
+            Note::End { reader, slot } => self.end_at(Origin::Peer(peer), reader, slot),
+            Note::Detach { reader, stream } => {
+                if let Some(state) = self.peers.get_mut(&peer) {
+                    state.attaching.retain(|attach| attach.reader != reader);
+                }
+                let sender = self.senders.iter_mut().find(|s| s.region() == stream);
+                if let Some(sender) = sender {
+                    sender.remove_members(|member| member.is(Some(peer), reader));
+                }
+                self.unsettled = true;
+            }
+        }
+    }
+
+    fn accepted(&mut self, peer: Peer, reader: u64, slot: u64, effects: &mut Effects) {
+        let awaited = self.subscriptions.iter_mut().find(|s| {
+            s.id.0 == reader && s.origin == Origin::Peer(peer) && s.stage == Stage::AwaitsAccept
+        });
+        if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = awaited {
+            receiver.start(slot, effects);
+            *stage = Stage::Receiving;
+            self.events.push_back(NodeEvent::Subscribed(*id));
+        }
+    }
+
+    /// A stream ends for one of this node's subscriptions.
+    fn end_at(&mut self, origin: Origin, reader: u64, slot: u64) {
+        let subscription =
+            self.subscriptions.iter_mut().find(|s| s.id.0 == reader && s.origin == origin);
+        if let Some(subscription) = subscription {
+            match subscription.stage {
+                Stage::Receiving => subscription.stage = Stage::Ending(slot),
+                Stage::AwaitsHeader | Stage::AwaitsAccept => {
+                    subscription.stage = Stage::Draining;
+                    self.events.push_back(NodeEvent::Ended(subscription.id));
+                }
+                Stage::Ending(_) | Stage::Draining => {}
+            }
+            self.unsettled = true;
+        }
+    }
+
+    /// A peer broke the rules: nothing of it is read, and nobody waits for it, any more.
+    fn faulty(&mut self, peer: Peer, fault: Fault) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        if state.faulty {
+            return;
+        }
+        state.faulty = true;
+        state.attaching.clear();
+        self.events.push_back(NodeEvent::Faulty { peer, fault });
+        self.forget(peer);
+    }
+
+    /// Reads nothing from a peer any more and waits for it no more.
+    fn forget(&mut self, peer: Peer) {
+        for sender in &mut self.senders {
+            sender.remove_members(|member| member.peer() == Some(peer));
+        }
+        let (gone, kept) = core::mem::take(&mut self.subscriptions)
+            .into_iter()
+            .partition::<Vec<_>, _>(|s| s.origin == Origin::Peer(peer));
+        self.subscriptions = kept;
+        for subscription in gone {
+            // The sender reads this line no more, so the line is free at once; records that the
+            // application has keep the memory that they lie in.
+            self.free_lines.push(subscription.line);
+            if subscription.stage != Stage::Draining {
+                self.events.push_back(NodeEvent::Ended(subscription.id));
+            }
+        }
+        self.unsettled = true;
+    }
+
+    fn region_ready(&mut self, peer: Peer, region: RegionId, effects: &mut Effects) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        state.ready.push(region);
+        let target = Target { peer, sharing: state.sharing };
+        if let Some(sender) = self.sender(region) {
+            sender.introduce(target, effects);
+        }
+        self.unsettled = true;
+    }
+}
+
+/// Subscriptions and streams on their way in and out.
+impl Node {
+    fn settle(&mut self, effects: &mut Effects) -> usize {
+        self.unsettled = false;
+        self.settle_readers(effects)
+            + self.settle_subscriptions(effects)
+            + self.settle_streams(effects)
+    }
+
+    /// Counts those peers among the readers that can be written to by now.
+    fn settle_readers(&mut self, effects: &mut Effects) -> usize {
+        let mut settled = 0;
+        let Node { peers, senders, ending, unsettled, .. } = self;
+        for (&peer, state) in peers.iter_mut() {
+            let target = Target { peer, sharing: state.sharing };
+            let PeerState { attaching, ready, replicas, .. } = state;
+            attaching.retain(|&Attach { reader, stream, acks, line }| {
+                let sender = senders.iter_mut().find(|s| s.region() == stream);
+                let Some(sender) = sender.filter(|_| !ending.contains(&stream)) else {
+                    effects.note(peer, Note::End { reader, slot: 0 }.encode());
+                    return false;
+                };
+                let (true, Some(ack)) = (ready.contains(&stream), replicas.get(&acks)) else {
+                    *unsettled = true;
+                    return true;
+                };
+                let line = usize::try_from(line).unwrap_or(usize::MAX);
+                let slot = sender.add_member(Some(target), reader, ack.clone(), line, effects);
+                let note = match slot {
+                    Some(slot) => Note::Accept { reader, slot },
+                    None => Note::End { reader, slot: 0 },
+                };
+                effects.note(peer, note.encode());
+                settled += 1;
+                false
+            });
+        }
+        settled
+    }
+
+    fn settle_subscriptions(&mut self, effects: &mut Effects) -> usize {
+        let mut settled = 0;
+        let mut index = 0;
+        while index < self.subscriptions.len() {
+            match self.subscriptions[index].stage {
+                Stage::AwaitsHeader => settled += self.attach(index, effects),
+                Stage::Ending(slot) => settled += self.ending(index, slot),
+                Stage::Draining => {
+                    if self.subscriptions[index].receiver.as_ref().is_some_and(Receiver::is_held) {
+                        self.unsettled = true;
+                    } else {
+                        self.detach(index, effects);
+                        settled += 1;
+                        continue;
+                    }
+                }
+                Stage::AwaitsAccept | Stage::Receiving => {}
+            }
+            index += 1;
+        }
+        settled
+    }
+
+    /// Asks the sender to be counted among its readers, once its header is there.
+    fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
+        let Subscription { id, origin, stream, line, .. } = self.subscriptions[index];
+        let (replica, target) = match origin {
+            Origin::Own => (self.sender(stream).map(|s| s.memory().region().replica()), None),
+            Origin::Peer(peer) => {
+                let Some(state) = self.peers.get(&peer) else { return 0 };
+                let target = Target { peer, sharing: state.sharing };
+                (state.replicas.get(&stream).cloned(), Some(target))
+            }
+        };
+        let geometry = match replica.as_ref().map(Geometry::read) {
+            Some(Ok(Some(geometry))) => geometry,
+            Some(Ok(None)) | None => {
+                self.unsettled = true;
+                return 0;
+            }
+            Some(Err(fault)) => {
+                if let Origin::Peer(peer) = origin {
+                    self.faulty(peer, fault);
+                }
+                return 1;
+            }
+        };
+        let replica = replica.expect("its header was just read");
+        let ack = self.ack_line(line);
+        let mut receiver = Receiver::new(replica, geometry, ack, target);
+        let stage = match target {
+            Some(Target { peer, .. }) => {
+                let note = Note::Attach { reader: id.0, stream, acks: ACKS, line: line as u64 };
+                effects.note(peer, note.encode());
+                Stage::AwaitsAccept
+            }
+            None => {
+                let acks = self.acks.replica();
+                let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
+                let slot = sender.and_then(|s| s.add_member(None, id.0, acks, line, effects));
+                receiver.start(slot.expect("an own stream and an own line"), effects);
+                self.events.push_back(NodeEvent::Subscribed(id));
+                Stage::Receiving
+            }
+        };
+        let subscription = &mut self.subscriptions[index];
+        (subscription.stage, subscription.receiver) = (stage, Some(receiver));
+        1
+    }
+
+    /// Ends a subscription when the last record of its stream has come.
+    fn ending(&mut self, index: usize, slot: u64) -> usize {
+        let subscription = &mut self.subscriptions[index];
+        self.unsettled = true;
+        if subscription.receiver.as_ref().is_some_and(|receiver| receiver.next() < slot) {
+            return 0;
+        }
+        if let Some(receiver) = &mut subscription.receiver {
+            receiver.close();
+        }
+        subscription.stage = Stage::Draining;
+        self.events.push_back(NodeEvent::Ended(subscription.id));
+        1
+    }
+
+    /// Nothing of the stream is referred to any more: tells the sender.
+    fn detach(&mut self, index: usize, effects: &mut Effects) {
+        let subscription = self.subscriptions.swap_remove(index);
+        let (reader, stream) = (subscription.id.0, subscription.stream);
+        self.free_lines.push(subscription.line);
+        match subscription.origin {
+            Origin::Peer(peer) => effects.note(peer, Note::Detach { reader, stream }.encode()),
+            Origin::Own => {
+                let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
+                if let Some(sender) = sender {
+                    sender.remove_members(|member| member.is(None, reader));
+                }
+                self.unsettled = true;
+            }
+        }
+    }
+
+    /// Closes the regions of ended streams that nobody reads any more.
+    fn settle_streams(&mut self, effects: &mut Effects) -> usize {
+        let Node { senders, ending, .. } = self;
+        let before = ending.len();
+        ending.retain(|&stream| {
+            let unused = senders.iter().all(|s| s.region() != stream || s.members().is_empty());
+            if unused {
+                senders.retain(|sender| sender.region() != stream);
+                effects.close(stream);
+            }
+            !unused
+        });
+        before - ending.len()
+    }
+}
+
+impl Machine for Node {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        match event {
+            LinkEvent::PeerUp { peer, node, sharing } => {
+                let state = PeerState {
+                    node,
+                    sharing,
+                    replicas: BTreeMap::new(),
+                    ready: Vec::new(),
+                    attaching: Vec::new(),
+                    faulty: false,
+                };
+                self.peers.insert(peer, state);
+                self.events.push_back(NodeEvent::PeerUp { peer, node });
+                for (&id, bytes) in &self.announcements {
+                    let note = Note::Announce { id, bytes: bytes.clone() };
+                    effects.note(peer, note.encode());
+                }
+            }
+            LinkEvent::RegionUp { peer, region, replica } => {
+                if let Some(state) = self.peers.get_mut(&peer) {
+                    state.replicas.insert(region, replica);
+                    self.unsettled = true;
+                }
+            }
+            LinkEvent::RegionReady { peer, region } => self.region_ready(peer, region, effects),
+            LinkEvent::RegionDown { peer, region } => {
+                if let Some(state) = self.peers.get_mut(&peer) {
+                    state.replicas.remove(&region);
+                }
+            }
+            LinkEvent::Note { peer, bytes } => {
+                if self.peers.get(&peer).is_some_and(|state| !state.faulty) {
+                    self.note(peer, &bytes, effects);
+                }
+            }
+            LinkEvent::ReadDone { .. } => {}
+            LinkEvent::PeerDown { peer, evidence } => {
+                self.take_in_the_last(peer, effects);
+                self.forget(peer);
+                if let Some(PeerState { node, .. }) = self.peers.remove(&peer) {
+                    self.events.push_back(NodeEvent::PeerDown { peer, node, evidence });
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, _now: Time, effects: &mut Effects) -> usize {
+        let mut done = 0;
+        let mut faults: Option<(Peer, Fault)> = None;
+        for subscription in &mut self.subscriptions {
+            let Some(receiver) = &mut subscription.receiver else { continue };
+            match receiver.receive(effects) {
+                Ok(count) => done += count,
+                Err(fault) => {
+                    if let Origin::Peer(peer) = subscription.origin {
+                        faults = Some((peer, fault));
+                    }
+                }
+            }
+        }
+        for sender in &mut self.senders {
+            done += sender.send(effects);
+        }
+        for subscription in &mut self.subscriptions {
+            if let Some(receiver) = &mut subscription.receiver {
+                done += receiver.release(effects);
+            }
+        }
+        for sender in &mut self.senders {
+            done +=
+                sender.reclaim(|member, fault| faults = member.peer().map(|peer| (peer, fault)));
+        }
+        if let Some((peer, fault)) = faults {
+            self.faulty(peer, fault);
+            done += 1;
+        }
+        if self.unsettled {
+            done += self.settle(effects);
+        }
+        done
+    }
+}
+
+impl Node {
+    /// A peer is gone: what it published before is still there and is received.
+    fn take_in_the_last(&mut self, peer: Peer, effects: &mut Effects) {
+        for subscription in &mut self.subscriptions {
+            if subscription.origin != Origin::Peer(peer) {
+                continue;
+            }
+            if let Some(receiver) = &mut subscription.receiver {
+                // It is gone already; whatever is wrong with the rest of it is not received.
+                let _ = receiver.receive(effects);
+            }
+        }
+    }
+}
