@@ -1,0 +1,128 @@
+//! The trait of types that can be written to and read from topics.
+//!
+//! Owns the contract between a type and the encodings. The derive macro and the implementations
+//! for primitives and collections are the only ones that are meant to implement it.
+
+use crate::{CdrError, CdrReader, CdrWriter, PlainLayout};
+
+/// The bound of a string or sequence that has none.
+pub const UNBOUNDED: u32 = u32::MAX;
+
+/// A type that topics can carry.
+///
+/// Derive it: `#[derive(DdsType)]`. Describing the type: the constants. Whole values:
+/// [`serialize`](Self::serialize), [`deserialize`](Self::deserialize),
+/// [`serialize_key`](Self::serialize_key). The other methods are how collections and bounds reach
+/// through a type; their defaults are right for every struct and enum.
+///
+/// `bounds` lists, from the outside in, the largest number of elements of each sequence and string
+/// that the type is nested of: a `sequence<string<32>, 8>` has the bounds `[8, 32]`. What the list
+/// does not reach is [`UNBOUNDED`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type that DDS can carry",
+    label = "not a DDS type",
+    note = "add `#[derive(DdsType)]` to `{Self}` if it is yours",
+    note = "the types that DDS can carry are the integers from 8 to 64 bits, f32, f64, bool, \
+            String, and Vec and arrays of such"
+)]
+pub trait DdsType: Sized + Send + Sync + 'static {
+    /// The type's name in IDL, with its modules: `Nav::Attitude`.
+    const TYPE_NAME: &'static str;
+
+    /// How values lie in memory, if their bytes may be copied as they are.
+    const LAYOUT: Option<PlainLayout<Self>>;
+
+    /// A hash of the type's name and of its members' names and types. Two types with the same
+    /// fingerprint have the same CDR form.
+    const FINGERPRINT: u64;
+
+    /// The least number of bytes that a value takes in CDR, alignment left out. A reader refuses a
+    /// sequence that would need more bytes than there are before it allocates for it.
+    const MIN_CDR_SIZE: usize;
+
+    /// Whether a member belongs to the key.
+    const KEYED: bool = false;
+
+    /// Whether CDR counts the type as primitive: collections of others say how long they are.
+    const PRIMITIVE: bool = false;
+
+    /// Whether an array of this type holds primitives only. Differs from `PRIMITIVE` for arrays:
+    /// an array of arrays is one array of more dimensions.
+    const PRIMITIVE_ROW: bool = Self::PRIMITIVE;
+
+    /// How many bounds the type can take.
+    const BOUNDS: usize = 0;
+
+    /// Writes the value.
+    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError>;
+
+    /// Reads a value.
+    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
+
+    /// Writes the members of the key in the order of their declaration; nothing if there are none.
+    fn serialize_key(&self, _writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+        Ok(())
+    }
+
+    /// Writes the value, which must keep the bounds.
+    fn serialize_bounded(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        _bounds: &[u32],
+    ) -> Result<(), CdrError> {
+        self.serialize(writer)
+    }
+
+    /// Reads a value, which must keep the bounds.
+    fn deserialize_bounded(reader: &mut CdrReader<'_>, _bounds: &[u32]) -> Result<Self, CdrError> {
+        Self::deserialize(reader)
+    }
+
+    /// Writes the elements of an array, one after the other.
+    fn serialize_row(
+        row: &[Self],
+        writer: &mut CdrWriter<'_>,
+        bounds: &[u32],
+    ) -> Result<(), CdrError> {
+        row.iter().try_for_each(|element| element.serialize_bounded(writer, bounds))
+    }
+
+    /// Reads the elements of an array.
+    fn deserialize_row<const N: usize>(
+        reader: &mut CdrReader<'_>,
+        bounds: &[u32],
+    ) -> Result<[Self; N], CdrError> {
+        try_array(|| Self::deserialize_bounded(reader, bounds))
+    }
+
+    /// Reads the `count` elements of a sequence. [`CdrReader::read_length`] has made sure that the
+    /// bytes for them are there.
+    fn deserialize_elements(
+        reader: &mut CdrReader<'_>,
+        count: usize,
+        bounds: &[u32],
+    ) -> Result<Vec<Self>, CdrError> {
+        let mut elements = Vec::with_capacity(count);
+        for _ in 0..count {
+            elements.push(Self::deserialize_bounded(reader, bounds)?);
+        }
+        Ok(elements)
+    }
+}
+
+/// An array of what `next` gives, or the first error; nothing is asked for after it.
+pub(crate) fn try_array<T, const N: usize>(
+    mut next: impl FnMut() -> Result<T, CdrError>,
+) -> Result<[T; N], CdrError> {
+    let mut failure = None;
+    let slots: [Option<T>; N] = std::array::from_fn(|_| {
+        if failure.is_some() {
+            return None;
+        }
+        next().map_err(|error| failure = Some(error)).ok()
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(slots.map(|slot| slot.expect("without a failure every slot is filled"))),
+    }
+}

@@ -1,0 +1,263 @@
+//! What can go wrong between a value and its bytes.
+//!
+//! Owns the messages. Offsets count from the start of the bytes that the caller passed in, so that
+//! they can be looked up in a dump.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a value could not be written as CDR, or bytes could not be read as a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CdrError {
+    /// The bytes end before the value does.
+    Truncated {
+        /// Where reading stopped.
+        offset: usize,
+        /// What was to be read there.
+        expected: &'static str,
+        /// How many bytes it takes, with the alignment before it.
+        needed: usize,
+        /// How many bytes there are.
+        left: usize,
+    },
+    /// The buffer to write into is too small.
+    NoRoom {
+        /// Where writing stopped.
+        offset: usize,
+        /// How many bytes were to be written there.
+        needed: usize,
+        /// How many the buffer still has.
+        left: usize,
+    },
+    /// A boolean that is neither 0 nor 1.
+    InvalidBool {
+        /// Where it stands.
+        offset: usize,
+        /// What stands there.
+        found: u8,
+    },
+    /// A string that CDR does not allow.
+    InvalidString {
+        /// Where its characters start.
+        offset: usize,
+        /// What is wrong with it.
+        fault: StringFault,
+    },
+    /// A number that names no enumerator.
+    UnknownEnumerator {
+        /// Where it stands.
+        offset: usize,
+        /// The enum's DDS name.
+        type_name: &'static str,
+        /// What stands there.
+        found: u32,
+    },
+    /// A collection says that it has more elements than the rest of the bytes could hold.
+    LengthExceedsData {
+        /// Where the length stands.
+        offset: usize,
+        /// The number of elements it gives.
+        length: u32,
+        /// How many bytes follow.
+        left: usize,
+    },
+    /// A collection or string is longer than its type allows.
+    BoundExceeded {
+        /// Where it stands.
+        offset: usize,
+        /// The largest number of elements or characters.
+        bound: u32,
+        /// The number it has.
+        found: usize,
+    },
+    /// A collection or string has more elements than a CDR length can say.
+    TooLong {
+        /// Where it was to be written.
+        offset: usize,
+        /// Its number of elements.
+        length: usize,
+    },
+    /// The size in front of a collection is not the size of its elements.
+    SizeMismatch {
+        /// Where the elements end.
+        offset: usize,
+        /// How many bytes the size in front says there are after that point.
+        left: usize,
+    },
+    /// The payload is in a representation that this crate does not read.
+    UnknownRepresentation {
+        /// The identifier in the header.
+        found: u16,
+    },
+    /// Bytes are left after the value.
+    TrailingBytes {
+        /// Where the value ends.
+        offset: usize,
+        /// How many bytes follow.
+        left: usize,
+    },
+    /// One of the above, in a member of a struct.
+    InMember {
+        /// The struct's DDS name.
+        type_name: &'static str,
+        /// The member's name.
+        member: &'static str,
+        /// What went wrong there.
+        source: Box<CdrError>,
+    },
+}
+
+/// What is wrong with a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StringFault {
+    /// Its bytes are not UTF-8.
+    NotUtf8,
+    /// Its last byte is not NUL.
+    NotTerminated,
+    /// It has a NUL before its end.
+    InnerNul,
+}
+
+impl CdrError {
+    /// The same error, with the member it happened in. A buffer that is too small is no fault of a
+    /// member, and stays free of allocation.
+    #[must_use]
+    #[cold]
+    pub fn in_member(self, type_name: &'static str, member: &'static str) -> Self {
+        match self {
+            Self::NoRoom { .. } => self,
+            source => Self::InMember { type_name, member, source: Box::new(source) },
+        }
+    }
+
+    /// The error itself, without the members around it.
+    pub fn root(&self) -> &Self {
+        let mut error = self;
+        while let Self::InMember { source, .. } = error {
+            error = source;
+        }
+        error
+    }
+}
+
+impl fmt::Display for CdrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { offset, expected, needed, left } => write!(
+                f,
+                "the data ends at byte {offset}, in the middle of a value: expected {expected} \
+                 ({needed} bytes), found {left} bytes; check that the writer uses the same type"
+            ),
+            Self::NoRoom { offset, needed, left } => write!(
+                f,
+                "the buffer is too small: {needed} bytes are to be written at byte {offset}, where \
+                 it has {left} left; ask serialized_size for the size"
+            ),
+            Self::InvalidBool { offset, found } => write!(
+                f,
+                "byte {offset} is {found}, expected a boolean (0 or 1); check that the writer uses \
+                 the same type"
+            ),
+            Self::InvalidString { offset, fault } => {
+                write!(f, "the string at byte {offset} {fault}")
+            }
+            Self::UnknownEnumerator { offset, type_name, found } => write!(
+                f,
+                "{found} at byte {offset} is no enumerator of {type_name}; check that the writer \
+                 uses the same version of the type"
+            ),
+            Self::LengthExceedsData { offset, length, left } => write!(
+                f,
+                "the length at byte {offset} says {length} elements, but only {left} bytes follow; \
+                 check that the writer uses the same type"
+            ),
+            Self::BoundExceeded { offset, bound, found } => write!(
+                f,
+                "{found} elements or characters at byte {offset} are more than the type's bound of \
+                 {bound}; shorten the value or raise the bound in the type"
+            ),
+            Self::TooLong { offset, length } => write!(
+                f,
+                "{length} elements or characters at byte {offset} are more than a CDR length can \
+                 say ({}); split the value",
+                u32::MAX
+            ),
+            Self::SizeMismatch { offset, left } => write!(
+                f,
+                "the elements end at byte {offset}, but the size in front of them says that {left} \
+                 more bytes belong to them; check that the writer uses the same type"
+            ),
+            Self::UnknownRepresentation { found } => write!(
+                f,
+                "the payload's representation is {found:#06x} ({}), expected CDR (0x0000, 0x0001) \
+                 or PLAIN_CDR2 (0x0006, 0x0007)",
+                representation_name(*found)
+            ),
+            Self::TrailingBytes { offset, left } => write!(
+                f,
+                "{left} bytes are left after the value's end at byte {offset}; check that the \
+                 writer uses the same type"
+            ),
+            Self::InMember { type_name, .. } => {
+                write!(f, "{type_name}")?;
+                let mut error = self;
+                while let Self::InMember { member, source, .. } = error {
+                    write!(f, ".{member}")?;
+                    error = source;
+                }
+                write!(f, ": {error}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for StringFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotUtf8 => "is not UTF-8; the writer must encode its strings as UTF-8",
+            Self::NotTerminated => {
+                "does not end in NUL, expected a NUL as its last byte; check that the writer uses \
+                 the same type"
+            }
+            Self::InnerNul => {
+                "has a NUL before its end, which CDR does not allow; remove it, or make the member \
+                 a sequence of octets"
+            }
+        })
+    }
+}
+
+/// The name that the standards give a representation, for messages.
+fn representation_name(id: u16) -> &'static str {
+    match id {
+        0x0002 | 0x0003 => "PL_CDR, parameter lists",
+        0x0004 => "XML",
+        0x0008 | 0x0009 => "DELIMITED_CDR2, for appendable types",
+        0x000a | 0x000b => "PL_CDR2, for mutable types",
+        _ => "not one that the standards name",
+    }
+}
+
+impl Error for CdrError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_the_whole_path_to_the_member() {
+        let error = CdrError::InvalidBool { offset: 12, found: 9 }
+            .in_member("Nav::Gear", "down")
+            .in_member("Nav::Aircraft", "gear");
+        assert!(error.to_string().starts_with("Nav::Aircraft.gear.down: byte 12 is 9, expected"));
+        assert_eq!(error.root(), &CdrError::InvalidBool { offset: 12, found: 9 });
+    }
+
+    #[test]
+    fn a_small_buffer_is_no_fault_of_a_member() {
+        let error = CdrError::NoRoom { offset: 0, needed: 4, left: 1 };
+        assert_eq!(error.clone().in_member("T", "m"), error);
+    }
+}

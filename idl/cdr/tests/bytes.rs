@@ -1,0 +1,318 @@
+//! The exact bytes of values: alignment, byte orders, headers, sizes of collections, keys.
+
+#![allow(clippy::unwrap_used)]
+
+use idl_cdr::{
+    CdrError, CdrReader, CdrWriter, DdsType, Encoding, StringFault, from_cdr, key_to_cdr,
+    serialize_into, serialize_key_into, serialized_size, to_cdr, to_cdr_with,
+};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Test::Mixed")]
+struct Mixed {
+    small: u8,
+    wide: u64,
+    flag: bool,
+    half: u16,
+    real: f32,
+}
+
+const MIXED: Mixed =
+    Mixed { small: 0x11, wide: 0x0102_0304_0506_0708, flag: true, half: 0x2122, real: 1.0 };
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+#[repr(i16)]
+enum Phase {
+    Taxi = -1,
+    Cruise = 4,
+    #[dds(name = "LANDING")]
+    Landing,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Bounded {
+    #[dds(bound = 3)]
+    name: String,
+    #[dds(bound = [2, 4])]
+    tags: Vec<String>,
+    #[dds(bound = [_, 1])]
+    grid: [Vec<Vec<u8>>; 1],
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Flight {
+    #[dds(key)]
+    number: u16,
+    remark: String,
+    #[dds(key)]
+    airline: Airline,
+    #[dds(key)]
+    stand: Stand,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Airline {
+    #[dds(key)]
+    code: u32,
+    name: String,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Stand {
+    row: u8,
+    place: u8,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Empty {}
+
+/// The body of a value, without the header.
+fn body<T: DdsType>(value: &T, encoding: Encoding) -> Vec<u8> {
+    let payload = to_cdr_with(value, encoding).unwrap();
+    let padding = usize::from(payload[3]);
+    payload[4..payload.len() - padding].to_vec()
+}
+
+#[test]
+fn xcdr1_aligns_to_eight_and_xcdr2_to_four() {
+    assert_eq!(
+        body(&MIXED, Encoding::CDR_LE),
+        [
+            0x11, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, //
+            1, 0, 0x22, 0x21, 0, 0, 0x80, 0x3f,
+        ]
+    );
+    assert_eq!(
+        body(&MIXED, Encoding::PLAIN_CDR2_BE),
+        [0x11, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0x21, 0x22, 0x3f, 0x80, 0, 0]
+    );
+}
+
+#[test]
+fn every_encoding_comes_back() {
+    for encoding in
+        [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE]
+    {
+        assert_eq!(from_cdr::<Mixed>(&to_cdr_with(&MIXED, encoding).unwrap()).unwrap(), MIXED);
+    }
+}
+
+#[test]
+fn the_header_says_encoding_and_padding() {
+    assert_eq!(to_cdr(&0x55_u8).unwrap(), [0, 7, 0, 3, 0x55, 0, 0, 0]);
+    assert_eq!(to_cdr_with(&1_u32, Encoding::CDR_BE).unwrap(), [0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(to_cdr(&Empty {}).unwrap(), [0, 7, 0, 0]);
+}
+
+#[test]
+fn strings_carry_their_length_and_a_nul() {
+    assert_eq!(body(&"ab".to_owned(), Encoding::CDR_LE), [3, 0, 0, 0, b'a', b'b', 0]);
+    assert_eq!(body(&String::new(), Encoding::CDR_LE), [1, 0, 0, 0, 0]);
+    assert_eq!(from_cdr::<String>(&[0, 1, 0, 0, 0, 0, 0, 0]).unwrap(), "");
+}
+
+#[test]
+fn xcdr2_collections_say_their_size_unless_their_elements_are_primitive() {
+    assert_eq!(body(&vec![1_u16, 2], Encoding::PLAIN_CDR2_LE), [2, 0, 0, 0, 1, 0, 2, 0]);
+    assert_eq!(body(&vec![true], Encoding::PLAIN_CDR2_LE), [1, 0, 0, 0, 1]);
+    assert_eq!(body(&[1_u16, 2], Encoding::PLAIN_CDR2_LE), [1, 0, 2, 0]);
+    let enums = vec![Phase::Taxi, Phase::Landing];
+    let elements = [2, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 0, 0, 0];
+    assert_eq!(body(&enums, Encoding::CDR_LE), elements);
+    assert_eq!(body(&enums, Encoding::PLAIN_CDR2_LE), [&[12, 0, 0, 0][..], &elements].concat());
+    assert_eq!(body(&[Phase::Cruise], Encoding::PLAIN_CDR2_LE), [4, 0, 0, 0, 4, 0, 0, 0]);
+    assert_eq!(body(&Vec::<String>::new(), Encoding::PLAIN_CDR2_LE), [4, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn an_array_of_arrays_is_one_array() {
+    let numbers = [[1_u8, 2], [3, 4]];
+    assert_eq!(body(&numbers, Encoding::PLAIN_CDR2_LE), [1, 2, 3, 4]);
+    let phases = [[Phase::Taxi], [Phase::Cruise]];
+    let bytes = body(&phases, Encoding::PLAIN_CDR2_LE);
+    assert_eq!(bytes, [8, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 4, 0, 0, 0]);
+    let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
+    assert_eq!(<[[Phase; 1]; 2]>::deserialize(&mut reader).unwrap(), phases);
+}
+
+#[test]
+fn a_sequence_of_arrays_says_its_size() {
+    let value = vec![[1_u8, 2]];
+    assert_eq!(body(&value, Encoding::PLAIN_CDR2_LE), [6, 0, 0, 0, 1, 0, 0, 0, 1, 2]);
+}
+
+#[test]
+fn an_empty_row_of_wide_numbers_takes_no_alignment() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr")]
+    struct Tail {
+        none: Vec<u64>,
+        last: u8,
+    }
+    let value = Tail { none: Vec::new(), last: 9 };
+    assert_eq!(body(&value, Encoding::CDR_LE), [0, 0, 0, 0, 9]);
+    assert_eq!(from_cdr::<Tail>(&to_cdr_with(&value, Encoding::CDR_LE).unwrap()).unwrap(), value);
+}
+
+#[test]
+fn keys_are_in_declaration_order_and_nested_keys_replace_their_struct() {
+    let flight = Flight {
+        number: 0x0102,
+        remark: "late".into(),
+        airline: Airline { code: 0x0304_0506, name: "Squall".into() },
+        stand: Stand { row: 7, place: 8 },
+    };
+    const KEY: [u8; 10] = [1, 2, 0, 0, 3, 4, 5, 6, 7, 8];
+    const { assert!(Flight::KEYED && Airline::KEYED && !Stand::KEYED) };
+    assert_eq!(key_to_cdr(&flight).unwrap(), KEY);
+    let mut buffer = [0; 16];
+    assert_eq!(serialize_key_into(&flight, &mut buffer).unwrap(), KEY.len());
+    assert_eq!(buffer[..KEY.len()], KEY);
+    assert!(key_to_cdr(&flight.stand).unwrap().is_empty());
+}
+
+#[test]
+fn bounds_hold_in_both_directions() {
+    let fits = Bounded {
+        name: "abc".into(),
+        tags: vec!["abcd".into(), String::new()],
+        grid: [vec![vec![1], vec![], vec![3]]],
+    };
+    assert_eq!(from_cdr::<Bounded>(&to_cdr(&fits).unwrap()).unwrap(), fits);
+
+    let bound_of = |value: &Bounded| match to_cdr(value).unwrap_err().root() {
+        CdrError::BoundExceeded { bound, found, .. } => (*bound, *found),
+        other => panic!("{other}"),
+    };
+    assert_eq!(bound_of(&Bounded { name: "abcd".into(), ..fits.clone() }), (3, 4));
+    assert_eq!(bound_of(&Bounded { tags: vec![String::new(); 3], ..fits.clone() }), (2, 3));
+    assert_eq!(bound_of(&Bounded { tags: vec!["abcde".into()], ..fits.clone() }), (4, 5));
+    assert_eq!(bound_of(&Bounded { grid: [vec![vec![1, 2]]], ..fits }), (1, 2));
+
+    let name_too_long = [0, 7, 0, 0, 5, 0, 0, 0, b'a', b'b', b'c', b'd', 0];
+    let error = from_cdr::<Bounded>(&name_too_long).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Bounded.name: 4 elements or characters at byte 4 are more than the type's bound of 3; \
+         shorten the value or raise the bound in the type"
+    );
+}
+
+#[test]
+fn a_buffer_of_the_right_size_is_enough_and_any_smaller_is_not() {
+    let size = serialized_size(&MIXED).unwrap();
+    assert_eq!(serialize_into(&MIXED, &mut vec![0xff; size]).unwrap(), size);
+    for smaller in 0..size {
+        let error = serialize_into(&MIXED, &mut vec![0xff; smaller]).unwrap_err();
+        assert!(matches!(error, CdrError::NoRoom { .. }), "{smaller} bytes: {error}");
+    }
+}
+
+#[test]
+fn padding_is_written_as_zeroes() {
+    let mut buffer = [0xff; 24];
+    serialize_into(&MIXED, &mut buffer).unwrap();
+    assert_eq!(buffer[5..8], [0; 3]);
+}
+
+#[test]
+fn wrong_bytes_are_named() {
+    let at_string = |payload: &[u8]| from_cdr::<String>(payload).unwrap_err();
+    let fault = |fault| CdrError::InvalidString { offset: 8, fault };
+    assert_eq!(at_string(&[0, 1, 0, 0, 2, 0, 0, 0, b'a', b'b']), fault(StringFault::NotTerminated));
+    assert_eq!(at_string(&[0, 1, 0, 0, 3, 0, 0, 0, 0, b'b', 0]), fault(StringFault::InnerNul));
+    assert_eq!(at_string(&[0, 1, 0, 0, 2, 0, 0, 0, 0xff, 0]), fault(StringFault::NotUtf8));
+    assert!(to_cdr(&"a\0b".to_owned()).is_err());
+    assert_eq!(
+        from_cdr::<bool>(&[0, 1, 0, 0, 2]),
+        Err(CdrError::InvalidBool { offset: 4, found: 2 })
+    );
+    assert_eq!(
+        from_cdr::<Phase>(&[0, 1, 0, 0, 6, 0, 0, 0]),
+        Err(CdrError::UnknownEnumerator { offset: 4, type_name: "Phase", found: 6 })
+    );
+    assert_eq!(
+        from_cdr::<u32>(&[0, 1, 0, 0, 1, 2, 3]),
+        Err(CdrError::Truncated {
+            offset: 4,
+            expected: "an unsigned 32-bit number",
+            needed: 4,
+            left: 3
+        })
+    );
+    assert_eq!(
+        from_cdr::<u8>(&[0, 1, 0, 0, 1, 2, 3, 4, 5]),
+        Err(CdrError::TrailingBytes { offset: 5, left: 4 })
+    );
+    assert_eq!(
+        from_cdr::<Vec<u64>>(&[0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff]),
+        Err(CdrError::LengthExceedsData { offset: 4, length: u32::MAX, left: 0 })
+    );
+    assert!(matches!(from_cdr::<u8>(&[0, 7, 0, 3, 1]), Err(CdrError::Truncated { .. })));
+    assert!(matches!(from_cdr::<u8>(&[0, 7]), Err(CdrError::Truncated { .. })));
+    assert_eq!(from_cdr::<u8>(&[0, 9, 0, 0, 1]), Err(CdrError::UnknownRepresentation { found: 9 }));
+}
+
+#[test]
+fn the_size_in_front_of_a_collection_confines_and_binds_it() {
+    // One element of four bytes, in sizes one too large and one too small.
+    let too_large = [0, 7, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(
+        from_cdr::<Vec<Phase>>(&too_large),
+        Err(CdrError::SizeMismatch { offset: 16, left: 4 })
+    );
+    let too_small = [0, 7, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0];
+    assert_eq!(
+        from_cdr::<Vec<Phase>>(&too_small),
+        Err(CdrError::LengthExceedsData { offset: 8, length: 1, left: 2 })
+    );
+}
+
+#[test]
+fn a_header_in_the_middle_restarts_alignment() {
+    let mut buffer = [0xff; 16];
+    let mut writer = CdrWriter::over(&mut buffer, Encoding::CDR_LE);
+    writer.write_u8(1).unwrap();
+    writer.write_header().unwrap();
+    writer.write_u32(2).unwrap();
+    writer.write_u8(3).unwrap();
+    assert_eq!(writer.finish().unwrap(), 13);
+    assert_eq!(buffer[..13], [1, 0, 1, 0, 3, 2, 0, 0, 0, 3, 0, 0, 0]);
+}
+
+#[test]
+fn names_and_fingerprints_tell_types_apart() {
+    assert_eq!(Mixed::TYPE_NAME, "Test::Mixed");
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", name = "Test::Mixed")]
+    #[allow(dead_code)]
+    struct SameButForAKey {
+        #[dds(key)]
+        small: u8,
+        wide: u64,
+        flag: bool,
+        half: u16,
+        real: f32,
+    }
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", name = "Test::Mixed")]
+    #[allow(dead_code)]
+    struct Same {
+        small: u8,
+        wide: u64,
+        flag: bool,
+        half: u16,
+        #[dds(name = "real")]
+        named_otherwise_in_rust: f32,
+    }
+    assert_eq!(Same::FINGERPRINT, Mixed::FINGERPRINT);
+    assert_ne!(SameButForAKey::FINGERPRINT, Mixed::FINGERPRINT);
+    assert_ne!(<[u8; 2]>::FINGERPRINT, <[u8; 3]>::FINGERPRINT);
+    assert_ne!(Vec::<u8>::FINGERPRINT, Vec::<i8>::FINGERPRINT);
+}

@@ -1,0 +1,106 @@
+//! Which types travel as they lie in memory, and that their bytes come back.
+
+use idl_cdr::{DdsType, from_plain_bytes, plain_bytes, plain_ref};
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Position {
+    x: f64,
+    y: f64,
+}
+
+/// Has padding after `id` and at the end, wherever the compiler puts its fields.
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+#[repr(C)]
+struct Track {
+    id: u8,
+    positions: [[Position; 2]; 2],
+    quality: u16,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "Track")]
+#[repr(C)]
+#[allow(dead_code)]
+struct TrackInAnotherOrder {
+    positions: [[Position; 2]; 2],
+    id: u8,
+    quality: u16,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+#[allow(dead_code)]
+struct WithBool {
+    position: Position,
+    valid: bool,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+#[allow(dead_code)]
+struct Deep {
+    inner: [WithBool; 1],
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+#[allow(dead_code)]
+enum One {
+    Only,
+}
+
+const TRACK: Track = Track {
+    id: 3,
+    positions: [[Position { x: 1.0, y: 2.0 }; 2], [Position { x: f64::MAX, y: -0.0 }; 2]],
+    quality: 9,
+};
+
+#[test]
+fn only_types_of_numbers_are_plain() {
+    assert!(u8::LAYOUT.is_some() && f64::LAYOUT.is_some() && <[[i16; 2]; 3]>::LAYOUT.is_some());
+    assert!(Position::LAYOUT.is_some() && Track::LAYOUT.is_some());
+    assert!(bool::LAYOUT.is_none() && String::LAYOUT.is_none() && Vec::<u8>::LAYOUT.is_none());
+    assert!(One::LAYOUT.is_none() && WithBool::LAYOUT.is_none() && Deep::LAYOUT.is_none());
+    assert!(<[bool; 2]>::LAYOUT.is_none());
+}
+
+#[test]
+fn the_layout_is_that_of_the_compiler() {
+    let layout = Track::LAYOUT.unwrap();
+    assert_eq!((layout.size(), layout.align()), (size_of::<Track>(), align_of::<Track>()));
+    assert_ne!(layout.hash(), TrackInAnotherOrder::LAYOUT.unwrap().hash());
+    assert_ne!(u32::LAYOUT.unwrap().hash(), f32::LAYOUT.unwrap().hash());
+}
+
+#[test]
+fn bytes_come_back() {
+    // A number of its own for every byte: those that a value leaves undefined are never looked at.
+    let bytes: Vec<u8> = (0..size_of::<Track>() as u8).collect();
+    let track: Track = from_plain_bytes(&bytes).unwrap();
+    assert_eq!(track.id, 0);
+    assert_eq!(track.quality, u16::from_ne_bytes([72, 73]));
+    assert_eq!(plain_bytes(&TRACK).unwrap().len(), size_of::<Track>());
+
+    let position = TRACK.positions[1][0];
+    let bytes = plain_bytes(&position).unwrap();
+    // SAFETY: Position is two f64 of 8 bytes each in 16 bytes, so it has no padding.
+    let bytes: Vec<u8> = bytes.iter().map(|byte| unsafe { byte.assume_init() }).collect();
+    assert_eq!(from_plain_bytes::<Position>(&bytes).unwrap(), position);
+}
+
+#[test]
+fn wrong_sizes_types_and_alignments_are_refused() {
+    let bytes = [0_u64; 3].map(u64::to_ne_bytes).concat();
+    assert!(from_plain_bytes::<Position>(&bytes[..15]).is_none());
+    assert!(from_plain_bytes::<Position>(&bytes[..17]).is_none());
+    assert!(from_plain_bytes::<Position>(&bytes[1..17]).is_some());
+    assert!(from_plain_bytes::<bool>(&[1]).is_none());
+    assert!(plain_bytes(&true).is_none());
+
+    let aligned = bytes.as_ptr().align_offset(align_of::<Position>());
+    assert!(plain_ref::<Position>(&bytes[aligned..aligned + 16]).is_some());
+    assert!(plain_ref::<Position>(&bytes[aligned + 1..aligned + 17]).is_none());
+    assert!(plain_ref::<bool>(&[1]).is_none());
+}

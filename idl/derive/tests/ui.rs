@@ -1,0 +1,8 @@
+//! Wrong uses of the derive macro are compile errors that say what to do.
+
+#[test]
+fn messages() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/pass_*.rs");
+    cases.compile_fail("tests/ui/fail_*.rs");
+}

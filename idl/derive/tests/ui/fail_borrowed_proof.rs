@@ -1,0 +1,21 @@
+//! The proof that one type is plain cannot be shown for another.
+use idl_cdr::{CdrError, CdrReader, CdrWriter, DdsType, PlainLayout};
+
+struct Forged(bool);
+
+impl DdsType for Forged {
+    const TYPE_NAME: &'static str = "Forged";
+    const LAYOUT: Option<PlainLayout<Self>> = u8::LAYOUT;
+    const FINGERPRINT: u64 = 0;
+    const MIN_CDR_SIZE: usize = 1;
+
+    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+        writer.write_bool(self.0)
+    }
+
+    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+        reader.read_bool().map(Self)
+    }
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+use idl_cdr::DdsType;
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct BoundOnNumber {
+    #[dds(bound = 3)]
+    value: u32,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct TooManyBounds {
+    #[dds(bound = [3, 4])]
+    value: String,
+}
+
+fn main() {}

@@ -1,0 +1,76 @@
+//! IDL files to Rust files, as a build script does it.
+
+use idl::Generator;
+use idl::build::{BuildError, compile_into};
+use std::path::{Path, PathBuf};
+use std::{fs, process};
+
+/// A directory of its own for each test, gone when the test is over.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(test: &str) -> Self {
+        let name = format!("{test}-{}", process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).expect("the directory for test files is writable");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("the directory is there");
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed does no harm to the next run, whose directory has another name.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn each_file_becomes_a_file_of_its_name() {
+    let directory = Directory::new("names");
+    let files = [
+        directory.file("a.idl", "struct A { long a; };"),
+        directory.file("b.b.idl", "enum B { C };"),
+    ];
+    let written = compile_into(&Generator::new(), &files, &directory.0).unwrap();
+    assert_eq!(written, [directory.0.join("a.rs"), directory.0.join("b.b.rs")]);
+    assert!(fs::read_to_string(&written[0]).unwrap().contains("pub struct A {"));
+}
+
+#[test]
+fn the_errors_of_all_files_are_told_and_nothing_is_written() {
+    let directory = Directory::new("errors");
+    let files = [
+        directory.file("a.idl", "struct A { lung a; };"),
+        directory.file("b.idl", "struct B { long b; };"),
+        directory.file("c.idl", "struct C { long c };"),
+    ];
+    let error = compile_into(&Generator::new(), &files, &directory.0).unwrap_err();
+    // What a build script prints is the `Debug` form.
+    let text = format!("{error:?}");
+    assert!(text.contains("a.idl:1:12: there is no type `lung`"), "{text}");
+    assert!(text.contains("c.idl:1:19: expected `,`, `[` or `;`"), "{text}");
+    assert!(!directory.0.join("b.rs").exists());
+}
+
+#[test]
+fn files_that_cannot_be_are_named() {
+    let directory = Directory::new("files");
+    let missing = directory.0.join("missing.idl");
+    let error = compile_into(&Generator::new(), &[&missing], &directory.0).unwrap_err();
+    assert!(matches!(&error, BuildError::Read { file, .. } if *file == missing), "{error}");
+
+    fs::create_dir_all(directory.0.join("x")).unwrap();
+    let files =
+        [directory.file("a.idl", "enum A { B };"), directory.file("x/a.idl", "enum A { B };")];
+    let error = compile_into(&Generator::new(), &files, &directory.0).unwrap_err();
+    assert!(matches!(error, BuildError::SameOutput { .. }), "{error}");
+
+    let error = compile_into(&Generator::new(), &[".."], &directory.0).unwrap_err();
+    assert!(matches!(error, BuildError::NoName { .. }), "{error}");
+}

@@ -1,0 +1,174 @@
+//! Which values of an entity's policies go together.
+//!
+//! Owns the rules of the standard that span fields or policies of one entity. Never compares two
+//! entities; that is what a reader requests and a writer offers.
+
+use crate::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, HistoryQosPolicyKind, Length, PolicyId,
+    PublisherQos, SubscriberQos, TopicQos,
+};
+use std::error::Error;
+use std::fmt;
+
+/// Values of one entity's policies that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inconsistency {
+    /// The policy to look at.
+    pub policy: PolicyId,
+    /// What contradicts what, and what to do.
+    pub reason: String,
+}
+
+impl fmt::Display for Inconsistency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.policy, self.reason)
+    }
+}
+
+impl Error for Inconsistency {}
+
+impl DomainParticipantQos {
+    /// What contradicts itself in this set: nothing ever does.
+    pub fn inconsistencies(&self) -> Vec<Inconsistency> {
+        Vec::new()
+    }
+}
+
+impl PublisherQos {
+    /// What contradicts itself in this set: nothing ever does.
+    pub fn inconsistencies(&self) -> Vec<Inconsistency> {
+        Vec::new()
+    }
+}
+
+impl SubscriberQos {
+    /// What contradicts itself in this set: nothing ever does.
+    pub fn inconsistencies(&self) -> Vec<Inconsistency> {
+        Vec::new()
+    }
+}
+
+impl TopicQos {
+    /// What contradicts itself in this set; empty if it is sound.
+    pub fn inconsistencies(&self) -> Vec<Inconsistency> {
+        let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
+        found.extend(Kept::by_service(&self.durability_service).inconsistencies());
+        found
+    }
+}
+
+impl DataWriterQos {
+    /// What contradicts itself in this set; empty if it is sound.
+    pub fn inconsistencies(&self) -> Vec<Inconsistency> {
+        let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
+        found.extend(Kept::by_service(&self.durability_service).inconsistencies());
+        found
+    }
+}
+
+impl DataReaderQos {
+    /// What contradicts itself in this set; empty if it is sound.
+    pub fn inconsistencies(&self) -> Vec<Inconsistency> {
+        let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
+        let (period, separation) =
+            (self.deadline.period, self.time_based_filter.minimum_separation);
+        if separation > period {
+            found.push(Inconsistency {
+                policy: PolicyId::TimeBasedFilter,
+                reason: format!(
+                    "minimum_separation ({separation}) is longer than the DEADLINE period \
+                     ({period}), so every deadline would be missed; shorten the one or lengthen \
+                     the other"
+                ),
+            });
+        }
+        found
+    }
+}
+
+/// What is kept of samples, by an entity or by the durability service on its behalf.
+struct Kept {
+    history: PolicyId,
+    limits: PolicyId,
+    kind: HistoryQosPolicyKind,
+    depth: u32,
+    max_samples: Length,
+    max_instances: Length,
+    max_samples_per_instance: Length,
+}
+
+impl Kept {
+    fn of(history: &crate::HistoryQosPolicy, limits: &crate::ResourceLimitsQosPolicy) -> Self {
+        Self {
+            history: PolicyId::History,
+            limits: PolicyId::ResourceLimits,
+            kind: history.kind,
+            depth: history.depth,
+            max_samples: limits.max_samples,
+            max_instances: limits.max_instances,
+            max_samples_per_instance: limits.max_samples_per_instance,
+        }
+    }
+
+    fn by_service(service: &crate::DurabilityServiceQosPolicy) -> Self {
+        Self {
+            history: PolicyId::DurabilityService,
+            limits: PolicyId::DurabilityService,
+            kind: service.history_kind,
+            depth: service.history_depth,
+            max_samples: service.max_samples,
+            max_instances: service.max_instances,
+            max_samples_per_instance: service.max_samples_per_instance,
+        }
+    }
+
+    fn inconsistencies(&self) -> Vec<Inconsistency> {
+        let mut found = Vec::new();
+        let mut report = |policy, reason| found.push(Inconsistency { policy, reason });
+        for (name, limit) in [
+            ("max_samples", self.max_samples),
+            ("max_instances", self.max_instances),
+            ("max_samples_per_instance", self.max_samples_per_instance),
+        ] {
+            if limit == Length::of(0) {
+                report(
+                    self.limits,
+                    format!("{name} is 0, so nothing could be kept; set it to 1 or more"),
+                );
+            }
+        }
+        if self.max_samples < self.max_samples_per_instance
+            && !self.max_samples_per_instance.is_unlimited()
+        {
+            report(
+                self.limits,
+                format!(
+                    "max_samples ({}) is less than max_samples_per_instance ({}), so no instance \
+                     could fill its share; raise the one or lower the other",
+                    self.max_samples, self.max_samples_per_instance
+                ),
+            );
+        }
+        if self.kind == HistoryQosPolicyKind::KeepLast {
+            if self.depth == 0 {
+                report(
+                    self.history,
+                    "depth is 0, so KEEP_LAST would keep nothing; set it to 1 or more".to_owned(),
+                );
+            }
+            if self.max_samples_per_instance.limit().is_some_and(|limit| self.depth > limit) {
+                report(
+                    self.history,
+                    format!(
+                        "depth ({}) is more than {}max_samples_per_instance ({}); lower the one \
+                         or raise the other",
+                        self.depth,
+                        if self.history == self.limits { "" } else { "RESOURCE_LIMITS " },
+                        self.max_samples_per_instance
+                    ),
+                );
+            }
+        }
+        found
+    }
+}

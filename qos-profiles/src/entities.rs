@@ -1,0 +1,146 @@
+//! The policies of each kind of entity.
+//!
+//! Owns which policies an entity has, under the OMG's field names, and the one default that differs
+//! between entities: writers are RELIABLE.
+
+use crate::PolicyId;
+use crate::policies::*;
+use serde::{Deserialize, Serialize};
+
+/// An entity's set of policies, its default, and the comparison of two of them.
+macro_rules! entity {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $policy:ident as $id:ident $(= $default:expr)?,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            $(
+                #[doc = concat!("The [", stringify!($policy), "].")]
+                pub $field: $policy,
+            )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: entity!(@default $policy $(, $default)?)),* }
+            }
+        }
+
+        impl $name {
+            /// The policies that this kind of entity has.
+            pub const POLICIES: &'static [PolicyId] = &[$(PolicyId::$id),*];
+
+            /// The policies that differ between this set and another.
+            pub fn changed(&self, other: &Self) -> Vec<PolicyId> {
+                let mut changed = Vec::new();
+                $(
+                    if self.$field != other.$field {
+                        changed.push(PolicyId::$id);
+                    }
+                )*
+                changed
+            }
+
+            /// The policies that keep an enabled entity from changing to another set, because they
+            /// differ and may not change any more.
+            pub fn immutable_changes(&self, other: &Self) -> Vec<PolicyId> {
+                let mut changed = self.changed(other);
+                changed.retain(|policy| !policy.changeable_after_enable());
+                changed
+            }
+        }
+    };
+    (@default $policy:ident) => { $policy::default() };
+    (@default $policy:ident, $default:expr) => { $default };
+}
+
+entity! {
+    /// The policies of a domain participant.
+    DomainParticipantQos {
+        user_data: UserDataQosPolicy as UserData,
+        entity_factory: EntityFactoryQosPolicy as EntityFactory,
+    }
+}
+
+entity! {
+    /// The policies of a topic.
+    TopicQos {
+        topic_data: TopicDataQosPolicy as TopicData,
+        durability: DurabilityQosPolicy as Durability,
+        durability_service: DurabilityServiceQosPolicy as DurabilityService,
+        deadline: DeadlineQosPolicy as Deadline,
+        latency_budget: LatencyBudgetQosPolicy as LatencyBudget,
+        liveliness: LivelinessQosPolicy as Liveliness,
+        reliability: ReliabilityQosPolicy as Reliability,
+        destination_order: DestinationOrderQosPolicy as DestinationOrder,
+        history: HistoryQosPolicy as History,
+        resource_limits: ResourceLimitsQosPolicy as ResourceLimits,
+        transport_priority: TransportPriorityQosPolicy as TransportPriority,
+        lifespan: LifespanQosPolicy as Lifespan,
+        ownership: OwnershipQosPolicy as Ownership,
+        representation: DataRepresentationQosPolicy as DataRepresentation,
+    }
+}
+
+entity! {
+    /// The policies of a publisher.
+    PublisherQos {
+        presentation: PresentationQosPolicy as Presentation,
+        partition: PartitionQosPolicy as Partition,
+        group_data: GroupDataQosPolicy as GroupData,
+        entity_factory: EntityFactoryQosPolicy as EntityFactory,
+    }
+}
+
+entity! {
+    /// The policies of a subscriber.
+    SubscriberQos {
+        presentation: PresentationQosPolicy as Presentation,
+        partition: PartitionQosPolicy as Partition,
+        group_data: GroupDataQosPolicy as GroupData,
+        entity_factory: EntityFactoryQosPolicy as EntityFactory,
+    }
+}
+
+entity! {
+    /// The policies of a data writer.
+    DataWriterQos {
+        durability: DurabilityQosPolicy as Durability,
+        durability_service: DurabilityServiceQosPolicy as DurabilityService,
+        deadline: DeadlineQosPolicy as Deadline,
+        latency_budget: LatencyBudgetQosPolicy as LatencyBudget,
+        liveliness: LivelinessQosPolicy as Liveliness,
+        reliability: ReliabilityQosPolicy as Reliability
+            = ReliabilityQosPolicy::of(ReliabilityQosPolicyKind::Reliable),
+        destination_order: DestinationOrderQosPolicy as DestinationOrder,
+        history: HistoryQosPolicy as History,
+        resource_limits: ResourceLimitsQosPolicy as ResourceLimits,
+        transport_priority: TransportPriorityQosPolicy as TransportPriority,
+        lifespan: LifespanQosPolicy as Lifespan,
+        user_data: UserDataQosPolicy as UserData,
+        ownership: OwnershipQosPolicy as Ownership,
+        ownership_strength: OwnershipStrengthQosPolicy as OwnershipStrength,
+        writer_data_lifecycle: WriterDataLifecycleQosPolicy as WriterDataLifecycle,
+        representation: DataRepresentationQosPolicy as DataRepresentation,
+    }
+}
+
+entity! {
+    /// The policies of a data reader.
+    DataReaderQos {
+        durability: DurabilityQosPolicy as Durability,
+        deadline: DeadlineQosPolicy as Deadline,
+        latency_budget: LatencyBudgetQosPolicy as LatencyBudget,
+        liveliness: LivelinessQosPolicy as Liveliness,
+        reliability: ReliabilityQosPolicy as Reliability,
+        destination_order: DestinationOrderQosPolicy as DestinationOrder,
+        history: HistoryQosPolicy as History,
+        resource_limits: ResourceLimitsQosPolicy as ResourceLimits,
+        user_data: UserDataQosPolicy as UserData,
+        ownership: OwnershipQosPolicy as Ownership,
+        time_based_filter: TimeBasedFilterQosPolicy as TimeBasedFilter,
+        reader_data_lifecycle: ReaderDataLifecycleQosPolicy as ReaderDataLifecycle,
+        representation: DataRepresentationQosPolicy as DataRepresentation,
+        type_consistency: TypeConsistencyEnforcementQosPolicy as TypeConsistencyEnforcement,
+    }
+}

@@ -1,0 +1,90 @@
+//! A limit on a number of things, which may be no limit.
+//!
+//! Owns the order in which `UNLIMITED` is the largest.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The OMG's `LENGTH_UNLIMITED` as a number.
+const UNLIMITED: i32 = -1;
+
+/// A limit on a number of things, or [`UNLIMITED`](Self::UNLIMITED).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i32", into = "i32")]
+// Unlimited is kept as the largest number, so that the derived comparison is right.
+pub struct Length(u32);
+
+impl Length {
+    /// Larger than any other.
+    pub const UNLIMITED: Self = Self(u32::MAX);
+
+    /// A limit; `None` for a negative number.
+    pub const fn new(limit: i32) -> Option<Self> {
+        if limit < 0 { None } else { Some(Self(limit as u32)) }
+    }
+
+    /// A limit of at most 65535.
+    pub const fn of(limit: u16) -> Self {
+        Self(limit as u32)
+    }
+
+    /// The number, or `None` if there is no limit.
+    pub const fn limit(self) -> Option<u32> {
+        if self.is_unlimited() { None } else { Some(self.0) }
+    }
+
+    /// Whether this is [`UNLIMITED`](Self::UNLIMITED).
+    pub const fn is_unlimited(self) -> bool {
+        self.0 == u32::MAX
+    }
+}
+
+impl Default for Length {
+    /// No limit.
+    fn default() -> Self {
+        Self::UNLIMITED
+    }
+}
+
+impl From<Length> for i32 {
+    /// -1 for [`Length::UNLIMITED`], as the OMG writes it.
+    fn from(length: Length) -> Self {
+        i32::try_from(length.0).unwrap_or(UNLIMITED)
+    }
+}
+
+impl TryFrom<i32> for Length {
+    type Error = String;
+
+    fn try_from(number: i32) -> Result<Self, String> {
+        if number == UNLIMITED {
+            return Ok(Self::UNLIMITED);
+        }
+        Self::new(number)
+            .ok_or_else(|| format!("{number} is not a limit: expected 0 or more, or -1 for none"))
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit() {
+            Some(limit) => write!(f, "{limit}"),
+            None => f.write_str("unlimited"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unlimited_is_the_largest_and_minus_one() {
+        assert!(Length::new(i32::MAX) < Some(Length::UNLIMITED));
+        assert_eq!(i32::from(Length::UNLIMITED), -1);
+        assert_eq!(Length::try_from(-1), Ok(Length::UNLIMITED));
+        assert_eq!(Length::try_from(7), Ok(Length::of(7)));
+        assert!(Length::try_from(-2).is_err());
+        assert_eq!(Length::UNLIMITED.limit(), None);
+    }
+}

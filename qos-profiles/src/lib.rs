@@ -1,0 +1,45 @@
+//! The QoS policies of the OMG as plain data: values, defaults, and the three kinds of rules.
+//!
+//! This crate owns what a policy *is*: its fields, its default, whether it may change on an enabled
+//! entity ([`PolicyId::changeable_after_enable`]), which values go together on one entity
+//! ([`DataWriterQos::inconsistencies`] and its likes), and which offered value satisfies which
+//! requested one ([`incompatible`]). It never acts on a policy, and knows nothing of how samples travel.
+//!
+//! The policies are those of DDS 1.4, with DATA_REPRESENTATION and TYPE_CONSISTENCY_ENFORCEMENT of
+//! DDS-XTypes 1.3. Fields have the OMG's names. Everything can be read and written with serde;
+//! a field that is left out has its default.
+//!
+//! ```
+//! use qos_profiles::{
+//!     DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, Offered, PolicyId, PublisherQos,
+//!     Requested, SubscriberQos, incompatible,
+//! };
+//!
+//! let (writer, publisher) = (DataWriterQos::default(), PublisherQos::default());
+//! let (mut reader, subscriber) = (DataReaderQos::default(), SubscriberQos::default());
+//! reader.durability.kind = DurabilityQosPolicyKind::TransientLocal;
+//!
+//! let reasons = incompatible(
+//!     &Offered { writer: &writer, publisher: &publisher },
+//!     &Requested { reader: &reader, subscriber: &subscriber },
+//! );
+//! assert_eq!(reasons[0].policy, PolicyId::Durability);
+//! ```
+
+mod consistency;
+mod duration;
+mod entities;
+mod length;
+mod policies;
+mod policy_id;
+mod rxo;
+
+pub use consistency::Inconsistency;
+pub use duration::Duration;
+pub use entities::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
+};
+pub use length::Length;
+pub use policies::*;
+pub use policy_id::PolicyId;
+pub use rxo::{Incompatibility, Offered, Requested, incompatible};

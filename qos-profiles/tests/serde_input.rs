@@ -1,0 +1,48 @@
+//! What is left out has its default, and what is unknown is an error.
+
+use qos_profiles::{
+    DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, Duration, HistoryQosPolicy,
+    ReliabilityQosPolicy, ReliabilityQosPolicyKind,
+};
+use serde::Deserialize;
+use serde::de::value::{Error, MapDeserializer};
+
+fn read<'de, T: Deserialize<'de>>(fields: &[(&'de str, &'de str)]) -> Result<T, Error> {
+    T::deserialize(MapDeserializer::new(fields.iter().copied()))
+}
+
+#[test]
+fn nothing_at_all_is_the_default() {
+    assert_eq!(read(&[]), Ok(DataWriterQos::default()));
+    assert_eq!(read(&[]), Ok(DataReaderQos::default()));
+    assert_eq!(read(&[]), Ok(HistoryQosPolicy::default()));
+    assert_eq!(read(&[]), Ok(Duration::ZERO));
+}
+
+#[test]
+fn kinds_have_the_names_of_the_standard() {
+    let kind = |text| {
+        DurabilityQosPolicyKind::deserialize(serde::de::value::StrDeserializer::<Error>::new(text))
+    };
+    assert_eq!(kind("TRANSIENT_LOCAL"), Ok(DurabilityQosPolicyKind::TransientLocal));
+    assert!(kind("TransientLocal").is_err());
+}
+
+#[test]
+fn the_kind_of_reliability_cannot_be_left_out() {
+    assert_eq!(
+        read(&[("kind", "RELIABLE")]),
+        Ok(ReliabilityQosPolicy {
+            kind: ReliabilityQosPolicyKind::Reliable,
+            max_blocking_time: Duration::from_millis(100),
+        })
+    );
+    assert!(read::<ReliabilityQosPolicy>(&[]).is_err());
+}
+
+#[test]
+fn unknown_policies_and_fields_are_errors() {
+    let error = read::<DataWriterQos>(&[("time_based_filter", "")]).unwrap_err();
+    assert!(error.to_string().starts_with("unknown field `time_based_filter`"), "{error}");
+    assert!(read::<HistoryQosPolicy>(&[("deepth", "1")]).is_err());
+}

@@ -1,0 +1,160 @@
+//! The standard's table of policies: defaults, RxO and changeability of each, entity by entity.
+
+use qos_profiles::*;
+use std::fmt::Debug;
+
+/// Policy, entities that have it, RxO, changeable: written down again from the standard's table.
+#[rustfmt::skip]
+const TABLE: [(&str, &str, bool, bool); 24] = [
+    ("USER_DATA",                    "P W R",     false, true),
+    ("DURABILITY",                   "T W R",     true,  false),
+    ("PRESENTATION",                 "Pub Sub",   true,  false),
+    ("DEADLINE",                     "T W R",     true,  true),
+    ("LATENCY_BUDGET",               "T W R",     true,  true),
+    ("OWNERSHIP",                    "T W R",     true,  false),
+    ("OWNERSHIP_STRENGTH",           "W",         false, true),
+    ("LIVELINESS",                   "T W R",     true,  false),
+    ("TIME_BASED_FILTER",            "R",         false, true),
+    ("PARTITION",                    "Pub Sub",   false, true),
+    ("RELIABILITY",                  "T W R",     true,  false),
+    ("DESTINATION_ORDER",            "T W R",     true,  false),
+    ("HISTORY",                      "T W R",     false, false),
+    ("RESOURCE_LIMITS",              "T W R",     false, false),
+    ("ENTITY_FACTORY",               "P Pub Sub", false, true),
+    ("WRITER_DATA_LIFECYCLE",        "W",         false, true),
+    ("READER_DATA_LIFECYCLE",        "R",         false, true),
+    ("TOPIC_DATA",                   "T",         false, true),
+    ("GROUP_DATA",                   "Pub Sub",   false, true),
+    ("TRANSPORT_PRIORITY",           "T W",       false, true),
+    ("LIFESPAN",                     "T W",       false, true),
+    ("DURABILITY_SERVICE",           "T W",       false, false),
+    ("DATA_REPRESENTATION",          "T W R",     true,  false),
+    ("TYPE_CONSISTENCY_ENFORCEMENT", "R",         false, false),
+];
+
+#[test]
+fn every_policy_is_where_and_what_the_table_says() {
+    let entities = [
+        ("P", DomainParticipantQos::POLICIES),
+        ("T", TopicQos::POLICIES),
+        ("Pub", PublisherQos::POLICIES),
+        ("Sub", SubscriberQos::POLICIES),
+        ("W", DataWriterQos::POLICIES),
+        ("R", DataReaderQos::POLICIES),
+    ];
+    for (policy, (name, concerns, rxo, changeable)) in PolicyId::ALL.into_iter().zip(TABLE) {
+        assert_eq!(policy.name(), name);
+        assert_eq!(policy.requested_offered(), rxo, "RxO of {name}");
+        assert_eq!(policy.changeable_after_enable(), changeable, "changeability of {name}");
+        for (entity, policies) in entities {
+            let expected = concerns.split(' ').any(|concern| concern == entity);
+            assert_eq!(policies.contains(&policy), expected, "{name} on {entity}");
+        }
+    }
+}
+
+#[track_caller]
+fn default_is<T: Default + PartialEq + Debug>(expected: T) {
+    assert_eq!(T::default(), expected);
+}
+
+#[test]
+fn the_defaults_are_those_of_the_standard() {
+    let none = Duration::ZERO;
+    let infinite = Duration::INFINITE;
+    let unlimited = Length::UNLIMITED;
+    let blocking = Duration::new(0, 100_000_000).unwrap();
+    default_is(UserDataQosPolicy { value: vec![] });
+    default_is(TopicDataQosPolicy { value: vec![] });
+    default_is(GroupDataQosPolicy { value: vec![] });
+    default_is(DurabilityQosPolicy { kind: DurabilityQosPolicyKind::Volatile });
+    default_is(DurabilityServiceQosPolicy {
+        service_cleanup_delay: none,
+        history_kind: HistoryQosPolicyKind::KeepLast,
+        history_depth: 1,
+        max_samples: unlimited,
+        max_instances: unlimited,
+        max_samples_per_instance: unlimited,
+    });
+    default_is(PresentationQosPolicy {
+        access_scope: PresentationQosPolicyAccessScopeKind::Instance,
+        coherent_access: false,
+        ordered_access: false,
+    });
+    default_is(DeadlineQosPolicy { period: infinite });
+    default_is(LatencyBudgetQosPolicy { duration: none });
+    default_is(OwnershipQosPolicy { kind: OwnershipQosPolicyKind::Shared });
+    default_is(OwnershipStrengthQosPolicy { value: 0 });
+    default_is(LivelinessQosPolicy {
+        kind: LivelinessQosPolicyKind::Automatic,
+        lease_duration: infinite,
+    });
+    default_is(TimeBasedFilterQosPolicy { minimum_separation: none });
+    default_is(PartitionQosPolicy { name: vec![] });
+    default_is(ReliabilityQosPolicy {
+        kind: ReliabilityQosPolicyKind::BestEffort,
+        max_blocking_time: blocking,
+    });
+    default_is(DestinationOrderQosPolicy {
+        kind: DestinationOrderQosPolicyKind::ByReceptionTimestamp,
+    });
+    default_is(HistoryQosPolicy { kind: HistoryQosPolicyKind::KeepLast, depth: 1 });
+    default_is(ResourceLimitsQosPolicy {
+        max_samples: unlimited,
+        max_instances: unlimited,
+        max_samples_per_instance: unlimited,
+    });
+    default_is(EntityFactoryQosPolicy { autoenable_created_entities: true });
+    default_is(WriterDataLifecycleQosPolicy { autodispose_unregistered_instances: true });
+    default_is(ReaderDataLifecycleQosPolicy {
+        autopurge_nowriter_samples_delay: infinite,
+        autopurge_disposed_samples_delay: infinite,
+    });
+    default_is(TransportPriorityQosPolicy { value: 0 });
+    default_is(LifespanQosPolicy { duration: infinite });
+    default_is(DataRepresentationQosPolicy { value: vec![] });
+    default_is(TypeConsistencyEnforcementQosPolicy {
+        kind: TypeConsistencyKind::AllowTypeCoercion,
+        ignore_sequence_bounds: true,
+        ignore_string_bounds: true,
+        ignore_member_names: false,
+        prevent_type_widening: false,
+        force_type_validation: false,
+    });
+}
+
+#[test]
+fn only_writers_are_reliable_by_default() {
+    let reliability =
+        |kind| ReliabilityQosPolicy { kind, max_blocking_time: Duration::from_millis(100) };
+    let best_effort = reliability(ReliabilityQosPolicyKind::BestEffort);
+    assert_eq!(
+        DataWriterQos::default().reliability,
+        reliability(ReliabilityQosPolicyKind::Reliable)
+    );
+    assert_eq!(DataReaderQos::default().reliability, best_effort);
+    assert_eq!(TopicQos::default().reliability, best_effort);
+}
+
+#[test]
+fn defaults_go_together() {
+    assert_eq!(DomainParticipantQos::default().inconsistencies(), []);
+    assert_eq!(TopicQos::default().inconsistencies(), []);
+    assert_eq!(PublisherQos::default().inconsistencies(), []);
+    assert_eq!(SubscriberQos::default().inconsistencies(), []);
+    assert_eq!(DataWriterQos::default().inconsistencies(), []);
+    assert_eq!(DataReaderQos::default().inconsistencies(), []);
+}
+
+#[test]
+fn changes_that_come_too_late_are_named() {
+    let old = DataWriterQos::default();
+    let mut new = old.clone();
+    new.deadline.period = Duration::from_secs(1);
+    new.history.depth = 4;
+    new.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+    let changed = [PolicyId::Deadline, PolicyId::Reliability, PolicyId::History];
+    assert_eq!(old.changed(&new), changed);
+    assert_eq!(old.immutable_changes(&new), changed[1..]);
+    assert_eq!(old.immutable_changes(&old.clone()), []);
+}
