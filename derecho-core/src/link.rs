@@ -252,6 +252,10 @@ pub trait Link {
     fn counters(&self) -> LinkCounters;
 }
 
+/// Wakes a node's own driver after an application thread has changed something that a turn has to
+/// look at: [`Parker::wake`], as something that may be kept anywhere.
+pub type Waker = alloc::sync::Arc<dyn Fn() + Send + Sync>;
+
 /// Lets the thread that drives a node sleep without losing a wake-up.
 ///
 /// ```text

@@ -20,7 +20,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Peer, RegionId, Time};
-use crate::link::{Evidence, LinkEvent, Sharing};
+use crate::link::{Evidence, LinkEvent, Sharing, Waker};
 use crate::machine::{Effects, Machine, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 use crate::multicast::Fault;
@@ -88,6 +88,13 @@ pub enum NodeEvent {
         /// Its name for it.
         id: u64,
     },
+    /// The number of subscriptions that read an own stream has changed.
+    Readers {
+        /// The stream.
+        stream: RegionId,
+        /// How many read it.
+        count: usize,
+    },
     /// Records of a subscription arrive from now on.
     Subscribed(SubscriptionId),
     /// A subscription ended at the sender's side. What was received can still be taken.
@@ -131,6 +138,8 @@ enum Stage {
     Ending(u64),
     /// Nothing is wanted any more; the sender still waits for what this node refers to.
     Draining,
+    /// The sender was told, and has not yet said that it looks at this node's line no more.
+    Detaching,
 }
 
 struct Subscription {
@@ -146,6 +155,7 @@ struct Subscription {
 pub struct Node {
     me: NodeId,
     acks: OwnRegion,
+    waker: Waker,
     free_lines: Vec<usize>,
     peers: BTreeMap<Peer, PeerState>,
     senders: Vec<Sender>,
@@ -161,11 +171,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that knows nobody. `acks` is its region [`ACKS`] of [`ACKS_WORDS`] words.
-    pub fn new(me: NodeId, acks: OwnRegion) -> Node {
+    /// A node that knows nobody. `acks` is its region [`ACKS`] of [`ACKS_WORDS`] words; `waker` is
+    /// called by application threads that leave a turn something to do.
+    pub fn new(me: NodeId, acks: OwnRegion, waker: Waker) -> Node {
         Node {
             me,
             acks,
+            waker,
             free_lines: (0..ACK_LINES).rev().collect(),
             peers: BTreeMap::new(),
             senders: Vec::new(),
@@ -327,7 +339,18 @@ impl Node {
                 if let Some(sender) = sender {
                     sender.remove_members(|member| member.is(Some(peer), reader));
                 }
+                effects.note(peer, Note::Detached { reader }.encode());
                 self.unsettled = true;
+            }
+            Note::Detached { reader } => {
+                let detached = |s: &Subscription| {
+                    s.id.0 == reader
+                        && s.origin == Origin::Peer(peer)
+                        && s.stage == Stage::Detaching
+                };
+                if let Some(index) = self.subscriptions.iter().position(detached) {
+                    self.free_lines.push(self.subscriptions.swap_remove(index).line);
+                }
             }
         }
     }
@@ -354,7 +377,7 @@ impl Node {
                     subscription.stage = Stage::Draining;
                     self.events.push_back(NodeEvent::Ended(subscription.id));
                 }
-                Stage::Ending(_) | Stage::Draining => {}
+                Stage::Ending(_) | Stage::Draining | Stage::Detaching => {}
             }
             self.unsettled = true;
         }
@@ -385,7 +408,7 @@ impl Node {
             // The sender reads this line no more, so the line is free at once; records that the
             // application has keep the memory that they lie in.
             self.free_lines.push(subscription.line);
-            if subscription.stage != Stage::Draining {
+            if !matches!(subscription.stage, Stage::Draining | Stage::Detaching) {
                 self.events.push_back(NodeEvent::Ended(subscription.id));
             }
         }
@@ -407,9 +430,15 @@ impl Node {
 impl Node {
     fn settle(&mut self, effects: &mut Effects) -> usize {
         self.unsettled = false;
-        self.settle_readers(effects)
+        let settled = self.settle_readers(effects)
             + self.settle_subscriptions(effects)
-            + self.settle_streams(effects)
+            + self.settle_streams(effects);
+        for sender in &mut self.senders {
+            if let Some(count) = sender.take_members_changed() {
+                self.events.push_back(NodeEvent::Readers { stream: sender.region(), count });
+            }
+        }
+        settled
     }
 
     /// Counts those peers among the readers that can be written to by now.
@@ -447,7 +476,8 @@ impl Node {
         let mut settled = 0;
         let mut index = 0;
         while index < self.subscriptions.len() {
-            match self.subscriptions[index].stage {
+            let (found, before) = (self.subscriptions[index].stage, self.subscriptions.len());
+            match found {
                 Stage::AwaitsHeader => settled += self.attach(index, effects),
                 Stage::Ending(slot) => settled += self.ending(index, slot),
                 Stage::Draining => {
@@ -456,12 +486,14 @@ impl Node {
                     } else {
                         self.detach(index, effects);
                         settled += 1;
-                        continue;
                     }
                 }
-                Stage::AwaitsAccept | Stage::Receiving => {}
+                Stage::AwaitsAccept | Stage::Receiving | Stage::Detaching => {}
             }
-            index += 1;
+            // Another subscription may have taken the place of one that is gone.
+            if self.subscriptions.len() == before {
+                index += 1;
+            }
         }
         settled
     }
@@ -492,7 +524,7 @@ impl Node {
         };
         let replica = replica.expect("its header was just read");
         let ack = self.ack_line(line);
-        let mut receiver = Receiver::new(replica, geometry, ack, target);
+        let mut receiver = Receiver::new(replica, geometry, ack, target, self.waker.clone());
         let stage = match target {
             Some(Target { peer, .. }) => {
                 let note = Note::Attach { reader: id.0, stream, acks: ACKS, line: line as u64 };
@@ -528,18 +560,23 @@ impl Node {
         1
     }
 
-    /// Nothing of the stream is referred to any more: tells the sender.
+    /// Nothing of the stream is referred to any more: tells the sender. The line is used for
+    /// another stream only when the sender has answered, for until then it may still look at it.
     fn detach(&mut self, index: usize, effects: &mut Effects) {
-        let subscription = self.subscriptions.swap_remove(index);
-        let (reader, stream) = (subscription.id.0, subscription.stream);
-        self.free_lines.push(subscription.line);
-        match subscription.origin {
-            Origin::Peer(peer) => effects.note(peer, Note::Detach { reader, stream }.encode()),
+        let Subscription { id, origin, stream, .. } = self.subscriptions[index];
+        let reader = id.0;
+        match origin {
+            Origin::Peer(peer) => {
+                effects.note(peer, Note::Detach { reader, stream }.encode());
+                let subscription = &mut self.subscriptions[index];
+                (subscription.stage, subscription.receiver) = (Stage::Detaching, None);
+            }
             Origin::Own => {
                 let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
                 if let Some(sender) = sender {
                     sender.remove_members(|member| member.is(None, reader));
                 }
+                self.free_lines.push(self.subscriptions.swap_remove(index).line);
                 self.unsettled = true;
             }
         }

@@ -58,6 +58,11 @@ pub enum Note {
         /// The stream's region.
         stream: RegionId,
     },
+    /// A reader is counted no more, and its line of acknowledgements not looked at any more.
+    Detached {
+        /// The subscription.
+        reader: u64,
+    },
 }
 
 impl Note {
@@ -72,6 +77,7 @@ impl Note {
             Note::Accept { reader, slot } => (4, &[*reader, *slot], &[]),
             Note::End { reader, slot } => (5, &[*reader, *slot], &[]),
             Note::Detach { reader, stream } => (6, &[*reader, stream.0], &[]),
+            Note::Detached { reader } => (7, &[*reader], &[]),
         };
         let mut out = Vec::with_capacity(1 + numbers.len() * 8 + bytes.len());
         out.push(tag);
@@ -101,6 +107,7 @@ impl Note {
             4 => Note::Accept { reader: number()?, slot: number()? },
             5 => Note::End { reader: number()?, slot: number()? },
             6 => Note::Detach { reader: number()?, stream: RegionId(number()?) },
+            7 => Note::Detached { reader: number()? },
             _ => return None,
         };
         rest.is_empty().then_some(note)
@@ -122,6 +129,7 @@ mod tests {
             Note::Accept { reader: 5, slot: 1 << 40 },
             Note::End { reader: 5, slot: 9 },
             Note::Detach { reader: 5, stream },
+            Note::Detached { reader: 5 },
         ];
         for note in notes {
             let bytes = note.encode();

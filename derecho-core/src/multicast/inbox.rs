@@ -12,6 +12,7 @@ use core::ptr::NonNull;
 use super::entry::Entry;
 use super::geometry::Geometry;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::link::Waker;
 use crate::memory::Replica;
 
 /// A sender's memory as one node's readers see it, with the references they hold to its chunks.
@@ -19,13 +20,14 @@ pub struct Source {
     replica: Replica,
     geometry: Geometry,
     references: Box<[AtomicU32]>,
+    waker: Waker,
 }
 
 impl Source {
     /// The memory behind a replica, of this shape.
-    pub(super) fn new(replica: Replica, geometry: Geometry) -> Arc<Source> {
+    pub(super) fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Arc<Source> {
         let references = (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
-        Arc::new(Source { replica, geometry, references })
+        Arc::new(Source { replica, geometry, references, waker })
     }
 
     /// Its shape.
@@ -50,7 +52,10 @@ impl Source {
 
     fn release(&self, chunk: usize) {
         // Release: this thread's reads of the record stay before it.
-        self.references[chunk].fetch_sub(1, Ordering::Release);
+        if self.references[chunk].fetch_sub(1, Ordering::Release) == 1 {
+            // The last reference: a turn has to tell the sender, who may wait for it.
+            (self.waker)();
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::entry::Entry;
 use super::geometry::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN, ACK_WORDS, Geometry, SENT};
 use super::inbox::{Inbox, Source};
 use crate::ids::RegionId;
-use crate::link::WordRange;
+use crate::link::{Waker, WordRange};
 use crate::machine::{Effects, Target};
 use crate::memory::{OwnRegion, Replica};
 
@@ -73,8 +73,9 @@ impl Receiver {
         geometry: Geometry,
         ack: AckLine,
         sender: Option<Target>,
+        waker: Waker,
     ) -> Receiver {
-        let source = Source::new(replica, geometry);
+        let source = Source::new(replica, geometry, waker);
         let inbox = Some(Inbox::new(Arc::clone(&source)));
         Receiver { source, inbox, ack, sender, started: false, next: 0, held: 0 }
     }

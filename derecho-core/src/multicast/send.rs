@@ -59,6 +59,7 @@ pub struct Sender {
     region: RegionId,
     pub(super) sent: u64,
     pub(super) members: Vec<Member>,
+    members_changed: bool,
     /// Slots whose entries every member has received, as far as credits were given back.
     pub(super) credited: u64,
     /// What members held when chunks were last given back.
@@ -69,8 +70,9 @@ impl Sender {
     /// The sender of a memory that lies in `region`.
     pub fn new(memory: SenderMemory, region: RegionId) -> Sender {
         let sent = memory.sent();
-        let members = Vec::new();
-        Sender { memory, region, sent, members, credited: sent, last_given: (sent, 0) }
+        let (members, members_changed) = (Vec::new(), false);
+        let (credited, last_given) = (sent, (sent, 0));
+        Sender { memory, region, sent, members, members_changed, credited, last_given }
     }
 
     /// The stream's region.
@@ -108,6 +110,7 @@ impl Sender {
         ack.get(ack_first.checked_add(ACK_WORDS - 1)?)?;
         let slot = self.sent;
         let seen = Acknowledged { received: slot, taken: slot, held: 0 };
+        self.members_changed = true;
         self.members.push(Member { target, reader, ack, ack_first, starts_at: Some(slot), seen });
         if let Some(target) = target {
             // It begins at this count; without it a copy would show zero.
@@ -120,7 +123,13 @@ impl Sender {
     pub fn remove_members(&mut self, mut gone: impl FnMut(&Member) -> bool) -> usize {
         let before = self.members.len();
         self.members.retain(|member| !gone(member));
+        self.members_changed |= before != self.members.len();
         before - self.members.len()
+    }
+
+    /// How many readers there are now, if that has changed since the last call.
+    pub fn take_members_changed(&mut self) -> Option<usize> {
+        core::mem::take(&mut self.members_changed).then_some(self.members.len())
     }
 
     /// Slots published so far.

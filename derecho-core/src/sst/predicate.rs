@@ -158,7 +158,7 @@ impl<R: Row> Predicates<R> {
             let due = holds && !(entry.fire == Fire::OnTransition && entry.was_true);
             entry.was_true = holds;
             effects.work().predicates += 1;
-            effects.work().cells += table.take_looks();
+            table.charge(effects.work());
             if !due {
                 continue;
             }
@@ -167,7 +167,6 @@ impl<R: Row> Predicates<R> {
             for trigger in &mut entry.triggers {
                 trigger(&mut Scope { table, next, added, removed });
             }
-            effects.work().cells += table.take_looks();
             if entry.fire == Fire::Once {
                 removed.push(entry.id);
             }

@@ -22,8 +22,8 @@ use super::layout::{Cell, Column, Row};
 use super::reduce::{Cells, RowSet};
 use crate::ids::{Rank, RegionId};
 use crate::link::WordRange;
-use crate::machine::{Effects, Target};
-use crate::memory::{LINE_WORDS, OwnRegion, Replica};
+use crate::machine::{Effects, Target, Work};
+use crate::memory::{LINE_WORDS, OwnRegion, Replica, WORD};
 
 /// Words before the row: a line with the fingerprint.
 pub(super) const HEADER: usize = LINE_WORDS;
@@ -51,8 +51,10 @@ pub struct Table<R: Row> {
     pushes: Vec<WordRange>,
     /// Rows are posted to peers (SST-writes) or fetched by them (SST-reads).
     posts: bool,
-    /// Cells of other rows looked at since it was last asked.
+    /// Cells looked at since it was last asked, and bytes copied: of pushes, and of what is read
+    /// in more than one word.
     looks: Counter<u64>,
+    copied: Counter<u64>,
     _row: PhantomData<R>,
 }
 
@@ -69,8 +71,8 @@ impl<R: Row> Table<R> {
         assert!(own.words() >= region_words::<R>(), "the caller opened the region for this row");
         let mut draft = vec![0; R::WORDS].into_boxed_slice();
         initial.put(&mut |index, word| draft[index] = word);
-        let looks = Counter::new(0);
-        Table { own, region, me, draft, peers, pushes: Vec::new(), posts, looks, _row: PhantomData }
+        let (pushes, looks, copied) = (Vec::new(), Counter::new(0), Counter::new(0));
+        Table { own, region, me, draft, peers, pushes, posts, looks, copied, _row: PhantomData }
     }
 
     /// This node's rank: the number of its row.
@@ -119,20 +121,21 @@ impl<R: Row> Table<R> {
         for index in first..first + count {
             self.own.word(HEADER + index).publish(self.draft[index]);
         }
+        self.copied.set(self.copied.get() + (count * WORD) as u64);
         self.pushes.push(WordRange::new(HEADER + first, count));
     }
 
     /// Reads a cell of any row: the own one as it was last set, others as they were last seen.
     #[inline]
     pub fn get<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C {
-        self.look();
+        self.look(C::WORDS);
         column.take(|word| self.word(rank, word))
     }
 
     /// Reads a whole row. Its cells may come from different pushes, also where one guards
     /// another: read a guard first by [`Table::get`], or take a [`Table::snapshot`].
     pub fn row(&self, rank: Rank) -> R {
-        self.look();
+        self.look(R::WORDS);
         R::take(&mut |word| self.word(rank, word))
     }
 
@@ -151,7 +154,7 @@ impl<R: Row> Table<R> {
     pub fn snapshot(&self) -> Snapshot<R> {
         let mut words = vec![0; R::WORDS];
         let copy = |rank| {
-            self.look();
+            self.look(R::WORDS);
             for index in (0..R::WORDS).rev() {
                 words[index] = self.word(rank, index);
             }
@@ -193,8 +196,9 @@ impl<R: Row> Table<R> {
         Some(Rank(index as u16))
     }
 
-    /// Turns the pushes since the last call into posts, in their order.
+    /// Turns the pushes since the last call into posts, in their order, after the work before them.
     pub(super) fn flush(&mut self, effects: &mut Effects) {
+        self.charge(effects.work());
         for range in self.pushes.drain(..) {
             if !self.posts {
                 continue;
@@ -205,13 +209,18 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// Cells of other rows looked at since the last call.
-    pub(super) fn take_looks(&self) -> u64 {
-        self.looks.take()
+    /// Adds what was looked at and copied since the last call.
+    pub(super) fn charge(&self, work: &mut Work) {
+        work.cells += self.looks.take();
+        work.copied_bytes += self.copied.take();
     }
 
-    fn look(&self) {
+    #[inline]
+    fn look(&self, words: usize) {
         self.looks.set(self.looks.get() + 1);
+        if words > 1 {
+            self.copied.set(self.copied.get() + (words * WORD) as u64);
+        }
     }
 
     #[inline]

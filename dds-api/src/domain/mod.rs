@@ -1,0 +1,7 @@
+//! The domain module of the standard: participants.
+
+mod assembly;
+mod participant;
+
+pub(crate) use participant::Inner;
+pub use participant::{DomainParticipant, ParticipantConfig};

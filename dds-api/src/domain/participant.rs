@@ -1,0 +1,141 @@
+//! The participant: an application's membership in a domain, and the factory of its entities.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use derecho_core::ids::NodeId;
+use derecho_node::Pace;
+use idl_cdr::DdsType;
+
+use super::assembly::{DomainEngine, Plan, assemble};
+use crate::infrastructure::{DdsResult, InstanceHandle};
+use crate::publication::DataWriterBuilder;
+use crate::subscription::DataReaderBuilder;
+use crate::topic::{Topic, TopicBuilder};
+
+/// The greatest domain number, as in the standard's default port mapping.
+const GREATEST_DOMAIN: u32 = 232;
+
+/// How a participant joins its domain. Everything has a default.
+#[derive(Clone, Debug, Default)]
+pub struct ParticipantConfig {
+    runtime_dir: Option<PathBuf>,
+    group: Option<String>,
+    memory_limit: Option<u64>,
+    pace: Pace,
+    unattended: bool,
+}
+
+impl ParticipantConfig {
+    /// The defaults, with what the `SQUALL_*` environment variables say.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Meets other participants in this folder instead of the user's own under `/tmp`.
+    pub fn runtime_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.runtime_dir = Some(folder.into());
+        self
+    }
+
+    /// Shares the domain with all users of this UNIX group.
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Takes at most so many bytes of shared memory.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// How long to stay awake for news before sleeping: longer answers sooner and burns more.
+    pub fn spin(mut self, spin: Duration) -> Self {
+        self.pace.spin = spin;
+        self
+    }
+
+    /// Starts no thread that drives: the participant's work is done inside the application's own
+    /// calls. For applications that schedule everything themselves; they have to call often.
+    pub fn caller_drives(mut self) -> Self {
+        self.unattended = true;
+        self
+    }
+}
+
+/// What all entities of a participant share. The last of them to go ends the membership.
+pub(crate) struct Inner {
+    pub(crate) engine: DomainEngine,
+    pub(crate) node: NodeId,
+    domain: u32,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.engine.stop();
+    }
+}
+
+/// An application's membership in a domain. Clones are handles on the same one; it ends when the
+/// last handle and the last writer and reader are gone.
+#[derive(Clone)]
+pub struct DomainParticipant {
+    inner: Arc<Inner>,
+}
+
+impl DomainParticipant {
+    /// Joins a domain with all defaults. Participants on the same host find each other.
+    pub fn new(domain: u32) -> DdsResult<DomainParticipant> {
+        Self::with_config(domain, ParticipantConfig::new())
+    }
+
+    /// Joins a domain.
+    pub fn with_config(domain: u32, config: ParticipantConfig) -> DdsResult<DomainParticipant> {
+        if domain > GREATEST_DOMAIN {
+            return Err(crate::infrastructure::DdsError::BadParameter(format!(
+                "domain {domain} does not exist: domains are numbered from 0 to {GREATEST_DOMAIN}"
+            )));
+        }
+        let ParticipantConfig { runtime_dir, group, memory_limit, pace, unattended } = config;
+        let plan = Plan { domain, runtime_dir, group, memory_limit, pace, unattended };
+        let (engine, node) = assemble(plan)?;
+        Ok(DomainParticipant { inner: Arc::new(Inner { engine, node, domain }) })
+    }
+
+    /// The domain's number.
+    pub fn domain_id(&self) -> u32 {
+        self.inner.domain
+    }
+
+    /// This participant's name in the domain.
+    pub fn instance_handle(&self) -> InstanceHandle {
+        InstanceHandle { node: self.inner.node, entity: 0 }
+    }
+
+    /// How many other participants are there.
+    pub fn peer_count(&self) -> usize {
+        self.inner.engine.act(|machine, _, _| machine.peer_count())
+    }
+
+    /// What the engine of this participant has done so far.
+    pub fn counters(&self) -> &derecho_node::Counters {
+        self.inner.engine.counters()
+    }
+
+    /// A topic: a name for samples of one type.
+    pub fn topic<T: DdsType>(&self, name: &str) -> TopicBuilder<T> {
+        TopicBuilder::new(Arc::clone(&self.inner), name)
+    }
+
+    /// A writer of a topic.
+    pub fn writer<T: DdsType>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
+        DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
+    }
+
+    /// A reader of a topic.
+    pub fn reader<T: DdsType>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
+        DataReaderBuilder::new(Arc::clone(&self.inner), topic.clone())
+    }
+}

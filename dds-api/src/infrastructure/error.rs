@@ -1,0 +1,46 @@
+//! The OMG return codes, each with a sentence that says what happened and what to do.
+
+use std::fmt;
+
+/// What a DDS call answers.
+pub type DdsResult<T> = Result<T, DdsError>;
+
+/// The return codes of the standard. What went well is `Ok`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum DdsError {
+    /// Something that has no code of its own.
+    Error(String),
+    /// An argument is wrong.
+    BadParameter(String),
+    /// The call does not fit the entity's state.
+    PreconditionNotMet(String),
+    /// Memory, descriptors or another limit is exhausted.
+    OutOfResources(String),
+    /// The entity is deleted.
+    AlreadyDeleted(String),
+    /// What was waited for did not come in time.
+    Timeout(String),
+}
+
+impl DdsError {
+    fn parts(&self) -> (&'static str, &str) {
+        match self {
+            DdsError::Error(text) => ("error", text),
+            DdsError::BadParameter(text) => ("bad parameter", text),
+            DdsError::PreconditionNotMet(text) => ("precondition not met", text),
+            DdsError::OutOfResources(text) => ("out of resources", text),
+            DdsError::AlreadyDeleted(text) => ("already deleted", text),
+            DdsError::Timeout(text) => ("timeout", text),
+        }
+    }
+}
+
+impl fmt::Display for DdsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (code, text) = self.parts();
+        write!(f, "{code}: {text}")
+    }
+}
+
+impl std::error::Error for DdsError {}

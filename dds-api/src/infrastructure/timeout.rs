@@ -1,0 +1,51 @@
+//! How long a call may wait.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// How long a call may wait. Every call that can wait takes one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Timeout(Option<Duration>);
+
+impl Timeout {
+    /// Do not wait at all.
+    pub const NOW: Timeout = Timeout(Some(Duration::ZERO));
+    /// Wait for as long as it takes.
+    pub const FOREVER: Timeout = Timeout(None);
+
+    /// So many seconds.
+    pub const fn secs(secs: u64) -> Timeout {
+        Timeout(Some(Duration::from_secs(secs)))
+    }
+
+    /// So many milliseconds.
+    pub const fn millis(millis: u64) -> Timeout {
+        Timeout(Some(Duration::from_millis(millis)))
+    }
+
+    /// So many microseconds.
+    pub const fn micros(micros: u64) -> Timeout {
+        Timeout(Some(Duration::from_micros(micros)))
+    }
+
+    /// When it ends, counted from now; none if it does not.
+    pub(crate) fn deadline(self) -> Option<Instant> {
+        // A time-out beyond what the clock can count is one without end.
+        self.0.and_then(|duration| Instant::now().checked_add(duration))
+    }
+}
+
+impl From<Duration> for Timeout {
+    fn from(duration: Duration) -> Timeout {
+        Timeout(Some(duration))
+    }
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(duration) => write!(f, "{duration:?}"),
+            None => f.write_str("for ever"),
+        }
+    }
+}

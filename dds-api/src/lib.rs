@@ -1,0 +1,60 @@
+//! Squall DDS: OMG DDS (DCPS) in Rust on atomic multicast.
+//!
+//! The folders are the chapters of the standard: [`domain`], [`topic`], [`publication`],
+//! [`subscription`], [`infrastructure`]. Start with [`prelude`]:
+//!
+//! ```no_run
+//! use dds_api::prelude::*;
+//!
+//! #[derive(DdsType, Clone, Debug, Default)]
+//! struct Attitude { #[dds(key)] aircraft: u32, pitch: f64, roll: f64, yaw: f64 }
+//!
+//! fn main() -> DdsResult<()> {
+//!     let participant = DomainParticipant::new(0)?;
+//!     let topic = participant.topic::<Attitude>("Attitude").create()?;
+//!     let writer = participant.writer(&topic).create()?;
+//!     let reader = participant.reader(&topic).create()?;
+//!
+//!     writer.wait_for_readers(1, Timeout::secs(1))?;
+//!     writer.write(&Attitude { aircraft: 7, pitch: 1.5, roll: 0.0, yaw: 271.0 })?;
+//!
+//!     let mut sample = writer.loan()?; // in place: what is written here is what readers see
+//!     sample.aircraft = 7;
+//!     sample.pitch = 1.6;
+//!     sample.publish()?;
+//!
+//!     for sample in reader.take(.., Timeout::secs(1))? {
+//!         println!("{:?}", *sample);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Participants of one domain on one host find each other by themselves. What a topic delivers in
+//! this version is *reliable, unordered*: every reader gets every sample that was written after
+//! they were matched, in the order of each writer; a writer that is faster than its readers waits.
+
+// The derive macro names this crate by its name, inside this crate too.
+extern crate self as dds_api;
+
+pub mod domain;
+pub mod infrastructure;
+mod mapping;
+pub mod publication;
+pub mod subscription;
+pub mod topic;
+
+/// What topic types are made of: [`types::DdsType`] and the CDR encodings.
+pub mod types {
+    pub use idl_cdr::*;
+}
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::domain::{DomainParticipant, ParticipantConfig};
+    pub use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+    pub use crate::publication::{DataWriter, Loan};
+    pub use crate::subscription::{DataReader, Sample, SampleInfo};
+    pub use crate::topic::Topic;
+    pub use crate::types::DdsType;
+}

@@ -1,0 +1,8 @@
+//! How DCPS lies on the protocol: endpoints as announcements, samples as records, matching.
+//!
+//! Owns: everything that both sides of a match have to agree on. Never does: talk to an
+//! application; the entities do.
+
+pub(crate) mod endpoint;
+pub(crate) mod machine;
+pub(crate) mod record;

@@ -1,0 +1,140 @@
+//! A sample as it lies in a sender's memory.
+//!
+//! ```text
+//!   byte  0   writer: u64              which writer of the participant
+//!         8   sequence: u64            its order, the same for every reader
+//!        16   source timestamp: u64    nanoseconds since 1970
+//!        24   form: u32                plain or CDR
+//!        28   length: u32              of the payload
+//!        32   payload                  aligned to 32 bytes
+//! ```
+//!
+//! Owns: the header, and the choice of form. Never does: trust what it reads.
+
+use std::mem::MaybeUninit;
+
+use idl_cdr::{
+    CdrError, DdsType, from_cdr, plain_bytes, plain_ref, serialize_into, serialized_size,
+};
+
+/// Bytes before the payload.
+pub(crate) const HEADER: usize = 32;
+
+const PLAIN: u32 = 1;
+const CDR: u32 = 2;
+
+/// What a record says of its sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) writer: u64,
+    pub(crate) sequence: u64,
+    pub(crate) timestamp: u64,
+    form: u32,
+    length: u32,
+}
+
+impl Header {
+    fn read(record: &[u8]) -> Option<Header> {
+        let header = record.first_chunk::<HEADER>()?;
+        let long = |at: usize| {
+            u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes of the header"))
+        };
+        let last = long(24);
+        Some(Header {
+            writer: long(0),
+            sequence: long(8),
+            timestamp: long(16),
+            form: last as u32,
+            length: (last >> 32) as u32,
+        })
+    }
+
+    fn write(self, record: &mut [u8]) {
+        let last = u64::from(self.form) | u64::from(self.length) << 32;
+        let words = [self.writer, self.sequence, self.timestamp, last];
+        for (bytes, word) in record.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// Whether samples of this type travel as they lie in memory. Constant for each type.
+pub(crate) fn is_plain<T: DdsType>() -> bool {
+    T::LAYOUT.is_some_and(|layout| layout.align() <= HEADER)
+}
+
+/// Bytes of the record of this sample.
+#[inline]
+pub(crate) fn record_size<T: DdsType>(sample: &T) -> Result<usize, CdrError> {
+    if is_plain::<T>() {
+        return Ok(HEADER + size_of::<T>());
+    }
+    Ok(HEADER + serialized_size(sample)?)
+}
+
+/// Writes a sample's payload behind the place of the header. Returns the record's size.
+#[inline]
+pub(crate) fn write_payload<T: DdsType>(sample: &T, record: &mut [u8]) -> Result<usize, CdrError> {
+    if is_plain::<T>()
+        && let Some(bytes) = plain_bytes(sample)
+    {
+        copy_padded(bytes, &mut record[HEADER..]);
+        return Ok(HEADER + bytes.len());
+    }
+    Ok(HEADER + serialize_into(sample, &mut record[HEADER..])?)
+}
+
+/// Copies the bytes of a value, padding and all.
+#[inline]
+fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
+    let to = &mut to[..from.len()];
+    // SAFETY: both slices have the same length and do not overlap, for one of them is borrowed
+    // mutably. Padding among the source bytes is copied as it is: the destination lies in a
+    // mapping shared with other processes, of which the compiler can assume no content, and every
+    // reader of it takes any bit pattern.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from.as_ptr().cast::<u8>(), to.as_mut_ptr(), from.len());
+    }
+}
+
+/// Writes the header of a record of this type and size.
+#[inline]
+pub(crate) fn seal<T: DdsType>(
+    record: &mut [u8],
+    writer: u64,
+    sequence: u64,
+    timestamp: u64,
+    size: usize,
+) {
+    let form = if is_plain::<T>() { PLAIN } else { CDR };
+    Header { writer, sequence, timestamp, form, length: (size - HEADER) as u32 }.write(record);
+}
+
+/// A sample's payload, as it was found.
+pub(crate) enum Payload<T> {
+    /// It lies in the record as it is.
+    InPlace,
+    /// It was decoded.
+    Decoded(T),
+}
+
+/// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
+#[inline]
+pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<(Header, Payload<T>)> {
+    let header = Header::read(record)?;
+    let payload = payload(record)?;
+    match header.form {
+        PLAIN if is_plain::<T>() => {
+            plain_ref::<T>(payload)?;
+            Some((header, Payload::InPlace))
+        }
+        CDR => Some((header, Payload::Decoded(from_cdr(payload).ok()?))),
+        _ => None,
+    }
+}
+
+/// The payload of a record.
+#[inline]
+pub(crate) fn payload(record: &[u8]) -> Option<&[u8]> {
+    record.get(HEADER..)
+}

@@ -1,0 +1,79 @@
+//! A loaned sample: built where readers will see it.
+//!
+//! Owns: the claim of the room that the sample is built in. Never does: move a plain sample.
+
+use std::ops::{Deref, DerefMut};
+
+use derecho_core::multicast::claim::Claim;
+use idl_cdr::DdsType;
+
+use super::writer::DataWriter;
+use crate::infrastructure::DdsResult;
+use crate::mapping::record::HEADER;
+
+/// A sample to be filled in and published. Dropped, it is as if it had never been.
+///
+/// A plain type lies in the sender's memory already. Any other is built on the heap and encoded
+/// when it is published.
+pub struct Loan<'a, T: DdsType> {
+    writer: &'a DataWriter<T>,
+    place: Place<'a, T>,
+}
+
+enum Place<'a, T> {
+    InPlace { claim: Claim<'a>, value: *mut T },
+    Heap(Box<T>),
+}
+
+// SAFETY: the pointer points into the claim that lies beside it and is used only through this
+// loan, so it may go where a claim and a `T` may go.
+unsafe impl<T: DdsType> Send for Loan<'_, T> {}
+
+impl<'a, T: DdsType + Default> Loan<'a, T> {
+    pub(super) fn in_place(writer: &'a DataWriter<T>, mut claim: Claim<'a>) -> Self {
+        let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
+        debug_assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
+        // SAFETY: the claim has room for a header and a `T`, the address is aligned for it, and
+        // nobody else has the room. A plain type needs no drop.
+        unsafe { value.write(T::default()) };
+        Loan { writer, place: Place::InPlace { claim, value } }
+    }
+
+    pub(super) fn on_heap(writer: &'a DataWriter<T>) -> Self {
+        Loan { writer, place: Place::Heap(Box::default()) }
+    }
+}
+
+impl<T: DdsType> Loan<'_, T> {
+    /// Publishes the sample.
+    pub fn publish(self) -> DdsResult<()> {
+        match self.place {
+            Place::InPlace { claim, .. } => {
+                self.writer.commit(claim, HEADER + size_of::<T>());
+                Ok(())
+            }
+            Place::Heap(value) => self.writer.write(&value),
+        }
+    }
+}
+
+impl<T: DdsType> Deref for Loan<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        match &self.place {
+            // SAFETY: initialised when the loan was made; the claim keeps it, for us alone.
+            Place::InPlace { value, .. } => unsafe { &**value },
+            Place::Heap(value) => value,
+        }
+    }
+}
+
+impl<T: DdsType> DerefMut for Loan<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.place {
+            // SAFETY: as in `deref`, and `self` is borrowed mutably.
+            Place::InPlace { value, .. } => unsafe { &mut **value },
+            Place::Heap(value) => value,
+        }
+    }
+}

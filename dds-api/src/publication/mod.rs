@@ -1,0 +1,7 @@
+//! The publication module of the standard: writers.
+
+mod loan;
+mod writer;
+
+pub use loan::Loan;
+pub use writer::{DataWriter, DataWriterBuilder};

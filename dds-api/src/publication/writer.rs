@@ -1,0 +1,285 @@
+//! The writer.
+//!
+//! Owns: a stream of samples and its memory. Never does: copy a sample more than once on its way
+//! into that memory, or lose one that it accepted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use derecho_core::link::Link;
+use derecho_core::multicast::claim::{Claim, ClaimError, SenderMemory};
+use derecho_core::multicast::geometry::Geometry;
+use derecho_node::Waited;
+use idl_cdr::{CdrError, DdsType};
+
+use super::loan::Loan;
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::machine::WriterShared;
+use crate::mapping::record::{HEADER, is_plain, record_size, seal, write_payload};
+use crate::topic::Topic;
+
+/// Memory of a writer that says nothing else.
+const DEFAULT_MEMORY: usize = 1 << 20;
+/// Samples in flight of a writer that says nothing else.
+const DEFAULT_IN_FLIGHT: usize = 8192;
+/// The standard's default of RELIABILITY.max_blocking_time.
+const DEFAULT_MAX_BLOCKING: Timeout = Timeout::millis(100);
+
+/// A writer that is being made.
+pub struct DataWriterBuilder<T> {
+    participant: Arc<Inner>,
+    topic: Topic<T>,
+    memory: usize,
+    in_flight: usize,
+    largest: usize,
+    max_blocking: Timeout,
+}
+
+impl<T: DdsType> DataWriterBuilder<T> {
+    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
+        DataWriterBuilder {
+            participant,
+            topic,
+            memory: DEFAULT_MEMORY,
+            in_flight: DEFAULT_IN_FLIGHT,
+            largest: if is_plain::<T>() { size_of::<T>() } else { 0 },
+            max_blocking: DEFAULT_MAX_BLOCKING,
+        }
+    }
+
+    /// Keeps up to so many bytes of samples that readers have not yet taken (1 MiB by default).
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Keeps up to so many samples that readers have not yet received (8192 by default).
+    pub fn in_flight(mut self, samples: usize) -> Self {
+        self.in_flight = samples;
+        self
+    }
+
+    /// Takes samples of up to so many bytes; makes the memory larger if need be. Without this,
+    /// a sixteenth of the memory, and always a whole sample of a plain type.
+    pub fn max_sample_size(mut self, bytes: usize) -> Self {
+        self.largest = bytes;
+        self
+    }
+
+    /// RELIABILITY.max_blocking_time: how long a write may wait for readers to make room.
+    pub fn max_blocking_time(mut self, time: impl Into<Timeout>) -> Self {
+        self.max_blocking = time.into();
+        self
+    }
+
+    /// Makes the writer and announces it.
+    pub fn create(self) -> DdsResult<DataWriter<T>> {
+        let DataWriterBuilder { participant, topic, memory, in_flight, largest, max_blocking } =
+            self;
+        if !topic.is_of(&participant) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` belongs to another participant: create it from the one that writes it",
+                topic.name()
+            )));
+        }
+        let geometry = Geometry::fitting(memory, in_flight, largest.saturating_add(HEADER))
+            .ok_or_else(|| {
+                DdsError::BadParameter(format!(
+                    "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
+                     {largest} bytes: the limits are 2^20 samples and 1 GiB for one",
+                    topic.name()
+                ))
+            })?;
+        let shared = Arc::new(WriterShared::default());
+        let machine_share = Arc::clone(&shared);
+        let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
+        let made = participant.engine.act(|machine, link, effects| {
+            let region = machine.fresh_region();
+            let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
+            let kind = EndpointKind::Writer;
+            let endpoint = Endpoint { kind, topic: topic_name, data_type, stream: region.0 };
+            let id = machine.add_writer(endpoint, memory.clone(), machine_share, effects);
+            Ok((id, memory))
+        });
+        let (id, memory) = made.map_err(|error: derecho_core::link::LinkError| {
+            DdsError::OutOfResources(format!(
+                "no memory for a writer of `{}`: {error}",
+                topic.name()
+            ))
+        })?;
+        Ok(DataWriter { participant, topic, shared, memory, id, max_blocking })
+    }
+}
+
+/// Writes samples of one topic. Any number of threads may write at once; each thread's samples
+/// keep its order.
+pub struct DataWriter<T: DdsType> {
+    participant: Arc<Inner>,
+    topic: Topic<T>,
+    shared: Arc<WriterShared>,
+    memory: SenderMemory,
+    id: u64,
+    max_blocking: Timeout,
+}
+
+impl<T: DdsType> DataWriter<T> {
+    /// What it writes.
+    pub fn topic(&self) -> &Topic<T> {
+        &self.topic
+    }
+
+    /// Its name in the domain.
+    pub fn instance_handle(&self) -> InstanceHandle {
+        InstanceHandle { node: self.participant.node, entity: self.id }
+    }
+
+    /// Readers that get what is written now.
+    pub fn matched_readers(&self) -> usize {
+        self.shared.matched.load(Ordering::Acquire) as usize
+    }
+
+    /// Waits until at least so many readers get what is written.
+    pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        let timeout = timeout.into();
+        let ready = || self.matched_readers() >= count;
+        match self.participant.engine.wait(timeout.deadline(), ready) {
+            Waited::Ready => Ok(()),
+            Waited::Stopped => Err(self.deleted()),
+            Waited::TimedOut => Err(DdsError::Timeout(format!(
+                "{} of {count} readers of `{}` were there after {timeout}: start the others, in \
+                 the same domain and with the same type",
+                self.matched_readers(),
+                self.topic.name()
+            ))),
+        }
+    }
+
+    /// Waits until every matched reader's participant has received all that was written so far.
+    pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        let timeout = timeout.into();
+        let engine = &self.participant.engine;
+        let deadline = timeout.deadline();
+        loop {
+            if engine.act(|machine, _, _| machine.is_acknowledged(self.id)) {
+                return Ok(());
+            }
+            // Acknowledgements are rows that change; each turn that sees one makes this ready.
+            let turns = engine.counters().busy_turns();
+            match engine.wait(deadline, || engine.counters().busy_turns() != turns) {
+                Waited::Ready => {}
+                Waited::Stopped => return Err(self.deleted()),
+                Waited::TimedOut => {
+                    return Err(DdsError::Timeout(format!(
+                        "readers of `{}` have not received all samples after {timeout}",
+                        self.topic.name()
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Writes a sample: copied once, into the memory that readers read. Waits for up to the
+    /// writer's max_blocking_time if that is full of samples that readers still need.
+    #[inline]
+    pub fn write(&self, sample: &T) -> DdsResult<()> {
+        let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
+        let mut claim = self.claim(size)?;
+        let size =
+            write_payload(sample, claim.bytes()).map_err(|error| self.not_encodable(&error))?;
+        self.commit(claim, size);
+        Ok(())
+    }
+
+    /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
+    #[inline]
+    pub fn loan(&self) -> DdsResult<Loan<'_, T>>
+    where
+        T: Default,
+    {
+        if is_plain::<T>() {
+            Ok(Loan::in_place(self, self.claim(HEADER + size_of::<T>())?))
+        } else {
+            Ok(Loan::on_heap(self))
+        }
+    }
+
+    #[inline]
+    fn claim(&self, size: usize) -> DdsResult<Claim<'_>> {
+        match self.memory.claim(size) {
+            Ok(claim) => Ok(claim),
+            Err(error) => self.claim_slowly(size, error),
+        }
+    }
+
+    #[cold]
+    fn claim_slowly(&self, size: usize, error: ClaimError) -> DdsResult<Claim<'_>> {
+        let deadline = self.max_blocking.deadline();
+        let mut error = error;
+        loop {
+            if let ClaimError::TooLong { largest, .. } = error {
+                return Err(DdsError::OutOfResources(format!(
+                    "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
+                     create it with .max_sample_size({0})",
+                    size - HEADER,
+                    self.topic.name(),
+                    largest - HEADER
+                )));
+            }
+            match self.participant.engine.wait(deadline, || self.memory.has_room(size)) {
+                Waited::Ready => {}
+                Waited::Stopped => return Err(self.deleted()),
+                Waited::TimedOut => {
+                    return Err(DdsError::Timeout(format!(
+                        "readers of `{}` have not made room for a sample of {} bytes within {}: \
+                         let them take faster, or give the writer more .memory() or a longer \
+                         .max_blocking_time()",
+                        self.topic.name(),
+                        size - HEADER,
+                        self.max_blocking
+                    )));
+                }
+            }
+            match self.memory.claim(size) {
+                Ok(claim) => return Ok(claim),
+                // Another thread was quicker, perhaps.
+                Err(again) => error = again,
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn commit(&self, claim: Claim<'_>, size: usize) {
+        let timestamp = now();
+        let id = self.id;
+        claim.commit(size, |slot, record| seal::<T>(record, id, slot, timestamp, size));
+        self.participant.engine.poke();
+    }
+
+    fn not_encodable(&self, error: &CdrError) -> DdsError {
+        DdsError::BadParameter(format!(
+            "this sample of `{}` cannot be encoded: {error}",
+            self.topic.name()
+        ))
+    }
+
+    fn deleted(&self) -> DdsError {
+        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
+    }
+}
+
+impl<T: DdsType> Drop for DataWriter<T> {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
+    }
+}
+
+/// Nanoseconds since 1970; zero on a clock that was set before.
+#[inline]
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    since.as_nanos() as u64
+}

@@ -1,0 +1,251 @@
+//! The reader.
+//!
+//! Owns: the queues of all writers that it is matched with. Never does: copy what it can lend, or
+//! hold its lock while the application looks at a sample.
+
+use std::ops::{RangeFull, RangeTo};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use derecho_node::Waited;
+use idl_cdr::DdsType;
+
+use super::sample::Sample;
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::machine::{ReaderShared, ReaderSource};
+use crate::topic::Topic;
+
+/// A reader that is being made.
+pub struct DataReaderBuilder<T> {
+    participant: Arc<Inner>,
+    topic: Topic<T>,
+}
+
+impl<T: DdsType> DataReaderBuilder<T> {
+    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
+        DataReaderBuilder { participant, topic }
+    }
+
+    /// Makes the reader and announces it.
+    pub fn create(self) -> DdsResult<DataReader<T>> {
+        let DataReaderBuilder { participant, topic } = self;
+        if !topic.is_of(&participant) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` belongs to another participant: create it from the one that reads it",
+                topic.name()
+            )));
+        }
+        let shared = Arc::new(ReaderShared::default());
+        let kind = EndpointKind::Reader;
+        let (name, data_type) = (topic.name().to_owned(), topic.identity());
+        let endpoint = Endpoint { kind, topic: name, data_type, stream: 0 };
+        let id = participant
+            .engine
+            .act(|machine, _, effects| machine.add_reader(endpoint, Arc::clone(&shared), effects));
+        let (queues, unreadable) = (Mutex::new(Queues::default()), AtomicU64::new(0));
+        Ok(DataReader { participant, topic, shared, queues, unreadable, id })
+    }
+}
+
+/// The queues as the application's side last saw them.
+#[derive(Default)]
+struct Queues {
+    sources: Vec<ReaderSource>,
+    /// The change of [`ReaderShared`] that they are from.
+    seen: u64,
+    /// Where to look first: each take goes on behind the last, so that no writer starves another.
+    next: usize,
+}
+
+/// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
+pub struct DataReader<T: DdsType> {
+    participant: Arc<Inner>,
+    topic: Topic<T>,
+    shared: Arc<ReaderShared>,
+    queues: Mutex<Queues>,
+    unreadable: AtomicU64,
+    id: u64,
+}
+
+/// How many samples to take at most: `..` for all that are there, `..n` for up to n.
+pub trait Limit {
+    /// The number.
+    fn limit(self) -> usize;
+}
+
+impl Limit for RangeFull {
+    fn limit(self) -> usize {
+        usize::MAX
+    }
+}
+
+impl Limit for RangeTo<usize> {
+    fn limit(self) -> usize {
+        self.end
+    }
+}
+
+impl<T: DdsType> DataReader<T> {
+    /// What it reads.
+    pub fn topic(&self) -> &Topic<T> {
+        &self.topic
+    }
+
+    /// Its name in the domain.
+    pub fn instance_handle(&self) -> InstanceHandle {
+        InstanceHandle { node: self.participant.node, entity: self.id }
+    }
+
+    /// Writers whose samples it gets now.
+    pub fn matched_writers(&self) -> usize {
+        self.shared.matched.load(Ordering::Acquire) as usize
+    }
+
+    /// Writers of the same topic that it cannot be matched with, because their type differs.
+    pub fn inconsistent_writers(&self) -> usize {
+        self.shared.inconsistent.load(Ordering::Acquire) as usize
+    }
+
+    /// Samples that were dropped because they were none of this type: a writer's mistake.
+    pub fn unreadable_samples(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it gets the samples of at least so many writers.
+    pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        let timeout = timeout.into();
+        let ready = || self.matched_writers() >= count;
+        match self.participant.engine.wait(timeout.deadline(), ready) {
+            Waited::Ready => Ok(()),
+            Waited::Stopped => Err(self.deleted()),
+            Waited::TimedOut => Err(DdsError::Timeout(format!(
+                "{} of {count} writers of `{}` were there after {timeout}: start the others, in \
+                 the same domain and with the same type",
+                self.matched_writers(),
+                self.topic.name()
+            ))),
+        }
+    }
+
+    /// Takes samples, oldest first of each writer. Waits until there is one; if none comes in
+    /// time there are none, which is no error. Ends when it has given all that were there.
+    pub fn take(
+        &self,
+        limit: impl Limit,
+        timeout: impl Into<Timeout>,
+    ) -> DdsResult<Samples<'_, T>> {
+        self.wait_for_samples(timeout.into())?;
+        let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
+        Ok(Samples { reader: self, left: limit.limit().min(waiting) })
+    }
+
+    /// Takes the next sample, if one comes in time.
+    #[inline]
+    pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
+        if let Some(sample) = self.pop() {
+            return Ok(Some(sample));
+        }
+        self.wait_for_samples(timeout.into())?;
+        Ok(self.pop())
+    }
+
+    fn wait_for_samples(&self, timeout: Timeout) -> DdsResult<()> {
+        if timeout == Timeout::NOW {
+            if !self.has_samples() {
+                self.participant.engine.poke();
+            }
+            return Ok(());
+        }
+        match self.participant.engine.wait(timeout.deadline(), || self.has_samples()) {
+            Waited::Ready | Waited::TimedOut => Ok(()),
+            Waited::Stopped => Err(self.deleted()),
+        }
+    }
+
+    /// The queues, brought up to date.
+    #[inline]
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.shared.changes.load(Ordering::Acquire);
+        if changes != queues.seen {
+            let mut shared = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.retain(|source| !(source.ended && source.inbox.is_empty()));
+            queues.sources.clone_from(&shared);
+            queues.seen = changes;
+        }
+        queues
+    }
+
+    #[inline]
+    fn has_samples(&self) -> bool {
+        self.queues().sources.iter().any(|source| !source.inbox.is_empty())
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<Sample<T>> {
+        let mut queues = self.queues();
+        let count = queues.sources.len();
+        for step in 0..count {
+            let index = (queues.next + step) % count;
+            let source = &queues.sources[index];
+            let writer = source.writer;
+            while let Some(record) = source.inbox.take() {
+                match Sample::new(record, writer) {
+                    Some(sample) => {
+                        queues.next = index;
+                        return Some(sample);
+                    }
+                    None => {
+                        self.unreadable.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(topic = self.topic.name(), "a sample of no known form");
+                    }
+                }
+            }
+        }
+        // The next look begins with the next writer, so that none is favoured.
+        queues.next = queues.next.wrapping_add(1) % count.max(1);
+        None
+    }
+
+    fn deleted(&self) -> DdsError {
+        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
+    }
+}
+
+impl<T: DdsType> Drop for DataReader<T> {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
+        self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
+    }
+}
+
+/// Samples being taken.
+pub struct Samples<'a, T: DdsType> {
+    reader: &'a DataReader<T>,
+    left: usize,
+}
+
+impl<T: DdsType> Samples<'_, T> {
+    /// Whether there are none (any more).
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl<T: DdsType> Iterator for Samples<'_, T> {
+    type Item = Sample<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Sample<T>> {
+        self.left = self.left.checked_sub(1)?;
+        self.reader.pop()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}

@@ -1,0 +1,90 @@
+//! A sample that was taken: a reference into its writer's memory.
+//!
+//! Owns: the record until it is dropped. Never does: copy a plain sample.
+
+use std::ops::Deref;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use derecho_core::ids::NodeId;
+use derecho_core::multicast::inbox::Record;
+use idl_cdr::{DdsType, plain_ref};
+
+use crate::infrastructure::InstanceHandle;
+use crate::mapping::record::{self, Header, Payload};
+
+/// What is known of a sample besides its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SampleInfo {
+    /// When its writer wrote it.
+    pub source_timestamp: SystemTime,
+    /// Which writer wrote it.
+    pub publication_handle: InstanceHandle,
+    /// Its place in the writer's order.
+    pub sequence_number: u64,
+}
+
+/// A sample. It dereferences to the data.
+///
+/// A plain sample is read where its writer built it; as long as it is held, the writer cannot use
+/// that part of its memory again, but can use the rest.
+pub struct Sample<T> {
+    data: Data<T>,
+    info: SampleInfo,
+}
+
+enum Data<T> {
+    InPlace(Record),
+    Decoded(T),
+}
+
+impl<T: DdsType> Sample<T> {
+    /// The sample in a record, or `None` if there is none of this type.
+    #[inline]
+    pub(super) fn new(record: Record, writer: NodeId) -> Option<Sample<T>> {
+        let (header, payload) = record::read::<T>(record.bytes())?;
+        let data = match payload {
+            Payload::InPlace => Data::InPlace(record),
+            Payload::Decoded(value) => Data::Decoded(value),
+        };
+        Some(Sample { data, info: info(header, writer) })
+    }
+
+    /// What is known of it besides its data.
+    pub fn info(&self) -> &SampleInfo {
+        &self.info
+    }
+
+    /// Whether it is read where its writer built it.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self.data, Data::InPlace(_))
+    }
+}
+
+fn info(header: Header, node: NodeId) -> SampleInfo {
+    SampleInfo {
+        // Every 64-bit count of nanoseconds is a time before the year 2555.
+        source_timestamp: UNIX_EPOCH + Duration::from_nanos(header.timestamp),
+        publication_handle: InstanceHandle { node, entity: header.writer },
+        sequence_number: header.sequence,
+    }
+}
+
+impl<T: DdsType> Deref for Sample<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        match &self.data {
+            Data::InPlace(record) => record::payload(record.bytes())
+                .and_then(plain_ref::<T>)
+                .expect("length and alignment were checked when the sample was made"),
+            Data::Decoded(value) => value,
+        }
+    }
+}
+
+impl<T: DdsType + std::fmt::Debug> std::fmt::Debug for Sample<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sample").field("data", &**self).field("info", &self.info).finish()
+    }
+}
