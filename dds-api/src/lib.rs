@@ -30,6 +30,9 @@
 //! }
 //! ```
 //!
+//! Beside topics, [`shared_state`] lets processes share a table of plain rows and act when
+//! predicates over it come true.
+//!
 //! Participants of one domain on one host find each other by themselves. What a topic delivers in
 //! this version is *reliable, unordered*: every reader gets every sample that was written after
 //! they were matched, in the order of each writer; a writer that is faster than its readers waits.
@@ -41,6 +44,7 @@ pub mod domain;
 pub mod infrastructure;
 mod mapping;
 pub mod publication;
+pub mod shared_state;
 pub mod subscription;
 pub mod topic;
 

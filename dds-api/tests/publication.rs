@@ -95,10 +95,8 @@ fn more_samples_than_the_memory_holds_all_arrive() {
 fn samples_with_heap_data_travel_as_cdr() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
-    let writer =
-        here.writer(&here.topic::<Report>("Report").create().unwrap()).create().unwrap();
-    let reader =
-        there.reader(&there.topic::<Report>("Report").create().unwrap()).create().unwrap();
+    let writer = here.writer(&here.topic::<Report>("Report").create().unwrap()).create().unwrap();
+    let reader = there.reader(&there.topic::<Report>("Report").create().unwrap()).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let report = Report { aircraft: 1, text: "climbing".into(), readings: vec![1.0, 2.0] };
     writer.write(&report).unwrap();

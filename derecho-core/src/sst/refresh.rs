@@ -9,6 +9,7 @@
 use core::marker::PhantomData;
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::layout::Row;
 use super::table::region_words;
@@ -16,12 +17,20 @@ use crate::ids::{Peer, RegionId, Time};
 use crate::link::{LinkEvent, WordRange};
 use crate::machine::{Effects, Machine};
 
+/// What is known of one peer.
+#[derive(Default)]
+struct Fetched {
+    /// Its regions that hold a row of this type.
+    regions: Vec<RegionId>,
+    /// Reads under way.
+    reads: u32,
+}
+
 /// Fetches the rows of all peers, round by round.
 pub struct Refresher<R: Row> {
     region: RegionId,
     pause: u64,
-    /// Peers whose row can be fetched, and how many of their reads are under way.
-    peers: BTreeMap<Peer, u32>,
+    peers: BTreeMap<Peer, Fetched>,
     outstanding: u32,
     due: Time,
     rounds: u64,
@@ -41,8 +50,9 @@ impl<R: Row> Refresher<R> {
         self.rounds
     }
 
-    fn settle(&mut self, reads: u32) {
-        self.outstanding -= reads;
+    /// Fetches another generation of the table from the next round on.
+    pub fn retarget(&mut self, region: RegionId) {
+        self.region = region;
     }
 }
 
@@ -50,26 +60,26 @@ impl<R: Row> Machine for Refresher<R> {
     fn handle(&mut self, event: LinkEvent, _effects: &mut Effects) {
         match event {
             LinkEvent::RegionUp { peer, region, replica }
-                if region == self.region && replica.words() >= region_words::<R>() =>
+                if replica.words() >= region_words::<R>() =>
             {
-                self.peers.insert(peer, 0);
+                self.peers.entry(peer).or_default().regions.push(region);
             }
             LinkEvent::ReadDone { peer, .. } => {
-                if let Some(reads) = self.peers.get_mut(&peer)
-                    && *reads > 0
+                if let Some(fetched) = self.peers.get_mut(&peer)
+                    && fetched.reads > 0
                 {
-                    *reads -= 1;
-                    self.settle(1);
+                    fetched.reads -= 1;
+                    self.outstanding -= 1;
                 }
             }
-            LinkEvent::RegionDown { peer, region } if region == self.region => {
-                if let Some(reads) = self.peers.remove(&peer) {
-                    self.settle(reads);
+            LinkEvent::RegionDown { peer, region } => {
+                if let Some(fetched) = self.peers.get_mut(&peer) {
+                    fetched.regions.retain(|other| *other != region);
                 }
             }
             LinkEvent::PeerDown { peer, .. } => {
-                if let Some(reads) = self.peers.remove(&peer) {
-                    self.settle(reads);
+                if let Some(fetched) = self.peers.remove(&peer) {
+                    self.outstanding -= fetched.reads;
                 }
             }
             _ => {}
@@ -77,20 +87,26 @@ impl<R: Row> Machine for Refresher<R> {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if self.outstanding > 0 || self.peers.is_empty() || now < self.due {
+        if self.outstanding > 0 || now < self.due {
             return 0;
         }
-        self.rounds += 1;
-        self.due = now.after(self.pause);
-        for (&peer, reads) in &mut self.peers {
-            effects.read(peer, self.region, WordRange::new(0, region_words::<R>()));
-            *reads += 1;
-            self.outstanding += 1;
+        let Refresher { region, peers, outstanding, .. } = self;
+        for (&peer, fetched) in peers.iter_mut() {
+            if fetched.regions.contains(region) {
+                effects.read(peer, *region, WordRange::new(0, region_words::<R>()));
+                fetched.reads += 1;
+                *outstanding += 1;
+            }
         }
-        self.peers.len()
+        if self.outstanding > 0 {
+            self.rounds += 1;
+            self.due = now.after(self.pause);
+        }
+        self.outstanding as usize
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        (self.outstanding == 0 && !self.peers.is_empty()).then_some(self.due)
+        let has_peers = self.peers.values().any(|peer| peer.regions.contains(&self.region));
+        (self.outstanding == 0 && has_peers).then_some(self.due)
     }
 }

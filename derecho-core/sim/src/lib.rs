@@ -1,0 +1,27 @@
+//! Derecho machines in virtual time: simulated links, a cost model of a NIC, faults, replay.
+//!
+//! Owns: virtual time, the simulated network and what everything costs. Never does: protocol. What
+//! runs here is the code that runs in production; a seed and a commit replay any run.
+//!
+//! Read in this order: [`cost`] (what things cost), [`link`] (what is promised of one-sided writes
+//! and how every freedom of it is used), [`cluster`] (threads, turns and virtual time).
+//!
+//! ```text
+//!   Cluster ── turn, handle ──> Machine          one per thread, any number of threads per node
+//!      │  <── Effects (posts, work) ──
+//!      │ priced by the CostModel, executed at their moments
+//!      v
+//!   SimLink ── one per node ──> SimNetwork       channels, ports, replicas, faults, trace
+//! ```
+
+pub mod cluster;
+pub mod cost;
+pub mod link;
+mod network;
+mod queue;
+mod random;
+
+pub use cluster::{Cluster, Config, Stop, ThreadUse};
+pub use cost::{CostError, CostModel, Racks, Wire};
+pub use link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
+pub use random::Random;

@@ -1,0 +1,301 @@
+//! The simulated link: one node's end of a simulated network.
+//!
+//! Owns: the public face of the network and of its faults. Never does: give more than the contract
+//! in [`derecho_core::link`]. What the contract leaves open, [`Mode::Adversarial`] uses:
+//!
+//! | the contract leaves open | what happens here |
+//! | --- | --- |
+//! | when a source word is read | each word at a random moment from the post to its landing |
+//! | the order of words in a write | random, spread over time; a crash may leave any part |
+//! | the order to different peers | delays are drawn per peer, at times far longer than usual |
+//! | notes against writes | delays of their own |
+//! | what a new replica holds | zeros or the words as they are |
+//! | what a read fetches | each word as it was at a moment of its own, in any order |
+//! | when a peer's end is told | after whatever was on its way was dropped or has landed |
+//!
+//! In [`Mode::Costed`] nothing is random: a write's words are read when it leaves its sender's
+//! port and land together when they have passed the receiver's; every delay is the price that the
+//! [`CostModel`] puts on it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Evidence, Link, LinkCounters, LinkError, LinkEvent, ReadId, WordRange};
+use derecho_core::memory::OwnRegion;
+
+use crate::cost::CostModel;
+use crate::network::{Network, Step};
+
+/// A node of a simulated network: its place in the order in which nodes were added.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeIndex(pub usize);
+
+/// How the network behaves.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Mode {
+    /// As badly as the contract allows.
+    Adversarial(Adversary),
+    /// As fast as the cost model says, the same each time.
+    Costed,
+}
+
+/// What the adversarial network does to a message. Times are in nanoseconds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Adversary {
+    /// The usual delay, from and to.
+    pub delay_ns: (u64, u64),
+    /// One message in so many is delayed far longer; zero for none.
+    pub heavy_one_in: u64,
+    /// How often such a delay doubles at most (and at most 32 times).
+    pub heavy_doublings: u32,
+    /// The words of one write or read land within this time of each other.
+    pub spread_ns: u64,
+    /// One ordered pair of nodes in so many is slow for the whole run; zero for none.
+    pub slow_pair_one_in: u64,
+    /// How much slower.
+    pub slow_factor: u64,
+}
+
+impl Default for Adversary {
+    fn default() -> Adversary {
+        Adversary {
+            delay_ns: (100, 5_000),
+            heavy_one_in: 24,
+            heavy_doublings: 6,
+            spread_ns: 2_000,
+            slow_pair_one_in: 16,
+            slow_factor: 6,
+        }
+    }
+}
+
+/// What nodes are told of a fault, and how long after it, from and to (nanoseconds).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EvidenceRules {
+    /// What a crash is to every peer; `None` for silence.
+    pub crash: Option<(Evidence, (u64, u64))>,
+    /// When an end of a cut connection concludes, uncertainly, that the other is gone, if the cut
+    /// has not healed by then; `None` for never. The end that is left alone hears of it likewise.
+    pub cut: Option<(u64, u64)>,
+}
+
+impl Default for EvidenceRules {
+    /// A crash is certain within 100 µs, a cut breaks the connection within 2 ms.
+    fn default() -> EvidenceRules {
+        EvidenceRules {
+            crash: Some((Evidence::Certain, (10_000, 100_000))),
+            cut: Some((500_000, 2_000_000)),
+        }
+    }
+}
+
+/// A simulated network. Clones are handles on the same one.
+#[derive(Clone)]
+pub struct SimNetwork {
+    inner: Rc<RefCell<Network>>,
+}
+
+impl SimNetwork {
+    /// A network without nodes, at time zero.
+    pub fn new(seed: u64, mode: Mode, costs: CostModel, evidence: EvidenceRules) -> SimNetwork {
+        SimNetwork { inner: Rc::new(RefCell::new(Network::new(seed, mode, costs, evidence))) }
+    }
+
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Network) -> R) -> R {
+        act(&mut self.inner.borrow_mut())
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        Time(self.with(|network| network.now()))
+    }
+
+    /// How many nodes were ever added.
+    pub fn nodes(&self) -> usize {
+        self.with(|network| network.node_count())
+    }
+
+    /// Adds a node, which is never used again once it is gone.
+    pub fn add_node(&self) -> SimLink {
+        let node = self.with(Network::add_node);
+        self.link(NodeIndex(node))
+    }
+
+    /// A further handle on a node's end.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn link(&self, node: NodeIndex) -> SimLink {
+        assert!(node.0 < self.nodes(), "there is no node {}", node.0);
+        SimLink { network: self.clone(), node: node.0 }
+    }
+
+    /// Applies everything that happens up to `at`. Not for the network of a cluster, whose threads
+    /// would miss their turns.
+    pub fn advance_to(&self, at: Time) {
+        self.with(|network| {
+            while network.next_at().is_some_and(|next| next <= at.0) {
+                network.step();
+            }
+            network.idle_until(at.0);
+        });
+    }
+
+    /// Applies the next thing that happens; false if nothing is left. Not for the network of a
+    /// cluster, as [`advance_to`](SimNetwork::advance_to).
+    pub fn advance_once(&self) -> bool {
+        self.with(|network| network.step().is_some())
+    }
+
+    pub(crate) fn step(&self) -> Option<Step> {
+        self.with(Network::step)
+    }
+
+    /// A running hash over everything that was posted, that landed, that was delivered and that
+    /// failed, with its moment. Equal for equal seeds and equal use.
+    pub fn trace_hash(&self) -> u64 {
+        self.with(|network| network.trace_hash())
+    }
+
+    /// Writes and reads that have landed, control messages that have arrived, and faults.
+    pub fn events(&self) -> u64 {
+        self.with(|network| network.events())
+    }
+
+    /// What all nodes together have posted.
+    pub fn counters(&self) -> LinkCounters {
+        self.with(|network| {
+            let mut sum = LinkCounters::default();
+            for node in 0..network.node_count() {
+                let one = network.counters(node);
+                sum.writes += one.writes;
+                sum.written_bytes += one.written_bytes;
+                sum.reads += one.reads;
+                sum.read_bytes += one.read_bytes;
+                sum.notes += one.notes;
+                sum.rings += one.rings;
+            }
+            sum
+        })
+    }
+
+    /// The node stops at this moment. Of what it has posted to each peer a prefix arrives:
+    /// adversarially a random one with a random part of the write after it, costed what has left
+    /// its port.
+    pub fn crash(&self, node: NodeIndex) {
+        self.with(|network| network.crash(node.0));
+    }
+
+    /// The node says goodbye; all that it has posted arrives before that.
+    pub fn leave(&self, node: NodeIndex) {
+        self.with(|network| network.leave(node.0));
+    }
+
+    /// Nothing passes from one node to another, neither words nor notes; what is on its way is
+    /// held back. Reads need both ways.
+    pub fn cut(&self, from: NodeIndex, to: NodeIndex) {
+        self.with(|network| network.cut(from.0, to.0));
+    }
+
+    /// Cuts both ways.
+    pub fn cut_both(&self, a: NodeIndex, b: NodeIndex) {
+        self.cut(a, b);
+        self.cut(b, a);
+    }
+
+    /// Ends a cut; what was held back goes on, unless the connection was given up meanwhile.
+    pub fn heal(&self, from: NodeIndex, to: NodeIndex) {
+        self.with(|network| network.heal(from.0, to.0));
+    }
+
+    /// Heals both ways.
+    pub fn heal_both(&self, a: NodeIndex, b: NodeIndex) {
+        self.heal(a, b);
+        self.heal(b, a);
+    }
+
+    /// `at` is told after `after` nanoseconds that `about` is gone, whether it is or not.
+    pub fn conclude(&self, at: NodeIndex, about: NodeIndex, evidence: Evidence, after: u64) {
+        self.with(|network| network.conclude(at.0, about.0, evidence, after));
+    }
+}
+
+impl fmt::Debug for SimNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimNetwork({} nodes at {} ns)", self.nodes(), self.now().0)
+    }
+}
+
+/// One node's end of a simulated network. Clones are handles on the same end.
+#[derive(Clone, Debug)]
+pub struct SimLink {
+    network: SimNetwork,
+    node: usize,
+}
+
+impl SimLink {
+    /// Which node of the network this is.
+    pub fn index(&self) -> NodeIndex {
+        NodeIndex(self.node)
+    }
+
+    /// The network.
+    pub fn network(&self) -> &SimNetwork {
+        &self.network
+    }
+
+    /// This link's handle for another node, once that node is up here.
+    pub fn peer(&self, other: NodeIndex) -> Option<Peer> {
+        self.network.with(|network| network.peer_of(self.node, other.0))
+    }
+}
+
+impl Link for SimLink {
+    fn node(&self) -> NodeId {
+        self.network.with(|network| network.node_id(self.node))
+    }
+
+    fn open(&mut self, region: RegionId, words: usize) -> Result<OwnRegion, LinkError> {
+        self.network.with(|network| network.open(self.node, region, words))
+    }
+
+    fn close(&mut self, region: RegionId) -> Result<(), LinkError> {
+        self.network.with(|network| network.close(self.node, region))
+    }
+
+    fn write(&mut self, peer: Peer, region: RegionId, range: WordRange) -> Result<(), LinkError> {
+        self.network.with(|network| network.write(self.node, peer, region, range))
+    }
+
+    fn read(
+        &mut self,
+        peer: Peer,
+        region: RegionId,
+        range: WordRange,
+    ) -> Result<ReadId, LinkError> {
+        self.network.with(|network| network.read(self.node, peer, region, range))
+    }
+
+    fn note(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), LinkError> {
+        self.network.with(|network| network.note(self.node, peer, bytes))
+    }
+
+    /// Does nothing: simulated threads poll for ever, and time spent idle costs no time to run.
+    fn ring(&mut self, _peers: &[Peer]) {}
+
+    fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
+        let mut taken = 0;
+        // The network is let go before the sink runs, which may use this very link.
+        while let Some(event) = self.network.with(|network| network.poll(self.node)) {
+            taken += 1;
+            sink(event);
+        }
+        taken
+    }
+
+    fn counters(&self) -> LinkCounters {
+        self.network.with(|network| network.counters(self.node))
+    }
+}

@@ -1,0 +1,440 @@
+//! The simulated network: nodes, the channels between them, and what is under way.
+//!
+//! Owns: virtual time, the event queue, every replica, and the random stream. Never does: run a
+//! machine; a driver puts its own events into the queue and gets them back in their turn.
+//!
+//! ```text
+//!   channel A -> B
+//!     control   announcements, notes        in order among themselves
+//!     writes    A's words to B's replica    each write whole before the next begins to land
+//!     reads     A's words, fetched by B     likewise
+//! ```
+//! Nothing orders the three lanes of a channel among each other, nor one channel and another; but
+//! the end of a peer comes last.
+
+mod control;
+mod fault;
+mod transfer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use derecho_core::ids::{NodeId, Peer, RegionId};
+use derecho_core::link::{Evidence, LinkCounters, LinkError, LinkEvent, ReadId, WordRange};
+use derecho_core::machine::Post;
+use derecho_core::memory::OwnRegion;
+
+use crate::cost::CostModel;
+use crate::link::{EvidenceRules, Mode};
+use crate::queue::Queue;
+use crate::random::{Random, mix};
+use control::Control;
+use fault::Silence;
+use transfer::{Lane, Spot, Transfer};
+
+/// What a driver has put into the queue.
+pub(crate) enum DriverEvent {
+    /// A thread's next turn, unless it was put off since (then its number is old).
+    Turn { node: usize, thread: usize, number: u64 },
+    /// The moment of a post within a turn.
+    Post { node: usize, post: Post },
+    /// An application thread acts.
+    Action { node: usize, action: u64 },
+}
+
+/// Everything that can happen.
+enum Event {
+    /// The words of a piece are read at their source.
+    Source { spot: Spot, piece: usize },
+    /// The words of a piece land.
+    Land { spot: Spot, piece: usize },
+    /// A transfer asks for its sender's port.
+    Queue { spot: Spot },
+    /// A transfer begins to leave through its sender's port; its source is read.
+    Depart { spot: Spot },
+    /// The first bytes of a transfer reach the receiver's port.
+    Ingress { spot: Spot },
+    /// The oldest control message of a channel arrives.
+    Control { from: usize, to: usize, plan: u32 },
+    /// A node hears that another is gone, unless the silence that says so has ended.
+    Evidence { at: usize, about: usize, evidence: Evidence, silence: Option<Silence> },
+    /// A driver's.
+    Driver(DriverEvent),
+}
+
+/// What a step was.
+pub(crate) enum Step {
+    /// Nothing that a node could notice.
+    Unseen,
+    /// Something arrived at a node.
+    Arrived(usize),
+    /// A driver's event is due.
+    Driver(DriverEvent),
+}
+
+/// One node as the network knows it.
+struct Station {
+    id: NodeId,
+    /// False once it has crashed or left.
+    up: bool,
+    /// Node of each peer handle.
+    peers: Vec<usize>,
+    /// Peer handle of each node, once it is up here.
+    handles: Vec<Option<Peer>>,
+    /// `None` for a closed region: names are not reused.
+    regions: BTreeMap<RegionId, Option<OwnRegion>>,
+    inbox: VecDeque<LinkEvent>,
+    counters: LinkCounters,
+    reads: u64,
+    /// Reads in the order of posting whose end was not told yet.
+    reading: VecDeque<Reading>,
+    egress_free_at: u64,
+    ingress_free_at: u64,
+}
+
+/// A read whose end was not told yet.
+struct Reading {
+    read: ReadId,
+    owner: usize,
+    landed: bool,
+}
+
+/// What one node sees of another's region.
+struct Copy {
+    /// The owner's memory, which reads fetch from. Kept until the reader hears of the closing.
+    source: OwnRegion,
+    memory: OwnRegion,
+}
+
+/// Everything on the way from one node to another.
+#[derive(Default)]
+struct Channel {
+    /// The receiver has heard that the sender is there.
+    up: bool,
+    /// The receiver has heard that the sender is gone; nothing arrives any more.
+    down: bool,
+    /// Nothing passes for now.
+    cut: bool,
+    /// Numbers the cuts, so that evidence of a healed one is void.
+    cuts: u32,
+    /// A pair that is slow in this run.
+    slow: bool,
+    control: VecDeque<Control>,
+    control_plan: u32,
+    control_last: u64,
+    writes: Lane,
+    reads: Lane,
+    /// The sender's regions as the receiver sees them.
+    replicas: BTreeMap<RegionId, Copy>,
+    /// The sender's regions that the sender knows the receiver can receive.
+    ready: BTreeSet<RegionId>,
+}
+
+/// The state behind every [`SimLink`](crate::link::SimLink).
+pub(crate) struct Network {
+    now: u64,
+    queue: Queue<Event>,
+    random: Random,
+    mode: Mode,
+    costs: CostModel,
+    rules: EvidenceRules,
+    stations: Vec<Station>,
+    /// By sender, then by receiver.
+    channels: Vec<Vec<Channel>>,
+    trace: u64,
+    events: u64,
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64, mode: Mode, costs: CostModel, rules: EvidenceRules) -> Network {
+        Network {
+            now: 0,
+            queue: Queue::new(),
+            random: Random::new(seed),
+            mode,
+            costs,
+            rules,
+            stations: Vec::new(),
+            channels: Vec::new(),
+            trace: mix(seed),
+            events: 0,
+        }
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.queue.next_at()
+    }
+
+    pub(crate) fn trace_hash(&self) -> u64 {
+        self.trace
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(crate) fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    pub(crate) fn node_id(&self, node: usize) -> NodeId {
+        self.stations[node].id
+    }
+
+    pub(crate) fn node_count(&self) -> usize {
+        self.stations.len()
+    }
+
+    pub(crate) fn counters(&self, node: usize) -> LinkCounters {
+        self.stations[node].counters
+    }
+
+    pub(crate) fn peer_of(&self, node: usize, other: usize) -> Option<Peer> {
+        self.stations[node].handles.get(other).copied().flatten()
+    }
+
+    /// Lets time pass in which nothing happens.
+    pub(crate) fn idle_until(&mut self, at: u64) {
+        debug_assert!(self.queue.next_at().is_none_or(|next| next >= at));
+        self.now = self.now.max(at);
+    }
+
+    /// A driver's event, to be given back at `at`.
+    pub(crate) fn drive(&mut self, at: u64, event: DriverEvent) {
+        self.schedule(at, Event::Driver(event));
+    }
+
+    /// Applies the next event; `None` if nothing is left that could happen.
+    pub(crate) fn step(&mut self) -> Option<Step> {
+        let (at, event) = self.queue.pop()?;
+        self.now = self.now.max(at);
+        Some(match event {
+            Event::Source { spot, piece } => self.read_source(spot, piece),
+            Event::Land { spot, piece } => self.land(spot, piece),
+            Event::Queue { spot } => self.queue_for_egress(spot),
+            Event::Depart { spot } => self.depart(spot),
+            Event::Ingress { spot } => self.ingress(spot),
+            Event::Control { from, to, plan } => self.deliver_control(from, to, plan),
+            Event::Evidence { at, about, evidence, silence } => {
+                self.deliver_evidence(at, about, evidence, silence)
+            }
+            Event::Driver(event) => Step::Driver(event),
+        })
+    }
+
+    /// A new node; all that are up hear of it, and it of them.
+    pub(crate) fn add_node(&mut self) -> usize {
+        let node = self.stations.len();
+        let id = u128::from(self.random.next_word()) << 64 | u128::from(self.random.next_word());
+        self.stations.push(Station {
+            id: NodeId(id),
+            up: true,
+            peers: Vec::new(),
+            handles: Vec::new(),
+            regions: BTreeMap::new(),
+            inbox: VecDeque::new(),
+            counters: LinkCounters::default(),
+            reads: 0,
+            reading: VecDeque::new(),
+            egress_free_at: 0,
+            ingress_free_at: 0,
+        });
+        for station in &mut self.stations {
+            station.handles.resize(node + 1, None);
+        }
+        for from in 0..node {
+            let channel = self.new_channel();
+            self.channels[from].push(channel);
+        }
+        let row = (0..=node).map(|_| self.new_channel()).collect();
+        self.channels.push(row);
+        for other in (0..node).filter(|&other| self.stations[other].up).collect::<Vec<_>>() {
+            self.send_control(other, node, Control::Up);
+            self.send_control(node, other, Control::Up);
+        }
+        node
+    }
+
+    fn new_channel(&mut self) -> Channel {
+        let slow = match &self.mode {
+            Mode::Adversarial(adversary) => self.random.one_in(adversary.slow_pair_one_in),
+            Mode::Costed => false,
+        };
+        Channel { slow, ..Channel::default() }
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        node: usize,
+        region: RegionId,
+        words: usize,
+    ) -> Result<OwnRegion, LinkError> {
+        self.check_up(node)?;
+        let station = &mut self.stations[node];
+        if station.regions.contains_key(&region) {
+            return Err(LinkError::RegionExists(region));
+        }
+        let own = OwnRegion::heap(words);
+        station.regions.insert(region, Some(own.clone()));
+        for other in self.live_peers(node) {
+            self.send_control(node, other, Control::Region(region, own.clone()));
+        }
+        Ok(own)
+    }
+
+    pub(crate) fn close(&mut self, node: usize, region: RegionId) -> Result<(), LinkError> {
+        self.check_up(node)?;
+        match self.stations[node].regions.get_mut(&region) {
+            Some(open @ Some(_)) => *open = None,
+            _ => return Err(LinkError::NoRegion(region)),
+        }
+        for other in self.live_peers(node) {
+            self.send_control(node, other, Control::Closed(region));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        node: usize,
+        peer: Peer,
+        region: RegionId,
+        range: WordRange,
+    ) -> Result<(), LinkError> {
+        let to = self.check_peer(node, peer)?;
+        let Some(Some(source)) = self.stations[node].regions.get(&region).cloned() else {
+            return Err(LinkError::NoRegion(region));
+        };
+        check_range(region, range, source.words())?;
+        let channel = &self.channels[node][to];
+        if !channel.ready.contains(&region) {
+            return Err(LinkError::NotReady(peer, region));
+        }
+        // Nothing is there if the peer has crashed, or has given up this node.
+        let target = channel.replicas.get(&region).map(|copy| copy.memory.clone());
+        let counters = &mut self.stations[node].counters;
+        counters.writes += 1;
+        counters.written_bytes += bytes_of(range);
+        self.note_trace(&[1, node as u64, to as u64, region.0, range.first as u64]);
+        if let Some(target) = target {
+            let transfer = Transfer::new(source, target, range, None);
+            self.post_transfer(node, to, transfer);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        node: usize,
+        peer: Peer,
+        region: RegionId,
+        range: WordRange,
+    ) -> Result<ReadId, LinkError> {
+        let owner = self.check_peer(node, peer)?;
+        let channel = &self.channels[owner][node];
+        let Some(Copy { source, memory }) = channel.replicas.get(&region) else {
+            return Err(LinkError::NoRegion(region));
+        };
+        let (source, target) = (source.clone(), memory.clone());
+        check_range(region, range, target.words())?;
+        let station = &mut self.stations[node];
+        let read = ReadId(station.reads);
+        station.reads += 1;
+        station.reading.push_back(Reading { read, owner, landed: false });
+        station.counters.reads += 1;
+        station.counters.read_bytes += bytes_of(range);
+        self.note_trace(&[2, node as u64, owner as u64, region.0, range.first as u64]);
+        if self.stations[owner].up && !self.channels[node][owner].down {
+            let transfer = Transfer::new(source, target, range, Some(read));
+            self.post_transfer(owner, node, transfer);
+        }
+        Ok(read)
+    }
+
+    /// The next event for a node's link.
+    pub(crate) fn poll(&mut self, node: usize) -> Option<LinkEvent> {
+        self.stations[node].inbox.pop_front()
+    }
+
+    fn check_up(&self, node: usize) -> Result<(), LinkError> {
+        if self.stations[node].up {
+            return Ok(());
+        }
+        let text = "this node has crashed or left: add a new node to the network instead";
+        Err(LinkError::System(text.into()))
+    }
+
+    /// Which node a handle means, if that peer is not known to be gone.
+    fn check_peer(&self, node: usize, peer: Peer) -> Result<usize, LinkError> {
+        self.check_up(node)?;
+        match self.stations[node].peers.get(peer.index()) {
+            Some(&other) if !self.channels[other][node].down => Ok(other),
+            _ => Err(LinkError::PeerGone(peer)),
+        }
+    }
+
+    /// The nodes that `node` knows and does not know to be gone.
+    fn live_peers(&self, node: usize) -> Vec<usize> {
+        let peers = &self.stations[node].peers;
+        peers.iter().copied().filter(|&other| !self.channels[other][node].down).collect()
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        // A turn sees all that lands at its moment, and turns of one moment go by node, whenever
+        // they were planned: it must not matter whether a thread polled or was woken.
+        let rank = match event {
+            Event::Driver(DriverEvent::Turn { node, thread, .. }) => {
+                1 + ((node as u64) << 32) + thread as u64
+            }
+            _ => 0,
+        };
+        self.queue.push(at.max(self.now), rank, event);
+    }
+
+    fn tell(&mut self, node: usize, event: LinkEvent) {
+        self.stations[node].inbox.push_back(event);
+    }
+
+    fn handle(&self, node: usize, other: usize) -> Peer {
+        self.peer_of(node, other).expect("only peers that are up here are spoken of")
+    }
+
+    /// Takes something that happened into the trace.
+    fn note_trace(&mut self, what: &[u64]) {
+        let mut trace = mix(self.trace ^ self.now);
+        for word in what {
+            trace = mix(trace.rotate_left(1) ^ word);
+        }
+        self.trace = trace;
+    }
+
+    /// A delay between two nodes that the adversary likes.
+    fn adverse_delay(&mut self, from: usize, to: usize) -> u64 {
+        let Mode::Adversarial(adversary) = &self.mode else { return 0 };
+        let (low, high) = adversary.delay_ns;
+        let mut delay = self.random.between(low, high);
+        if self.random.one_in(adversary.heavy_one_in) {
+            let doublings = self.random.between(0, u64::from(adversary.heavy_doublings.min(32)));
+            delay = delay.saturating_mul(1 << doublings);
+        }
+        if self.channels[from][to].slow {
+            delay.saturating_mul(adversary.slow_factor)
+        } else {
+            delay
+        }
+    }
+}
+
+fn check_range(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkError> {
+    match range.end() {
+        Some(end) if end <= words => Ok(()),
+        _ => Err(LinkError::OutOfRegion(region, range)),
+    }
+}
+
+fn bytes_of(range: WordRange) -> u64 {
+    (range.count * derecho_core::memory::WORD) as u64
+}

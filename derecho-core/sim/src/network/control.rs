@@ -1,0 +1,190 @@
+//! Control messages: who is there, which regions are open, and notes.
+//!
+//! Owns: their order in a channel and what their arrival does. Never does: order anything relative
+//! to one-sided writes, except that the goodbye of a node comes after all that it wrote.
+
+use derecho_core::ids::{Peer, RegionId};
+use derecho_core::link::{Evidence, LinkError, LinkEvent, NOTE_LIMIT, Sharing};
+use derecho_core::memory::{OwnRegion, WORD};
+
+use super::{Copy, Event, Network, Step};
+use crate::link::Mode;
+use crate::random::mix;
+
+/// How often a goodbye looks whether everything before it has landed.
+const GOODBYE_LOOK_NS: u64 = 100;
+
+/// A message of the link to itself, from one node to another.
+pub(super) enum Control {
+    /// The sender is there.
+    Up,
+    /// The sender has opened a region.
+    Region(RegionId, OwnRegion),
+    /// The sender can receive a region of the receiver's.
+    Ready(RegionId),
+    /// The sender has closed a region.
+    Closed(RegionId),
+    /// A note.
+    Note(Vec<u8>),
+    /// The sender leaves.
+    Goodbye,
+}
+
+impl Control {
+    /// What the trace holds of it.
+    fn digest(&self) -> [u64; 2] {
+        match self {
+            Control::Up => [0, 0],
+            Control::Region(region, own) => [1, region.0 ^ (own.words() as u64).rotate_left(32)],
+            Control::Ready(region) => [2, region.0],
+            Control::Closed(region) => [3, region.0],
+            Control::Note(bytes) => {
+                [4, bytes.iter().fold(bytes.len() as u64, |sum, &byte| mix(sum ^ u64::from(byte)))]
+            }
+            Control::Goodbye => [5, 0],
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Control::Note(bytes) => bytes.len() as u64,
+            _ => 4 * WORD as u64,
+        }
+    }
+}
+
+impl Network {
+    pub(crate) fn note(&mut self, node: usize, peer: Peer, bytes: &[u8]) -> Result<(), LinkError> {
+        let to = self.check_peer(node, peer)?;
+        if bytes.len() > NOTE_LIMIT {
+            return Err(LinkError::NoteTooLong(bytes.len()));
+        }
+        self.stations[node].counters.notes += 1;
+        self.send_control(node, to, Control::Note(bytes.to_vec()));
+        Ok(())
+    }
+
+    /// Says goodbye to every peer; the node does nothing more.
+    pub(crate) fn leave(&mut self, node: usize) {
+        if !self.stations[node].up {
+            return;
+        }
+        for other in 0..self.stations.len() {
+            if other != node {
+                self.send_control(node, other, Control::Goodbye);
+            }
+        }
+        self.stations[node].up = false;
+        self.events += 1;
+        self.note_trace(&[10, node as u64]);
+    }
+
+    /// Puts a control message on its way, behind all that are on theirs.
+    pub(super) fn send_control(&mut self, from: usize, to: usize, message: Control) {
+        if !self.stations[to].up || self.channels[from][to].down {
+            return;
+        }
+        let bytes = message.bytes();
+        self.channels[from][to].control.push_back(message);
+        if !self.channels[from][to].cut {
+            self.plan_control(from, to, bytes);
+        }
+    }
+
+    fn plan_control(&mut self, from: usize, to: usize, bytes: u64) {
+        let delay = match self.mode {
+            Mode::Adversarial(_) => self.adverse_delay(from, to),
+            Mode::Costed => self.costs.write_latency_ns(bytes, from, to),
+        };
+        let channel = &mut self.channels[from][to];
+        let at = channel.control_last.max(self.now.saturating_add(delay));
+        channel.control_last = at;
+        let plan = channel.control_plan;
+        self.schedule(at, Event::Control { from, to, plan });
+    }
+
+    /// Gives every control message of a channel that is open again a new moment.
+    pub(super) fn replan_control(&mut self, from: usize, to: usize) {
+        let channel = &mut self.channels[from][to];
+        channel.control_last = 0;
+        let lengths: Vec<u64> = channel.control.iter().map(Control::bytes).collect();
+        for bytes in lengths {
+            self.plan_control(from, to, bytes);
+        }
+    }
+
+    pub(super) fn deliver_control(&mut self, from: usize, to: usize, plan: u32) -> Step {
+        let channel = &mut self.channels[from][to];
+        if channel.control_plan != plan || channel.down || !self.stations[to].up {
+            return Step::Unseen;
+        }
+        let Some(message) = channel.control.pop_front() else { return Step::Unseen };
+        if matches!(message, Control::Goodbye) && !channel.writes.is_empty() {
+            // It said goodbye after its last write: the writes arrive first.
+            let at = channel.writes.last_landing().max(self.now + GOODBYE_LOOK_NS);
+            channel.control.push_front(message);
+            self.schedule(at, Event::Control { from, to, plan });
+            return Step::Unseen;
+        }
+        self.events += 1;
+        let [kind, content] = message.digest();
+        self.note_trace(&[3, from as u64, to as u64, kind, content]);
+        match message {
+            Control::Up => self.peer_up(from, to),
+            Control::Region(region, own) => self.region_up(from, to, region, own),
+            Control::Ready(region) => self.region_ready(from, to, region),
+            Control::Closed(region) => {
+                self.channels[from][to].replicas.remove(&region);
+                let peer = self.handle(to, from);
+                self.tell(to, LinkEvent::RegionDown { peer, region });
+            }
+            Control::Note(bytes) => {
+                let peer = self.handle(to, from);
+                self.tell(to, LinkEvent::Note { peer, bytes });
+            }
+            Control::Goodbye => return self.deliver_evidence(to, from, Evidence::Left, None),
+        }
+        Step::Arrived(to)
+    }
+
+    fn peer_up(&mut self, from: usize, to: usize) {
+        let node = self.stations[from].id;
+        let station = &mut self.stations[to];
+        let peer = Peer(u32::try_from(station.peers.len()).expect("fewer than 2^32 nodes"));
+        station.peers.push(from);
+        station.handles[from] = Some(peer);
+        let open: Vec<(RegionId, OwnRegion)> = station
+            .regions
+            .iter()
+            .filter_map(|(&region, own)| own.clone().map(|own| (region, own)))
+            .collect();
+        self.channels[from][to].up = true;
+        self.tell(to, LinkEvent::PeerUp { peer, node, sharing: Sharing::Copied });
+        for (region, own) in open {
+            self.send_control(to, from, Control::Region(region, own));
+        }
+    }
+
+    fn region_up(&mut self, from: usize, to: usize, region: RegionId, own: OwnRegion) {
+        let memory = OwnRegion::heap(own.words());
+        // The contract leaves open whether a replica appears zeroed or with the words as they are.
+        if matches!(self.mode, Mode::Adversarial(_)) && self.random.one_in(2) {
+            for index in 0..own.words() {
+                memory.word(index).put(own.word(index).load());
+            }
+        }
+        let replica = memory.replica();
+        self.channels[from][to].replicas.insert(region, Copy { source: own, memory });
+        let peer = self.handle(to, from);
+        self.tell(to, LinkEvent::RegionUp { peer, region, replica });
+        self.send_control(to, from, Control::Ready(region));
+    }
+
+    fn region_ready(&mut self, from: usize, to: usize, region: RegionId) {
+        if self.stations[to].regions.get(&region).is_some_and(Option::is_some) {
+            self.channels[to][from].ready.insert(region);
+            let peer = self.handle(to, from);
+            self.tell(to, LinkEvent::RegionReady { peer, region });
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Faults: crashes, cuts, and what a node is told of them.
+//!
+//! Owns: what is lost by a fault and when somebody hears of it. Never does: stop a thread (the
+//! cluster does), or tell a node more than its link could know.
+
+use derecho_core::link::{Evidence, LinkEvent};
+
+use super::transfer::Way;
+use super::{Event, Network, Step};
+use crate::link::Mode;
+
+/// The cut that a silence comes from; once it is healed, nothing is concluded from it.
+#[derive(Clone, Copy)]
+pub(super) struct Silence {
+    from: usize,
+    to: usize,
+    cut: u32,
+}
+
+impl Network {
+    /// The node stops this very moment. What it had posted arrives in part.
+    pub(crate) fn crash(&mut self, node: usize) {
+        if !self.stations[node].up {
+            return;
+        }
+        self.stations[node].up = false;
+        self.events += 1;
+        self.note_trace(&[11, node as u64]);
+        for other in (0..self.stations.len()).filter(|&other| other != node) {
+            self.break_off_writes(node, other);
+            if matches!(self.mode, Mode::Adversarial(_)) {
+                let control = self.channels[node][other].control.len() as u64;
+                let kept = self.random.between(0, control) as usize;
+                self.channels[node][other].control.truncate(kept);
+            }
+            // Nobody answers reads of its memory, and nobody there takes in what comes.
+            self.channels[node][other].reads.purge();
+            self.channels[other][node].writes.purge();
+            self.channels[other][node].reads.purge();
+            self.channels[other][node].control.clear();
+            self.channels[other][node].replicas.clear();
+            if let Some((evidence, (low, high))) = self.rules.crash {
+                let after = self.random.between(low, high);
+                self.conclude(other, node, evidence, after);
+            }
+        }
+    }
+
+    /// `at` hears after `after` nanoseconds that `about` is gone, true or not.
+    pub(crate) fn conclude(&mut self, at: usize, about: usize, evidence: Evidence, after: u64) {
+        let when = self.now.saturating_add(after);
+        self.schedule(when, Event::Evidence { at, about, evidence, silence: None });
+    }
+
+    /// Nothing passes from one node to another until it is healed.
+    pub(crate) fn cut(&mut self, from: usize, to: usize) {
+        let channel = &mut self.channels[from][to];
+        if channel.cut {
+            return;
+        }
+        channel.cut = true;
+        channel.cuts += 1;
+        channel.control_plan += 1;
+        channel.writes.void();
+        channel.reads.void();
+        let silence = Some(Silence { from, to, cut: channel.cuts });
+        self.channels[to][from].reads.void();
+        self.events += 1;
+        self.note_trace(&[12, from as u64, to as u64]);
+        let Some((low, high)) = self.rules.cut else { return };
+        // The receiver hears nothing and the sender is not acknowledged: each may give up.
+        for (at, about) in [(to, from), (from, to)] {
+            let when = self.now.saturating_add(self.random.between(low, high));
+            let evidence = Evidence::Uncertain;
+            self.schedule(when, Event::Evidence { at, about, evidence, silence });
+        }
+    }
+
+    /// What was cut passes again: everything held back goes on its way, in its order.
+    pub(crate) fn heal(&mut self, from: usize, to: usize) {
+        let channel = &mut self.channels[from][to];
+        if !channel.cut {
+            return;
+        }
+        channel.cut = false;
+        self.events += 1;
+        self.note_trace(&[13, from as u64, to as u64]);
+        self.replan_control(from, to);
+        self.replan(from, to, Way::Write);
+        self.replan(from, to, Way::Read);
+        self.replan(to, from, Way::Read);
+    }
+
+    pub(super) fn deliver_evidence(
+        &mut self,
+        at: usize,
+        about: usize,
+        evidence: Evidence,
+        silence: Option<Silence>,
+    ) -> Step {
+        if let Some(Silence { from, to, cut }) = silence {
+            let channel = &self.channels[from][to];
+            if !channel.cut || channel.cuts != cut {
+                return Step::Unseen;
+            }
+        }
+        let channel = &mut self.channels[about][at];
+        if channel.down || !self.stations[at].up {
+            return Step::Unseen;
+        }
+        channel.down = true;
+        channel.control.clear();
+        channel.writes.purge();
+        channel.reads.purge();
+        channel.replicas.clear();
+        let known = channel.up;
+        self.forget_reads(at, about);
+        self.events += 1;
+        self.note_trace(&[14, at as u64, about as u64]);
+        // The connection is closed on this side, so the other side learns of it too, once what was
+        // sent before has had its time.
+        let unaware = self.stations[about].up && !self.channels[at][about].down;
+        if let (true, Some((low, high))) = (unaware, self.rules.cut) {
+            let after = self.random.between(low, high);
+            self.conclude(about, at, Evidence::Uncertain, after);
+        }
+        if !known {
+            return Step::Unseen;
+        }
+        let peer = self.handle(at, about);
+        self.tell(at, LinkEvent::PeerDown { peer, evidence });
+        Step::Arrived(at)
+    }
+}

@@ -1,0 +1,394 @@
+//! Words on the way: the writes and reads that are posted and have not all landed.
+//!
+//! Owns: when each word is read at its source and when it lands. Never does: let a word of a write
+//! land before the last word of the write before it.
+//!
+//! ```text
+//!   adversarial   post ........[ piece 2 .. piece 0 .. piece 1 ]   each piece read at some
+//!                              ^ not before the write before      moment from the post on
+//!   costed        post, egress port: all read, wire, ingress port: all land
+//! ```
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use derecho_core::link::{LinkEvent, ReadId, WordRange};
+use derecho_core::memory::OwnRegion;
+
+use super::{Event, Network, Reading, Step, bytes_of};
+use crate::link::Mode;
+
+/// Words of one transfer that move on their own; longer ones move in this many random groups.
+const PIECES_LIMIT: usize = 64;
+
+/// Which lane of a channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The sender posted it.
+    Write,
+    /// The receiver asked for it.
+    Read,
+}
+
+/// Where a transfer is to be found. Void when the lane has another plan since.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    from: usize,
+    to: usize,
+    way: Way,
+    plan: u32,
+    number: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Posted,
+    Read,
+    Landed,
+}
+
+/// Words that are read and land together.
+struct Piece {
+    /// Which of the transfer's ordered words.
+    words: Range<usize>,
+    stage: Stage,
+}
+
+/// A posted write or read.
+pub(super) struct Transfer {
+    source: OwnRegion,
+    target: OwnRegion,
+    range: WordRange,
+    /// The words as they were read.
+    values: Vec<u64>,
+    /// The words, those of one piece side by side.
+    order: Vec<usize>,
+    pieces: Vec<Piece>,
+    left: usize,
+    read: Option<ReadId>,
+}
+
+impl Transfer {
+    pub(super) fn new(
+        source: OwnRegion,
+        target: OwnRegion,
+        range: WordRange,
+        read: Option<ReadId>,
+    ) -> Transfer {
+        Transfer {
+            source,
+            target,
+            range,
+            values: vec![0; range.count],
+            order: (0..range.count).collect(),
+            pieces: Vec::new(),
+            left: 0,
+            read,
+        }
+    }
+
+    fn read_piece(&mut self, piece: usize) {
+        let piece = &mut self.pieces[piece];
+        for &word in &self.order[piece.words.clone()] {
+            self.values[word] = self.source.word(self.range.first + word).load();
+        }
+        piece.stage = Stage::Read;
+    }
+}
+
+/// Transfers of one kind from one node to another, oldest first.
+#[derive(Default)]
+pub(super) struct Lane {
+    transfers: VecDeque<Transfer>,
+    /// The number of the oldest.
+    first: u64,
+    plan: u32,
+    last_landing: u64,
+    last_ingress: u64,
+}
+
+impl Lane {
+    pub(super) fn is_empty(&self) -> bool {
+        self.transfers.is_empty()
+    }
+
+    pub(super) fn last_landing(&self) -> u64 {
+        self.last_landing
+    }
+
+    /// Makes every event void that is on its way for this lane.
+    pub(super) fn void(&mut self) {
+        self.plan += 1;
+    }
+
+    /// Forgets everything that has not landed.
+    pub(super) fn purge(&mut self) {
+        self.void();
+        self.first += self.transfers.len() as u64;
+        self.transfers.clear();
+    }
+
+    fn get(&mut self, spot: Spot) -> Option<&mut Transfer> {
+        if self.plan != spot.plan {
+            return None;
+        }
+        let index = usize::try_from(spot.number.checked_sub(self.first)?).ok()?;
+        self.transfers.get_mut(index)
+    }
+}
+
+impl Network {
+    fn lane(&mut self, from: usize, to: usize, way: Way) -> &mut Lane {
+        let channel = &mut self.channels[from][to];
+        match way {
+            Way::Write => &mut channel.writes,
+            Way::Read => &mut channel.reads,
+        }
+    }
+
+    fn transfer(&mut self, spot: Spot) -> Option<&mut Transfer> {
+        self.lane(spot.from, spot.to, spot.way).get(spot)
+    }
+
+    fn way_is_open(&self, from: usize, to: usize, way: Way) -> bool {
+        // A read needs the way of its request, too.
+        !self.channels[from][to].cut && (way == Way::Write || !self.channels[to][from].cut)
+    }
+
+    pub(super) fn post_transfer(&mut self, from: usize, to: usize, mut transfer: Transfer) {
+        self.split(&mut transfer);
+        transfer.left = transfer.pieces.len();
+        let way = if transfer.read.is_some() { Way::Read } else { Way::Write };
+        let lane = self.lane(from, to, way);
+        lane.transfers.push_back(transfer);
+        let number = lane.first + lane.transfers.len() as u64 - 1;
+        let plan = lane.plan;
+        if self.way_is_open(from, to, way) {
+            self.plan(Spot { from, to, way, plan, number });
+        }
+    }
+
+    /// Decides which words move together.
+    fn split(&mut self, transfer: &mut Transfer) {
+        let count = transfer.range.count;
+        let pieces = match self.mode {
+            Mode::Costed => 1,
+            Mode::Adversarial(_) => count.clamp(1, PIECES_LIMIT),
+        };
+        if pieces > 1 && pieces < count {
+            // Shuffled, so that a piece is any words and not neighbours.
+            for place in (1..count).rev() {
+                transfer.order.swap(place, self.random.below(place as u64 + 1) as usize);
+            }
+        }
+        let bound = |piece: usize| piece * count / pieces;
+        transfer.pieces = (0..pieces)
+            .map(|piece| Piece { words: bound(piece)..bound(piece + 1), stage: Stage::Posted })
+            .collect();
+    }
+
+    /// Gives every transfer of a lane that is open again new moments.
+    pub(super) fn replan(&mut self, from: usize, to: usize, way: Way) {
+        if !self.way_is_open(from, to, way) {
+            return;
+        }
+        let lane = self.lane(from, to, way);
+        lane.last_landing = 0;
+        lane.last_ingress = 0;
+        let (plan, first, count) = (lane.plan, lane.first, lane.transfers.len() as u64);
+        for number in first..first + count {
+            self.plan(Spot { from, to, way, plan, number });
+        }
+    }
+
+    fn plan(&mut self, spot: Spot) {
+        match self.mode {
+            Mode::Adversarial(_) => self.plan_adversely(spot),
+            Mode::Costed if spot.way == Way::Read => {
+                let at = self.now + self.costs.request_ns(spot.to, spot.from);
+                self.schedule(at, Event::Queue { spot });
+            }
+            Mode::Costed => {
+                self.queue_for_egress(spot);
+            }
+        }
+    }
+
+    fn plan_adversely(&mut self, spot: Spot) {
+        let Mode::Adversarial(adversary) = &self.mode else { return };
+        let spread = adversary.spread_ns;
+        let arrival = self.now.saturating_add(self.adverse_delay(spot.from, spot.to));
+        let lane = self.lane(spot.from, spot.to, spot.way);
+        // Reads, too: what an older one fetched must not land over what a newer one did.
+        let begin = arrival.max(lane.last_landing);
+        // A lane that falls behind gets faster, so that delays stay what they were drawn to be.
+        let spread = spread / lane.transfers.len().max(1) as u64;
+        let Some(transfer) = lane.get(spot) else { return };
+        let pieces = std::mem::take(&mut transfer.pieces);
+        let mut last = begin;
+        for (piece, &Piece { stage, .. }) in pieces.iter().enumerate() {
+            if stage == Stage::Landed {
+                continue;
+            }
+            let landing = begin.saturating_add(self.random.between(0, spread));
+            last = last.max(landing);
+            if stage == Stage::Posted {
+                let source = match self.random.below(4) {
+                    0 => self.now,
+                    1 => landing,
+                    _ => self.random.between(self.now, landing),
+                };
+                self.schedule(source, Event::Source { spot, piece });
+            }
+            self.schedule(landing, Event::Land { spot, piece });
+        }
+        let lane = self.lane(spot.from, spot.to, spot.way);
+        lane.last_landing = lane.last_landing.max(last);
+        if let Some(transfer) = lane.get(spot) {
+            transfer.pieces = pieces;
+        }
+    }
+
+    /// A costed transfer takes its place at its sender's port.
+    pub(super) fn queue_for_egress(&mut self, spot: Spot) -> Step {
+        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+        let bytes = bytes_of(transfer.range);
+        let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
+        let port = &mut self.stations[spot.from].egress_free_at;
+        let at = self.now.max(*port);
+        *port = at + busy;
+        self.schedule(at, Event::Depart { spot });
+        Step::Unseen
+    }
+
+    /// A costed transfer leaves: its source is read now.
+    pub(super) fn depart(&mut self, spot: Spot) -> Step {
+        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+        transfer.read_piece(0);
+        let bytes = bytes_of(transfer.range);
+        let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
+        let latency = match spot.way {
+            Way::Write => self.costs.write_latency_ns(bytes, spot.from, spot.to),
+            Way::Read => {
+                let whole = self.costs.read_latency_ns(bytes, spot.to, spot.from);
+                whole.saturating_sub(self.costs.request_ns(spot.to, spot.from)).max(busy)
+            }
+        };
+        let first_bytes = self.now + latency - busy;
+        let lane = self.lane(spot.from, spot.to, spot.way);
+        let at = first_bytes.max(lane.last_ingress);
+        lane.last_ingress = at;
+        self.schedule(at, Event::Ingress { spot });
+        Step::Unseen
+    }
+
+    /// A costed transfer reaches the receiver's port and passes it when it is free.
+    pub(super) fn ingress(&mut self, spot: Spot) -> Step {
+        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+        let bytes = bytes_of(transfer.range);
+        let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
+        let port = &mut self.stations[spot.to].ingress_free_at;
+        let at = self.now.max(*port) + busy;
+        *port = at;
+        let lane = self.lane(spot.from, spot.to, spot.way);
+        lane.last_landing = at;
+        self.schedule(at, Event::Land { spot, piece: 0 });
+        Step::Unseen
+    }
+
+    pub(super) fn read_source(&mut self, spot: Spot, piece: usize) -> Step {
+        // What a crash has broken off was read at that moment and is not read again.
+        if let Some(transfer) = self.transfer(spot)
+            && transfer.pieces[piece].stage == Stage::Posted
+        {
+            transfer.read_piece(piece);
+        }
+        Step::Unseen
+    }
+
+    pub(super) fn land(&mut self, spot: Spot, piece: usize) -> Step {
+        let oldest = self.lane(spot.from, spot.to, spot.way).first;
+        let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
+        assert!(spot.number == oldest, "a transfer lands before the one posted before it");
+        let mut sum = spot.number.rotate_left(32) ^ piece as u64;
+        let part = &mut transfer.pieces[piece];
+        assert!(part.stage == Stage::Read, "a piece lands once, after its source was read");
+        for &word in &transfer.order[part.words.clone()] {
+            let value = transfer.values[word];
+            transfer.target.word(transfer.range.first + word).publish(value);
+            sum = crate::random::mix(sum ^ value);
+        }
+        part.stage = Stage::Landed;
+        transfer.left -= 1;
+        let way = if spot.way == Way::Write { 4 } else { 5 };
+        self.note_trace(&[way, spot.from as u64, spot.to as u64, sum]);
+        self.retire(spot.from, spot.to, spot.way);
+        Step::Arrived(spot.to)
+    }
+
+    /// Takes out what has landed whole, oldest first, and reports the reads among it.
+    fn retire(&mut self, from: usize, to: usize, way: Way) {
+        loop {
+            let lane = self.lane(from, to, way);
+            if lane.transfers.front().is_none_or(|transfer| transfer.left > 0) {
+                return;
+            }
+            let read = lane.transfers.pop_front().and_then(|transfer| transfer.read);
+            lane.first += 1;
+            self.events += 1;
+            if let Some(read) = read {
+                let reading = self.stations[to].reading.iter_mut();
+                reading.filter(|reading| reading.read == read).for_each(|it| it.landed = true);
+                self.tell_reads(to);
+            }
+        }
+    }
+
+    /// Tells a node of the reads that have landed, up to the first that has not: they complete in
+    /// the order of posting, whomever they read from.
+    fn tell_reads(&mut self, node: usize) {
+        while self.stations[node].reading.front().is_some_and(|reading| reading.landed) {
+            if let Some(Reading { read, owner, .. }) = self.stations[node].reading.pop_front() {
+                let peer = self.handle(node, owner);
+                self.tell(node, LinkEvent::ReadDone { peer, read });
+            }
+        }
+    }
+
+    /// The reads of a node that is gone will not complete, and hold up the others no more.
+    pub(super) fn forget_reads(&mut self, node: usize, owner: usize) {
+        self.stations[node].reading.retain(|reading| reading.owner != owner);
+        self.tell_reads(node);
+    }
+
+    /// A node dies while its writes are on their way: what of them still lands.
+    ///
+    /// Adversarially a random prefix, and of the next write a random part of its words; costed,
+    /// what had left its port.
+    pub(super) fn break_off_writes(&mut self, from: usize, to: usize) {
+        let count = self.channels[from][to].writes.transfers.len();
+        let whole = match self.mode {
+            Mode::Adversarial(_) => self.random.between(0, count as u64) as usize,
+            Mode::Costed => {
+                let sent = |transfer: &Transfer| transfer.pieces[0].stage == Stage::Read;
+                self.channels[from][to].writes.transfers.iter().take_while(|t| sent(t)).count()
+            }
+        };
+        let torn = matches!(self.mode, Mode::Adversarial(_)) && whole < count;
+        let lane = &mut self.channels[from][to].writes;
+        lane.transfers.truncate(whole + usize::from(torn));
+        for (index, transfer) in lane.transfers.iter_mut().enumerate() {
+            let torn = torn && index == whole;
+            for piece in 0..transfer.pieces.len() {
+                if transfer.pieces[piece].stage == Stage::Landed {
+                    continue;
+                }
+                if torn && self.random.one_in(2) {
+                    transfer.pieces[piece].words = 0..0;
+                }
+                // Its memory is gone: what is to land has been read by now.
+                transfer.read_piece(piece);
+            }
+        }
+    }
+}

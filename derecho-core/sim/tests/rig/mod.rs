@@ -1,0 +1,66 @@
+//! The conformance suite's rig over a simulated network.
+
+use std::marker::PhantomData;
+
+use derecho_core::ids::Time;
+use derecho_core::link::Evidence;
+use derecho_sim::{CostModel, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
+use link_conformance::Rig;
+
+/// One way for the network to behave.
+pub(crate) trait Manner {
+    /// The mode of the network.
+    fn mode() -> Mode;
+}
+
+/// A simulated network as the suite drives it.
+pub(crate) struct SimRig<T> {
+    network: SimNetwork,
+    links: Vec<SimLink>,
+    evidence: [Evidence; 1],
+    manner: PhantomData<T>,
+}
+
+/// How far time goes in one pass.
+const PASS_NS: u64 = 700;
+
+impl<T: Manner> Rig for SimRig<T> {
+    type Link = SimLink;
+
+    const SEEDS: u64 = 8;
+
+    fn new(nodes: usize, seed: u64) -> Self {
+        let evidence = if seed.is_multiple_of(2) { Evidence::Certain } else { Evidence::Uncertain };
+        let rules =
+            EvidenceRules { crash: Some((evidence, (0, 50_000))), ..EvidenceRules::default() };
+        let network = SimNetwork::new(seed, T::mode(), CostModel::default(), rules);
+        let links = (0..nodes).map(|_| network.add_node()).collect();
+        SimRig { network, links, evidence: [evidence], manner: PhantomData }
+    }
+
+    fn join(&mut self) -> usize {
+        self.links.push(self.network.add_node());
+        self.links.len() - 1
+    }
+
+    fn link(&mut self, node: usize) -> &mut SimLink {
+        &mut self.links[node]
+    }
+
+    fn pass(&mut self) {
+        let Time(now) = self.network.now();
+        self.network.advance_to(Time(now + PASS_NS));
+    }
+
+    fn kill(&mut self, node: usize) {
+        self.network.crash(NodeIndex(node));
+    }
+
+    fn leave(&mut self, node: usize) {
+        self.network.leave(NodeIndex(node));
+    }
+
+    fn kill_evidence(&self) -> &[Evidence] {
+        &self.evidence
+    }
+}

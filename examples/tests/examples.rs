@@ -1,0 +1,52 @@
+//! Every example runs, alone in a folder of its own, and says what its text promises.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(example: &str, arguments: &[&str], folder: &Path) -> Output {
+    Command::new(example).args(arguments).env("SQUALL_RUNTIME_DIR", folder).output().unwrap()
+}
+
+fn says(example: &str, lines: usize, words: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let meeting = folder.path().join("run");
+    let output = run(example, &[], &meeting);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{example}: {text}{errors}");
+    let found = text.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(found, lines, "{example} says `{words}`: {text}");
+    assert!(!meeting.exists(), "{example} leaves nothing behind");
+}
+
+#[test]
+fn attitude() {
+    says(env!("CARGO_BIN_EXE_attitude"), 2, "took all 1000 attitudes");
+}
+
+#[test]
+fn sst_counting() {
+    says(env!("CARGO_BIN_EXE_sst_counting"), 4, "[10000, 10000, 10000, 10000]");
+}
+
+#[test]
+fn sst_two_phase_commit() {
+    // 40 + 30 fit; 50 does not; 20 + 10 do.
+    says(env!("CARGO_BIN_EXE_sst_two_phase_commit"), 3, ": 0 left after 5 requests");
+}
+
+#[test]
+fn sst_routing() {
+    says(env!("CARGO_BIN_EXE_sst_routing"), 4, "now reaches router 4 via");
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["--part", "pilot"][..], &["--help"]] {
+        let output = run(env!("CARGO_BIN_EXE_attitude"), arguments, folder.path());
+        assert!(!output.status.success());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("part"), "{text}");
+    }
+}
