@@ -36,10 +36,14 @@
 //! * [`Link::note`] carries small control messages, reliably and in order per peer, also relative
 //!   to region announcements. Nothing is promised between notes and one-sided writes.
 //! * [`LinkEvent::PeerDown`] is the last event of a peer. Its replicas stay readable for as long
-//!   as somebody holds them; they change no more. Writes to it are refused from then on.
+//!   as somebody holds them; they change no more. Writes to it are refused from then on, perhaps
+//!   a little before. What was still on its way from it may be lost, or land in part.
 //! * [`Link::read`] fetches words of a peer's region into this node's replica (SST-reads need it).
 //!   Words are atomic, in any order; [`LinkEvent::ReadDone`] says that all of them have arrived,
-//!   each as it was at some moment after the read was posted. Reads complete in the order posted.
+//!   each as it was at some moment after the read was posted. Reads from one peer complete in the
+//!   order posted, and an older one never lands over a newer one. Nothing is promised between
+//!   reads from different peers, or between a read and the owner's writes of the same words: a
+//!   region is either fetched or posted, not both.
 //! * Memory that a peer may still read or write is not recycled while that peer is up.
 
 use alloc::string::String;
@@ -93,7 +97,7 @@ pub enum Evidence {
 }
 
 /// What a link has to tell the node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum LinkEvent {
     /// A peer is there.
     PeerUp {

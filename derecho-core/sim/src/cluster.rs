@@ -23,7 +23,7 @@ mod thread;
 use std::collections::BTreeMap;
 
 use derecho_core::ids::Time;
-use derecho_core::link::{Evidence, Link, LinkCounters, LinkError, LinkEvent};
+use derecho_core::link::{Evidence, Link, LinkCounters, LinkError};
 use derecho_core::machine::{Effects, Machine, Post, PostKind};
 
 use crate::cost::{CostModel, whole};
@@ -413,7 +413,7 @@ impl<M: Machine> Cluster<M> {
         }
         link.poll(&mut |event| {
             for thread in threads.iter_mut() {
-                thread.inbox.push_back(copy_of(&event));
+                thread.inbox.push_back(event.clone());
             }
         });
         let turning = &mut threads[thread];
@@ -422,6 +422,7 @@ impl<M: Machine> Cluster<M> {
             turning.machine.handle(event, &mut turning.effects);
         }
         done += turning.machine.turn(now, &mut turning.effects);
+        close_regions(link, &mut turning.effects);
         let costs = &self.config.costs;
         let bill = settle(costs, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post }));
@@ -441,8 +442,10 @@ impl<M: Machine> Cluster<M> {
     fn act(&mut self, node: usize, action: u64) {
         let now = self.now();
         let Some(mut pending) = self.actions.remove(&action) else { return };
-        let machine = &mut self.nodes[node].threads[pending.thread].machine;
+        let Node { link, threads, .. } = &mut self.nodes[node];
+        let machine = &mut threads[pending.thread].machine;
         let again = (pending.action)(machine, now, &mut self.action_effects);
+        close_regions(link, &mut self.action_effects);
         let bill = settle(&self.config.costs, now.0, 0.0, &mut self.action_effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post }));
         });
@@ -467,6 +470,16 @@ impl<M: Machine> Cluster<M> {
             // Between the turn and the post the peer went, or a region was closed.
             Err(LinkError::PeerGone(_) | LinkError::NoRegion(_)) => self.refused += 1,
             Err(error) => panic!("a machine of node {node} posted what no link takes: {error}"),
+        }
+    }
+}
+
+/// Closes the regions that a machine is done with: no peer is counted in them any more, so
+/// nothing that this turn posts concerns them.
+fn close_regions(link: &mut SimLink, effects: &mut Effects) {
+    for region in effects.take_closes() {
+        if let Err(error) = link.close(region) {
+            panic!("a machine closed a region that is not open: {error}");
         }
     }
 }
@@ -499,27 +512,4 @@ fn settle(
     effects.clear();
     let posting = posts as f64 * costs.post_ns + completions;
     Bill { end: begin + whole(fixed_ns + work + posting), posts, posting: whole(posting) }
-}
-
-/// A link's event for each thread of its node.
-fn copy_of(event: &LinkEvent) -> LinkEvent {
-    match event {
-        LinkEvent::PeerUp { peer, node, sharing } => {
-            LinkEvent::PeerUp { peer: *peer, node: *node, sharing: *sharing }
-        }
-        LinkEvent::RegionUp { peer, region, replica } => {
-            LinkEvent::RegionUp { peer: *peer, region: *region, replica: replica.clone() }
-        }
-        LinkEvent::RegionReady { peer, region } => {
-            LinkEvent::RegionReady { peer: *peer, region: *region }
-        }
-        LinkEvent::RegionDown { peer, region } => {
-            LinkEvent::RegionDown { peer: *peer, region: *region }
-        }
-        LinkEvent::Note { peer, bytes } => LinkEvent::Note { peer: *peer, bytes: bytes.clone() },
-        LinkEvent::ReadDone { peer, read } => LinkEvent::ReadDone { peer: *peer, read: *read },
-        LinkEvent::PeerDown { peer, evidence } => {
-            LinkEvent::PeerDown { peer: *peer, evidence: *evidence }
-        }
-    }
 }
