@@ -1,0 +1,233 @@
+//! The engine with a machine that only counts, over a link without peers.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Link, LinkCounters, LinkError, LinkEvent, Parker, ReadId, WordRange};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::OwnRegion;
+use derecho_node::{Engine, Pace, Waited};
+
+/// A link that reaches nobody.
+struct NoPeers;
+
+impl Link for NoPeers {
+    fn node(&self) -> NodeId {
+        NodeId(1)
+    }
+    fn open(&mut self, _region: RegionId, words: usize) -> Result<OwnRegion, LinkError> {
+        Ok(OwnRegion::heap(words))
+    }
+    fn close(&mut self, _region: RegionId) -> Result<(), LinkError> {
+        Ok(())
+    }
+    fn write(&mut self, peer: Peer, _: RegionId, _: WordRange) -> Result<(), LinkError> {
+        Err(LinkError::PeerGone(peer))
+    }
+    fn read(&mut self, peer: Peer, _: RegionId, _: WordRange) -> Result<ReadId, LinkError> {
+        Err(LinkError::PeerGone(peer))
+    }
+    fn note(&mut self, peer: Peer, _bytes: &[u8]) -> Result<(), LinkError> {
+        Err(LinkError::PeerGone(peer))
+    }
+    fn ring(&mut self, _peers: &[Peer]) {}
+    fn poll(&mut self, _sink: &mut dyn FnMut(LinkEvent)) -> usize {
+        0
+    }
+    fn counters(&self) -> LinkCounters {
+        LinkCounters::default()
+    }
+}
+
+/// Sleeps on a condition; the flag is the `parked` word.
+#[derive(Default)]
+struct Bell {
+    parked: AtomicBool,
+    rung: Mutex<bool>,
+    heard: Condvar,
+}
+
+impl Parker for Bell {
+    fn arm(&self) {
+        self.parked.store(true, Ordering::SeqCst);
+    }
+    fn sleep(&self, limit: Option<u64>) {
+        let rung = self.rung.lock().unwrap();
+        let limit = Duration::from_nanos(limit.unwrap_or(u64::MAX).min(60_000_000_000));
+        *self.heard.wait_timeout_while(rung, limit, |rung| !*rung).unwrap().0 = false;
+    }
+    fn disarm(&self) {
+        self.parked.store(false, Ordering::SeqCst);
+    }
+    fn wake(&self) {
+        if self.parked.load(Ordering::SeqCst) {
+            *self.rung.lock().unwrap() = true;
+            self.heard.notify_all();
+        }
+    }
+}
+
+/// Moves what was `given` to `taken`, and turns at `due`.
+#[derive(Clone, Default)]
+struct Desk {
+    given: Arc<AtomicU64>,
+    taken: Arc<AtomicU64>,
+    due: Arc<AtomicU64>,
+    rang: Arc<AtomicBool>,
+}
+
+impl Machine for Desk {
+    fn handle(&mut self, _event: LinkEvent, _effects: &mut Effects) {}
+
+    fn turn(&mut self, now: Time, _effects: &mut Effects) -> usize {
+        let due = self.due.load(Ordering::SeqCst);
+        if due != 0 && now.0 >= due {
+            self.due.store(0, Ordering::SeqCst);
+            self.rang.store(true, Ordering::SeqCst);
+        }
+        let given = self.given.load(Ordering::SeqCst);
+        let taken = self.taken.swap(given, Ordering::SeqCst);
+        (given - taken) as usize
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        let due = self.due.load(Ordering::SeqCst);
+        (due != 0).then_some(Time(due))
+    }
+}
+
+fn start(attended: bool) -> (Engine<Desk, NoPeers>, Desk) {
+    let desk = Desk::default();
+    let make = if attended { Engine::start } else { Engine::unattended };
+    (make(desk.clone(), NoPeers, Arc::new(Bell::default()), Pace::default()), desk)
+}
+
+fn soon() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(20))
+}
+
+/// Waits on the calling thread without ever driving.
+fn watch(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn every_poke_is_followed_by_a_turn_whoever_drives() {
+    for attended in [true, false] {
+        let (engine, desk) = start(attended);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        desk.given.fetch_add(1, Ordering::SeqCst);
+                        engine.poke();
+                    }
+                });
+            }
+        });
+        // I-14: without any further call the last commits are taken in, by the thread or by the
+        // pokes themselves.
+        watch("a knock was not answered", || desk.taken.load(Ordering::SeqCst) == 80_000);
+        engine.stop();
+    }
+}
+
+#[test]
+fn a_lone_poke_wakes_the_sleeping_thread() {
+    let (engine, desk) = start(true);
+    for round in 1..=50 {
+        let parks = engine.counters().parks();
+        watch("the thread sleeps when idle", || engine.counters().parks() > parks || round > 1);
+        desk.given.fetch_add(1, Ordering::SeqCst);
+        engine.poke();
+        watch("the thread was not woken", || desk.taken.load(Ordering::SeqCst) == round);
+    }
+    engine.stop();
+}
+
+#[test]
+fn an_idle_engine_stops_turning() {
+    let (engine, _desk) = start(true);
+    watch("the thread sleeps", || engine.counters().parks() > 0);
+    // It may be on its way into that first sleep; after that nothing wakes it.
+    let turns = loop {
+        let turns = engine.counters().turns();
+        std::thread::sleep(Duration::from_millis(20));
+        if engine.counters().turns() == turns {
+            break turns;
+        }
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(engine.counters().turns(), turns, "an engine without news does not turn");
+    engine.stop();
+}
+
+#[test]
+fn threads_that_wait_share_one_drivers_news() {
+    let (engine, desk) = start(true);
+    std::thread::scope(|scope| {
+        for target in 1..=6 {
+            let (engine, desk) = (&engine, &desk);
+            scope.spawn(move || {
+                let ready = || desk.taken.load(Ordering::SeqCst) >= target * 100;
+                assert_eq!(engine.wait(soon(), ready), Waited::Ready);
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..600 {
+                desk.given.fetch_add(1, Ordering::SeqCst);
+                engine.poke();
+                std::thread::yield_now();
+            }
+        });
+    });
+    engine.stop();
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline_and_when_the_engine_stops() {
+    let (engine, _desk) = start(true);
+    let deadline = Instant::now() + Duration::from_millis(30);
+    assert_eq!(engine.wait(Some(deadline), || false), Waited::TimedOut);
+    assert!(Instant::now() >= deadline);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| engine.wait(None, || false));
+        watch("the wait sleeps", || engine.counters().parks() > 0);
+        engine.stop();
+        assert_eq!(waiting.join().unwrap(), Waited::Stopped);
+    });
+}
+
+#[test]
+fn acting_interrupts_whoever_drives_and_is_followed_by_a_turn() {
+    let (engine, desk) = start(true);
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(|| engine.wait(soon(), || desk.taken.load(Ordering::SeqCst) >= 1000));
+        for n in 1..=1000 {
+            let seen = engine.act(|machine, _, _| machine.given.fetch_add(1, Ordering::SeqCst) + 1);
+            assert_eq!(seen, n);
+            assert!(desk.taken.load(Ordering::SeqCst) >= n);
+        }
+        assert_eq!(waiting.join().unwrap(), Waited::Ready);
+    });
+    engine.stop();
+}
+
+#[test]
+fn a_machine_that_wants_a_turn_gets_it_while_everyone_sleeps() {
+    let (engine, desk) = start(true);
+    engine.act(|machine, _, _| {
+        machine.due.store(derecho_node::clock::now().after(30_000_000).0, Ordering::SeqCst);
+    });
+    watch("the alarm", || desk.rang.load(Ordering::SeqCst));
+    engine.stop();
+}
