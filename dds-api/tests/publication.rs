@@ -1,5 +1,7 @@
 //! Writers and readers of one host, as separate participants of one process.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use dds_api::prelude::*;
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]

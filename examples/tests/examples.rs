@@ -1,5 +1,7 @@
 //! Every example runs, alone in a folder of its own, and says what its text promises.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
