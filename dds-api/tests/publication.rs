@@ -154,7 +154,7 @@ fn loans_that_are_dropped_or_forgotten_stop_nobody() {
     let writer = here.writer(&topic).memory(64 << 10).create().unwrap();
     let reader = here.reader(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    std::mem::forget(writer.loan().unwrap());
+    let _forgotten = std::mem::ManuallyDrop::new(writer.loan().unwrap());
     let held = writer.loan().unwrap();
     for n in 0..5_000 {
         drop(writer.loan().unwrap());
