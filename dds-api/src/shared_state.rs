@@ -239,6 +239,8 @@ impl<R: Row> SharedState<R> {
     fn wait_for_members(&self, timeout: Timeout) -> DdsResult<()> {
         let deadline = timeout.deadline();
         loop {
+            // Read before the look, so that a turn in between is not taken for an old one.
+            let turns = self.engine.counters().busy_turns();
             let (started, error) = self.engine.act(|detector, _, _| {
                 (detector.sst.table().is_some(), detector.sst.error().cloned())
             });
@@ -251,8 +253,7 @@ impl<R: Row> SharedState<R> {
             if started {
                 return Ok(());
             }
-            // Members come rarely; what their coming changes, a busy turn has taken in.
-            let turns = self.engine.counters().busy_turns();
+            // Members come rarely; what their coming changes, a busy turn takes in.
             let news = || self.engine.counters().busy_turns() != turns;
             if self.engine.wait(deadline, news) != Waited::Ready {
                 return Err(self.not_started(Some(timeout)));

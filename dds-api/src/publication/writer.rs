@@ -163,11 +163,12 @@ impl<T: DdsType> DataWriter<T> {
         let engine = &self.participant.engine;
         let deadline = timeout.deadline();
         loop {
+            // Acknowledgements are rows that change; each turn that sees one is a busy turn. Read
+            // before the look, so that a turn in between is not taken for an old one.
+            let turns = engine.counters().busy_turns();
             if engine.act(|machine, _, _| machine.is_acknowledged(self.id)) {
                 return Ok(());
             }
-            // Acknowledgements are rows that change; each turn that sees one makes this ready.
-            let turns = engine.counters().busy_turns();
             match engine.wait(deadline, || engine.counters().busy_turns() != turns) {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),

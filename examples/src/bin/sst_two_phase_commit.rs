@@ -37,7 +37,7 @@ fn take_part() -> Outcome {
     let (ours, heard, counted) = (Arc::clone(&funds), Arc::clone(&asked), Arc::clone(&decisions));
     let decided = move |decision: sst_programs::two_phase_commit::Decision| {
         let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let amount = heard.last().copied().unwrap_or(0);
+        let amount = heard.last().copied().unwrap_or(0); // nobody votes on the next before this
         if decision.committed {
             ours.fetch_sub(i64::try_from(amount).unwrap_or(0), Ordering::SeqCst);
         }
