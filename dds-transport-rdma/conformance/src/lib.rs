@@ -1,0 +1,154 @@
+//! The conformance suite that every link passes.
+//!
+//! Owns: one function per clause of the contract in [`derecho_core::link`], over a [`Rig`] that
+//! makes links and lets time pass. Never does: assume real time, threads or shared memory; a
+//! simulated link runs the very same clauses. What a rig says it has ([`Rig::parker`],
+//! [`Rig::PARALLEL`]) is used in addition.
+//!
+//! ```ignore
+//! link_conformance::link_conformance!(MyRig); // a #[test] for each clause
+//! ```
+//!
+//! A clause fails by panicking. The suite's own tests run it over a link with planted faults, to
+//! prove that each clause can fail.
+
+use std::sync::Arc;
+
+use derecho_core::link::{Evidence, Link, Parker};
+
+pub mod departure;
+pub mod notes;
+pub mod reads;
+pub mod regions;
+pub mod sleep;
+mod suite;
+pub mod visibility;
+
+pub use suite::{Random, Suite};
+
+/// Makes links and lets time pass for them.
+pub trait Rig {
+    /// The link under test.
+    type Link: Link;
+
+    /// How many seeds each clause is run with.
+    const SEEDS: u64 = 3;
+
+    /// Whether a store into an own region may be made by one thread while another reads a replica
+    /// of it: links over shared memory.
+    const PARALLEL: bool = false;
+
+    /// `nodes` nodes that are about to meet. Everything random follows from `seed`.
+    fn new(nodes: usize, seed: u64) -> Self;
+
+    /// One more node that joins; returns its number, one more than the last.
+    fn join(&mut self) -> usize;
+
+    /// The link of a node that is neither killed nor gone.
+    fn link(&mut self, node: usize) -> &mut Self::Link;
+
+    /// Lets a little time pass.
+    fn pass(&mut self);
+
+    /// The node dies without a goodbye.
+    fn kill(&mut self, node: usize);
+
+    /// The node leaves.
+    fn leave(&mut self, node: usize);
+
+    /// How a node's death may be reported.
+    fn kill_evidence(&self) -> &[Evidence] {
+        &[Evidence::Certain, Evidence::Uncertain]
+    }
+
+    /// After how many [passes](Rig::pass) what has not happened will not happen.
+    fn patience(&self) -> usize {
+        10_000
+    }
+
+    /// What the node's driver sleeps with, if the link has that and real threads may use it.
+    fn parker(&mut self, node: usize) -> Option<Arc<dyn Parker>> {
+        let _ = node;
+        None
+    }
+}
+
+/// A clause of the contract.
+pub struct Clause {
+    /// Its name.
+    pub name: &'static str,
+    /// Checks it, for one seed.
+    pub check: fn(u64),
+}
+
+/// All clauses, for links of this rig.
+pub fn clauses<R: Rig>() -> Vec<Clause> {
+    __clauses!(list R)
+}
+
+/// Checks all clauses with all seeds.
+pub fn run_all<R: Rig>() {
+    for clause in clauses::<R>() {
+        for seed in 0..R::SEEDS {
+            (clause.check)(seed);
+        }
+    }
+}
+
+/// Makes a `#[test]` for each clause, for links of one rig.
+#[macro_export]
+macro_rules! link_conformance {
+    ($rig:ty) => {
+        $crate::__clauses!(tests $rig);
+    };
+}
+
+/// The one list of clauses.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __clauses {
+    (@tests $rig:ty; $($module:ident :: $name:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                for seed in 0..<$rig as $crate::Rig>::SEEDS {
+                    $crate::$module::$name::<$rig>(seed);
+                }
+            }
+        )*
+    };
+    (@list $rig:ty; $($module:ident :: $name:ident,)*) => {
+        vec![$($crate::Clause { name: stringify!($name), check: $crate::$module::$name::<$rig> }),*]
+    };
+    ($mode:ident $rig:ty) => {
+        $crate::__clauses! { @$mode $rig;
+            visibility::nodes_meet,
+            visibility::writes_become_visible_in_order,
+            visibility::order_holds_while_many_writes_are_under_way,
+            visibility::words_are_never_torn,
+            visibility::a_counter_guards_the_bytes_before_it,
+            visibility::what_is_posted_arrives,
+            regions::a_write_before_ready_is_refused,
+            regions::what_lies_outside_is_refused,
+            regions::a_replica_appears_zeroed,
+            regions::a_late_joiner_is_told_of_what_is_open,
+            regions::a_closed_region_stays_readable,
+            regions::an_own_handle_outlives_the_region,
+            regions::names_are_not_reused,
+            regions::a_thousand_regions,
+            regions::opening_and_closing_goes_on_for_ever,
+            notes::notes_and_regions_keep_their_order,
+            notes::notes_have_a_limit,
+            notes::many_notes_arrive,
+            reads::reads_complete_in_order_and_are_fresh,
+            reads::writes_reads_and_notes_are_counted,
+            departure::a_death_is_the_last_event,
+            departure::a_leave_is_the_last_event,
+            departure::replicas_of_the_dead_are_frozen,
+            departure::survivors_go_on,
+            sleep::a_ring_wakes_a_sleeper,
+            sleep::no_wake_up_is_lost,
+            sleep::an_event_wakes_a_sleeper,
+        }
+    };
+}

@@ -1,0 +1,117 @@
+//! Sleeping and ringing, for links that have a parker. Real threads, so real time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::RegionId;
+use derecho_core::link::{Link, Parker, WordRange};
+use derecho_core::memory::{OwnRegion, Replica};
+
+use crate::{Rig, Suite};
+
+/// Longer than any wake-up takes; a sleep that lasts this long was not woken.
+const FOR_EVER: Duration = Duration::from_secs(5);
+const NEWS: RegionId = RegionId(8);
+const HEARD: RegionId = RegionId(9);
+
+fn nanos(duration: Duration) -> Option<u64> {
+    u64::try_from(duration.as_nanos()).ok()
+}
+
+/// A sleeper wakes when it is rung, and sleeps on when it is not.
+pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
+    let mut suite = Suite::<R>::new(2, seed);
+    let Some(parker) = suite.rig.parker(1) else { return };
+    let start = Instant::now();
+    parker.arm();
+    parker.sleep(nanos(Duration::from_millis(20)));
+    parker.disarm();
+    assert!(start.elapsed() >= Duration::from_millis(19), "it woke and nobody had rung");
+    // Nobody sleeps, so nobody is rung.
+    let peer = suite.peer(0, 1);
+    let rings = suite.link(0).counters().rings;
+    suite.link(0).ring(&[peer]);
+    assert_eq!(suite.link(0).counters().rings, rings);
+    parker.arm();
+    suite.link(0).ring(&[peer]);
+    assert_eq!(suite.link(0).counters().rings, rings + 1);
+    let start = Instant::now();
+    parker.sleep(nanos(FOR_EVER));
+    parker.disarm();
+    assert!(start.elapsed() < FOR_EVER, "a ring before the sleep was lost");
+    // The node's own threads wake it as well.
+    parker.arm();
+    parker.wake();
+    let start = Instant::now();
+    parker.sleep(nanos(FOR_EVER));
+    parker.disarm();
+    assert!(start.elapsed() < FOR_EVER, "the node's own wake-up was lost");
+}
+
+/// Thousands of times: publish and ring against arm, look and sleep. None is lost.
+pub fn no_wake_up_is_lost<R: Rig>(seed: u64) {
+    let mut suite = Suite::<R>::new(2, seed);
+    if !R::PARALLEL {
+        return;
+    }
+    let Some(parker) = suite.rig.parker(1) else { return };
+    let news = suite.open(0, NEWS, 8);
+    let heard = suite.open(1, HEARD, 8);
+    let seen = suite.replica(1, 0, NEWS).expect("it is open");
+    let echo = suite.replica(0, 1, HEARD).expect("it is open");
+    let peer = suite.peer(0, 1);
+    let rounds = 5000;
+    let sleeper = std::thread::spawn(move || sleep_for_news(&parker, &seen, &heard, rounds));
+    for round in 1..=rounds {
+        news.word(0).publish(round);
+        suite.write(0, 1, NEWS, WordRange::new(0, 1));
+        suite.link(0).ring(&[peer]);
+        let start = Instant::now();
+        while echo.load(0) < round {
+            assert!(start.elapsed() < FOR_EVER, "round {round} was never heard");
+            std::thread::yield_now();
+        }
+    }
+    sleeper.join().expect("no wake-up is lost");
+}
+
+fn sleep_for_news(parker: &Arc<dyn Parker>, seen: &Replica, heard: &OwnRegion, rounds: u64) {
+    for round in 1..=rounds {
+        while seen.load(0) < round {
+            parker.arm();
+            if seen.load(0) < round {
+                let start = Instant::now();
+                parker.sleep(nanos(FOR_EVER));
+                assert!(start.elapsed() < FOR_EVER, "slept on the news of round {round}");
+            }
+            parker.disarm();
+        }
+        heard.word(0).publish(round);
+    }
+}
+
+/// What the link itself has to tell wakes the node, too.
+pub fn an_event_wakes_a_sleeper<R: Rig>(seed: u64) {
+    let mut suite = Suite::<R>::new(2, seed);
+    if !R::PARALLEL {
+        // Nothing would be under way while the node sleeps.
+        return;
+    }
+    let Some(parker) = suite.rig.parker(1) else { return };
+    let peer = suite.peer(0, 1);
+    for round in 0..20 {
+        let before = suite.notes(1, 0).len();
+        suite.link(0).note(peer, b"wake up").expect("the peer is up");
+        let start = Instant::now();
+        while suite.notes(1, 0).len() == before {
+            parker.arm();
+            suite.poll(1);
+            if suite.notes(1, 0).len() == before {
+                parker.sleep(nanos(FOR_EVER));
+            }
+            parker.disarm();
+            suite.poll(1);
+            assert!(start.elapsed() < FOR_EVER, "the note of round {round} woke nobody");
+        }
+    }
+}

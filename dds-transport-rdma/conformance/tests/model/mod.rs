@@ -1,0 +1,583 @@
+//! A link in memory that uses every freedom of the contract, and breaks it on request.
+//!
+//! One queue for each ordered pair of nodes. A pass moves a few things along each of them, words
+//! of a write one by one and in any order, each read from its source only then.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::{NodeId, Peer, RegionId};
+use derecho_core::link::{
+    Evidence, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing,
+    WordRange,
+};
+use derecho_core::memory::{OwnRegion, WORD};
+use link_conformance::{Random, Rig};
+
+/// What the model does wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    None,
+    ReorderWrites,
+    TearWords,
+    LoseWrites,
+    AcceptEarlyWrites,
+    AcceptAnyRange,
+    LoseNotes,
+    ReorderNotes,
+    AcceptLongNotes,
+    SpeakAfterTheEnd,
+    ForgetLateJoiners,
+    ShowDirtyRegions,
+    ReuseNames,
+    OverwriteClosed,
+    FinishReadsEarly,
+    ReorderReads,
+    ThawTheDead,
+    CallDeathALeave,
+    CallLeaveALoss,
+    AcceptTheDead,
+    Miscount,
+    NeverRing,
+    RingTheWaking,
+    MeetTwice,
+}
+
+thread_local! {
+    static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
+}
+
+/// What models that are made on this thread from now on do wrong.
+pub(crate) fn plant(fault: Fault) {
+    FAULT.set(fault);
+}
+
+enum Item {
+    Up { node: usize },
+    Open { region: RegionId, words: usize },
+    Ready { region: RegionId },
+    Close { region: RegionId },
+    Note { bytes: Vec<u8> },
+    Write { region: RegionId, left: Vec<usize>, source: OwnRegion },
+    Down { evidence: Evidence },
+}
+
+struct Fetch {
+    peer: Peer,
+    read: ReadId,
+    left: Vec<usize>,
+    source: OwnRegion,
+    into: OwnRegion,
+}
+
+struct Own {
+    memory: OwnRegion,
+    open: bool,
+}
+
+#[derive(Default)]
+struct Bell {
+    parked: AtomicBool,
+    rung: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    gone: bool,
+    /// Nodes by the handle that this one has for them.
+    peers: Vec<usize>,
+    down: BTreeSet<Peer>,
+    own: BTreeMap<RegionId, Own>,
+    ready: BTreeSet<(Peer, RegionId)>,
+    replicas: BTreeMap<(usize, RegionId), OwnRegion>,
+    events: VecDeque<LinkEvent>,
+    fetches: VecDeque<Fetch>,
+    reads: u64,
+    counters: LinkCounters,
+    bell: Arc<Bell>,
+}
+
+impl State {
+    fn peer(&self, node: usize) -> Peer {
+        Peer(self.peers.iter().position(|it| *it == node).expect("it is a peer") as u32)
+    }
+}
+
+struct World {
+    fault: Fault,
+    random: Random,
+    nodes: Vec<State>,
+    pipes: BTreeMap<(usize, usize), VecDeque<Item>>,
+}
+
+impl World {
+    fn pipe(&mut self, from: usize, to: usize) -> &mut VecDeque<Item> {
+        self.pipes.entry((from, to)).or_default()
+    }
+
+    fn tell(&mut self, node: usize, event: LinkEvent) {
+        self.nodes[node].events.push_back(event);
+        let bell = &self.nodes[node].bell;
+        if bell.parked.load(Ordering::SeqCst) {
+            bell.rung.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn one_in(&mut self, bound: usize) -> bool {
+        self.random.below(bound) == 0
+    }
+
+    fn add(&mut self) -> usize {
+        let new = self.nodes.len();
+        self.nodes.push(State::default());
+        for old in (0..new).filter(|old| !self.nodes[*old].gone).collect::<Vec<_>>() {
+            self.pipe(new, old).push_back(Item::Up { node: new });
+            self.pipe(old, new).push_back(Item::Up { node: old });
+            if self.fault == Fault::MeetTwice {
+                self.pipe(old, new).push_back(Item::Up { node: old });
+            }
+            if self.fault == Fault::ForgetLateJoiners {
+                continue;
+            }
+            let open = self.nodes[old].own.iter().filter(|(_, own)| own.open);
+            let open: Vec<_> = open.map(|(region, own)| (*region, own.memory.words())).collect();
+            for (region, words) in open {
+                self.pipe(old, new).push_back(Item::Open { region, words });
+            }
+        }
+        new
+    }
+
+    fn pass(&mut self) {
+        let pairs: Vec<(usize, usize)> = self.pipes.keys().copied().collect();
+        for (from, to) in pairs {
+            for _ in 0..self.random.below(8) {
+                self.misorder(from, to);
+                if self.nodes[to].gone || !self.step(from, to) {
+                    break;
+                }
+            }
+        }
+        for node in 0..self.nodes.len() {
+            self.fetch(node);
+        }
+    }
+
+    fn misorder(&mut self, from: usize, to: usize) {
+        let fault = self.fault;
+        let swap = self.one_in(4);
+        let pipe = self.pipe(from, to);
+        let both = match (pipe.front(), pipe.get(1)) {
+            (Some(Item::Write { .. }), Some(Item::Write { .. })) => fault == Fault::ReorderWrites,
+            (Some(Item::Note { .. }), Some(Item::Note { .. } | Item::Open { .. })) => {
+                fault == Fault::ReorderNotes
+            }
+            _ => false,
+        };
+        if both && swap {
+            pipe.swap(0, 1);
+        }
+    }
+
+    /// Moves the first thing between two nodes along. Whether it has arrived.
+    fn step(&mut self, from: usize, to: usize) -> bool {
+        let Some(item) = self.pipe(from, to).pop_front() else { return false };
+        match item {
+            Item::Up { node } => {
+                let peer = Peer(self.nodes[to].peers.len() as u32);
+                self.nodes[to].peers.push(node);
+                let id = id(node);
+                self.tell(to, LinkEvent::PeerUp { peer, node: id, sharing: Sharing::Copied });
+            }
+            Item::Open { region, words } => {
+                let copy = OwnRegion::heap(words);
+                if self.fault == Fault::ShowDirtyRegions {
+                    copy.word(words - 1).put(1);
+                }
+                let (peer, replica) = (self.nodes[to].peer(from), copy.replica());
+                self.nodes[to].replicas.insert((from, region), copy);
+                self.tell(to, LinkEvent::RegionUp { peer, region, replica });
+                self.pipe(to, from).push_back(Item::Ready { region });
+            }
+            Item::Ready { region } => {
+                if self.nodes[to].own.get(&region).is_some_and(|own| own.open) {
+                    let peer = self.nodes[to].peer(from);
+                    self.tell(to, LinkEvent::RegionReady { peer, region });
+                }
+            }
+            Item::Close { region } => {
+                let copy = self.nodes[to].replicas.remove(&(from, region));
+                if let (Fault::OverwriteClosed, Some(copy)) = (self.fault, copy) {
+                    copy.word(0).put(0);
+                }
+                let peer = self.nodes[to].peer(from);
+                self.tell(to, LinkEvent::RegionDown { peer, region });
+            }
+            Item::Note { bytes } => {
+                let peer = self.nodes[to].peer(from);
+                if self.fault != Fault::LoseNotes || !self.one_in(30) {
+                    self.tell(to, LinkEvent::Note { peer, bytes });
+                }
+            }
+            Item::Write { region, left, source } => {
+                return self.move_words(from, to, region, left, source);
+            }
+            Item::Down { evidence } => self.end(from, to, evidence),
+        }
+        true
+    }
+
+    fn move_words(
+        &mut self,
+        from: usize,
+        to: usize,
+        region: RegionId,
+        mut left: Vec<usize>,
+        source: OwnRegion,
+    ) -> bool {
+        let Some(copy) = self.nodes[to].replicas.get(&(from, region)).cloned() else { return true };
+        if self.fault == Fault::LoseWrites && self.one_in(30) {
+            return true;
+        }
+        let half = 0xffff_ffff;
+        if self.fault == Fault::TearWords && left.len() > 1 && self.one_in(2) {
+            let index = left[0];
+            let mixed = copy.word(index).peek() & !half | source.word(index).peek() & half;
+            copy.word(index).put(mixed);
+        } else {
+            for _ in 0..=self.random.below(2 * left.len().max(1)) {
+                if left.is_empty() {
+                    break;
+                }
+                let index = left.swap_remove(self.random.below(left.len()));
+                copy.word(index).put(source.word(index).load());
+            }
+        }
+        let done = left.is_empty();
+        if !done {
+            self.pipe(from, to).push_front(Item::Write { region, left, source });
+        }
+        done
+    }
+
+    fn end(&mut self, from: usize, to: usize, evidence: Evidence) {
+        let evidence = match (self.fault, evidence) {
+            (Fault::CallDeathALeave, Evidence::Certain) => Evidence::Left,
+            (Fault::CallLeaveALoss, Evidence::Left) => Evidence::Uncertain,
+            (_, evidence) => evidence,
+        };
+        let peer = self.nodes[to].peer(from);
+        self.tell(to, LinkEvent::PeerDown { peer, evidence });
+        match self.fault {
+            Fault::SpeakAfterTheEnd => {
+                self.tell(to, LinkEvent::Note { peer, bytes: b"I was".to_vec() });
+            }
+            Fault::ThawTheDead => {
+                let copies: Vec<OwnRegion> = self.nodes[to]
+                    .replicas
+                    .iter()
+                    .filter(|((owner, _), _)| *owner == from)
+                    .map(|(_, copy)| copy.clone())
+                    .collect();
+                // Late, when the end has been told.
+                for (number, copy) in copies.into_iter().enumerate() {
+                    let left = vec![0];
+                    let region = RegionId(u64::MAX - number as u64);
+                    self.nodes[to].replicas.insert((from, region), copy);
+                    let source = OwnRegion::heap(1);
+                    source.word(0).put(77);
+                    self.pipe(from, to).push_back(Item::Write { region, left, source });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fetch(&mut self, node: usize) {
+        if self.fault == Fault::ReorderReads && self.nodes[node].fetches.len() > 1 {
+            self.nodes[node].fetches.swap(0, 1);
+        }
+        let early = self.fault == Fault::FinishReadsEarly;
+        let steps = self.random.below(12);
+        let state = &mut self.nodes[node];
+        for _ in 0..steps {
+            let Some(fetch) = state.fetches.front_mut() else { return };
+            if let Some(index) = fetch.left.pop()
+                && !early
+            {
+                fetch.into.word(index).put(fetch.source.word(index).load());
+                continue;
+            }
+            let event = LinkEvent::ReadDone { peer: fetch.peer, read: fetch.read };
+            state.fetches.pop_front();
+            state.events.push_back(event);
+        }
+    }
+}
+
+fn id(node: usize) -> NodeId {
+    NodeId(node as u128 + 100)
+}
+
+/// One node's end of the model.
+pub(crate) struct ModelLink {
+    node: usize,
+    world: Rc<RefCell<World>>,
+}
+
+fn check(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkError> {
+    match range.end() {
+        Some(end) if end <= words => Ok(()),
+        _ => Err(LinkError::OutOfRegion(region, range)),
+    }
+}
+
+impl World {
+    /// The node behind a peer that is up.
+    fn target(&self, node: usize, peer: Peer) -> Result<usize, LinkError> {
+        let state = &self.nodes[node];
+        match state.peers.get(peer.index()) {
+            Some(target) if !state.down.contains(&peer) => Ok(*target),
+            Some(target) if self.fault == Fault::AcceptTheDead => Ok(*target),
+            _ => Err(LinkError::PeerGone(peer)),
+        }
+    }
+}
+
+impl Link for ModelLink {
+    fn node(&self) -> NodeId {
+        id(self.node)
+    }
+
+    fn open(&mut self, region: RegionId, words: usize) -> Result<OwnRegion, LinkError> {
+        let world = &mut *self.world.borrow_mut();
+        let used = world.nodes[self.node].own.get(&region);
+        if used.is_some_and(|own| own.open || world.fault != Fault::ReuseNames) {
+            return Err(LinkError::RegionExists(region));
+        }
+        let memory = OwnRegion::heap(words);
+        let own = Own { memory: memory.clone(), open: true };
+        world.nodes[self.node].own.insert(region, own);
+        world.broadcast(self.node, || Item::Open { region, words });
+        Ok(memory)
+    }
+
+    fn close(&mut self, region: RegionId) -> Result<(), LinkError> {
+        let world = &mut *self.world.borrow_mut();
+        match world.nodes[self.node].own.get_mut(&region) {
+            Some(own) if own.open => own.open = false,
+            _ => return Err(LinkError::NoRegion(region)),
+        }
+        world.broadcast(self.node, || Item::Close { region });
+        Ok(())
+    }
+
+    fn write(&mut self, peer: Peer, region: RegionId, range: WordRange) -> Result<(), LinkError> {
+        let world = &mut *self.world.borrow_mut();
+        let to = world.target(self.node, peer)?;
+        let state = &world.nodes[self.node];
+        let own = state.own.get(&region).filter(|own| own.open);
+        let source = own.ok_or(LinkError::NoRegion(region))?.memory.clone();
+        let checked = check(region, range, source.words());
+        if checked.is_err() {
+            return if world.fault == Fault::AcceptAnyRange { Ok(()) } else { checked };
+        }
+        if !state.ready.contains(&(peer, region)) && world.fault != Fault::AcceptEarlyWrites {
+            return Err(LinkError::NotReady(peer, region));
+        }
+        let counters = &mut world.nodes[self.node].counters;
+        counters.writes += if world.fault == Fault::Miscount { 2 } else { 1 };
+        counters.written_bytes += (range.count * WORD) as u64;
+        let left = (range.first..range.first + range.count).collect();
+        world.pipe(self.node, to).push_back(Item::Write { region, left, source });
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        peer: Peer,
+        region: RegionId,
+        range: WordRange,
+    ) -> Result<ReadId, LinkError> {
+        let world = &mut *self.world.borrow_mut();
+        let from = world.target(self.node, peer)?;
+        let into = world.nodes[self.node].replicas.get(&(from, region)).cloned();
+        let into = into.ok_or(LinkError::NoRegion(region))?;
+        check(region, range, into.words())?;
+        let source = world.nodes[from].own[&region].memory.clone();
+        let state = &mut world.nodes[self.node];
+        let read = ReadId(state.reads);
+        state.reads += 1;
+        state.counters.reads += 1;
+        state.counters.read_bytes += (range.count * WORD) as u64;
+        let left = (range.first..range.first + range.count).collect();
+        state.fetches.push_back(Fetch { peer, read, left, source, into });
+        Ok(read)
+    }
+
+    fn note(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), LinkError> {
+        let world = &mut *self.world.borrow_mut();
+        if bytes.len() > NOTE_LIMIT && world.fault != Fault::AcceptLongNotes {
+            return Err(LinkError::NoteTooLong(bytes.len()));
+        }
+        let to = world.target(self.node, peer)?;
+        world.nodes[self.node].counters.notes += 1;
+        world.pipe(self.node, to).push_back(Item::Note { bytes: bytes.to_vec() });
+        Ok(())
+    }
+
+    fn ring(&mut self, peers: &[Peer]) {
+        let world = &mut *self.world.borrow_mut();
+        for peer in peers {
+            let Ok(target) = world.target(self.node, *peer) else { continue };
+            let bell = Arc::clone(&world.nodes[target].bell);
+            let wanted = match world.fault {
+                Fault::NeverRing => false,
+                Fault::RingTheWaking => true,
+                _ => bell.parked.load(Ordering::SeqCst),
+            };
+            if wanted {
+                bell.rung.store(true, Ordering::SeqCst);
+                world.nodes[self.node].counters.rings += 1;
+            }
+        }
+    }
+
+    fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
+        let mut handed = 0;
+        loop {
+            let mut world = self.world.borrow_mut();
+            let state = &mut world.nodes[self.node];
+            let Some(event) = state.events.pop_front() else { return handed };
+            match &event {
+                LinkEvent::RegionReady { peer, region } => {
+                    state.ready.insert((*peer, *region));
+                }
+                LinkEvent::PeerDown { peer, .. } => {
+                    state.down.insert(*peer);
+                    state.fetches.retain(|fetch| fetch.peer != *peer);
+                }
+                _ => {}
+            }
+            drop(world);
+            sink(event);
+            handed += 1;
+        }
+    }
+
+    fn counters(&self) -> LinkCounters {
+        self.world.borrow().nodes[self.node].counters
+    }
+}
+
+impl World {
+    fn broadcast(&mut self, from: usize, item: impl Fn() -> Item) {
+        for to in 0..self.nodes.len() {
+            if to != from && !self.nodes[to].gone {
+                self.pipe(from, to).push_back(item());
+            }
+        }
+    }
+}
+
+struct ModelParker(Arc<Bell>);
+
+impl Parker for ModelParker {
+    fn arm(&self) {
+        self.0.parked.store(true, Ordering::SeqCst);
+    }
+
+    fn sleep(&self, limit: Option<u64>) {
+        let start = Instant::now();
+        let limit = Duration::from_nanos(limit.unwrap_or(u64::MAX));
+        while !self.0.rung.swap(false, Ordering::SeqCst) && start.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn disarm(&self) {
+        self.0.parked.store(false, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if self.0.parked.load(Ordering::SeqCst) {
+            self.0.rung.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Models that have met.
+pub(crate) struct ModelRig {
+    world: Rc<RefCell<World>>,
+    links: Vec<ModelLink>,
+}
+
+impl Rig for ModelRig {
+    type Link = ModelLink;
+
+    fn new(nodes: usize, seed: u64) -> ModelRig {
+        let world = World {
+            fault: FAULT.get(),
+            random: Random::new(seed),
+            nodes: Vec::new(),
+            pipes: BTreeMap::new(),
+        };
+        let mut rig = ModelRig { world: Rc::new(RefCell::new(world)), links: Vec::new() };
+        for _ in 0..nodes {
+            rig.join();
+        }
+        rig
+    }
+
+    fn join(&mut self) -> usize {
+        let node = self.world.borrow_mut().add();
+        self.links.push(ModelLink { node, world: Rc::clone(&self.world) });
+        node
+    }
+
+    fn link(&mut self, node: usize) -> &mut ModelLink {
+        assert!(!self.world.borrow().nodes[node].gone, "node {node} is gone");
+        &mut self.links[node]
+    }
+
+    fn pass(&mut self) {
+        self.world.borrow_mut().pass();
+    }
+
+    fn kill(&mut self, node: usize) {
+        let world = &mut *self.world.borrow_mut();
+        world.nodes[node].gone = true;
+        for to in (0..world.nodes.len()).filter(|to| *to != node) {
+            // Some of what was under way arrives.
+            let under_way = world.pipe(node, to).len();
+            let keep = world.random.below(under_way + 1);
+            world.pipe(node, to).truncate(keep);
+            world.pipe(node, to).push_back(Item::Down { evidence: Evidence::Certain });
+        }
+    }
+
+    fn leave(&mut self, node: usize) {
+        let world = &mut *self.world.borrow_mut();
+        world.nodes[node].gone = true;
+        for to in (0..world.nodes.len()).filter(|to| *to != node) {
+            world.pipe(node, to).push_back(Item::Down { evidence: Evidence::Left });
+        }
+    }
+
+    fn kill_evidence(&self) -> &[Evidence] {
+        &[Evidence::Certain]
+    }
+
+    fn patience(&self) -> usize {
+        5000
+    }
+
+    fn parker(&mut self, node: usize) -> Option<Arc<dyn Parker>> {
+        let bell = Arc::clone(&self.world.borrow().nodes[node].bell);
+        Some(Arc::new(ModelParker(bell)))
+    }
+}

@@ -1,0 +1,364 @@
+//! The memory that own regions are carved from.
+//!
+//! Owns: arenas (sealed memfds, mapped for writing here only) and which part of them is in use.
+//! Never does: decide when a region may be carved from used space again; its caller knows when
+//! nobody looks at it any more.
+//!
+//! ```text
+//!   arena   [ in use ][ free ][ in use ]|[ carved before ]|[ never touched: no memory yet ]
+//!                       ^ to be zeroed  ^ top             ^ used     ^ allocated (whole pages)
+//! ```
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use derecho_core::memory::{LINE, Word};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
+};
+use rustix::io::Errno;
+
+use super::budget::Budget;
+use super::mapping::Mapping;
+
+/// The most arenas of a node, and of a peer. Each takes a descriptor at its owner.
+pub(crate) const ARENAS_LIMIT: usize = 64;
+/// Arenas grow with their number, so that many large regions need few; up to this times the first.
+const GROWTH_LIMIT: usize = 64;
+/// The largest arena. Address spaces have 47 bits, and a peer may announce many.
+pub(crate) const ARENA_BYTES_LIMIT: u64 = 1 << 42;
+
+/// A part of an arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Space {
+    pub(crate) arena: u32,
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A sealed memfd that this process alone can write.
+pub(crate) struct Arena {
+    memory: Arc<OwnedFd>,
+    mapping: Arc<Mapping>,
+    bytes: usize,
+    /// Pages below this have memory.
+    allocated: usize,
+    /// Space above this is not in use.
+    top: usize,
+    /// Space above this was never in use, so it is zero.
+    used: usize,
+    /// Free parts below `top`, offset to length; no two touch.
+    free: BTreeMap<usize, usize>,
+}
+
+impl Arena {
+    fn new(bytes: usize) -> Result<Arena, Errno> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = match memfd_create("squall-arena", flags | MemfdFlags::NOEXEC_SEAL) {
+            // Kernels before 6.3 do not know the flag.
+            Err(Errno::INVAL) => memfd_create("squall-arena", flags),
+            result => result,
+        }?;
+        ftruncate(&memory, bytes as u64)?;
+        let mapping = Mapping::new(&memory, bytes, true)?;
+        // From here on nobody can cut the memory under a reader, and nobody can map it for
+        // writing who has not done so: that is this process alone.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+        fcntl_add_seals(&memory, seals)?;
+        Ok(Arena {
+            memory: Arc::new(memory),
+            mapping: Arc::new(mapping),
+            bytes,
+            allocated: 0,
+            top: 0,
+            used: 0,
+            free: BTreeMap::new(),
+        })
+    }
+
+    /// A free part that is long enough.
+    fn find_free(&self, bytes: usize) -> Option<usize> {
+        self.free.iter().find(|(_, length)| **length >= bytes).map(|(offset, _)| *offset)
+    }
+
+    fn take_free(&mut self, offset: usize, bytes: usize) {
+        let length = self.free.remove(&offset).expect("the part was just found");
+        if length > bytes {
+            self.free.insert(offset + bytes, length - bytes);
+        }
+    }
+
+    /// Makes sure that the space up to `end` has memory.
+    fn allocate_to(&mut self, end: usize, budget: &mut Budget) -> Result<(), String> {
+        let page = rustix::param::page_size();
+        let end = end.next_multiple_of(page).min(self.bytes);
+        let Some(need) = end.checked_sub(self.allocated).filter(|need| *need > 0) else {
+            return Ok(());
+        };
+        budget.take(need as u64)?;
+        loop {
+            let flags = FallocateFlags::empty();
+            match fallocate(&self.memory, flags, self.allocated as u64, need as u64) {
+                Ok(()) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => {
+                    budget.give_back(need as u64);
+                    return Err(format!(
+                        "{need} bytes of shared memory could not be allocated ({}); open fewer or \
+                         smaller regions or free memory",
+                        std::io::Error::from(errno)
+                    ));
+                }
+            }
+        }
+        self.allocated = end;
+        Ok(())
+    }
+
+    /// Zeroes what was in use before.
+    fn clear(&mut self, offset: usize, bytes: usize) {
+        let dirty = self.used.saturating_sub(offset).min(bytes);
+        if dirty > 0 {
+            let base = self.mapping.at(offset, dirty).cast::<u8>();
+            // SAFETY: the range is inside the mapping, has memory, and is carved for nobody: the
+            // handles of its former user are gone, here and at every peer.
+            unsafe { base.write_bytes(0, dirty) };
+        }
+        self.used = self.used.max(offset + bytes);
+    }
+
+    fn release(&mut self, offset: usize, bytes: usize) {
+        let (mut start, mut length) = (offset, bytes);
+        if let Some((&before, &long)) = self.free.range(..offset).next_back()
+            && before + long == offset
+        {
+            self.free.remove(&before);
+            (start, length) = (before, long + length);
+        }
+        if let Some(long) = self.free.remove(&(start + length)) {
+            length += long;
+        }
+        if start + length == self.top {
+            self.top = start;
+        } else {
+            self.free.insert(start, length);
+        }
+    }
+}
+
+/// An arena that has just been made, to be announced to the peers.
+pub(crate) struct NewArena {
+    pub(crate) index: u32,
+    pub(crate) bytes: u64,
+    pub(crate) memory: Arc<OwnedFd>,
+}
+
+/// Space for a region, with memory behind it and zeroed.
+pub(crate) struct Carved {
+    pub(crate) space: Space,
+    pub(crate) base: NonNull<Word>,
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) new_arena: Option<NewArena>,
+}
+
+/// All arenas of a node.
+pub(crate) struct Arenas {
+    arenas: BTreeMap<u32, Arena>,
+    next_index: u32,
+    usual_bytes: usize,
+    budget: Budget,
+}
+
+impl Arenas {
+    /// No arenas yet.
+    pub(crate) fn new(usual_bytes: usize, limit: Option<u64>) -> Arenas {
+        let usual_bytes = usual_bytes.next_multiple_of(rustix::param::page_size());
+        Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget: Budget::new(limit) }
+    }
+
+    /// Space of at least `bytes` bytes.
+    pub(crate) fn carve(&mut self, bytes: usize) -> Result<Carved, String> {
+        let bytes = bytes
+            .max(1)
+            .checked_next_multiple_of(LINE)
+            .filter(|bytes| *bytes as u64 <= ARENA_BYTES_LIMIT)
+            .ok_or_else(|| {
+                format!("a region of {bytes} bytes is larger than any ({ARENA_BYTES_LIMIT} bytes)")
+            })?;
+        if let Some((index, offset)) =
+            self.arenas.iter().find_map(|(index, arena)| Some((*index, arena.find_free(bytes)?)))
+        {
+            let arena = self.arenas.get_mut(&index).expect("it was just found");
+            arena.take_free(offset, bytes);
+            arena.clear(offset, bytes);
+            return Ok(carved(index, arena, offset, bytes, None));
+        }
+        let room = self.arenas.iter().find(|(_, arena)| arena.bytes - arena.top >= bytes);
+        let (index, new_arena) = match room {
+            Some((index, _)) => (*index, None),
+            None => {
+                let new_arena = self.add_arena(bytes)?;
+                (new_arena.index, Some(new_arena))
+            }
+        };
+        let arena = self.arenas.get_mut(&index).expect("it was found or made above");
+        let offset = arena.top;
+        if let Err(text) = arena.allocate_to(offset + bytes, &mut self.budget) {
+            if new_arena.is_some() {
+                self.arenas.remove(&index);
+            }
+            return Err(text);
+        }
+        arena.top += bytes;
+        arena.clear(offset, bytes);
+        Ok(carved(index, arena, offset, bytes, new_arena))
+    }
+
+    fn add_arena(&mut self, bytes: usize) -> Result<NewArena, String> {
+        // Asked before there is an arena, so that an absurd size does not make one.
+        if self.arenas.len() >= ARENAS_LIMIT {
+            return Err(format!(
+                "this node has {ARENAS_LIMIT} arenas of shared memory, which is the limit; raise \
+                 arena_bytes or open fewer or smaller regions"
+            ));
+        }
+        let growth = 1_usize.checked_shl(self.next_index).unwrap_or(0).clamp(1, GROWTH_LIMIT);
+        let page = rustix::param::page_size();
+        let size = self.usual_bytes.saturating_mul(growth).max(bytes.next_multiple_of(page));
+        let arena = Arena::new(size).map_err(|errno| {
+            format!(
+                "an arena of {size} bytes of shared memory could not be made ({}); it needs Linux \
+                 5.1, address space and a free descriptor (ulimit -v, ulimit -n)",
+                std::io::Error::from(errno)
+            )
+        })?;
+        let index = self.next_index;
+        self.next_index += 1;
+        let memory = Arc::clone(&arena.memory);
+        self.arenas.insert(index, arena);
+        Ok(NewArena { index, bytes: size as u64, memory })
+    }
+
+    /// Takes space back. Returns the arena's number if that is gone with it.
+    pub(crate) fn release(&mut self, space: Space) -> Option<u32> {
+        let arena = self.arenas.get_mut(&space.arena)?;
+        arena.release(space.offset, space.bytes);
+        // The first arena has the header. Another that is empty gives its memory back.
+        if arena.top > 0 || space.arena == 0 {
+            return None;
+        }
+        self.budget.give_back(arena.allocated as u64);
+        self.arenas.remove(&space.arena);
+        Some(space.arena)
+    }
+
+    /// Memory taken so far, in bytes.
+    #[cfg(test)]
+    fn allocated(&self) -> usize {
+        self.arenas.values().map(|arena| arena.allocated).sum()
+    }
+}
+
+fn carved(
+    index: u32,
+    arena: &Arena,
+    offset: usize,
+    bytes: usize,
+    new_arena: Option<NewArena>,
+) -> Carved {
+    Carved {
+        space: Space { arena: index, offset, bytes },
+        base: arena.mapping.at(offset, bytes),
+        mapping: Arc::clone(&arena.mapping),
+        new_arena,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn arenas() -> Arenas {
+        Arenas::new(64 << 10, None)
+    }
+
+    fn fill(carved: &Carved, value: u64) {
+        for i in 0..carved.space.bytes / 8 {
+            // SAFETY: the space was carved with this length and nobody else has it.
+            unsafe { carved.base.add(i).as_ref() }.put(value);
+        }
+    }
+
+    fn all(carved: &Carved, value: u64) -> bool {
+        // SAFETY: as above.
+        (0..carved.space.bytes / 8).all(|i| unsafe { carved.base.add(i).as_ref() }.peek() == value)
+    }
+
+    #[test]
+    fn space_comes_on_lines_with_memory_for_what_is_used_only() {
+        let mut arenas = arenas();
+        let first = arenas.carve(1).unwrap();
+        let second = arenas.carve(65).unwrap();
+        assert_eq!((first.space.offset, first.space.bytes), (0, 64));
+        assert_eq!((second.space.offset, second.space.bytes), (64, 128));
+        assert!(first.new_arena.is_some() && second.new_arena.is_none());
+        assert_eq!(arenas.allocated(), rustix::param::page_size());
+    }
+
+    #[test]
+    fn used_space_comes_back_zeroed_and_joined() {
+        let mut arenas = arenas();
+        let parts: Vec<Carved> = (0..4).map(|_| arenas.carve(1024).unwrap()).collect();
+        parts.iter().for_each(|part| fill(part, 7));
+        arenas.release(parts[0].space);
+        arenas.release(parts[2].space);
+        arenas.release(parts[1].space);
+        let large = arenas.carve(3072).unwrap();
+        assert_eq!(large.space.offset, 0);
+        assert!(all(&large, 0) && all(&parts[3], 7));
+    }
+
+    #[test]
+    fn a_large_region_has_an_arena_that_goes_with_it() {
+        let mut arenas = arenas();
+        let _header = arenas.carve(64).unwrap();
+        let large = arenas.carve(1 << 20).unwrap();
+        assert_eq!(large.space.arena, 1);
+        assert!(arenas.allocated() > 1 << 20);
+        assert_eq!(arenas.release(large.space), Some(1));
+        assert_eq!(arenas.allocated(), rustix::param::page_size());
+    }
+
+    #[test]
+    fn an_absurd_size_is_refused_and_leaves_nothing() {
+        let mut arenas = arenas();
+        assert!(arenas.carve(usize::MAX).is_err());
+        assert!(arenas.carve(1 << 41).is_err());
+        assert!(arenas.arenas.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn carved_spaces_never_overlap(steps in prop::collection::vec((1_usize..5000, any::<u8>()), 1..60)) {
+            let mut arenas = arenas();
+            let mut live: Vec<(Carved, u64)> = Vec::new();
+            for (value, (bytes, pick)) in steps.into_iter().enumerate() {
+                if pick % 3 == 0 && !live.is_empty() {
+                    let (carved, _) = live.swap_remove(usize::from(pick) % live.len());
+                    arenas.release(carved.space);
+                } else {
+                    let carved = arenas.carve(bytes).unwrap();
+                    prop_assert!(all(&carved, 0));
+                    fill(&carved, value as u64 + 1);
+                    live.push((carved, value as u64 + 1));
+                }
+                for (carved, value) in &live {
+                    prop_assert!(all(carved, *value));
+                }
+            }
+        }
+    }
+}

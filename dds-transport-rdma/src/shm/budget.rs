@@ -1,0 +1,157 @@
+//! Whether there is memory for what is about to be taken.
+//!
+//! A memfd has no size limit of its own: taking far too much of it calls the kernel's
+//! out-of-memory killer instead of failing. So the need is compared with what there is first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is left to everybody else, whatever a region needs.
+const RESERVE: u64 = 32 << 20;
+
+/// How much this node may still take, and whose limit it is.
+pub(crate) struct Budget {
+    /// The user's own limit.
+    limit: Option<u64>,
+    /// What this node has taken so far.
+    taken: u64,
+    /// The folders of the control groups that hold this process, from its own to the root.
+    control_groups: Vec<PathBuf>,
+}
+
+impl Budget {
+    /// A budget under the user's `limit`, the control group's and the host's.
+    pub(crate) fn new(limit: Option<u64>) -> Budget {
+        Budget { limit, taken: 0, control_groups: control_groups() }
+    }
+
+    /// Says that `need` bytes are about to be taken; or why they cannot be.
+    pub(crate) fn take(&mut self, need: u64) -> Result<(), String> {
+        if let Some(limit) = self.limit
+            && self.taken.saturating_add(need) > limit
+        {
+            return Err(format!(
+                "{need} bytes of shared memory are needed and {} of the limit of {limit} bytes are \
+                 in use; raise SQUALL_MEMORY_LIMIT or open fewer or smaller regions",
+                self.taken
+            ));
+        }
+        self.check_host(need)?;
+        self.taken += need;
+        Ok(())
+    }
+
+    /// Says that `bytes` bytes were given back to the host.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        self.taken = self.taken.saturating_sub(bytes);
+    }
+
+    fn check_host(&self, need: u64) -> Result<(), String> {
+        let wanted = need.saturating_add(RESERVE);
+        if let Some(available) = available_memory()
+            && wanted > available
+        {
+            return Err(format!(
+                "{need} bytes of shared memory are needed and this host has {available} bytes \
+                 available, of which {RESERVE} stay in reserve; open fewer or smaller regions or \
+                 free memory"
+            ));
+        }
+        for group in &self.control_groups {
+            if let Some(room) = room_in(group)
+                && need > room
+            {
+                return Err(format!(
+                    "{need} bytes of shared memory are needed and the control group {} has room \
+                     for {room}; raise its memory.max or open fewer or smaller regions",
+                    group.display()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `MemAvailable` of the host, in bytes.
+fn available_memory() -> Option<u64> {
+    parse_available(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn parse_available(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The folders of the (version 2) control groups of this process that can have a limit.
+fn control_groups() -> Vec<PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(own) = text.lines().find_map(|line| line.strip_prefix("0::/")) else {
+        return Vec::new();
+    };
+    let own = root.join(own);
+    own.ancestors()
+        .take_while(|folder| folder.starts_with(root))
+        .filter(|folder| folder.join("memory.max").exists())
+        .map(Path::to_owned)
+        .collect()
+}
+
+/// What a control group has room for, if it has a limit. Page cache that the kernel would drop
+/// first counts as room.
+fn room_in(group: &Path) -> Option<u64> {
+    let read = |file: &str| fs::read_to_string(group.join(file)).ok();
+    let max = read("memory.max")?.trim().parse::<u64>().ok()?;
+    let current = read("memory.current")?.trim().parse::<u64>().ok()?;
+    let cache = read("memory.stat")
+        .and_then(|text| {
+            text.lines().find_map(|line| line.strip_prefix("inactive_file "))?.parse().ok()
+        })
+        .unwrap_or(0);
+    Some(max.saturating_sub(current.saturating_sub(cache)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_limit_holds_over_all_takes() {
+        let mut budget = Budget { limit: Some(10_000), taken: 0, control_groups: Vec::new() };
+        assert_eq!(budget.take(6_000), Ok(()));
+        let refused = budget.take(6_000).unwrap_err();
+        assert!(refused.contains("SQUALL_MEMORY_LIMIT"), "{refused}");
+        budget.give_back(6_000);
+        assert_eq!(budget.take(10_000), Ok(()));
+    }
+
+    #[test]
+    fn what_the_host_does_not_have_is_refused() {
+        let mut budget = Budget::new(None);
+        let refused = budget.take(u64::MAX / 2).unwrap_err();
+        assert!(refused.contains("available"), "{refused}");
+    }
+
+    #[test]
+    fn a_control_group_with_a_limit_has_room_up_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        put("memory.max", "max\n");
+        put("memory.current", "700\n");
+        assert_eq!(room_in(folder.path()), None);
+        put("memory.max", "1000\n");
+        assert_eq!(room_in(folder.path()), Some(300));
+        put("memory.stat", "anon 1\ninactive_file 200\n");
+        assert_eq!(room_in(folder.path()), Some(500));
+        let mut budget =
+            Budget { limit: None, taken: 0, control_groups: vec![folder.path().to_owned()] };
+        assert!(budget.take(501).unwrap_err().contains("memory.max"));
+        assert_eq!(budget.take(500), Ok(()));
+    }
+
+    #[test]
+    fn the_kernels_report_is_read() {
+        assert_eq!(parse_available("MemTotal: 9 kB\nMemAvailable:   12 kB\n"), Some(12 * 1024));
+        assert_eq!(parse_available("MemTotal: 9 kB\n"), None);
+    }
+}

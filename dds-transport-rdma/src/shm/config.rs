@@ -1,0 +1,201 @@
+//! What a node has to be told before it can meet others. Everything has a default but the domain.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use derecho_core::ids::NodeId;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::error::JoinError;
+use super::wire;
+
+/// The longest domain name.
+pub(crate) const DOMAIN_LIMIT: usize = 64;
+/// The usual size of an arena. It is address space; memory is taken as regions are opened.
+const ARENA_BYTES: usize = 64 << 20;
+/// The least arena: a page for the header and some for regions.
+const LEAST_ARENA_BYTES: usize = 64 << 10;
+
+/// How a node joins. Start from [`ShmConfig::new`] and change what has to differ.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ShmConfig {
+    /// Where nodes meet. By default `/tmp/squall-<uid>`, or `/tmp/squall-g<gid>` with a group.
+    pub runtime_dir: Option<PathBuf>,
+    /// Which nodes meet: the name of a domain or table. Letters, digits, `-`, `_` and `.`.
+    pub domain: String,
+    /// The UNIX group, by name or number, whose members may join. By default the user only.
+    pub group: Option<String>,
+    /// This node's id. Random by default; an id is never used twice.
+    pub node: NodeId,
+    /// The size of an arena; a larger region gets a larger one of its own.
+    pub arena_bytes: usize,
+    /// The most memory that this node's regions may take, in bytes.
+    pub memory_limit: Option<u64>,
+    /// How long [`join`](super::ShmLink::join) waits for the peers that it finds.
+    pub answer_limit: Duration,
+    /// How long to wait for the domain's lock.
+    pub lock_limit: Duration,
+    /// How long a connection that ended without a goodbye waits for the kernel to say that the
+    /// peer is dead. After it the peer counts as lost without certainty.
+    pub evidence_limit: Duration,
+    /// How long a stranger that connected may take to say who it is.
+    pub hello_limit: Duration,
+    /// How long a peer may leave a full queue unread before it is cut off.
+    pub silence_limit: Duration,
+    /// The protocol versions to speak, for tests of their negotiation.
+    #[doc(hidden)]
+    pub versions: Vec<u16>,
+    memory_limit_text: Option<String>,
+}
+
+impl ShmConfig {
+    /// The defaults for `domain`, with what `SQUALL_RUNTIME_DIR`, `SQUALL_GROUP` and
+    /// `SQUALL_MEMORY_LIMIT` say. A value that cannot be understood is reported by the join.
+    pub fn new(domain: impl Into<String>) -> ShmConfig {
+        let setting = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        ShmConfig {
+            runtime_dir: env::var_os("SQUALL_RUNTIME_DIR")
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from),
+            domain: domain.into(),
+            group: setting("SQUALL_GROUP"),
+            node: random_node(),
+            arena_bytes: ARENA_BYTES,
+            memory_limit: None,
+            answer_limit: Duration::from_secs(1),
+            lock_limit: Duration::from_secs(5),
+            evidence_limit: Duration::from_secs(1),
+            hello_limit: Duration::from_secs(5),
+            silence_limit: Duration::from_secs(10),
+            versions: wire::VERSIONS.to_vec(),
+            memory_limit_text: setting("SQUALL_MEMORY_LIMIT"),
+        }
+    }
+
+    /// Checks what can be checked before anything is touched.
+    pub(crate) fn check(mut self) -> Result<Checked, JoinError> {
+        check_domain(&self.domain)?;
+        if let (None, Some(text)) = (self.memory_limit, &self.memory_limit_text) {
+            self.memory_limit = Some(parse_bytes(text).ok_or_else(|| JoinError::BadSetting {
+                name: "SQUALL_MEMORY_LIMIT",
+                value: text.clone(),
+                expected: "a number of bytes, with K, M or G after it if you like",
+            })?);
+        }
+        if self.versions.is_empty() || self.versions.len() > wire::VERSIONS_LIMIT {
+            return Err(JoinError::BadSetting {
+                name: "versions",
+                value: format!("{:?}", self.versions),
+                expected: "between one and sixteen protocol versions",
+            });
+        }
+        let gid = self.group.as_deref().map(find_group).transpose()?;
+        self.arena_bytes = self.arena_bytes.max(LEAST_ARENA_BYTES);
+        let uid = rustix::process::geteuid().as_raw();
+        let runtime_dir = self.runtime_dir.clone().unwrap_or_else(|| match gid {
+            Some(gid) => PathBuf::from(format!("/tmp/squall-g{gid}")),
+            None => PathBuf::from(format!("/tmp/squall-{uid}")),
+        });
+        Ok(Checked { config: self, runtime_dir, uid, gid })
+    }
+}
+
+/// A configuration whose every part has been checked and resolved.
+pub(crate) struct Checked {
+    pub(crate) config: ShmConfig,
+    pub(crate) runtime_dir: PathBuf,
+    pub(crate) uid: u32,
+    pub(crate) gid: Option<u32>,
+}
+
+fn random_node() -> NodeId {
+    let mut bytes = [0; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        // Without flags the kernel's generator fails only when a signal comes first.
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).unwrap_or(0);
+    }
+    NodeId(u128::from_ne_bytes(bytes))
+}
+
+fn check_domain(domain: &str) -> Result<(), JoinError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let why = if domain.is_empty() {
+        "is empty"
+    } else if domain.len() > DOMAIN_LIMIT {
+        "is too long"
+    } else if domain.starts_with('.') {
+        "starts with a dot"
+    } else if !domain.chars().all(allowed) {
+        "has a character that is not allowed"
+    } else {
+        return Ok(());
+    };
+    Err(JoinError::BadDomain { domain: domain.to_owned(), why })
+}
+
+/// A group's number, from the number itself or from the host's list of groups.
+fn find_group(group: &str) -> Result<u32, JoinError> {
+    if let Ok(gid) = group.parse() {
+        return Ok(gid);
+    }
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let gid_of = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(group)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    };
+    groups.lines().find_map(gid_of).ok_or_else(|| JoinError::NoSuchGroup(group.to_owned()))
+}
+
+/// `512M` and the like.
+fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        assert_eq!(parse_bytes("4096"), Some(4096));
+        assert_eq!(parse_bytes(" 2 M "), Some(2 << 20));
+        assert_eq!(parse_bytes("1G"), Some(1 << 30));
+        for nonsense in ["", "M", "-1", "1T", "99999999999G", "1.5G"] {
+            assert_eq!(parse_bytes(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_domain_name_is_a_safe_folder_name() {
+        for good in ["domain-0", "a", "table_1.rows", &"x".repeat(DOMAIN_LIMIT)] {
+            assert_eq!(check_domain(good), Ok(()), "{good}");
+        }
+        for bad in ["", ".", "..", ".hidden", "a/b", "a b", "ä", &"x".repeat(DOMAIN_LIMIT + 1)] {
+            assert!(matches!(check_domain(bad), Err(JoinError::BadDomain { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_are_found_by_name_and_number() {
+        assert_eq!(find_group("4711"), Ok(4711));
+        assert_eq!(find_group("root"), Ok(0));
+        let missing = find_group("no-such-group").unwrap_err();
+        assert!(missing.to_string().contains("no-such-group"));
+    }
+
+    #[test]
+    fn node_ids_differ() {
+        assert_ne!(random_node(), random_node());
+    }
+}

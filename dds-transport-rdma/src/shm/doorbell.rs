@@ -1,0 +1,110 @@
+//! How a node sleeps and how it is woken.
+//!
+//! Owns: the node's own eventfd and the word that says whether the node sleeps. Never does: decide
+//! when to sleep. The order of the steps is [`derecho_core::park`]'s.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use derecho_core::link::Parker;
+use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
+use derecho_core::park;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+/// Words of a node's header, at the beginning of its first arena.
+///
+/// ```text
+///   word 0  HEADER_MAGIC   1, 2  node id (low, high)   8  parked
+/// ```
+pub(crate) const HEADER_WORDS: usize = 8 * LINE_WORDS;
+/// The first word of a header.
+pub(crate) const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SQUALL\x00\x01");
+/// Where the node id is.
+pub(crate) const HEADER_NODE: usize = 1;
+/// Where `parked` is: on a line of its own, for all peers look at it after every write.
+pub(crate) const HEADER_PARKED: usize = LINE_WORDS;
+
+/// What wakes this node.
+pub(crate) struct Doorbell {
+    bell: Arc<OwnedFd>,
+    header: OwnRegion,
+}
+
+impl Doorbell {
+    /// The doorbell of the node whose header this is.
+    pub(crate) fn new(header: OwnRegion) -> Result<Doorbell, Errno> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Doorbell { bell: Arc::new(bell), header })
+    }
+
+    /// The descriptor that peers get.
+    pub(crate) fn bell(&self) -> &Arc<OwnedFd> {
+        &self.bell
+    }
+
+    fn parked(&self) -> &Word {
+        self.header.word(HEADER_PARKED)
+    }
+
+    /// Wakes this node's sleeper, if it sleeps, after everything stored before.
+    pub(crate) fn wake(&self) {
+        park::before_looking();
+        if park::asleep(self.parked()) {
+            ring(&self.bell);
+        }
+    }
+}
+
+/// Rings a bell. One that has been rung and not heard yet needs no second ring, so an overflow is
+/// as good; and a bell that is broken hurts only its owner.
+pub(crate) fn ring(bell: &OwnedFd) {
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
+
+/// Makes a bell silent.
+pub(crate) fn hush(bell: &OwnedFd) {
+    let mut count = [0; 8];
+    let _ = rustix::io::read(bell, &mut count);
+}
+
+/// Lets the thread that drives the node sleep until there is news.
+///
+/// Peers see in shared memory that it sleeps and ring an eventfd; so do the link's own thread when
+/// it has an event, and any thread of this process with [`Parker::wake`].
+pub struct ShmParker(Arc<Doorbell>);
+
+impl ShmParker {
+    pub(crate) fn new(doorbell: Arc<Doorbell>) -> ShmParker {
+        ShmParker(doorbell)
+    }
+}
+
+impl Parker for ShmParker {
+    fn arm(&self) {
+        park::announce(self.0.parked());
+    }
+
+    fn sleep(&self, limit: Option<u64>) {
+        const SECOND: u64 = 1_000_000_000;
+        let limit = limit.map(|nanos| Timespec {
+            tv_sec: i64::try_from(nanos / SECOND).unwrap_or(i64::MAX),
+            tv_nsec: (nanos % SECOND).cast_signed() as _,
+        });
+        let mut set = [PollFd::from_borrowed_fd(self.0.bell.as_fd(), PollFlags::IN)];
+        // A signal ends the sleep early, which the caller takes as a wake-up without news.
+        if let Ok(rung) = poll(&mut set, limit.as_ref())
+            && rung > 0
+        {
+            hush(&self.0.bell);
+        }
+    }
+
+    fn disarm(&self) {
+        park::retract(self.0.parked());
+    }
+
+    fn wake(&self) {
+        self.0.wake();
+    }
+}

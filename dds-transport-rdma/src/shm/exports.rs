@@ -1,0 +1,177 @@
+//! What this node shows to its peers: its arenas and open regions, and who may be looking.
+//!
+//! Owns: the record of what every peer has to be told, also one that comes later, and of which
+//! peers have not let go of a region. Never does: touch the memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use derecho_core::ids::RegionId;
+
+use super::arena::{NewArena, Space};
+use super::wire::Message;
+
+/// Space of a closed region is carved again when both of these have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Freed {
+    /// No handle on the region is left in this process.
+    ByOwner { serial: u64 },
+    /// The region is closed and no peer looks at it any more.
+    ByPeers { serial: u64 },
+}
+
+/// An own region as peers see it.
+struct Export {
+    region: RegionId,
+    space: Space,
+    words: usize,
+    open: bool,
+    /// Connections that were told of it and have not let go.
+    holders: BTreeSet<u32>,
+}
+
+/// A message and the descriptor that goes with it.
+pub(crate) type Announcement = (Message<'static>, Option<Arc<OwnedFd>>);
+
+/// Everything that this node shows.
+pub(crate) struct Exports {
+    arenas: BTreeMap<u32, NewArena>,
+    regions: BTreeMap<u64, Export>,
+    freed: Sender<Freed>,
+}
+
+impl Exports {
+    /// Nothing yet; what becomes free is told to `freed`.
+    pub(crate) fn new(freed: Sender<Freed>) -> Exports {
+        Exports { arenas: BTreeMap::new(), regions: BTreeMap::new(), freed }
+    }
+
+    /// An arena to be announced.
+    pub(crate) fn add_arena(&mut self, arena: NewArena) -> Announcement {
+        let announcement = announce_arena(&arena);
+        self.arenas.insert(arena.index, arena);
+        announcement
+    }
+
+    /// The first arena, which every peer gets before anything else.
+    pub(crate) fn header_arena(&self) -> Announcement {
+        announce_arena(self.arenas.get(&0).expect("a link is made with its first arena"))
+    }
+
+    /// An arena that is gone.
+    pub(crate) fn retire(&mut self, index: u32) -> Announcement {
+        self.arenas.remove(&index);
+        (Message::Retire { index }, None)
+    }
+
+    /// A region to be announced to `holders`.
+    pub(crate) fn open(
+        &mut self,
+        serial: u64,
+        region: RegionId,
+        space: Space,
+        words: usize,
+        holders: BTreeSet<u32>,
+    ) -> Announcement {
+        let export = Export { region, space, words, open: true, holders };
+        let announcement = announce_region(serial, &export);
+        self.regions.insert(serial, export);
+        announcement
+    }
+
+    /// A region that is closed.
+    pub(crate) fn close(&mut self, serial: u64) -> Announcement {
+        if let Some(export) = self.regions.get_mut(&serial) {
+            export.open = false;
+        }
+        self.free_if_done(serial);
+        (Message::Close { serial }, None)
+    }
+
+    /// All that a new peer has to be told, after the header's arena; it holds all of it then.
+    pub(crate) fn catch_up(&mut self, connection: u32) -> Vec<Announcement> {
+        let arenas = self.arenas.values().filter(|arena| arena.index != 0).map(announce_arena);
+        let mut announcements: Vec<Announcement> = arenas.collect();
+        for (serial, export) in self.regions.iter_mut().filter(|(_, export)| export.open) {
+            export.holders.insert(connection);
+            announcements.push(announce_region(*serial, export));
+        }
+        announcements
+    }
+
+    /// The name of an open region that `connection` was told of.
+    pub(crate) fn region(&self, serial: u64, connection: u32) -> Option<RegionId> {
+        let export = self.regions.get(&serial)?;
+        (export.open && export.holders.contains(&connection)).then_some(export.region)
+    }
+
+    /// A peer has let go of a region.
+    pub(crate) fn released(&mut self, serial: u64, connection: u32) {
+        if let Some(export) = self.regions.get_mut(&serial) {
+            export.holders.remove(&connection);
+            self.free_if_done(serial);
+        }
+    }
+
+    /// A peer has let go of everything.
+    pub(crate) fn released_all(&mut self, connection: u32) {
+        let held: Vec<u64> = self
+            .regions
+            .iter()
+            .filter(|(_, export)| export.holders.contains(&connection))
+            .map(|(serial, _)| *serial)
+            .collect();
+        for serial in held {
+            self.released(serial, connection);
+        }
+    }
+
+    fn free_if_done(&mut self, serial: u64) {
+        if self.regions.get(&serial).is_some_and(|it| !it.open && it.holders.is_empty()) {
+            self.regions.remove(&serial);
+            // The node may be gone; then nothing is carved any more.
+            let _ = self.freed.send(Freed::ByPeers { serial });
+        }
+    }
+}
+
+fn announce_arena(arena: &NewArena) -> Announcement {
+    let message = Message::Arena { index: arena.index, bytes: arena.bytes };
+    (message, Some(Arc::clone(&arena.memory)))
+}
+
+fn announce_region(serial: u64, export: &Export) -> Announcement {
+    let message = Message::Region {
+        serial,
+        region: export.region.0,
+        arena: export.space.arena,
+        offset: export.space.offset as u64,
+        words: export.words as u64,
+    };
+    (message, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam_channel::unbounded;
+
+    #[test]
+    fn space_is_free_when_the_region_is_closed_and_the_last_peer_has_let_go() {
+        let (sender, freed) = unbounded();
+        let mut exports = Exports::new(sender);
+        let space = Space { arena: 0, offset: 0, bytes: 64 };
+        exports.open(1, RegionId(9), space, 8, BTreeSet::from([5]));
+        let later = exports.catch_up(6);
+        assert_eq!(later.len(), 1);
+        exports.released(1, 5);
+        exports.close(1);
+        assert_eq!(exports.region(1, 6), None);
+        assert!(freed.try_recv().is_err());
+        exports.released_all(6);
+        assert_eq!(freed.try_recv(), Ok(Freed::ByPeers { serial: 1 }));
+        assert!(exports.catch_up(7).is_empty());
+    }
+}

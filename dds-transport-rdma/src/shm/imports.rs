@@ -1,0 +1,250 @@
+//! What one peer shows to this node: its arenas, mapped read-only, and the regions in them.
+//!
+//! Owns: every check of what a peer announces. Never does: believe a number before it is checked,
+//! or map memory that the peer could cut under the reader.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::memory::{LINE, Replica, WORD};
+use rustix::fs::{FileType, SealFlags, fcntl_get_seals, fstat};
+use rustix::net::Shutdown;
+
+use super::arena::{ARENA_BYTES_LIMIT, ARENAS_LIMIT, Space};
+use super::command::{Command, CommandSender};
+use super::doorbell::{HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
+use super::mapping::Mapping;
+
+/// The most regions that a peer may have open. At this its announcements are refused.
+pub(crate) const REGIONS_LIMIT: usize = 1 << 16;
+
+/// Shows the peer that somebody here still looks at its memory. When the last holder lets go, the
+/// sending half of the connection is closed, also long after the link itself.
+pub(crate) struct Lease(pub(crate) Arc<OwnedFd>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // An end that is gone needs no telling.
+        let _ = rustix::net::shutdown(&*self.0, Shutdown::Write);
+    }
+}
+
+/// What keeps a replica where it is. Tells the owner when the last handle on it is gone.
+struct Held {
+    _mapping: Arc<Mapping>,
+    _lease: Arc<Lease>,
+    commands: CommandSender,
+    connection: u32,
+    serial: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // When the link is gone, the lease tells.
+        self.commands.send(Command::Released { connection: self.connection, serial: self.serial });
+    }
+}
+
+/// Why what a peer announced is not used.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Fault(String);
+
+impl Fault {
+    /// A fault, in words.
+    pub(crate) fn new(text: impl Into<String>) -> Fault {
+        Fault(text.into())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault(text.into()))
+}
+
+/// A region as it is announced.
+pub(crate) struct Announced {
+    pub(crate) serial: u64,
+    pub(crate) region: RegionId,
+    pub(crate) arena: u32,
+    pub(crate) offset: u64,
+    pub(crate) words: u64,
+}
+
+/// All that one peer shows.
+pub(crate) struct Imports {
+    owner: u32,
+    connection: u32,
+    commands: CommandSender,
+    arenas: BTreeMap<u32, (u64, Arc<Mapping>)>,
+    next_arena: u32,
+    regions: BTreeMap<u64, RegionId>,
+    names: BTreeSet<RegionId>,
+    next_serial: u64,
+}
+
+impl Imports {
+    /// Nothing yet of the peer, a process of user `owner`, at the other end of `connection`.
+    pub(crate) fn new(owner: u32, connection: u32, commands: CommandSender) -> Imports {
+        Imports {
+            owner,
+            connection,
+            commands,
+            arenas: BTreeMap::new(),
+            next_arena: 0,
+            regions: BTreeMap::new(),
+            names: BTreeSet::new(),
+            next_serial: 0,
+        }
+    }
+
+    /// Maps an arena.
+    pub(crate) fn add_arena(
+        &mut self,
+        index: u32,
+        bytes: u64,
+        memory: Option<OwnedFd>,
+    ) -> Result<(), Fault> {
+        let Some(memory) = memory else {
+            return fault(format!("arena {index} came without its memory"));
+        };
+        if index < self.next_arena || self.arenas.len() >= ARENAS_LIMIT {
+            return fault(format!("arena {index} is one too many or was there before"));
+        }
+        check_memory(&memory, bytes, self.owner).map_err(|text| {
+            Fault(format!("the memory of arena {index} cannot be trusted: {text}"))
+        })?;
+        let length = usize::try_from(bytes).map_err(|_| Fault("too large".to_owned()))?;
+        let mapping = Mapping::new(&memory, length, false).map_err(|errno| {
+            Fault(format!("arena {index} of {bytes} bytes could not be mapped: {errno}"))
+        })?;
+        self.next_arena = index + 1;
+        self.arenas.insert(index, (bytes, Arc::new(mapping)));
+        Ok(())
+    }
+
+    /// Forgets an arena; replicas in hand keep it mapped.
+    pub(crate) fn retire(&mut self, index: u32) -> Result<(), Fault> {
+        match self.arenas.remove(&index) {
+            Some(_) if index != 0 => Ok(()),
+            _ => fault(format!("arena {index} cannot be gone")),
+        }
+    }
+
+    /// The peer's header.
+    pub(crate) fn header(&self, node: NodeId) -> Result<Replica, Fault> {
+        let bytes = HEADER_WORDS * WORD;
+        let Some((_, mapping)) = self.arenas.get(&0).filter(|(size, _)| *size >= bytes as u64)
+        else {
+            return fault("the first arena is too small for a header");
+        };
+        let backing: Arc<Mapping> = Arc::clone(mapping);
+        // SAFETY: the range lies in the mapping, which the backing keeps; a sealed memfd cannot
+        // be cut, so all of it stays readable.
+        let header = unsafe { Replica::from_raw(mapping.at(0, bytes), HEADER_WORDS, backing) };
+        let low = header.load(HEADER_NODE);
+        let high = header.load(HEADER_NODE + 1);
+        if header.load(0) != HEADER_MAGIC || (u128::from(high) << 64 | u128::from(low)) != node.0 {
+            return fault("the first arena has no header of this node");
+        }
+        Ok(header)
+    }
+
+    /// A region, as it can be seen here from now on.
+    pub(crate) fn add_region(
+        &mut self,
+        announced: &Announced,
+        lease: &Arc<Lease>,
+    ) -> Result<Replica, Fault> {
+        let space = self.check_region(announced)?;
+        let (_, mapping) = &self.arenas[&space.arena];
+        let held = Held {
+            _mapping: Arc::clone(mapping),
+            _lease: Arc::clone(lease),
+            commands: self.commands.clone(),
+            connection: self.connection,
+            serial: announced.serial,
+        };
+        let base = mapping.at(space.offset, space.bytes);
+        self.next_serial = announced.serial + 1;
+        self.regions.insert(announced.serial, announced.region);
+        self.names.insert(announced.region);
+        // SAFETY: the range lies in the mapping and on a line, as was just checked; the backing
+        // keeps the mapping; a sealed memfd cannot be cut, so all of it stays readable.
+        Ok(unsafe { Replica::from_raw(base, space.bytes / WORD, Arc::new(held)) })
+    }
+
+    fn check_region(&self, announced: &Announced) -> Result<Space, Fault> {
+        let Announced { serial, region, arena, offset, words } = *announced;
+        if serial < self.next_serial || serial == u64::MAX {
+            return fault(format!("region {:#x} has the serial {serial} again", region.0));
+        }
+        if self.regions.len() >= REGIONS_LIMIT {
+            return fault(format!("more than {REGIONS_LIMIT} regions are open"));
+        }
+        if self.names.contains(&region) {
+            return fault(format!("region {:#x} is open already", region.0));
+        }
+        let Some((size, _)) = self.arenas.get(&arena) else {
+            return fault(format!(
+                "region {:#x} lies in arena {arena}, which is unknown",
+                region.0
+            ));
+        };
+        let first = if arena == 0 { (HEADER_WORDS * WORD) as u64 } else { 0 };
+        let bytes = words.checked_mul(WORD as u64);
+        let end = bytes.and_then(|bytes| offset.checked_add(bytes));
+        match (bytes, end) {
+            (Some(bytes), Some(end))
+                if offset >= first && end <= *size && offset.is_multiple_of(LINE as u64) =>
+            {
+                // Both fit: the arena is mapped, so its size is a `usize`.
+                Ok(Space { arena, offset: offset as usize, bytes: bytes as usize })
+            }
+            _ => fault(format!(
+                "region {:#x} of {words} words at byte {offset} does not lie on a line inside \
+                 arena {arena} of {size} bytes",
+                region.0
+            )),
+        }
+    }
+
+    /// A region is closed; returns its name.
+    pub(crate) fn close(&mut self, serial: u64) -> Result<RegionId, Fault> {
+        match self.regions.remove(&serial) {
+            Some(region) => {
+                self.names.remove(&region);
+                Ok(region)
+            }
+            None => fault(format!("the region with serial {serial} is not open")),
+        }
+    }
+}
+
+/// Whether memory can be mapped without fear: it can never become smaller than it is now, and it
+/// is the peer's own.
+fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> {
+    let stat = fstat(memory).map_err(|errno| errno.to_string())?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err("it is no memory".to_owned());
+    }
+    // Only memory files have seals.
+    let seals = fcntl_get_seals(memory).map_err(|_| "it cannot be sealed".to_owned())?;
+    if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
+        return Err("it is not sealed against being cut".to_owned());
+    }
+    if u64::try_from(stat.st_size) != Ok(bytes) || bytes == 0 || bytes > ARENA_BYTES_LIMIT {
+        return Err(format!("it has {} bytes where {bytes} were announced", stat.st_size));
+    }
+    if stat.st_uid != owner {
+        return Err(format!("it belongs to user {}, the peer is user {owner}", stat.st_uid));
+    }
+    Ok(())
+}

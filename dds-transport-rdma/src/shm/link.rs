@@ -1,0 +1,356 @@
+//! The link itself: what the driver of a node calls.
+//!
+//! Owns: the node's memory and its view of regions and peers, as of the last poll. Never does:
+//! wait for a peer. [`Link::write`] moves nothing, for a store is seen as it is.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender};
+use derecho_core::ids::{NodeId, Peer, RegionId};
+use derecho_core::link::{
+    Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing, WordRange,
+};
+use derecho_core::memory::{OwnRegion, Replica, WORD};
+use derecho_core::park;
+
+use super::arena::{Arenas, Carved, Space};
+use super::command::{Command, CommandSender, MESSAGE_BYTES, Outbox, QUEUE_HARD_LIMIT};
+use super::doorbell::{Doorbell, HEADER_PARKED, ShmParker, ring};
+use super::event::{Event, EventReceiver};
+use super::exports::Freed;
+use super::imports::REGIONS_LIMIT;
+use super::mapping::Mapping;
+use super::names::UsedNames;
+
+mod join;
+
+/// A node's link to all other nodes of its domain on this host.
+///
+/// Made by [`ShmLink::join`]; leaves the domain when dropped.
+pub struct ShmLink {
+    node: NodeId,
+    doorbell: Arc<Doorbell>,
+    commands: CommandSender,
+    events: EventReceiver,
+    arenas: Arenas,
+    regions: BTreeMap<RegionId, Opened>,
+    used_names: UsedNames,
+    next_serial: u64,
+    /// Space of every region that is not free again, by serial.
+    spaces: BTreeMap<u64, Lent>,
+    freed: Receiver<Freed>,
+    freed_sender: Sender<Freed>,
+    peers: Vec<Option<PeerLine>>,
+    reads: VecDeque<(Peer, ReadId)>,
+    next_read: u64,
+    counters: LinkCounters,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// An own region that is open.
+struct Opened {
+    serial: u64,
+    words: usize,
+    /// A bit for each peer that can receive it.
+    ready: Vec<u64>,
+}
+
+impl Opened {
+    fn is_ready(&self, peer: Peer) -> bool {
+        let word = self.ready.get(peer.index() / 64);
+        word.is_some_and(|word| word >> (peer.index() % 64) & 1 == 1)
+    }
+
+    fn set_ready(&mut self, peer: Peer) {
+        let word = peer.index() / 64;
+        if self.ready.len() <= word {
+            self.ready.resize(word + 1, 0);
+        }
+        self.ready[word] |= 1 << (peer.index() % 64);
+    }
+}
+
+/// Space that a region has, until nobody looks at it any more.
+struct Lent {
+    space: Space,
+    owner_done: bool,
+    peers_done: bool,
+}
+
+/// A peer that is up, as the node knows it.
+struct PeerLine {
+    header: Replica,
+    bell: OwnedFd,
+    outbox: Arc<Outbox>,
+    /// Words of its regions.
+    regions: BTreeMap<RegionId, usize>,
+}
+
+impl PeerLine {
+    fn is_asleep(&self) -> bool {
+        self.header.get(HEADER_PARKED).is_some_and(park::asleep)
+    }
+}
+
+/// What keeps an own region where it is. Tells when the last handle on it is gone.
+struct Kept {
+    _mapping: Arc<Mapping>,
+    freed: Sender<Freed>,
+    serial: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Without a link nothing is carved any more.
+        let _ = self.freed.send(Freed::ByOwner { serial: self.serial });
+    }
+}
+
+impl ShmLink {
+    /// What the thread that drives this node sleeps with.
+    pub fn parker(&self) -> Arc<dyn Parker> {
+        Arc::new(ShmParker::new(Arc::clone(&self.doorbell)))
+    }
+
+    /// Ends as if the process had died: no goodbye, and the socket stays.
+    #[doc(hidden)]
+    pub fn abandon(mut self) {
+        self.end(Command::Abandon);
+    }
+
+    fn end(&mut self, command: Command) {
+        self.commands.send(command);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the rendezvous thread had failed");
+        }
+    }
+
+    fn line(&self, peer: Peer) -> Result<&PeerLine, LinkError> {
+        let line = self.peers.get(peer.index()).and_then(Option::as_ref);
+        line.ok_or(LinkError::PeerGone(peer))
+    }
+
+    /// Takes back the space that nobody looks at any more.
+    fn collect(&mut self) {
+        while let Ok(freed) = self.freed.try_recv() {
+            let (Freed::ByOwner { serial } | Freed::ByPeers { serial }) = freed;
+            // The header's handle is no region.
+            let Some(lent) = self.spaces.get_mut(&serial) else { continue };
+            match freed {
+                Freed::ByOwner { .. } => lent.owner_done = true,
+                Freed::ByPeers { .. } => lent.peers_done = true,
+            }
+            if lent.owner_done && lent.peers_done {
+                let space = lent.space;
+                self.spaces.remove(&serial);
+                if let Some(index) = self.arenas.release(space) {
+                    self.commands.send(Command::Retire { index });
+                }
+            }
+        }
+    }
+
+    /// What the node is told of an event, if anything.
+    fn take_in(&mut self, event: Event) -> Option<LinkEvent> {
+        match event {
+            Event::PeerUp { peer, node, header, bell, outbox } => {
+                assert_eq!(peer.index(), self.peers.len(), "peers are handed out in order");
+                let regions = BTreeMap::new();
+                self.peers.push(Some(PeerLine { header, bell, outbox, regions }));
+                Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared })
+            }
+            Event::RegionUp { peer, region, replica } => {
+                let line = self.peers[peer.index()].as_mut().expect("the peer is up");
+                line.regions.insert(region, replica.words());
+                Some(LinkEvent::RegionUp { peer, region, replica })
+            }
+            Event::RegionReady { peer, region } => {
+                // The region may have been closed since.
+                self.regions.get_mut(&region)?.set_ready(peer);
+                Some(LinkEvent::RegionReady { peer, region })
+            }
+            Event::RegionDown { peer, region } => {
+                let line = self.peers[peer.index()].as_mut().expect("the peer is up");
+                line.regions.remove(&region);
+                Some(LinkEvent::RegionDown { peer, region })
+            }
+            Event::Note { peer, bytes } => Some(LinkEvent::Note { peer, bytes }),
+            Event::PeerDown { peer, evidence } => {
+                self.peers[peer.index()] = None;
+                Some(LinkEvent::PeerDown { peer, evidence })
+            }
+        }
+    }
+
+    fn send(&self, command: Command) -> Result<(), LinkError> {
+        if self.commands.send(command) {
+            return Ok(());
+        }
+        Err(LinkError::System(
+            "the thread that announces regions and notes has failed; leave the domain and join \
+             again"
+                .to_owned(),
+        ))
+    }
+}
+
+/// A region over carved space.
+fn own_region(carved: &Carved, words: usize, serial: u64, freed: Sender<Freed>) -> OwnRegion {
+    let kept = Kept { _mapping: Arc::clone(&carved.mapping), freed, serial };
+    // SAFETY: the space was carved for this region: it lies on a line of a mapping that the
+    // backing keeps, has memory, is zeroed, and is carved for nobody else while the backing lives.
+    // Its memfd is sealed, so no other process can write it.
+    unsafe { OwnRegion::from_raw(carved.base, words, Arc::new(kept)) }
+}
+
+/// Whether `range` lies in a region of `words` words.
+fn check_range(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkError> {
+    match range.end() {
+        Some(end) if end <= words => Ok(()),
+        _ => Err(LinkError::OutOfRegion(region, range)),
+    }
+}
+
+impl Link for ShmLink {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+
+    fn open(&mut self, region: RegionId, words: usize) -> Result<OwnRegion, LinkError> {
+        if self.used_names.contains(region.0) {
+            return Err(LinkError::RegionExists(region));
+        }
+        if self.regions.len() >= REGIONS_LIMIT {
+            return Err(LinkError::System(format!(
+                "{REGIONS_LIMIT} regions are open, which is the limit; close some"
+            )));
+        }
+        self.collect();
+        let bytes = words.checked_mul(WORD).ok_or_else(|| {
+            LinkError::System(format!("a region of {words} words is larger than any memory"))
+        })?;
+        let mut carved = self.arenas.carve(bytes).map_err(|text| {
+            LinkError::System(format!("region {:#x} was not opened: {text}", region.0))
+        })?;
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let space = carved.space;
+        if let Some(arena) = carved.new_arena.take() {
+            self.send(Command::Arena(arena))?;
+        }
+        let own = own_region(&carved, words, serial, self.freed_sender.clone());
+        self.spaces.insert(serial, Lent { space, owner_done: false, peers_done: false });
+        self.send(Command::Open { serial, region, space, words })?;
+        self.regions.insert(region, Opened { serial, words, ready: Vec::new() });
+        self.used_names.insert(region.0);
+        Ok(own)
+    }
+
+    fn close(&mut self, region: RegionId) -> Result<(), LinkError> {
+        let opened = self.regions.remove(&region).ok_or(LinkError::NoRegion(region))?;
+        self.collect();
+        self.send(Command::Close { serial: opened.serial })
+    }
+
+    #[inline]
+    fn write(&mut self, peer: Peer, region: RegionId, range: WordRange) -> Result<(), LinkError> {
+        self.line(peer)?;
+        let opened = self.regions.get(&region).ok_or(LinkError::NoRegion(region))?;
+        check_range(region, range, opened.words)?;
+        if !opened.is_ready(peer) {
+            return Err(LinkError::NotReady(peer, region));
+        }
+        self.counters.writes += 1;
+        self.counters.written_bytes += (range.count * WORD) as u64;
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        peer: Peer,
+        region: RegionId,
+        range: WordRange,
+    ) -> Result<ReadId, LinkError> {
+        let line = self.line(peer)?;
+        let words = *line.regions.get(&region).ok_or(LinkError::NoRegion(region))?;
+        check_range(region, range, words)?;
+        let read = ReadId(self.next_read);
+        self.next_read += 1;
+        self.counters.reads += 1;
+        self.counters.read_bytes += (range.count * WORD) as u64;
+        self.reads.push_back((peer, read));
+        Ok(read)
+    }
+
+    fn note(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), LinkError> {
+        if bytes.len() > NOTE_LIMIT {
+            return Err(LinkError::NoteTooLong(bytes.len()));
+        }
+        let line = self.line(peer)?;
+        // One byte more for the kind of message, as the queue counts it.
+        if line.outbox.add(bytes.len() + 1 + MESSAGE_BYTES) > QUEUE_HARD_LIMIT {
+            self.send(Command::CutOff { peer })?;
+            return Err(LinkError::System(format!(
+                "peer {} does not read, and more than {QUEUE_HARD_LIMIT} bytes wait for it; it is \
+                 cut off",
+                peer.0
+            )));
+        }
+        self.send(Command::Note { peer, bytes: bytes.to_vec() })?;
+        self.counters.notes += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn ring(&mut self, peers: &[Peer]) {
+        park::before_looking();
+        for peer in peers {
+            if let Some(Some(line)) = self.peers.get(peer.index())
+                && line.is_asleep()
+            {
+                ring(&line.bell);
+                self.counters.rings += 1;
+            }
+        }
+    }
+
+    fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
+        let mut handed = 0;
+        // The replica is the memory itself, so a read is complete as soon as it is posted.
+        while let Some((peer, read)) = self.reads.pop_front() {
+            sink(LinkEvent::ReadDone { peer, read });
+            handed += 1;
+        }
+        let ready = self.events.ready();
+        if ready == 0 {
+            return handed;
+        }
+        for _ in 0..ready {
+            let event = self.events.take().expect("an event is counted when it is in the queue");
+            if let Some(event) = self.take_in(event) {
+                sink(event);
+                handed += 1;
+            }
+        }
+        self.collect();
+        if self.events.should_resume() {
+            self.commands.send(Command::Resume);
+        }
+        handed
+    }
+
+    fn counters(&self) -> LinkCounters {
+        self.counters
+    }
+}
+
+impl Drop for ShmLink {
+    fn drop(&mut self) {
+        self.end(Command::Leave);
+    }
+}

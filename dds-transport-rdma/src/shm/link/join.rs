@@ -1,0 +1,214 @@
+//! How a node comes into its domain.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, unbounded};
+use derecho_core::ids::NodeId;
+use derecho_core::link::LinkCounters;
+use derecho_core::memory::{OwnRegion, WORD};
+use rustix::io::Errno;
+
+use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
+use crate::shm::arena::NewArena;
+use crate::shm::command;
+use crate::shm::config::ShmConfig;
+use crate::shm::directory::{Folder, Lock, Place};
+use crate::shm::doorbell::{HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
+use crate::shm::error::JoinError;
+use crate::shm::event;
+use crate::shm::exports::Exports;
+use crate::shm::names::UsedNames;
+use crate::shm::rendezvous::{Answer, Parts, Rendezvous};
+use crate::shm::socket;
+
+/// The serial of the header, which is announced with its arena and never closed.
+const HEADER_SERIAL: u64 = u64::MAX;
+
+/// A node's place in the folder, and the others that were found there.
+struct Found {
+    listener: OwnedFd,
+    calls: Vec<(Place, Option<OwnedFd>)>,
+}
+
+impl ShmLink {
+    /// Joins the domain: from now on others find this node, and it finds them.
+    ///
+    /// Waits for the peers that are there already, but no longer than
+    /// [`ShmConfig::answer_limit`]: one that is stopped is met when it goes on.
+    ///
+    /// # Errors
+    /// [`JoinError`] says what is wrong and what to do. Nothing of the attempt stays behind.
+    pub fn join(config: ShmConfig) -> Result<ShmLink, JoinError> {
+        let checked = config.check()?;
+        let answer_limit = checked.config.answer_limit;
+        let node = checked.config.node;
+        let folder = Folder::new(&checked)?;
+
+        let mut arenas = Arenas::new(checked.config.arena_bytes, checked.config.memory_limit);
+        let (freed_sender, freed) = unbounded();
+        let (header, header_arena) = make_header(&mut arenas, node, freed_sender.clone())?;
+        let doorbell = Doorbell::new(header)
+            .map_err(|errno| JoinError::system("making the node's doorbell", errno))?;
+        let doorbell = Arc::new(doorbell);
+        let mut exports = Exports::new(freed_sender.clone());
+        exports.add_arena(header_arena);
+        let (event_sender, events) = event::channel(Arc::clone(&doorbell));
+        let (commands, command_receiver) = command::channel()
+            .map_err(|errno| JoinError::system("making the link's queue", errno))?;
+        let (answer_sender, answers) = unbounded();
+
+        let found = find(&folder, node)?;
+        let awaited = found.calls.len();
+        let parts = Parts {
+            checked,
+            folder: folder.clone(),
+            listener: found.listener,
+            doorbell: Arc::clone(&doorbell),
+            exports,
+            events: event_sender,
+            commands: command_receiver,
+            command_sender: commands.clone(),
+            answers: answer_sender,
+        };
+        let thread = start(parts, found.calls).inspect_err(|_| folder.leave(node, true))?;
+        let link = ShmLink {
+            node,
+            doorbell,
+            commands,
+            events,
+            arenas,
+            regions: BTreeMap::new(),
+            used_names: UsedNames::default(),
+            next_serial: 0,
+            spaces: BTreeMap::new(),
+            freed,
+            freed_sender,
+            peers: Vec::new(),
+            reads: VecDeque::new(),
+            next_read: 0,
+            counters: LinkCounters::default(),
+            thread: Some(thread),
+        };
+        // If somebody refuses, the link is dropped and leaves.
+        wait_for_answers(&answers, awaited, Instant::now() + answer_limit)?;
+        Ok(link)
+    }
+}
+
+/// Carves the node's header from what becomes its first arena.
+fn make_header(
+    arenas: &mut Arenas,
+    node: NodeId,
+    freed: crossbeam_channel::Sender<Freed>,
+) -> Result<(OwnRegion, NewArena), JoinError> {
+    // A whole page, so that the words all peers look at share none with regions.
+    let bytes = (HEADER_WORDS * WORD).max(rustix::param::page_size());
+    let mut carved = arenas.carve(bytes).map_err(JoinError::Memory)?;
+    let arena = carved.new_arena.take().expect("the first space makes the first arena");
+    let header = own_region(&carved, HEADER_WORDS, HEADER_SERIAL, freed);
+    header.word(HEADER_NODE).put(node.0 as u64);
+    header.word(HEADER_NODE + 1).put((node.0 >> 64) as u64);
+    header.word(0).publish(HEADER_MAGIC);
+    Ok((header, arena))
+}
+
+/// Takes this node's place in the folder and connects to all others, under the lock: so of any two
+/// nodes the later one finds the earlier, and they are connected once.
+fn find(folder: &Folder, node: NodeId) -> Result<Found, JoinError> {
+    let lock = folder.enter()?;
+    let found = take_place(folder, node, &lock).and_then(|listener| {
+        let calls = call_others(folder, node, &lock);
+        if calls.is_err() {
+            folder.remove_socket(node);
+        }
+        Ok(Found { listener, calls: calls? })
+    });
+    if found.is_err() {
+        folder.remove_if_empty(&lock);
+    }
+    found
+}
+
+fn take_place(folder: &Folder, node: NodeId, _lock: &Lock) -> Result<OwnedFd, JoinError> {
+    let path = folder.socket_path(node);
+    let listener = socket::bind(&path).map_err(|errno| match errno {
+        Errno::ADDRINUSE => JoinError::NodeExists(node),
+        errno => JoinError::system(format!("making the socket {}", path.display()), errno),
+    })?;
+    let listening = folder.open_to_peers(&path).and_then(|()| {
+        socket::listen(&listener)
+            .map_err(|errno| JoinError::system(format!("listening at {}", path.display()), errno))
+    });
+    if let Err(error) = listening {
+        folder.remove_socket(node);
+        return Err(error);
+    }
+    Ok(listener)
+}
+
+fn call_others(
+    folder: &Folder,
+    node: NodeId,
+    lock: &Lock,
+) -> Result<Vec<(Place, Option<OwnedFd>)>, JoinError> {
+    let mut calls = Vec::new();
+    for place in folder.others(node, lock)? {
+        match socket::connect(&place.path) {
+            Ok(socket) => calls.push((place, Some(socket))),
+            // So many wait for it that it has to be tried again.
+            Err(Errno::AGAIN | Errno::INTR) => calls.push((place, None)),
+            Err(Errno::CONNREFUSED) => {
+                tracing::debug!(node = %place.node, "removing what a dead node left behind");
+                folder.remove_socket(place.node);
+            }
+            // It has just left.
+            Err(Errno::NOENT) => {}
+            Err(Errno::PROTOTYPE) => {
+                tracing::warn!(path = %place.path.display(), "not a socket of a node; ignored");
+            }
+            Err(errno) => {
+                let doing = format!("connecting to {}", place.path.display());
+                return Err(JoinError::system(doing, errno));
+            }
+        }
+    }
+    Ok(calls)
+}
+
+fn start(
+    parts: Parts,
+    calls: Vec<(Place, Option<OwnedFd>)>,
+) -> Result<thread::JoinHandle<()>, JoinError> {
+    let mut rendezvous = Rendezvous::new(parts)
+        .map_err(|errno| JoinError::system("preparing to watch the peers", errno))?;
+    let run = move || {
+        for (place, socket) in calls {
+            rendezvous.call(place, socket);
+        }
+        rendezvous.run();
+    };
+    thread::Builder::new().name("shm-rendezvous".to_owned()).spawn(run).map_err(|error| {
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+        JoinError::system("starting the link's thread", errno)
+    })
+}
+
+fn wait_for_answers(
+    answers: &Receiver<Answer>,
+    awaited: usize,
+    deadline: Instant,
+) -> Result<(), JoinError> {
+    for _ in 0..awaited {
+        match answers.recv_deadline(deadline) {
+            Ok(Answer::Settled) => {}
+            Ok(Answer::Failed(error)) => return Err(error),
+            // The rest are met when they answer.
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}

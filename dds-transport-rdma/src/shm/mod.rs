@@ -1,0 +1,51 @@
+//! The shared-memory link: nodes of one host see each other's regions as the very same pages.
+//!
+//! Owns: the rendezvous in the runtime folder, the memory of own regions, the mappings of the
+//! peers' regions, and the doorbells. Never does: decide what a word means, or believe a peer.
+//!
+//! ```text
+//!   node A                                         node B
+//!   ShmLink --- commands --> shm-rendezvous <==socket==> shm-rendezvous --> events --> ShmLink
+//!      |                                                                                 |
+//!   arena (memfd, sealed)  ---- the same pages, mapped read-only ---->  Replica of A's region
+//!   header line `parked`   <--- read by B, which rings A's eventfd if A sleeps
+//! ```
+//!
+//! * **No names but sockets.** Memory is an anonymous `memfd`, sealed against shrinking, growing
+//!   and new writers before anybody else gets it. Nothing of it outlives its last user, and no
+//!   reader can be hit by a file that was cut under it.
+//! * **No configuration.** Nodes meet in a folder: each listens on a socket of its own, and one
+//!   that joins connects to all the others while it holds the folder's lock. The kernel releases
+//!   that lock with its holder; what a dead node left behind is removed by the next that joins.
+//! * **No thread on the data path.** A store is seen as it is; [`Link::write`] only checks and
+//!   counts. One sleeping thread passes descriptors and notes and watches for deaths.
+//! * **Trust.** A peer is a process of the same user, or of the configured UNIX group. Its memory
+//!   is mapped read-only and its announcements are checked against it; a process that speaks
+//!   nonsense is cut off and hurts nobody else. Members of a group can still waste each other's
+//!   time: a doorbell, for one, is a descriptor that both ends hold.
+//!
+//! [`Link::write`]: derecho_core::link::Link::write
+
+mod arena;
+mod budget;
+mod command;
+mod config;
+mod connection;
+mod directory;
+mod doorbell;
+mod error;
+mod event;
+mod exports;
+mod imports;
+mod link;
+mod mapping;
+mod names;
+mod rendezvous;
+mod socket;
+#[doc(hidden)]
+pub mod wire;
+
+pub use config::ShmConfig;
+pub use doorbell::ShmParker;
+pub use error::JoinError;
+pub use link::ShmLink;

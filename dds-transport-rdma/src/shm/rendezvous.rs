@@ -1,0 +1,413 @@
+//! The rendezvous thread: everything between nodes that is no load and no store.
+//!
+//! Owns: the listening socket, all connections, and what each peer has been told. Sleeps in the
+//! kernel whenever there is nothing to do. Never does: touch the words of a region, block on a
+//! peer, or let one peer's nonsense reach another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use derecho_core::ids::{NodeId, Peer};
+use derecho_core::link::Evidence;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::io::Errno;
+
+use super::command::{Command, CommandReceiver, CommandSender};
+use super::config::Checked;
+use super::connection::{Connection, Phase, Source};
+use super::directory::{Folder, Place};
+use super::doorbell::Doorbell;
+use super::error::JoinError;
+use super::event::{Event, EventSender};
+use super::exports::{Announcement, Exports};
+use super::imports::Imports;
+use super::socket;
+use super::wire::{self, Message, PACKET_LIMIT};
+
+mod greeting;
+mod incoming;
+
+/// The most connections, whatever their phase. Beyond it nobody is accepted until one is gone.
+const CONNECTIONS_LIMIT: usize = 1024;
+/// The most strangers that may be in their greeting at once. Others wait in the kernel's queue.
+const STRANGERS_LIMIT: usize = 64;
+/// Packets read from one connection before the others have their turn.
+const READS_LIMIT: usize = 64;
+/// Packets read at most from a connection whose process is dead; more than a socket holds.
+const LAST_READS_LIMIT: usize = 1 << 16;
+/// How long the goodbyes may take.
+const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
+/// How long accepting rests after the system refused.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The pauses between attempts to reach a node that has too many waiting.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// Events taken from epoll at once.
+const EVENTS: usize = 64;
+
+/// What became of a node that the join waits for.
+pub(crate) enum Answer {
+    /// It is a peer, or it is gone.
+    Settled,
+    /// It cannot be a peer, so this node cannot be in the domain.
+    Failed(JoinError),
+}
+
+/// A node that is to be connected to later.
+struct Retry {
+    place: Place,
+    awaited: bool,
+    at: Instant,
+    pause: Duration,
+}
+
+/// What the thread is made from.
+pub(crate) struct Parts {
+    pub(crate) checked: Checked,
+    pub(crate) folder: Folder,
+    pub(crate) listener: OwnedFd,
+    pub(crate) doorbell: Arc<Doorbell>,
+    pub(crate) exports: Exports,
+    pub(crate) events: EventSender,
+    pub(crate) commands: CommandReceiver,
+    pub(crate) command_sender: CommandSender,
+    pub(crate) answers: Sender<Answer>,
+}
+
+/// The state of the thread.
+pub(crate) struct Rendezvous {
+    epoll: OwnedFd,
+    checked: Checked,
+    folder: Folder,
+    listener: OwnedFd,
+    listening: bool,
+    accept_at: Option<Instant>,
+    bell: Arc<OwnedFd>,
+    exports: Exports,
+    events: EventSender,
+    commands: CommandReceiver,
+    command_sender: CommandSender,
+    answers: Sender<Answer>,
+    connections: BTreeMap<u32, Connection>,
+    next_key: u32,
+    /// The connection of each peer that is up, by the peer's handle.
+    peers: Vec<Option<u32>>,
+    /// Every node that ever was a peer: ids are not reused.
+    known: BTreeSet<NodeId>,
+    retries: Vec<Retry>,
+    /// The node has so much unpolled that the peers are not read.
+    deaf: bool,
+    buffer: Vec<u8>,
+    ending: Option<Ending>,
+}
+
+/// How the thread ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Farewell,
+    Abrupt,
+}
+
+impl Rendezvous {
+    /// Ready to run.
+    pub(crate) fn new(parts: Parts) -> Result<Rendezvous, Errno> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let commands = parts.commands;
+        epoll::add(&epoll, commands.bell(), Source::Commands.data(), EventFlags::IN)?;
+        let mut known = BTreeSet::new();
+        known.insert(parts.checked.config.node);
+        let mut rendezvous = Rendezvous {
+            epoll,
+            checked: parts.checked,
+            folder: parts.folder,
+            listener: parts.listener,
+            listening: false,
+            accept_at: None,
+            bell: Arc::clone(parts.doorbell.bell()),
+            exports: parts.exports,
+            events: parts.events,
+            commands,
+            command_sender: parts.command_sender,
+            answers: parts.answers,
+            connections: BTreeMap::new(),
+            next_key: 0,
+            peers: Vec::new(),
+            known,
+            retries: Vec::new(),
+            deaf: false,
+            buffer: vec![0; PACKET_LIMIT],
+            ending: None,
+        };
+        rendezvous.listen_if_room();
+        Ok(rendezvous)
+    }
+
+    /// A node that was found when this one joined, with the connection to it if there is one.
+    pub(crate) fn call(&mut self, place: Place, socket: Option<OwnedFd>) {
+        match socket {
+            Some(socket) => self.add_called(place, socket, true),
+            None => self.retry_later(place, true, RETRY_PAUSES.0),
+        }
+    }
+
+    /// Runs until the node leaves.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        while self.ending.is_none() {
+            let timeout = self.timeout();
+            events.clear();
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                timeout.as_ref(),
+            ) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => panic!("epoll with valid arguments does not fail: {errno}"),
+            }
+            for event in &events {
+                self.on_event(Source::from_data(event.data.u64()), event.flags);
+            }
+            self.on_time(Instant::now());
+            self.hear_or_not();
+        }
+        self.end();
+    }
+
+    fn on_event(&mut self, source: Source, flags: EventFlags) {
+        match source {
+            Source::Listener => self.accept(),
+            Source::Commands => {
+                self.commands.hush();
+                while self.ending.is_none()
+                    && let Some(command) = self.commands.take()
+                {
+                    self.on_command(command);
+                }
+            }
+            Source::Socket(key) => {
+                if flags.contains(EventFlags::OUT) {
+                    self.with(key, |_, connection| connection.flush());
+                }
+                let over = EventFlags::HUP | EventFlags::ERR;
+                if flags.intersects(EventFlags::IN | EventFlags::RDHUP | over) {
+                    self.read(key, READS_LIMIT);
+                }
+            }
+            Source::Process(key) => self.on_death(key),
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Arena(arena) => {
+                let announcement = self.exports.add_arena(arena);
+                self.tell_all(&announcement);
+            }
+            Command::Open { serial, region, space, words } => {
+                let holders = self.peers.iter().flatten().copied().collect();
+                let announcement = self.exports.open(serial, region, space, words, holders);
+                self.tell_all(&announcement);
+            }
+            Command::Close { serial } => {
+                let announcement = self.exports.close(serial);
+                self.tell_all(&announcement);
+            }
+            Command::Retire { index } => {
+                let announcement = self.exports.retire(index);
+                self.tell_all(&announcement);
+            }
+            Command::Note { peer, bytes } => {
+                self.with_peer(peer, |_, connection| {
+                    connection.push_note(&bytes);
+                    connection.flush();
+                });
+            }
+            Command::CutOff { peer } => {
+                self.with_peer(peer, |this, connection| {
+                    this.cut_off(connection, "its queue is full and it does not read");
+                });
+            }
+            Command::Released { connection, serial } => {
+                self.with(connection, |_, connection| {
+                    if connection.peer().is_some() {
+                        connection.say(&Message::Released { serial });
+                        connection.flush();
+                    }
+                });
+            }
+            Command::Resume => self.set_deaf(false),
+            Command::Leave => self.ending = Some(Ending::Farewell),
+            Command::Abandon => self.ending = Some(Ending::Abrupt),
+        }
+    }
+
+    /// Does something with a connection that is taken out of the table meanwhile, so that both
+    /// can be changed. The connection is dropped if it is over afterwards.
+    fn with(&mut self, key: u32, act: impl FnOnce(&mut Rendezvous, &mut Connection)) {
+        let Some(mut connection) = self.connections.remove(&key) else { return };
+        act(self, &mut connection);
+        if connection.is_over() {
+            self.forget(connection);
+        } else {
+            connection.watch(&self.epoll, self.deaf);
+            self.connections.insert(key, connection);
+        }
+    }
+
+    fn with_peer(&mut self, peer: Peer, act: impl FnOnce(&mut Rendezvous, &mut Connection)) {
+        // The node may not have heard yet that the peer is down.
+        if let Some(Some(key)) = self.peers.get(peer.index()) {
+            self.with(*key, act);
+        }
+    }
+
+    fn tell_all(&mut self, announcement: &Announcement) {
+        let keys: Vec<u32> = self.peers.iter().flatten().copied().collect();
+        for key in keys {
+            let announcement = announcement.clone();
+            self.with(key, |_, connection| {
+                connection.push(announcement);
+                connection.flush();
+            });
+        }
+    }
+
+    /// The last of a connection.
+    fn forget(&mut self, mut connection: Connection) {
+        connection.unwatch(&self.epoll);
+        self.exports.released_all(connection.key);
+        if connection.awaited {
+            let _ = self.answers.send(Answer::Settled);
+        }
+        self.listen_if_room();
+    }
+
+    /// Tells the node that a peer is down. Nothing of that peer follows.
+    fn peer_down(&mut self, connection: &mut Connection, evidence: Evidence) {
+        let Some(peer) = connection.peer() else { return };
+        let node = connection.node.expect("a peer has said who it is");
+        tracing::debug!(%node, ?evidence, pid = connection.credentials.pid, "peer down");
+        self.peers[peer.index()] = None;
+        if evidence == Evidence::Certain {
+            self.folder.remove_socket(node);
+        }
+        connection.imports = self.no_imports(connection);
+        self.events.send(Event::PeerDown { peer, evidence });
+    }
+
+    fn no_imports(&self, connection: &Connection) -> Imports {
+        let uid = connection.credentials.uid;
+        Imports::new(uid, connection.key, self.command_sender.clone())
+    }
+
+    /// Has nothing more to do with a peer, and tells it why when it listens.
+    fn cut_off(&mut self, connection: &mut Connection, why: &str) {
+        let pid = connection.credentials.pid;
+        tracing::warn!(node = ?connection.node, pid, why, "peer cut off");
+        let dead = connection.is_dead();
+        self.peer_down(connection, if dead { Evidence::Certain } else { Evidence::Uncertain });
+        connection.clear_queue();
+        connection.say(&Message::Cut { text: why });
+        connection.depart(&self.epoll);
+    }
+
+    /// The process at the other end is dead: what it had sent is read, then it is down.
+    fn on_death(&mut self, key: u32) {
+        self.read(key, LAST_READS_LIMIT);
+        self.with(key, |this, connection| {
+            this.peer_down(connection, Evidence::Certain);
+            if let (Phase::Greeting { .. }, Some(node)) = (&connection.phase, connection.called) {
+                this.folder.remove_socket(node);
+            }
+            connection.finish();
+        });
+    }
+
+    fn hear_or_not(&mut self) {
+        if !self.deaf && self.events.is_full() {
+            self.set_deaf(true);
+        }
+    }
+
+    fn set_deaf(&mut self, deaf: bool) {
+        self.deaf = deaf;
+        for connection in self.connections.values_mut() {
+            connection.watch(&self.epoll, deaf);
+        }
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        let silence_limit = self.checked.config.silence_limit;
+        let due: Vec<u32> = self
+            .connections
+            .values()
+            .filter(|it| it.deadline(silence_limit).is_some_and(|at| at <= now))
+            .map(|it| it.key)
+            .collect();
+        for key in due {
+            self.with(key, |this, connection| {
+                if connection.silence_deadline(silence_limit).is_some_and(|at| at <= now) {
+                    this.cut_off(connection, "it has not read its full queue for too long");
+                }
+                connection.flush();
+                match connection.phase {
+                    Phase::Greeting { deadline: Some(at), .. } if at <= now => {
+                        let pid = connection.credentials.pid;
+                        tracing::warn!(pid, "a stranger did not say who it is in time");
+                        connection.finish();
+                    }
+                    Phase::Ended { deadline, .. } if deadline <= now => {
+                        let dead = connection.is_dead();
+                        let evidence = if dead { Evidence::Certain } else { Evidence::Uncertain };
+                        this.peer_down(connection, evidence);
+                        connection.finish();
+                    }
+                    _ => {}
+                }
+            });
+        }
+        if self.accept_at.is_some_and(|at| at <= now) {
+            self.accept_at = None;
+            self.listen_if_room();
+        }
+        self.retry_due(now);
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let silence_limit = self.checked.config.silence_limit;
+        let connections =
+            self.connections.values().filter_map(|connection| connection.deadline(silence_limit));
+        let retries = self.retries.iter().map(|retry| retry.at);
+        let next = connections.chain(retries).chain(self.accept_at).min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        // The kernel's clock ticks in milliseconds here, so a rest of one is not slept away.
+        let left = left + Duration::from_millis(1);
+        Timespec::try_from(left).ok()
+    }
+
+    /// Says goodbye, leaves the folder, and gives the goodbyes time to be taken.
+    fn end(mut self) {
+        if self.ending == Some(Ending::Abrupt) {
+            self.connections.values().for_each(Connection::break_off);
+            return;
+        }
+        let deadline = Instant::now() + FAREWELL_LIMIT;
+        for connection in self.connections.values_mut() {
+            if connection.peer().is_some() {
+                connection.say(&Message::Goodbye);
+                connection.flush();
+            }
+        }
+        let alone = self.connections.is_empty();
+        self.folder.leave(self.checked.config.node, alone);
+        self.connections.retain(|_, it| it.peer().is_some() && !it.is_flushed());
+        while !self.connections.is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            self.connections.values_mut().for_each(Connection::flush);
+            self.connections.retain(|_, it| !it.is_flushed());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What peers say once they are peers.
+
+use std::os::fd::OwnedFd;
+
+use derecho_core::ids::{Peer, RegionId};
+use derecho_core::link::Evidence;
+use rustix::io::Errno;
+
+use super::{Connection, Event, Message, Phase, Rendezvous, wire};
+use crate::shm::imports::{Announced, Fault};
+
+impl Rendezvous {
+    /// Reads up to `limit` packets of a connection.
+    pub(super) fn read(&mut self, key: u32, limit: usize) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.with(key, |this, connection| {
+            if matches!(connection.phase, Phase::Departed) {
+                // It closes its sending half when it looks at our memory no more.
+                connection.finish();
+                return;
+            }
+            for _ in 0..limit {
+                if !connection.is_listening() || !this.read_packet(connection, &mut buffer) {
+                    return;
+                }
+            }
+        });
+        self.buffer = buffer;
+    }
+
+    /// Reads one packet. Whether there may be more.
+    fn read_packet(&mut self, connection: &mut Connection, buffer: &mut [u8]) -> bool {
+        match connection.receive(buffer) {
+            Ok(received) if received.too_much => {
+                self.on_nonsense(
+                    connection,
+                    "it sent a packet that no node sends, or this process has no descriptor left \
+                     for what came with it (ulimit -n)",
+                );
+                false
+            }
+            Ok(received) if received.length == 0 => {
+                self.on_ended(connection);
+                false
+            }
+            Ok(received) => {
+                match wire::decode(&buffer[..received.length]) {
+                    Ok(message) => self.on_message(connection, &message, received.descriptor),
+                    Err(nonsense) => self.on_nonsense(connection, &nonsense.to_string()),
+                }
+                true
+            }
+            Err(Errno::WOULDBLOCK) => false,
+            Err(errno) => {
+                tracing::debug!(%errno, "a connection broke");
+                self.on_ended(connection);
+                false
+            }
+        }
+    }
+
+    /// A peer that does not keep to the protocol is cut off; a stranger is shown the door.
+    fn on_nonsense(&mut self, connection: &mut Connection, why: &str) {
+        match connection.phase {
+            Phase::Greeting { .. } => self.dismiss(connection, why),
+            _ => self.cut_off(connection, why),
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        connection: &mut Connection,
+        message: &Message<'_>,
+        descriptor: Option<OwnedFd>,
+    ) {
+        match connection.phase {
+            Phase::Greeting { step, .. } => {
+                self.on_greeting(connection, step, message, descriptor);
+            }
+            Phase::Up { peer } => {
+                if let Err(fault) = self.on_peer_message(connection, peer, message, descriptor) {
+                    self.cut_off(connection, &fault.to_string());
+                }
+            }
+            Phase::Ended { .. } | Phase::Departed | Phase::Over => {}
+        }
+    }
+
+    fn on_peer_message(
+        &mut self,
+        connection: &mut Connection,
+        peer: Peer,
+        message: &Message<'_>,
+        descriptor: Option<OwnedFd>,
+    ) -> Result<(), Fault> {
+        match *message {
+            Message::Arena { index, bytes } => {
+                connection.imports.add_arena(index, bytes, descriptor)?;
+            }
+            Message::Retire { index } => connection.imports.retire(index)?,
+            Message::Region { serial, region, arena, offset, words } => {
+                let region = RegionId(region);
+                let announced = Announced { serial, region, arena, offset, words };
+                let lease = connection.lease.as_ref().expect("a peer that is up has a lease");
+                let replica = connection.imports.add_region(&announced, lease)?;
+                // Told to the node before it is told to the peer: whatever follows from the
+                // peer's knowing comes later.
+                self.events.send(Event::RegionUp { peer, region, replica });
+                connection.say(&Message::Ready { serial });
+                connection.flush();
+            }
+            Message::Close { serial } => {
+                let region = connection.imports.close(serial)?;
+                self.events.send(Event::RegionDown { peer, region });
+            }
+            Message::Ready { serial } => {
+                // The region may have been closed meanwhile.
+                if let Some(region) = self.exports.region(serial, connection.key) {
+                    self.events.send(Event::RegionReady { peer, region });
+                }
+            }
+            Message::Released { serial } => self.exports.released(serial, connection.key),
+            Message::Note(bytes) => {
+                self.events.send(Event::Note { peer, bytes: bytes.to_vec() });
+            }
+            Message::Goodbye => {
+                self.peer_down(connection, Evidence::Left);
+                connection.clear_queue();
+                connection.depart(&self.epoll);
+            }
+            Message::Cut { text } => {
+                let pid = connection.credentials.pid;
+                tracing::warn!(node = ?connection.node, pid, text, "cut off by a peer");
+                let dead = connection.is_dead();
+                let evidence = if dead { Evidence::Certain } else { Evidence::Uncertain };
+                self.peer_down(connection, evidence);
+                connection.clear_queue();
+                connection.depart(&self.epoll);
+            }
+            Message::Hello { .. } | Message::Refuse { .. } | Message::Accept { .. } => {
+                return Err(Fault::new("it greets again"));
+            }
+        }
+        Ok(())
+    }
+}

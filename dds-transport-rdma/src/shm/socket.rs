@@ -1,0 +1,206 @@
+//! Packets with descriptors over UNIX sockets, and who is at the other end.
+//!
+//! Owns: the calls. Never does: block; every socket here is non-blocking.
+
+use std::ffi::{c_int, c_void};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// The most bytes of a socket's path, without the byte that ends it.
+pub(crate) const PATH_LIMIT: usize = 107;
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 1024;
+
+fn new_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// A socket bound to `path`, not listening yet.
+pub(crate) fn bind(path: &Path) -> Result<OwnedFd, Errno> {
+    let socket = new_socket()?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+/// Lets others connect.
+pub(crate) fn listen(socket: &OwnedFd) -> Result<(), Errno> {
+    rustix::net::listen(socket, BACKLOG)
+}
+
+/// Connects to whoever listens at `path`. `CONNREFUSED`: nobody does; `AGAIN`: too many wait.
+pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+    let socket = new_socket()?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+/// Takes a waiting connection.
+pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
+    rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// Sends one packet, whole or not at all.
+pub(crate) fn send(
+    socket: &OwnedFd,
+    packet: &[u8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|descriptor| [descriptor]);
+    if let Some(descriptors) = &descriptors {
+        let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
+        assert!(fits, "the buffer was made for one descriptor");
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    rustix::net::sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags).map(drop)
+}
+
+/// What came in one packet.
+pub(crate) struct Received {
+    /// Bytes of it in the buffer. None: the other end has sent its last.
+    pub(crate) length: usize,
+    /// The descriptor that came with it.
+    pub(crate) descriptor: Option<OwnedFd>,
+    /// It was longer than the buffer, or had more descriptors than any message has.
+    pub(crate) too_much: bool,
+}
+
+/// Receives one packet into `buffer`.
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, Errno> {
+    let mut reset = false;
+    loop {
+        match receive_once(socket, buffer) {
+            // An end that was closed with packets unread reports that once, before the packets
+            // that it had sent itself.
+            Err(Errno::CONNRESET) if !reset => reset = true,
+            Err(Errno::CONNRESET) => {
+                return Ok(Received { length: 0, descriptor: None, too_much: false });
+            }
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+fn receive_once(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let message =
+        rustix::net::recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
+    let mut too_much = message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    let mut descriptor = None;
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = part {
+            for one in descriptors {
+                too_much |= descriptor.replace(one).is_some();
+            }
+        }
+    }
+    Ok(Received { length: message.bytes, descriptor, too_much })
+}
+
+/// Who is at the other end, as the kernel saw it when the connection was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    /// The process, zero if it has no number in this process's namespace.
+    pub(crate) pid: i32,
+    /// Its effective user.
+    pub(crate) uid: u32,
+    /// Its effective group and all the others that it is a member of.
+    pub(crate) gids: Vec<u32>,
+}
+
+// The numbers of the generic socket interface, which all architectures that we build for share.
+const SOL_SOCKET: c_int = 1;
+const SO_PEERCRED: c_int = 17;
+const SO_PEERGROUPS: c_int = 59;
+const SO_PEERPIDFD: c_int = 77;
+/// The most groups that a process can be a member of.
+const GROUPS_LIMIT: usize = 65536;
+
+unsafe extern "C" {
+    fn getsockopt(
+        socket: c_int,
+        level: c_int,
+        name: c_int,
+        value: *mut c_void,
+        length: *mut u32,
+    ) -> c_int;
+}
+
+/// Reads a socket option into `value`; returns how many bytes it has.
+fn socket_option(socket: &OwnedFd, name: c_int, value: &mut [u32]) -> Result<usize, Errno> {
+    let mut length = u32::try_from(size_of_val(value)).map_err(|_| Errno::INVAL)?;
+    // SAFETY: `value` is writable for `length` bytes, any bits are a valid `u32`, and the socket
+    // is open for as long as it is borrowed.
+    let result = unsafe {
+        getsockopt(socket.as_raw_fd(), SOL_SOCKET, name, value.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 {
+        Ok(length as usize)
+    } else {
+        let error = std::io::Error::last_os_error();
+        Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+    }
+}
+
+/// Who is at the other end.
+pub(crate) fn credentials(socket: &OwnedFd) -> Result<Credentials, Errno> {
+    let mut cred = [0; 3];
+    if socket_option(socket, SO_PEERCRED, &mut cred)? != size_of_val(&cred) {
+        return Err(Errno::INVAL);
+    }
+    let [pid, uid, gid] = cred;
+    let mut gids = vec![gid];
+    let mut groups = vec![0; 64];
+    loop {
+        match socket_option(socket, SO_PEERGROUPS, &mut groups) {
+            Ok(bytes) => gids.extend(&groups[..bytes / size_of::<u32>()]),
+            Err(Errno::RANGE) if groups.len() < GROUPS_LIMIT => {
+                groups.resize(GROUPS_LIMIT, 0);
+                continue;
+            }
+            // Without the list the effective group alone counts.
+            Err(_) => {}
+        }
+        return Ok(Credentials { pid: pid.cast_signed(), uid, gids });
+    }
+}
+
+/// A descriptor of the process at the other end, which tells when that process is dead.
+pub(crate) fn process(socket: &OwnedFd, pid: i32) -> Result<OwnedFd, Errno> {
+    let mut value = [0];
+    match socket_option(socket, SO_PEERPIDFD, &mut value) {
+        Ok(_) => {
+            // SAFETY: the kernel has just opened this descriptor for us and nobody else has it.
+            Ok(unsafe { OwnedFd::from_raw_fd(value[0].cast_signed() as RawFd) })
+        }
+        // Kernels before 6.5. The number may be another process's by now only if the peer is
+        // dead, and then its end of the socket is closed as well, which is seen too.
+        Err(Errno::NOPROTOOPT) => {
+            let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+            pidfd_open(pid, PidfdFlags::empty())
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether the process that `pidfd` stands for is dead.
+pub(crate) fn is_dead(pidfd: &OwnedFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut set = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut set, Some(&now)), Ok(1))
+}

@@ -1,0 +1,466 @@
+//! The messages between two nodes' rendezvous threads, byte for byte.
+//!
+//! Owns: encoding and decoding. Never does: allocate by a length that a peer named, or decide what
+//! follows from a message. Public for tests and fuzzers only; this is no stable interface.
+//!
+//! One message is one packet of a `SOCK_SEQPACKET` socket. Numbers are little endian.
+//!
+//! ```text
+//!   Hello     1  magic[8] n:u8 version:u16[n] | order:u32 (as the machine has it) word:u8
+//!                page:u32 features:u64 node:u128 length:u8 domain[length]     + eventfd
+//!   Refuse    2  magic[8] n:u8 version:u16[n] | reason:u8 text[..]
+//!   Accept    3  version:u16
+//!   Arena     4  index:u32 bytes:u64                                          + memfd
+//!   Region    5  serial:u64 region:u64 arena:u32 offset:u64 words:u64
+//!   Ready     6  serial:u64
+//!   Close     7  serial:u64
+//!   Released  8  serial:u64
+//!   Note      9  bytes[..]
+//!   Goodbye  10
+//!   Cut      11  text[..]
+//!   Retire   12  index:u32
+//! ```
+//! What stands before the bar in `Hello` and `Refuse` never changes, so that any two releases can
+//! tell each other which versions they speak.
+
+use std::fmt;
+
+use derecho_core::link::NOTE_LIMIT;
+
+/// The protocol versions that this release speaks.
+pub const VERSIONS: &[u16] = &[1];
+/// The most versions that a hello may list.
+pub const VERSIONS_LIMIT: usize = 16;
+/// The longest packet: a note and its kind.
+pub const PACKET_LIMIT: usize = NOTE_LIMIT + 1;
+/// The longest text of a refusal or a cut.
+const TEXT_LIMIT: usize = 512;
+/// The first bytes of everything that a stranger may say.
+const MAGIC: [u8; 8] = *b"SQUALLSH";
+
+/// The machine's byte order, as it shows in memory.
+const ORDER: u32 = 0x0102_0304;
+
+/// Why a node is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// No protocol version in common.
+    Version,
+    /// Another byte order, word or page size.
+    Platform,
+    /// Another domain.
+    Domain,
+    /// Another user, and not of the group.
+    NotAllowed,
+    /// A node of this id is or was a peer.
+    NodeKnown,
+    /// There are as many peers as there can be.
+    Full,
+    /// Something that this release does not know.
+    Other,
+}
+
+impl Reason {
+    const CODES: [(u8, Reason); 6] = [
+        (1, Reason::Version),
+        (2, Reason::Platform),
+        (3, Reason::Domain),
+        (4, Reason::NotAllowed),
+        (5, Reason::NodeKnown),
+        (6, Reason::Full),
+    ];
+
+    fn code(self) -> u8 {
+        Reason::CODES.iter().find(|(_, reason)| *reason == self).map_or(0, |(code, _)| *code)
+    }
+
+    fn from_code(code: u8) -> Reason {
+        Reason::CODES.iter().find(|(c, _)| *c == code).map_or(Reason::Other, |(_, reason)| *reason)
+    }
+}
+
+/// What kind of machine a node runs on, as far as shared words depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Platform {
+    /// The byte order, read as this machine reads it.
+    pub order: u32,
+    /// Bytes of a pointer.
+    pub word: u8,
+    /// Bytes of a page.
+    pub page: u32,
+}
+
+impl Platform {
+    /// This machine.
+    pub fn here() -> Platform {
+        Platform {
+            order: ORDER,
+            word: size_of::<usize>() as u8,
+            page: u32::try_from(rustix::param::page_size()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// A message, borrowing from its packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Message<'a> {
+    /// Who a node is; the first message in each direction.
+    Hello {
+        /// The protocol versions that it speaks.
+        versions: Vec<u16>,
+        /// What follows the versions, undecoded: its form depends on the version.
+        rest: &'a [u8],
+    },
+    /// The other node cannot be a peer.
+    Refuse {
+        /// The protocol versions that the refusing node speaks.
+        versions: Vec<u16>,
+        /// Why.
+        reason: Reason,
+        /// Why, in words.
+        text: &'a str,
+    },
+    /// The other node is welcome.
+    Accept {
+        /// The version spoken from here on.
+        version: u16,
+    },
+    /// Memory in which regions will lie.
+    Arena {
+        /// The owner's number for it.
+        index: u32,
+        /// Its size.
+        bytes: u64,
+    },
+    /// A region is open.
+    Region {
+        /// The owner's count of regions opened; names this one in all that follows.
+        serial: u64,
+        /// Its name.
+        region: u64,
+        /// The arena that it lies in.
+        arena: u32,
+        /// Where it begins there, in bytes.
+        offset: u64,
+        /// Its length in words.
+        words: u64,
+    },
+    /// The region can be seen.
+    Ready {
+        /// Which.
+        serial: u64,
+    },
+    /// A region is closed.
+    Close {
+        /// Which.
+        serial: u64,
+    },
+    /// Nothing looks at the region any more.
+    Released {
+        /// Which.
+        serial: u64,
+    },
+    /// A control message of the node.
+    Note(&'a [u8]),
+    /// The sender leaves and writes no more.
+    Goodbye,
+    /// The sender has cut the receiver off.
+    Cut {
+        /// Why, in words.
+        text: &'a str,
+    },
+    /// An arena is gone; nothing lies in it.
+    Retire {
+        /// Which.
+        index: u32,
+    },
+}
+
+/// The part of a hello that depends on the version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Greeting<'a> {
+    /// The machine.
+    pub platform: Platform,
+    /// What the node can do beyond the version; nothing yet.
+    pub features: u64,
+    /// Who it is.
+    pub node: u128,
+    /// The domain that it wants to join.
+    pub domain: &'a str,
+}
+
+/// A packet that is no message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nonsense(&'static str);
+
+impl fmt::Display for Nonsense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Reads from the front of a packet, never past its end.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Nonsense> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Nonsense("packet too short"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Nonsense> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u8(&mut self) -> Result<u8, Nonsense> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, Nonsense> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, Nonsense> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Nonsense> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn text(&mut self, length: usize) -> Result<&'a str, Nonsense> {
+        std::str::from_utf8(self.take(length)?).map_err(|_| Nonsense("text is not UTF-8"))
+    }
+
+    fn rest_as_text(&mut self) -> Result<&'a str, Nonsense> {
+        if self.0.len() > TEXT_LIMIT {
+            return Err(Nonsense("text too long"));
+        }
+        self.text(self.0.len())
+    }
+
+    fn versions(&mut self) -> Result<Vec<u16>, Nonsense> {
+        if self.array::<8>()? != MAGIC {
+            return Err(Nonsense("not a Squall node"));
+        }
+        let count = usize::from(self.u8()?);
+        if count == 0 || count > VERSIONS_LIMIT {
+            return Err(Nonsense("impossible number of versions"));
+        }
+        (0..count).map(|_| self.u16()).collect()
+    }
+
+    fn end(&self) -> Result<(), Nonsense> {
+        if self.0.is_empty() { Ok(()) } else { Err(Nonsense("packet too long")) }
+    }
+}
+
+/// Reads a packet.
+pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
+    let mut reader = Reader(packet);
+    let message = match reader.u8()? {
+        1 => {
+            let versions = reader.versions()?;
+            let rest = reader.take(reader.0.len())?;
+            Message::Hello { versions, rest }
+        }
+        2 => Message::Refuse {
+            versions: reader.versions()?,
+            reason: Reason::from_code(reader.u8()?),
+            text: reader.rest_as_text()?,
+        },
+        3 => Message::Accept { version: reader.u16()? },
+        4 => Message::Arena { index: reader.u32()?, bytes: reader.u64()? },
+        5 => Message::Region {
+            serial: reader.u64()?,
+            region: reader.u64()?,
+            arena: reader.u32()?,
+            offset: reader.u64()?,
+            words: reader.u64()?,
+        },
+        6 => Message::Ready { serial: reader.u64()? },
+        7 => Message::Close { serial: reader.u64()? },
+        8 => Message::Released { serial: reader.u64()? },
+        9 => Message::Note(reader.take(reader.0.len())?),
+        10 => Message::Goodbye,
+        11 => Message::Cut { text: reader.rest_as_text()? },
+        12 => Message::Retire { index: reader.u32()? },
+        _ => return Err(Nonsense("unknown kind of message")),
+    };
+    reader.end()?;
+    Ok(message)
+}
+
+/// Reads the rest of a hello whose versions have one in common with ours.
+pub fn decode_greeting(rest: &[u8]) -> Result<Greeting<'_>, Nonsense> {
+    let mut reader = Reader(rest);
+    let order = u32::from_ne_bytes(reader.array()?);
+    let platform = Platform { order, word: reader.u8()?, page: reader.u32()? };
+    let features = reader.u64()?;
+    let node = u128::from_le_bytes(reader.array()?);
+    let length = usize::from(reader.u8()?);
+    let domain = reader.text(length)?;
+    reader.end()?;
+    Ok(Greeting { platform, features, node, domain })
+}
+
+/// Writes a greeting, to be the rest of a hello.
+pub fn encode_greeting(greeting: &Greeting<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    out.extend(greeting.platform.order.to_ne_bytes());
+    out.push(greeting.platform.word);
+    out.extend(greeting.platform.page.to_le_bytes());
+    out.extend(greeting.features.to_le_bytes());
+    out.extend(greeting.node.to_le_bytes());
+    let length = u8::try_from(greeting.domain.len()).expect("domain names are short");
+    out.push(length);
+    out.extend(greeting.domain.as_bytes());
+    out
+}
+
+fn put_versions(out: &mut Vec<u8>, versions: &[u16]) {
+    assert!(versions.len() <= VERSIONS_LIMIT, "our own list of versions is short");
+    out.extend(MAGIC);
+    out.push(versions.len() as u8);
+    for version in versions {
+        out.extend(version.to_le_bytes());
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.extend(&text.as_bytes()[..text.floor_char_boundary(TEXT_LIMIT)]);
+}
+
+/// Writes a message.
+pub fn encode(message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(48);
+    match message {
+        Message::Hello { versions, rest } => {
+            out.push(1);
+            put_versions(&mut out, versions);
+            out.extend(*rest);
+        }
+        Message::Refuse { versions, reason, text } => {
+            out.push(2);
+            put_versions(&mut out, versions);
+            out.push(reason.code());
+            put_text(&mut out, text);
+        }
+        Message::Accept { version } => {
+            out.push(3);
+            out.extend(version.to_le_bytes());
+        }
+        Message::Arena { index, bytes } => {
+            out.push(4);
+            out.extend(index.to_le_bytes());
+            out.extend(bytes.to_le_bytes());
+        }
+        Message::Region { serial, region, arena, offset, words } => {
+            out.push(5);
+            out.extend(serial.to_le_bytes());
+            out.extend(region.to_le_bytes());
+            out.extend(arena.to_le_bytes());
+            out.extend(offset.to_le_bytes());
+            out.extend(words.to_le_bytes());
+        }
+        Message::Ready { serial } => put_serial(&mut out, 6, *serial),
+        Message::Close { serial } => put_serial(&mut out, 7, *serial),
+        Message::Released { serial } => put_serial(&mut out, 8, *serial),
+        Message::Note(bytes) => {
+            out.push(9);
+            out.extend(*bytes);
+        }
+        Message::Goodbye => out.push(10),
+        Message::Cut { text } => {
+            out.push(11);
+            put_text(&mut out, text);
+        }
+        Message::Retire { index } => {
+            out.push(12);
+            out.extend(index.to_le_bytes());
+        }
+    }
+    out
+}
+
+fn put_serial(out: &mut Vec<u8>, kind: u8, serial: u64) {
+    out.push(kind);
+    out.extend(serial.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn samples() -> Vec<Message<'static>> {
+        vec![
+            Message::Hello { versions: vec![1, 2, 700], rest: b"rest" },
+            Message::Refuse { versions: vec![3], reason: Reason::Full, text: "no room" },
+            Message::Accept { version: 513 },
+            Message::Arena { index: 7, bytes: 1 << 40 },
+            Message::Region { serial: 1, region: 2, arena: 3, offset: 64, words: 5 },
+            Message::Ready { serial: u64::MAX },
+            Message::Close { serial: 0 },
+            Message::Released { serial: 9 },
+            Message::Note(b""),
+            Message::Note(b"note"),
+            Message::Goodbye,
+            Message::Cut { text: "too slow" },
+            Message::Retire { index: 4 },
+        ]
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded_and_no_other_length_is() {
+        for message in samples() {
+            let packet = encode(&message);
+            assert_eq!(decode(&packet), Ok(message.clone()));
+            // Messages that end in free bytes have no single length.
+            let open_end = matches!(
+                message,
+                Message::Hello { .. }
+                    | Message::Refuse { .. }
+                    | Message::Note(_)
+                    | Message::Cut { .. }
+            );
+            if !open_end {
+                assert!(decode(&packet[..packet.len() - 1]).is_err());
+                assert!(decode(&[&packet[..], b"x"].concat()).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_greeting_comes_back_as_it_was() {
+        let greeting = Greeting {
+            platform: Platform::here(),
+            features: 3,
+            node: 1 << 100,
+            domain: "domain-0",
+        };
+        let rest = encode_greeting(&greeting);
+        assert_eq!(decode_greeting(&rest), Ok(greeting));
+        assert!(decode_greeting(&rest[..rest.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let text = "ä".repeat(TEXT_LIMIT);
+        let packet = encode(&Message::Cut { text: &text });
+        assert!(matches!(decode(&packet), Ok(Message::Cut { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn no_packet_makes_the_decoder_panic(packet in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Ok(message) = decode(&packet) {
+                prop_assert_eq!(encode(&message).len() <= PACKET_LIMIT, true);
+            }
+            let _ = decode_greeting(&packet);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The conformance suite over the shared-memory link: every node a link of its own in this process.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::link::{Evidence, Parker};
+use link_conformance::{Rig, link_conformance};
+use tempfile::TempDir;
+
+struct ShmRig {
+    links: Vec<Option<ShmLink>>,
+    folder: TempDir,
+}
+
+impl ShmRig {
+    fn add(&mut self) {
+        let mut config = ShmConfig::new("conformance");
+        config.runtime_dir = Some(self.folder.path().join("run"));
+        config.evidence_limit = Duration::from_millis(10);
+        self.links.push(Some(ShmLink::join(config).unwrap()));
+    }
+}
+
+impl Rig for ShmRig {
+    type Link = ShmLink;
+    const PARALLEL: bool = true;
+
+    fn new(nodes: usize, _seed: u64) -> ShmRig {
+        let mut rig = ShmRig { links: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        (0..nodes).for_each(|_| rig.add());
+        rig
+    }
+
+    fn join(&mut self) -> usize {
+        self.add();
+        self.links.len() - 1
+    }
+
+    fn link(&mut self, node: usize) -> &mut ShmLink {
+        self.links[node].as_mut().unwrap()
+    }
+
+    fn pass(&mut self) {
+        // Lets the rendezvous threads have a processor.
+        std::thread::sleep(Duration::from_micros(100));
+    }
+
+    fn kill(&mut self, node: usize) {
+        self.links[node].take().unwrap().abandon();
+    }
+
+    fn leave(&mut self, node: usize) {
+        drop(self.links[node].take());
+    }
+
+    fn kill_evidence(&self) -> &[Evidence] {
+        // The process lives, so nothing is certain.
+        &[Evidence::Uncertain]
+    }
+
+    fn patience(&self) -> usize {
+        50_000
+    }
+
+    fn parker(&mut self, node: usize) -> Option<Arc<dyn Parker>> {
+        Some(self.link(node).parker())
+    }
+}
+
+link_conformance!(ShmRig);
+
+/// The same links, but nobody can see that a node sleeps.
+struct SecretSleepers(ShmRig);
+
+struct SecretSleeper(Arc<dyn Parker>);
+
+impl Parker for SecretSleeper {
+    fn arm(&self) {}
+
+    fn sleep(&self, limit: Option<u64>) {
+        self.0.sleep(limit);
+    }
+
+    fn disarm(&self) {}
+
+    fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+impl Rig for SecretSleepers {
+    type Link = ShmLink;
+    const PARALLEL: bool = true;
+
+    fn new(nodes: usize, seed: u64) -> SecretSleepers {
+        SecretSleepers(ShmRig::new(nodes, seed))
+    }
+
+    fn join(&mut self) -> usize {
+        self.0.join()
+    }
+
+    fn link(&mut self, node: usize) -> &mut ShmLink {
+        self.0.link(node)
+    }
+
+    fn pass(&mut self) {
+        self.0.pass();
+    }
+
+    fn kill(&mut self, node: usize) {
+        self.0.kill(node);
+    }
+
+    fn leave(&mut self, node: usize) {
+        self.0.leave(node);
+    }
+
+    fn parker(&mut self, node: usize) -> Option<Arc<dyn Parker>> {
+        Some(Arc::new(SecretSleeper(self.0.parker(node)?)))
+    }
+}
+
+#[test]
+fn sleepers_that_do_not_show_it_are_found_out() {
+    use link_conformance::sleep;
+    assert!(catch_unwind(|| sleep::a_ring_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
+    assert!(catch_unwind(|| sleep::no_wake_up_is_lost::<SecretSleepers>(0)).is_err());
+    assert!(catch_unwind(|| sleep::an_event_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
+}

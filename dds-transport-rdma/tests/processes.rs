@@ -1,0 +1,418 @@
+//! Nodes that are real processes: killed, stopped, woken, of several users.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod support;
+
+use std::io::BufRead;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::ids::{Peer, RegionId};
+use derecho_core::link::{Evidence, Link, Parker, WordRange};
+use derecho_core::memory::{OwnRegion, Replica};
+use rustix::process::Signal;
+use support::{Actor, Meeting, Node, config, role, say, until};
+
+const NEWS: RegionId = RegionId(1);
+const HEARD: RegionId = RegionId(2);
+const ROUNDS: u64 = 2000;
+const NOBODY: u32 = 65534;
+/// A group that no user of this host has by chance.
+const GROUP: u32 = 54321;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "member" => act_member(&folder, None),
+        "member of the group" => act_member(&folder, Some(GROUP.to_string())),
+        "writer" => act_writer(&folder),
+        "restless" => act_restless(&folder),
+        "echo" => act_echo(&folder),
+        "stranger" => act_stranger(config(&folder)),
+        "by environment" => act_stranger(ShmConfig::new("test")),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Joins, shows a region, tells who it meets, and leaves when told to.
+fn act_member(folder: &Path, group: Option<String>) {
+    let mut config = config(folder);
+    config.group = group;
+    let mut node = Node::join(config);
+    let own = node.link.open(HEARD, 8).unwrap();
+    own.word(0).publish(4711);
+    say(&format!("joined {}", node.link.node()));
+    let (lines, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if lines.send(line.unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        node.poll();
+        if told.try_recv().is_ok_and(|line| line == "leave") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(node);
+    say("left");
+}
+
+/// Writes, opens, closes and notes as fast as it can, until it is killed.
+fn act_writer(folder: &Path) {
+    let mut node = Node::join(config(folder));
+    let own = node.link.open(HEARD, 64).unwrap();
+    say("joined");
+    for round in 1.. {
+        (0..64).for_each(|index| own.word(index).put(round));
+        let name = RegionId(100 + round);
+        let _region = node.link.open(name, 100).unwrap();
+        for peer in 0..node.up.len() {
+            // The other may be leaving.
+            let _ = node.link.note(Peer(peer as u32), &round.to_le_bytes());
+        }
+        node.link.close(name).unwrap();
+        node.poll();
+        if round % 64 == 0 {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+}
+
+/// Joins and leaves, again and again, until it is killed.
+fn act_restless(folder: &Path) {
+    say("started");
+    loop {
+        let mut config = config(folder);
+        config.answer_limit = Duration::from_millis(5);
+        drop(ShmLink::join(config).unwrap());
+    }
+}
+
+fn act_echo(folder: &Path) {
+    let mut node = Node::join(config(folder));
+    let heard = node.link.open(HEARD, 8).unwrap();
+    node.until("the news are there", |node| !node.regions.is_empty());
+    let parker = node.link.parker();
+    let seen = node.replica(NEWS);
+    for round in 1..=ROUNDS {
+        wait_for(&*parker, &seen, round);
+        heard.word(0).publish(round);
+        node.link.ring(&[Peer(0)]);
+    }
+    node.until("the other has left", |node| !node.down.is_empty());
+}
+
+/// Says how its join went.
+fn act_stranger(config: ShmConfig) {
+    match ShmLink::join(config) {
+        Ok(_) => say("joined"),
+        Err(error) => say(&error.to_string()),
+    }
+}
+
+fn wait_for(parker: &dyn Parker, seen: &Replica, value: u64) {
+    while seen.load(0) < value {
+        parker.arm();
+        if seen.load(0) < value {
+            let start = Instant::now();
+            parker.sleep(Some(10_000_000_000));
+            assert!(start.elapsed() < Duration::from_secs(9), "a wake-up was lost at {value}");
+        }
+        parker.disarm();
+    }
+}
+
+fn publish(node: &mut Node, own: &OwnRegion, value: u64) {
+    own.word(0).publish(value);
+    node.link.write(Peer(0), NEWS, WordRange::new(0, 1)).unwrap();
+    node.link.ring(&[Peer(0)]);
+}
+
+#[test]
+fn two_processes_wake_each_other_two_thousand_times() {
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let own = node.link.open(NEWS, 8).unwrap();
+    let other = Actor::start("echo", &meeting.runtime_dir());
+    node.until("both see each other", |node| !node.ready.is_empty() && !node.regions.is_empty());
+    let parker = node.link.parker();
+    let echo = node.replica(HEARD);
+    for round in 1..=ROUNDS {
+        publish(&mut node, &own, round);
+        wait_for(&*parker, &echo, round);
+    }
+    assert!(node.link.counters().rings > 0, "nobody ever slept, so nothing was tested");
+    drop((echo, node));
+    other.finish();
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_killed_process_is_certainly_down_and_what_it_showed_stays() {
+    let meeting = Meeting::new();
+    for cycle in 0..12 {
+        let mut node = meeting.join();
+        let mut writer = Actor::start("writer", &meeting.runtime_dir());
+        writer.hear();
+        node.until("it writes", |node| node.notes.len() > 5 * cycle);
+        let seen = node.replica(HEARD);
+        writer.kill();
+        node.until("it is down", |node| !node.down.is_empty());
+        assert_eq!(node.down, [(Peer(0), Evidence::Certain)]);
+        let last: Vec<u64> = (0..64).map(|index| seen.load(index)).collect();
+        let events = node.notes.len() + node.regions.len() + node.closed.len();
+        (0..20).for_each(|_| node.poll());
+        assert_eq!(events, node.notes.len() + node.regions.len() + node.closed.len());
+        assert_eq!(last, (0..64).map(|index| seen.load(index)).collect::<Vec<u64>>());
+        // The survivor has removed its socket, so leaving leaves nothing.
+        drop(node);
+        meeting.assert_empty();
+    }
+}
+
+#[test]
+fn a_node_killed_while_it_joins_or_leaves_stops_nobody() {
+    let meeting = Meeting::new();
+    let mut witness = meeting.join();
+    for cycle in 0..20_u64 {
+        let mut restless = Actor::start("restless", &meeting.runtime_dir());
+        restless.hear();
+        // Not for luck: the moment of the kill is meant to differ.
+        std::thread::sleep(Duration::from_micros(300 * cycle));
+        restless.kill();
+        let start = Instant::now();
+        let newcomer = meeting.join();
+        assert!(start.elapsed() < Duration::from_secs(3), "the dead hold nothing");
+        drop(newcomer);
+    }
+    witness.until("all are gone", |node| node.up.len() == node.down.len());
+    assert_eq!(meeting.sockets(), 1, "only the witness has a socket");
+    drop(witness);
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_stopped_process_blocks_neither_a_join_nor_the_others() {
+    let meeting = Meeting::new();
+    let mut first = meeting.join();
+    let mut stopped = Actor::start("member", &meeting.runtime_dir());
+    stopped.hear();
+    first.until("it is up", |node| node.up.len() == 1);
+    stopped.stop();
+    let mut config = meeting.config();
+    config.answer_limit = Duration::from_millis(200);
+    let start = Instant::now();
+    let mut late = Node::join(config);
+    assert!(start.elapsed() < Duration::from_secs(2), "the join took {:?}", start.elapsed());
+    late.until("the living meet", |node| !node.up.is_empty());
+    first.until("the living meet", |node| node.up.len() == 2);
+    // Work goes on, also towards the one that is stopped.
+    let own = first.link.open(NEWS, 8).unwrap();
+    own.word(0).publish(1);
+    for _ in 0..2000 {
+        first.link.note(Peer(0), &[7; 100]).unwrap();
+        first.link.note(Peer(1), b"go on").unwrap();
+    }
+    late.until("notes and regions come", |node| {
+        node.notes.len() == 2000 && node.regions.len() == 1
+    });
+    assert!(first.down.is_empty() && late.up.len() == 1);
+    stopped.signal(Signal::CONT);
+    late.until("the one that goes on is met", |node| node.up.len() == 2);
+    late.until("its region is seen", |node| node.regions.len() == 2);
+    assert_eq!(late.replica(HEARD).load(0), 4711);
+    stopped.tell("leave");
+    assert_eq!(stopped.hear(), "left");
+    first.until("it has left", |node| node.down == [(Peer(0), Evidence::Left)]);
+    late.until("it has left", |node| node.down.len() == 1);
+    stopped.finish();
+    drop((first, late));
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_peer_that_never_reads_is_cut_off_alone() {
+    let meeting = Meeting::new();
+    let mut config = meeting.config();
+    config.silence_limit = Duration::from_millis(300);
+    let mut first = Node::join(config);
+    let mut stopped = Actor::start("member", &meeting.runtime_dir());
+    stopped.hear();
+    first.until("it is up", |node| node.up.len() == 1);
+    stopped.stop();
+    for _ in 0..200 {
+        first.link.note(Peer(0), &[7; 16 << 10]).unwrap();
+    }
+    first.until("it is cut off", |node| node.down == [(Peer(0), Evidence::Uncertain)]);
+    assert!(first.link.note(Peer(0), b"?").is_err());
+    let mut other = meeting.join();
+    other.until("others are met", |node| !node.up.is_empty());
+    stopped.kill();
+    drop((first, other));
+    drop(meeting.join());
+    meeting.assert_empty();
+}
+
+#[test]
+fn the_last_to_leave_removes_what_the_dead_left() {
+    let meeting = Meeting::new();
+    // A socket at which nobody listens, of a node that was never met.
+    let node = meeting.join();
+    let path = meeting.domain_dir().join(format!("{:032x}.sock", 99));
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert_eq!(meeting.sockets(), 2);
+    drop(node);
+    meeting.assert_empty();
+}
+
+#[test]
+fn what_a_dead_process_left_is_removed_by_the_next() {
+    let meeting = Meeting::new();
+    let mut alone = Actor::start("member", &meeting.runtime_dir());
+    alone.hear();
+    alone.kill();
+    assert_eq!(meeting.sockets(), 1);
+    let mut next = meeting.join();
+    assert_eq!(meeting.sockets(), 1, "the old socket is gone and the new one is there");
+    next.poll();
+    assert!(next.up.is_empty());
+    drop(next);
+    meeting.assert_empty();
+}
+
+#[test]
+fn settings_come_from_the_environment() {
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let said = |name: &str, value: &str| {
+        let folder = meeting.runtime_dir();
+        let mut actor = Actor::start_with("by environment", &folder, |command| {
+            command.env("SQUALL_RUNTIME_DIR", &folder).env(name, value);
+        });
+        let said = actor.hear();
+        actor.finish();
+        said
+    };
+    assert_eq!(said("SQUALL_MEMORY_LIMIT", "64M"), "joined");
+    node.until("it came and left", |node| node.down == [(Peer(0), Evidence::Left)]);
+    let bad = said("SQUALL_MEMORY_LIMIT", "plenty");
+    assert!(bad.contains("SQUALL_MEMORY_LIMIT") && bad.contains("plenty"), "{bad}");
+    let bad = said("SQUALL_GROUP", "no-such-group");
+    assert!(bad.contains("no-such-group"), "{bad}");
+    drop(node);
+    meeting.assert_empty();
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The test program and the folder have to be reachable by other users.
+fn let_others_in(meeting: &Meeting) -> bool {
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(meeting.folder.path(), 0o777);
+    let exe = std::env::current_exe().unwrap();
+    let reachable = exe.ancestors().skip(1).all(|folder| {
+        std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o001 != 0)
+    });
+    if !is_root() || !reachable {
+        eprintln!("skipped: needs root, and a test program that other users can run");
+        return false;
+    }
+    true
+}
+
+#[test]
+fn users_of_one_group_meet_and_others_do_not() {
+    let meeting = Meeting::new();
+    if !let_others_in(&meeting) {
+        return;
+    }
+    let folder = meeting.runtime_dir();
+    let mut one = Actor::start_as("member of the group", &folder, NOBODY, GROUP);
+    one.hear();
+    let mut two = Actor::start_as("member of the group", &folder, 1001, GROUP);
+    two.hear();
+    let stat = std::fs::metadata(&folder).unwrap();
+    assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o2770));
+    // Root gets into any folder; what it may not do is be a peer.
+    let mut config = meeting.config();
+    config.group = Some(GROUP.to_string());
+    let refused = ShmLink::join(config).err().expect("root is not in the group").to_string();
+    assert!(refused.contains("group"), "{refused}");
+    // Another user outside the group does not even get in.
+    let mut stranger = Actor::start_as("stranger", &folder, 1002, 1002);
+    let said = stranger.hear();
+    assert!(said.contains("belongs to user") || said.contains("Permission"), "{said}");
+    let mut three = Actor::start_as("member of the group", &folder, 1003, GROUP);
+    three.hear();
+    for mut actor in [one, two, three] {
+        actor.tell("leave");
+        assert_eq!(actor.hear(), "left");
+        actor.finish();
+    }
+    meeting.assert_empty();
+}
+
+#[test]
+fn processes_of_one_group_share_memory_over_users() {
+    let meeting = Meeting::new();
+    if !let_others_in(&meeting) {
+        return;
+    }
+    let folder = meeting.runtime_dir();
+    let mut member = Actor::start_with("member of the group", &folder, |command| {
+        use std::os::unix::process::CommandExt;
+        command.uid(NOBODY).gid(GROUP);
+    });
+    member.hear();
+    // This process is of another user and has the group too, as a child would.
+    let mut other = Actor::start_with("member of the group", &folder, |command| {
+        use std::os::unix::process::CommandExt;
+        command.gid(GROUP);
+    });
+    other.hear();
+    until("they have met", || {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", member.pid())).unwrap();
+        maps.lines().filter(|line| line.contains("squall-arena")).count() == 2
+    });
+    for mut actor in [member, other] {
+        actor.tell("leave");
+        actor.hear();
+        actor.finish();
+    }
+    meeting.assert_empty();
+}
+
+#[test]
+fn the_size_of_the_shared_memory_folder_does_not_matter() {
+    // A mount namespace whose /dev/shm has room for one page.
+    let meeting = Meeting::new();
+    let script = "mount -t tmpfs -o size=4k tmpfs /dev/shm && exec \"$@\"";
+    let exe = std::env::current_exe().unwrap();
+    let mut unshare = std::process::Command::new("unshare");
+    unshare.args(["--mount", "sh", "-c", script, "sh"]);
+    let possible = unshare.arg("true").output().is_ok_and(|output| output.status.success());
+    if !possible {
+        eprintln!("skipped: unshare --mount is not possible here");
+        return;
+    }
+    let status = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(exe)
+        .args(["--exact", "a_killed_process_is_certainly_down_and_what_it_showed_stays"])
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stdout));
+    meeting.assert_empty();
+}

@@ -1,0 +1,247 @@
+//! What the tests share: nodes in a folder of their own, and child processes that are nodes.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::ids::{NodeId, Peer, RegionId};
+use derecho_core::link::{Evidence, Link, LinkEvent};
+use derecho_core::memory::Replica;
+use tempfile::TempDir;
+
+/// Longer than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A folder in which nodes meet. Fails the test if anything is left in it at the end.
+pub(crate) struct Meeting {
+    pub(crate) folder: TempDir,
+    pub(crate) domain: &'static str,
+}
+
+impl Meeting {
+    pub(crate) fn new() -> Meeting {
+        Meeting { folder: tempfile::tempdir().unwrap(), domain: "test" }
+    }
+
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    pub(crate) fn domain_dir(&self) -> PathBuf {
+        self.runtime_dir().join(self.domain)
+    }
+
+    pub(crate) fn config(&self) -> ShmConfig {
+        config(&self.runtime_dir())
+    }
+
+    pub(crate) fn join(&self) -> Node {
+        Node::join(self.config())
+    }
+
+    pub(crate) fn sockets(&self) -> usize {
+        let Ok(entries) = std::fs::read_dir(self.domain_dir()) else { return 0 };
+        entries.flatten().filter(|entry| entry.path().extension() == Some("sock".as_ref())).count()
+    }
+
+    pub(crate) fn assert_empty(&self) {
+        let left: Vec<_> = std::fs::read_dir(self.folder.path()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}
+
+pub(crate) fn config(runtime_dir: &Path) -> ShmConfig {
+    let mut config = ShmConfig::new("test");
+    config.runtime_dir = Some(runtime_dir.to_owned());
+    config.group = None;
+    config
+}
+
+/// A link and what it has told.
+pub(crate) struct Node {
+    pub(crate) link: ShmLink,
+    pub(crate) up: Vec<NodeId>,
+    pub(crate) down: Vec<(Peer, Evidence)>,
+    pub(crate) regions: Vec<(Peer, RegionId, Replica)>,
+    pub(crate) closed: Vec<(Peer, RegionId)>,
+    pub(crate) ready: Vec<(Peer, RegionId)>,
+    pub(crate) notes: Vec<(Peer, Vec<u8>)>,
+}
+
+impl Node {
+    pub(crate) fn join(config: ShmConfig) -> Node {
+        Node::new(ShmLink::join(config).unwrap())
+    }
+
+    pub(crate) fn new(link: ShmLink) -> Node {
+        Node {
+            link,
+            up: Vec::new(),
+            down: Vec::new(),
+            regions: Vec::new(),
+            closed: Vec::new(),
+            ready: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn poll(&mut self) {
+        let Node { link, up, down, regions, closed, ready, notes } = self;
+        link.poll(&mut |event| match event {
+            LinkEvent::PeerUp { node, .. } => up.push(node),
+            LinkEvent::PeerDown { peer, evidence } => down.push((peer, evidence)),
+            LinkEvent::RegionUp { peer, region, replica } => regions.push((peer, region, replica)),
+            LinkEvent::RegionDown { peer, region } => closed.push((peer, region)),
+            LinkEvent::RegionReady { peer, region } => ready.push((peer, region)),
+            LinkEvent::Note { peer, bytes } => notes.push((peer, bytes)),
+            LinkEvent::ReadDone { .. } => {}
+        });
+    }
+
+    /// Polls until something holds.
+    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Node) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.poll();
+            if holds(self) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "it did not come about that {what}");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    pub(crate) fn replica(&self, region: RegionId) -> Replica {
+        let found = self.regions.iter().find(|(_, name, _)| *name == region);
+        found.expect("the region is up").2.clone()
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it did not come about that {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A process that is a node: this test program again, in a role.
+pub(crate) struct Actor {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+const ROLE: &str = "SQUALL_TEST_ROLE";
+const FOLDER: &str = "SQUALL_TEST_FOLDER";
+
+/// The role of this process and the runtime folder, if it is an actor.
+pub(crate) fn role() -> Option<(String, PathBuf)> {
+    Some((std::env::var(ROLE).ok()?, PathBuf::from(std::env::var_os(FOLDER)?)))
+}
+
+/// What an actor says to its director. Not through `println`, which a test harness may capture.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "@{text}").unwrap();
+    out.flush().unwrap();
+}
+
+impl Actor {
+    /// Starts the test named `act` of this program in a role.
+    pub(crate) fn start(role: &str, runtime_dir: &Path) -> Actor {
+        Actor::start_with(role, runtime_dir, |_| {})
+    }
+
+    /// The same, with something changed before.
+    pub(crate) fn start_with(
+        role: &str,
+        runtime_dir: &Path,
+        change: impl FnOnce(&mut Command),
+    ) -> Actor {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "act", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .env(FOLDER, runtime_dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        change(&mut command);
+        let mut process = command.spawn().unwrap();
+        let input = process.stdin.take().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Actor { process, input, output }
+    }
+
+    /// Starts it as another user.
+    pub(crate) fn start_as(role: &str, runtime_dir: &Path, uid: u32, gid: u32) -> Actor {
+        Actor::start_with(role, runtime_dir, |command| {
+            command.uid(uid).gid(gid);
+        })
+    }
+
+    /// What the actor says next.
+    pub(crate) fn hear(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let length = self.output.read_line(&mut line).unwrap();
+            assert!(length > 0, "the actor has ended without a word");
+            // The harness prints before the actor's first word, on the same line.
+            if let Some((_, said)) = line.trim_end().split_once('@') {
+                return said.to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn tell(&mut self, text: &str) {
+        writeln!(self.input, "{text}").unwrap();
+        self.input.flush().unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Stops it, every thread of it.
+    pub(crate) fn stop(&self) {
+        self.signal(rustix::process::Signal::STOP);
+        let stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        };
+        until("all its threads are stopped", || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+            tasks.flatten().all(stopped)
+        });
+    }
+
+    /// Kills it and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Waits for an orderly end.
+    pub(crate) fn finish(mut self) {
+        let status = self.process.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
