@@ -13,10 +13,13 @@
 //!    Nothing is promised between different writers or different readers.
 //! 2. **Words are atomic, writes are not.** Only an aligned 8-byte word is moved as one. A longer
 //!    write may be seen in part, and its words may appear in any order.
-//! 3. **The source is read late.** The link may read the source words at any moment between the
-//!    post and the arrival, each word at a moment of its own. Whoever changes them meanwhile must
-//!    be content with either value: so guarded words only ever grow, and bytes are not reused
-//!    before all readers vouch for it.
+//! 3. **Short writes are taken at the post, long ones late.** A write of up to [`INLINE_WORDS`]
+//!    words (a cache line) carries the values that the source had when it was posted. Of a longer
+//!    one the link may read each source word at a moment of its own between the post and the
+//!    arrival: whoever changes them meanwhile must be content with either value, so bytes are not
+//!    reused before all readers vouch for it. *Whatever guards something is posted in a short
+//!    write*: read late, an earlier post of a counter could carry its next value, and arrive
+//!    before the bytes that this value counts.
 //! 4. **Posted is not arrived.** A concludes nothing about B's memory until B shows it in B's own
 //!    region.
 //!
@@ -36,8 +39,11 @@
 //! * [`Link::note`] carries small control messages, reliably and in order per peer, also relative
 //!   to region announcements. Nothing is promised between notes and one-sided writes.
 //! * [`LinkEvent::PeerDown`] is the last event of a peer. Its replicas stay readable for as long
-//!   as somebody holds them; they change no more. Writes to it are refused from then on, perhaps
-//!   a little before. What was still on its way from it may be lost, or land in part.
+//!   as somebody holds them; after [`Evidence::Certain`] and [`Evidence::Left`] they change no
+//!   more. After [`Evidence::Uncertain`] a peer that lives behind a broken connection may go on
+//!   storing where memory is shared, so whatever is still to be concluded from them is copied
+//!   first. Writes to it are refused from then on, perhaps a little before. What was still on its
+//!   way from it may be lost, or land in part.
 //! * [`Link::read`] fetches words of a peer's region into this node's replica (SST-reads need it).
 //!   Words are atomic, in any order; [`LinkEvent::ReadDone`] says that all of them have arrived,
 //!   each as it was at some moment after the read was posted. Reads from one peer complete in the
@@ -54,6 +60,9 @@ use crate::ids::{NodeId, Peer, RegionId};
 #[cfg(doc)]
 use crate::memory::Word;
 use crate::memory::{OwnRegion, Replica};
+
+/// The longest write that is taken at the post, in words.
+pub const INLINE_WORDS: usize = 8;
 
 /// A run of whole words in a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

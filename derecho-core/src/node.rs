@@ -24,10 +24,11 @@ use crate::link::{Evidence, LinkEvent, Sharing, Waker};
 use crate::machine::{Effects, Machine, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 use crate::multicast::Fault;
+use crate::multicast::acknowledgement::AckLine;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
-use crate::multicast::receive::{AckLine, Receiver};
+use crate::multicast::receive::Receiver;
 use crate::multicast::send::Sender;
 use crate::note::Note;
 
@@ -151,6 +152,18 @@ struct Subscription {
     receiver: Option<Receiver>,
 }
 
+impl Subscription {
+    /// Whether the sender was asked and has not answered.
+    fn is_unanswered(&self) -> bool {
+        self.receiver.as_ref().is_some_and(|receiver| !receiver.is_started())
+    }
+
+    /// Whether the sender may still have something to wait for, or this node something to hear.
+    fn is_occupied(&self) -> bool {
+        self.is_unanswered() || self.receiver.as_ref().is_some_and(Receiver::is_held)
+    }
+}
+
 /// One participant's protocol. See the [module](self).
 pub struct Node {
     me: NodeId,
@@ -246,7 +259,7 @@ impl Node {
 
     /// How many subscriptions read a stream of this node's.
     pub fn readers(&self, stream: RegionId) -> usize {
-        self.sender(stream).map_or(0, |sender| sender.members().len())
+        self.sender(stream).map_or(0, Sender::readers)
     }
 
     /// Whether every reader has received all that was committed to a stream.
@@ -277,15 +290,15 @@ impl Node {
         let line = self.free_lines.pop()?;
         let id = SubscriptionId(self.next_subscription);
         self.next_subscription += 1;
-        self.ack_line(line).clear();
+        self.ack_line(line, id).clear();
         let (stage, receiver) = (Stage::AwaitsHeader, None);
         self.subscriptions.push(Subscription { id, origin, stream, line, stage, receiver });
         self.unsettled = true;
         Some(id)
     }
 
-    fn ack_line(&self, line: usize) -> AckLine {
-        AckLine::new(self.acks.clone(), ACKS, line)
+    fn ack_line(&self, line: usize, id: SubscriptionId) -> AckLine {
+        AckLine::new(self.acks.clone(), ACKS, line, id.0)
     }
 
     /// The queue of a subscription, once [`NodeEvent::Subscribed`] said that there is one.
@@ -336,10 +349,9 @@ impl Node {
                     state.attaching.retain(|attach| attach.reader != reader);
                 }
                 let sender = self.senders.iter_mut().find(|s| s.region() == stream);
-                if let Some(sender) = sender {
-                    sender.remove_members(|member| member.is(Some(peer), reader));
+                if !sender.is_some_and(|sender| sender.dismiss(peer, reader)) {
+                    effects.note(peer, Note::Detached { reader }.encode());
                 }
-                effects.note(peer, Note::Detached { reader }.encode());
                 self.unsettled = true;
             }
             Note::Detached { reader } => {
@@ -356,13 +368,16 @@ impl Node {
     }
 
     fn accepted(&mut self, peer: Peer, reader: u64, slot: u64, effects: &mut Effects) {
-        let awaited = self.subscriptions.iter_mut().find(|s| {
-            s.id.0 == reader && s.origin == Origin::Peer(peer) && s.stage == Stage::AwaitsAccept
-        });
-        if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = awaited {
+        let subscription = self
+            .subscriptions
+            .iter_mut()
+            .find(|s| s.id.0 == reader && s.origin == Origin::Peer(peer) && s.is_unanswered());
+        if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = subscription {
             receiver.start(slot, effects);
-            *stage = Stage::Receiving;
-            self.events.push_back(NodeEvent::Subscribed(*id));
+            if *stage == Stage::AwaitsAccept {
+                *stage = Stage::Receiving;
+                self.events.push_back(NodeEvent::Subscribed(*id));
+            }
         }
     }
 
@@ -374,12 +389,28 @@ impl Node {
             match subscription.stage {
                 Stage::Receiving => subscription.stage = Stage::Ending(slot),
                 Stage::AwaitsHeader | Stage::AwaitsAccept => {
-                    subscription.stage = Stage::Draining;
+                    (subscription.stage, subscription.receiver) = (Stage::Draining, None);
                     self.events.push_back(NodeEvent::Ended(subscription.id));
                 }
+                Stage::Draining if subscription.is_unanswered() => subscription.receiver = None,
                 Stage::Ending(_) | Stage::Draining | Stage::Detaching => {}
             }
             self.unsettled = true;
+        }
+    }
+
+    /// A stream is gone: whoever still waits for its header waits no more. All others are told
+    /// by the sender.
+    fn give_up(&mut self, peer: Peer, stream: RegionId) {
+        for subscription in &mut self.subscriptions {
+            if subscription.origin == Origin::Peer(peer)
+                && subscription.stream == stream
+                && subscription.stage == Stage::AwaitsHeader
+            {
+                subscription.stage = Stage::Draining;
+                self.events.push_back(NodeEvent::Ended(subscription.id));
+                self.unsettled = true;
+            }
         }
     }
 
@@ -459,8 +490,7 @@ impl Node {
                     return true;
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
-                let slot = sender.add_member(Some(target), reader, ack.clone(), line, effects);
-                let note = match slot {
+                let note = match sender.add_member(Some(target), reader, ack.clone(), line) {
                     Some(slot) => Note::Accept { reader, slot },
                     None => Note::End { reader, slot: 0 },
                 };
@@ -481,7 +511,7 @@ impl Node {
                 Stage::AwaitsHeader => settled += self.attach(index, effects),
                 Stage::Ending(slot) => settled += self.ending(index, slot),
                 Stage::Draining => {
-                    if self.subscriptions[index].receiver.as_ref().is_some_and(Receiver::is_held) {
+                    if self.subscriptions[index].is_occupied() {
                         self.unsettled = true;
                     } else {
                         self.detach(index, effects);
@@ -523,7 +553,7 @@ impl Node {
             }
         };
         let replica = replica.expect("its header was just read");
-        let ack = self.ack_line(line);
+        let ack = self.ack_line(line, id);
         let mut receiver = Receiver::new(replica, geometry, ack, target, self.waker.clone());
         let stage = match target {
             Some(Target { peer, .. }) => {
@@ -534,7 +564,7 @@ impl Node {
             None => {
                 let acks = self.acks.replica();
                 let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
-                let slot = sender.and_then(|s| s.add_member(None, id.0, acks, line, effects));
+                let slot = sender.and_then(|s| s.add_member(None, id.0, acks, line));
                 receiver.start(slot.expect("an own stream and an own line"), effects);
                 self.events.push_back(NodeEvent::Subscribed(id));
                 Stage::Receiving
@@ -568,8 +598,8 @@ impl Node {
         match origin {
             Origin::Peer(peer) => {
                 effects.note(peer, Note::Detach { reader, stream }.encode());
-                let subscription = &mut self.subscriptions[index];
-                (subscription.stage, subscription.receiver) = (Stage::Detaching, None);
+                // It still receives, and drops, what the sender has posted to it.
+                self.subscriptions[index].stage = Stage::Detaching;
             }
             Origin::Own => {
                 let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
@@ -628,6 +658,7 @@ impl Machine for Node {
                 if let Some(state) = self.peers.get_mut(&peer) {
                     state.replicas.remove(&region);
                 }
+                self.give_up(peer, region);
             }
             LinkEvent::Note { peer, bytes } => {
                 if self.peers.get(&peer).is_some_and(|state| !state.faulty) {
@@ -636,7 +667,7 @@ impl Machine for Node {
             }
             LinkEvent::ReadDone { .. } => {}
             LinkEvent::PeerDown { peer, evidence } => {
-                self.take_in_the_last(peer, effects);
+                self.take_in_the_last(peer);
                 self.forget(peer);
                 if let Some(PeerState { node, .. }) = self.peers.remove(&peer) {
                     self.events.push_back(NodeEvent::PeerDown { peer, node, evidence });
@@ -647,14 +678,17 @@ impl Machine for Node {
 
     fn turn(&mut self, _now: Time, effects: &mut Effects) -> usize {
         let mut done = 0;
-        let mut faults: Option<(Peer, Fault)> = None;
+        // Allocates only when there is a fault.
+        let mut faults: Vec<(Peer, Fault)> = Vec::new();
         for subscription in &mut self.subscriptions {
             let Some(receiver) = &mut subscription.receiver else { continue };
-            match receiver.receive(effects) {
+            match receiver.receive() {
                 Ok(count) => done += count,
+                // The sender may go on without it by now.
+                Err(_) if subscription.stage == Stage::Detaching => {}
                 Err(fault) => {
                     if let Origin::Peer(peer) = subscription.origin {
-                        faults = Some((peer, fault));
+                        faults.push((peer, fault));
                     }
                 }
             }
@@ -668,10 +702,15 @@ impl Machine for Node {
             }
         }
         for sender in &mut self.senders {
-            done +=
-                sender.reclaim(|member, fault| faults = member.peer().map(|peer| (peer, fault)));
+            done += sender.reclaim(|member, fault| {
+                faults.extend(member.peer().map(|peer| (peer, fault)));
+            });
+            while let Some((peer, reader)) = sender.take_departed() {
+                effects.note(peer, Note::Detached { reader }.encode());
+                (done, self.unsettled) = (done + 1, true);
+            }
         }
-        if let Some((peer, fault)) = faults {
+        for (peer, fault) in faults {
             self.faulty(peer, fault);
             done += 1;
         }
@@ -684,14 +723,14 @@ impl Machine for Node {
 
 impl Node {
     /// A peer is gone: what it published before is still there and is received.
-    fn take_in_the_last(&mut self, peer: Peer, effects: &mut Effects) {
+    fn take_in_the_last(&mut self, peer: Peer) {
         for subscription in &mut self.subscriptions {
             if subscription.origin != Origin::Peer(peer) {
                 continue;
             }
             if let Some(receiver) = &mut subscription.receiver {
                 // It is gone already; whatever is wrong with the rest of it is not received.
-                let _ = receiver.receive(effects);
+                let _ = receiver.receive();
             }
         }
     }

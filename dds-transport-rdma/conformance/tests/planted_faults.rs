@@ -13,6 +13,7 @@ const PLANTED: &[(Fault, &str)] = &[
     (Fault::ReorderWrites, "writes_become_visible_in_order"),
     (Fault::ReorderWrites, "order_holds_while_many_writes_are_under_way"),
     (Fault::ReorderWrites, "a_counter_guards_the_bytes_before_it"),
+    (Fault::TakeShortWritesLate, "a_counter_guards_the_bytes_before_it"),
     (Fault::TearWords, "words_are_never_torn"),
     (Fault::LoseWrites, "what_is_posted_arrives"),
     (Fault::LoseWrites, "a_counter_guards_the_bytes_before_it"),

@@ -5,6 +5,7 @@ mod pair;
 
 use std::collections::BTreeSet;
 
+use derecho_core::link::INLINE_WORDS;
 use derecho_core::link::{Evidence, Link, LinkEvent, WordRange};
 use derecho_sim::{Adversary, CostModel, EvidenceRules, Mode, NodeIndex, SimNetwork};
 use pair::{Nodes, REGION};
@@ -17,7 +18,7 @@ fn network(seed: u64) -> SimNetwork {
 }
 
 fn nodes(seed: u64, count: usize) -> Nodes {
-    Nodes::meet(network(seed), count, 8)
+    Nodes::meet(network(seed), count, 16)
 }
 
 #[test]
@@ -36,17 +37,18 @@ fn words_of_one_write_land_in_any_order_and_apart() {
 }
 
 #[test]
-fn the_source_of_each_word_is_read_at_a_moment_of_its_own() {
+fn the_source_of_each_word_of_a_long_write_is_read_at_a_moment_of_its_own() {
+    const WORDS: usize = INLINE_WORDS + 1;
     let (mut early, mut late, mut mixed) = (0, 0, 0);
     for seed in SEEDS {
         let mut nodes = nodes(seed, 2);
-        (0..2).for_each(|index| nodes.own[0].word(index).publish(1));
-        nodes.write(0, 1, 0, 2);
+        (0..WORDS).for_each(|index| nodes.own[0].word(index).publish(1));
+        nodes.write(0, 1, 0, WORDS);
         let now = nodes.network.now().0;
         nodes.network.advance_to(derecho_core::ids::Time(now + 50));
-        (0..2).for_each(|index| nodes.own[0].word(index).publish(2));
+        (0..WORDS).for_each(|index| nodes.own[0].word(index).publish(2));
         nodes.settle();
-        match [0, 1].map(|index| nodes.seen(1, 0).load(index)) {
+        match [0, WORDS - 1].map(|index| nodes.seen(1, 0).load(index)) {
             [1, 1] => early += 1,
             [2, 2] => late += 1,
             [1, 2] | [2, 1] => mixed += 1,
@@ -54,6 +56,18 @@ fn the_source_of_each_word_is_read_at_a_moment_of_its_own() {
         }
     }
     assert!(early > 0 && late > 0 && mixed > 0, "early {early}, late {late}, mixed {mixed}");
+}
+
+#[test]
+fn a_short_write_carries_what_its_source_had_at_the_post() {
+    for seed in SEEDS {
+        let mut nodes = nodes(seed, 2);
+        (0..INLINE_WORDS).for_each(|index| nodes.own[0].word(index).publish(1));
+        nodes.write(0, 1, 0, INLINE_WORDS);
+        (0..INLINE_WORDS).for_each(|index| nodes.own[0].word(index).publish(2));
+        nodes.settle();
+        assert!((0..INLINE_WORDS).all(|index| nodes.seen(1, 0).load(index) == 1));
+    }
 }
 
 #[test]

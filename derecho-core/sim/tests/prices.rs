@@ -91,8 +91,9 @@ fn the_source_is_read_when_it_leaves_and_lands_in_one_go() {
     let posted = nodes.network.now().0;
     nodes.write(0, 1, 0, MEGABYTE);
     nodes.own[0].word(0).publish(1);
-    nodes.write(0, 2, 0, 2);
-    // The second waits for the port, so it leaves with what is stored meanwhile, and not later.
+    nodes.write(0, 2, 0, 9);
+    // The second, too long to be taken at the post, waits for the port: it leaves with what is
+    // stored meanwhile, and not later.
     nodes.network.advance_to(Time(posted + busy - 1));
     (0..2).for_each(|index| nodes.own[0].word(index).publish(2));
     nodes.network.advance_to(Time(posted + busy));

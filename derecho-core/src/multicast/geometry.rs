@@ -12,16 +12,6 @@ pub const ENTRIES: usize = 2 * LINE_WORDS;
 /// Words of an entry.
 pub const ENTRY_WORDS: usize = 2;
 
-/// Words of a reader's line of acknowledgements for one stream.
-pub const ACK_WORDS: usize = LINE_WORDS;
-/// Word in it: slots received.
-pub const ACK_RECEIVED: usize = 0;
-/// Word in it: a bit for each chunk that is still referred to.
-pub const ACK_HELD: usize = 1;
-/// Word in it: slots delivered or dropped; every one of their chunks that is still referred to has
-/// its `held` bit set.
-pub const ACK_TAKEN: usize = 2;
-
 /// What says that a region is a sender's memory of this layout.
 const MAGIC: u64 = 0x5351_4c4c_0000_0001;
 

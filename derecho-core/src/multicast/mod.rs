@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sender's region                                      reader's region (one per stream it reads)
-//!   line 0   [ geometry            ]  written once        line 0 [ received | held | taken ]
+//!   line 0   [ geometry            ]  written once        line 0 [ received | taken | held ]
 //!   line 1   [ sent                ]  counter
 //!   ...      [ order ring          ]  2 words an entry
 //!   ...      [ byte memory: chunks ]  records
@@ -15,6 +15,7 @@
 //! This is the reliable unordered level: FIFO per sender, nothing lost, back-pressure through what
 //! readers still hold. See `docs/PROTOCOL.md` for the invariants cited here.
 
+pub mod acknowledgement;
 pub mod claim;
 pub mod entry;
 pub mod geometry;
@@ -31,7 +32,7 @@ use core::fmt;
 pub enum Fault {
     /// The header of its stream is nonsense, or its region is shorter than the header says.
     Geometry,
-    /// `sent` went backwards, or further than its order ring is long.
+    /// `sent` went further than its order ring is long.
     Sent {
         /// What was seen before.
         known: u64,
@@ -47,14 +48,10 @@ pub enum Fault {
     Overrun,
     /// A control message is nonsense.
     Note,
-    /// A reader's counters went backwards or beyond what was sent.
+    /// A reader acknowledged more than was sent, or in another one's name.
     Acknowledgement {
         /// What was sent.
         sent: u64,
-        /// What it says it received.
-        received: u64,
-        /// What it says it took.
-        taken: u64,
     },
 }
 
@@ -68,11 +65,9 @@ impl fmt::Display for Fault {
             Fault::Entry { slot } => write!(f, "the entry of its slot {slot} is nonsense"),
             Fault::Overrun => f.write_str("it overran memory that is still being read"),
             Fault::Note => f.write_str("it sent a control message that makes no sense"),
-            Fault::Acknowledgement { sent, received, taken } => write!(
-                f,
-                "of {sent} messages it says it received {received} and took {taken}, \
-                 which cannot be"
-            ),
+            Fault::Acknowledgement { sent } => {
+                write!(f, "its acknowledgement of {sent} messages is nonsense")
+            }
         }
     }
 }

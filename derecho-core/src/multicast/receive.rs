@@ -6,52 +6,19 @@
 //!
 //! Entries are copied out here, so the order ring may be reused as soon as `received` says so.
 //! Bytes are not: `held` has a bit for each chunk that a reader of this node refers to.
-//! The acknowledgement leaves in two steps: `held` and `received`, then `taken`, which says that
-//! whatever below it is still needed has its bit in `held`.
+//! The acknowledgement says in `taken` that whatever below it is still needed has its bit in
+//! `held`; see [`acknowledgement`](super::acknowledgement).
 
 use alloc::sync::Arc;
 
 use super::Fault;
-use super::entry::Entry;
-use super::geometry::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN, ACK_WORDS, Geometry, SENT};
+use super::acknowledgement::{AckLine, Acknowledged};
+use super::entry::{Entry, Found};
+use super::geometry::{Geometry, SENT};
 use super::inbox::{Inbox, Source};
-use crate::ids::RegionId;
-use crate::link::{Waker, WordRange};
+use crate::link::Waker;
 use crate::machine::{Effects, Target};
-use crate::memory::{OwnRegion, Replica};
-
-/// Where this node acknowledges one sender: a line of a region of its own.
-#[derive(Clone, Debug)]
-pub struct AckLine {
-    region: OwnRegion,
-    id: RegionId,
-    first: usize,
-}
-
-impl AckLine {
-    /// The line with this number of a region.
-    pub fn new(region: OwnRegion, id: RegionId, line: usize) -> AckLine {
-        assert!((line + 1) * ACK_WORDS <= region.words(), "the line lies in the region");
-        AckLine { region, id, first: line * ACK_WORDS }
-    }
-
-    fn publish(&self, word: usize, value: u64) {
-        self.region.word(self.first + word).publish(value);
-    }
-
-    fn post(&self, target: Option<Target>, word: usize, count: usize, effects: &mut Effects) {
-        if let Some(target) = target {
-            effects.write(target, self.id, WordRange::new(self.first + word, count));
-        }
-    }
-
-    /// Makes it a fresh line again, for another stream.
-    pub fn clear(&self) {
-        for word in 0..ACK_WORDS {
-            self.publish(word, 0);
-        }
-    }
-}
+use crate::memory::Replica;
 
 /// One sender, as this node receives it.
 pub struct Receiver {
@@ -64,6 +31,8 @@ pub struct Receiver {
     started: bool,
     next: u64,
     held: u64,
+    /// Something was stored that the sender has not been shown.
+    unposted: bool,
 }
 
 impl Receiver {
@@ -77,17 +46,35 @@ impl Receiver {
     ) -> Receiver {
         let source = Source::new(replica, geometry, waker);
         let inbox = Some(Inbox::new(Arc::clone(&source)));
-        Receiver { source, inbox, ack, sender, started: false, next: 0, held: 0 }
+        Receiver {
+            source,
+            inbox,
+            ack,
+            sender,
+            started: false,
+            next: 0,
+            held: 0,
+            unposted: false,
+        }
     }
 
     /// Begins at a slot: the sender counts this node among its readers from there on.
     pub fn start(&mut self, slot: u64, effects: &mut Effects) {
-        self.next = slot;
-        self.started = true;
-        self.ack.publish(ACK_RECEIVED, slot);
-        self.ack.publish(ACK_TAKEN, slot);
-        self.ack.post(self.sender, ACK_RECEIVED, 1, effects);
-        self.ack.post(self.sender, ACK_TAKEN, 1, effects);
+        (self.next, self.started) = (slot, true);
+        self.acknowledge();
+        self.post(effects);
+    }
+
+    fn acknowledge(&mut self) {
+        let what = Acknowledged { received: self.next, taken: self.next, held: self.held };
+        self.ack.store(what, self.source.geometry());
+        self.unposted = true;
+    }
+
+    fn post(&mut self, effects: &mut Effects) {
+        if core::mem::take(&mut self.unposted) {
+            self.ack.post(self.sender, self.source.geometry(), effects);
+        }
     }
 
     /// The queue of this node's reader, if it still wants records.
@@ -100,6 +87,11 @@ impl Receiver {
         self.inbox = None;
     }
 
+    /// Whether the sender counts this node among its readers.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// Whether this node still refers to the sender's bytes.
     pub fn is_held(&self) -> bool {
         self.held != 0
@@ -110,52 +102,53 @@ impl Receiver {
         self.next
     }
 
-    /// Takes in all that is there. Returns how many entries, or what is wrong with the sender.
+    /// Takes in all that has arrived. Returns how many entries, or what is wrong with the sender.
+    /// The sender is shown so by the [`release`](Receiver::release) of the same turn.
     #[inline]
-    pub fn receive(&mut self, effects: &mut Effects) -> Result<usize, Fault> {
+    pub fn receive(&mut self) -> Result<usize, Fault> {
         if !self.started {
             return Ok(0);
         }
         let replica = self.source.replica();
         let sent = replica.load(SENT);
-        let news = sent.wrapping_sub(self.next);
-        if news == 0 {
+        // An older count than the one that is known may still arrive, and says nothing.
+        if sent <= self.next {
             return Ok(0);
         }
         let geometry = self.source.geometry();
-        if news > geometry.entries() {
+        if sent - self.next > geometry.entries() {
             return Err(Fault::Sent { known: self.next, shown: sent });
         }
-        for slot in self.next..sent {
-            let first = geometry.entry_word(slot);
-            let words = [replica.load(first), replica.load(first + 1)];
-            let entry = Entry::decode(words, slot, geometry).ok_or(Fault::Entry { slot })?;
-            let Some(inbox) = &self.inbox else { continue };
-            let chunk = entry.chunk(geometry);
-            self.source.hold(chunk);
-            self.held |= 1 << chunk;
-            if !inbox.put(entry, slot) {
-                return Err(Fault::Overrun);
+        let first = self.next;
+        while self.next < sent {
+            let word = geometry.entry_word(self.next);
+            let words = [replica.load(word), replica.load(word + 1)];
+            let entry = match Entry::decode(words, self.next, geometry) {
+                Found::Entry(entry) => entry,
+                Found::NotYet => break,
+                Found::Nonsense => return Err(Fault::Entry { slot: self.next }),
+            };
+            if let Some(inbox) = &self.inbox {
+                let chunk = entry.chunk(geometry);
+                self.source.hold(chunk);
+                self.held |= 1 << chunk;
+                if !inbox.put(entry, self.next) {
+                    return Err(Fault::Overrun);
+                }
             }
+            self.next += 1;
         }
-        self.next = sent;
-        // I-6: a chunk's bit is set before `taken` passes any of its entries.
-        self.ack.publish(ACK_HELD, self.held);
-        self.ack.publish(ACK_RECEIVED, sent);
-        self.ack.publish(ACK_TAKEN, sent);
-        self.ack.post(self.sender, ACK_RECEIVED, 2, effects);
-        self.ack.post(self.sender, ACK_TAKEN, 1, effects);
-        Ok(news as usize)
+        if self.next > first {
+            self.acknowledge();
+        }
+        Ok((self.next - first) as usize)
     }
 
-    /// Clears the `held` bits of chunks that no reader refers to any more. Returns how many.
+    /// Clears the `held` bits of chunks that no reader refers to any more, and shows the sender
+    /// what has changed in this turn. Returns how many.
     #[inline]
     pub fn release(&mut self, effects: &mut Effects) -> usize {
-        if self.held == 0 {
-            return 0;
-        }
-        let mut still = self.held;
-        let mut look = self.held;
+        let (mut still, mut look) = (self.held, self.held);
         while look != 0 {
             let chunk = look.trailing_zeros();
             look &= look - 1;
@@ -166,9 +159,9 @@ impl Receiver {
         let cleared = (self.held ^ still).count_ones() as usize;
         if cleared > 0 {
             self.held = still;
-            self.ack.publish(ACK_HELD, still);
-            self.ack.post(self.sender, ACK_HELD, 1, effects);
+            self.acknowledge();
         }
+        self.post(effects);
         cleared
     }
 }

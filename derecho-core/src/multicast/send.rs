@@ -8,10 +8,10 @@
 
 use alloc::vec::Vec;
 
+use super::acknowledgement::AckView;
 use super::claim::SenderMemory;
-use super::entry::Entry;
-use super::geometry::{ACK_WORDS, ENTRY_WORDS, SENT};
-use super::reclaim::Acknowledged;
+use super::entry::{Entry, Found};
+use super::geometry::{ENTRY_WORDS, SENT};
 use crate::ids::{Peer, RegionId};
 use crate::link::{Sharing, WordRange};
 use crate::machine::{Effects, Target};
@@ -23,12 +23,10 @@ pub struct Member {
     pub(super) target: Option<Target>,
     /// The reader node's name for its subscription.
     pub(super) reader: u64,
-    /// The reader's region for acknowledgements, and the first word of its line for this stream.
-    pub(super) ack: Replica,
-    pub(super) ack_first: usize,
-    /// The slot that it starts at, until it shows that it has.
-    pub(super) starts_at: Option<u64>,
-    pub(super) seen: Acknowledged,
+    /// Its line of acknowledgements for this stream.
+    pub(super) ack: AckView,
+    /// It leaves, and was sent nothing from this slot on.
+    pub(super) until: Option<u64>,
 }
 
 impl Member {
@@ -59,7 +57,9 @@ pub struct Sender {
     region: RegionId,
     pub(super) sent: u64,
     pub(super) members: Vec<Member>,
-    members_changed: bool,
+    pub(super) members_changed: bool,
+    /// Readers that have left since they were last asked for.
+    pub(super) departed: Vec<(Peer, u64)>,
     /// Slots whose entries every member has received, as far as credits were given back.
     pub(super) credited: u64,
     /// What members held when chunks were last given back.
@@ -70,9 +70,9 @@ impl Sender {
     /// The sender of a memory that lies in `region`.
     pub fn new(memory: SenderMemory, region: RegionId) -> Sender {
         let sent = memory.sent();
-        let (members, members_changed) = (Vec::new(), false);
+        let (members, members_changed, departed) = (Vec::new(), false, Vec::new());
         let (credited, last_given) = (sent, (sent, 0));
-        Sender { memory, region, sent, members, members_changed, credited, last_given }
+        Sender { memory, region, sent, members, members_changed, departed, credited, last_given }
     }
 
     /// The stream's region.
@@ -85,9 +85,14 @@ impl Sender {
         &self.memory
     }
 
-    /// Who reads the stream.
+    /// Who reads the stream, and who has not quite left it yet.
     pub fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// How many read the stream.
+    pub fn readers(&self) -> usize {
+        self.members.iter().filter(|member| member.until.is_none()).count()
     }
 
     /// Shows the header and the count to a peer that can receive them from now on.
@@ -104,19 +109,32 @@ impl Sender {
         reader: u64,
         ack: Replica,
         ack_line: usize,
-        effects: &mut Effects,
     ) -> Option<u64> {
-        let ack_first = ack_line.checked_mul(ACK_WORDS)?;
-        ack.get(ack_first.checked_add(ACK_WORDS - 1)?)?;
         let slot = self.sent;
-        let seen = Acknowledged { received: slot, taken: slot, held: 0 };
+        let ack = AckView::new(ack, ack_line, reader, slot)?;
         self.members_changed = true;
-        self.members.push(Member { target, reader, ack, ack_first, starts_at: Some(slot), seen });
-        if let Some(target) = target {
-            // It begins at this count; without it a copy would show zero.
-            effects.write(target, self.region, WordRange::new(SENT, 1));
-        }
+        self.members.push(Member { target, reader, ack, until: None });
         Some(slot)
+    }
+
+    /// Sends a reader nothing more. It has left when it shows that everything which was posted to
+    /// it has arrived: a write still under way may carry words of later entries ahead of their
+    /// bytes (rule 3 of [`crate::link`]), and the same node may read this stream again.
+    ///
+    /// `false` if there is no such reader.
+    pub fn dismiss(&mut self, peer: Peer, reader: u64) -> bool {
+        let until = self.sent;
+        let mut known = false;
+        for member in self.members.iter_mut().filter(|member| member.is(Some(peer), reader)) {
+            member.until.get_or_insert(until);
+            (known, self.members_changed) = (true, true);
+        }
+        known
+    }
+
+    /// Takes out a reader that was dismissed and has left.
+    pub fn take_departed(&mut self) -> Option<(Peer, u64)> {
+        self.departed.pop()
     }
 
     /// Waits for these readers no more.
@@ -129,7 +147,7 @@ impl Sender {
 
     /// How many readers there are now, if that has changed since the last call.
     pub fn take_members_changed(&mut self) -> Option<usize> {
-        core::mem::take(&mut self.members_changed).then_some(self.members.len())
+        core::mem::take(&mut self.members_changed).then(|| self.readers())
     }
 
     /// Slots published so far.
@@ -140,7 +158,9 @@ impl Sender {
     /// Whether every reader has received everything that was committed.
     pub fn is_acknowledged(&self) -> bool {
         self.memory.committed() == self.sent
-            && self.members.iter().all(|member| member.seen.received == self.sent)
+            && self.members.iter().all(|member| {
+                member.until.is_some() || member.ack.seen().received == self.sent
+            })
     }
 
     /// Publishes every complete commit. Returns how many.
@@ -165,7 +185,8 @@ impl Sender {
             return 0;
         }
         region.word(SENT).publish(next);
-        for member in self.members.iter().filter_map(|member| member.target) {
+        let readers = self.members.iter().filter(|member| member.until.is_none());
+        for member in readers.filter_map(|member| member.target) {
             if member.sharing == Sharing::Copied {
                 self.post_records(member, next, effects);
             }
@@ -188,7 +209,9 @@ impl Sender {
         for slot in self.sent..next {
             let word = geometry.entry_word(slot);
             let words = [region.word(word).peek(), region.word(word + 1).peek()];
-            let entry = Entry::decode(words, slot, geometry).expect("our own entry");
+            let Found::Entry(entry) = Entry::decode(words, slot, geometry) else {
+                unreachable!("an entry that is committed is whole");
+            };
             let first = first_word + entry.position as usize * LINE_WORDS;
             let count = entry.lines() * LINE_WORDS;
             run = match run {

@@ -21,8 +21,9 @@
 //! # What a reader may rely on
 //! A scalar column, or one element of an array column, is never torn. Two pushes arrive in the
 //! order in which they were made, so a column that is pushed after another *guards* it: whoever
-//! sees the guard's new value sees the other's, too. Within one push nothing is ordered: a row
-//! pushed whole may be seen in part.
+//! sees the guard's new value sees the other's, too. A guard is pushed by itself: within one push
+//! nothing is ordered, and of a push that is longer than a cache line the words may be fetched
+//! late, when some have their next value already.
 //!
 //! A user's program keeps its predicates *monotonic* where it can: what was once true stays true,
 //! then it does not matter who saw which intermediate state.

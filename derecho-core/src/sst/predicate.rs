@@ -141,6 +141,7 @@ impl<R: Row> Predicates<R> {
         f: impl FnOnce(&mut Scope<'_, R>) -> T,
     ) -> T {
         let Predicates { added, removed, next, .. } = self;
+        table.forget_looks();
         let result = f(&mut Scope { table, next, added, removed });
         self.settle();
         result
@@ -149,6 +150,7 @@ impl<R: Row> Predicates<R> {
     /// Evaluates each predicate once and fires those that are due. Returns how many fired.
     pub(super) fn evaluate(&mut self, table: &mut Table<R>, effects: &mut Effects) -> usize {
         let Predicates { entries, added, removed, next } = self;
+        table.forget_looks();
         let mut fired = 0;
         for entry in entries.iter_mut() {
             if !removed.is_empty() && removed.contains(&entry.id) {

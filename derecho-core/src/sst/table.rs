@@ -209,6 +209,11 @@ impl<R: Row> Table<R> {
         }
     }
 
+    /// What was looked at from outside is nobody's work.
+    pub(super) fn forget_looks(&self) {
+        self.charge(&mut Work::default());
+    }
+
     /// Adds what was looked at and copied since the last call.
     pub(super) fn charge(&self, work: &mut Work) {
         work.cells += self.looks.take();

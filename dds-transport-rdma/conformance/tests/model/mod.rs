@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Evidence, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing,
-    WordRange,
+    Evidence, INLINE_WORDS, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId,
+    Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, WORD};
 use link_conformance::{Random, Rig};
@@ -23,6 +23,7 @@ use link_conformance::{Random, Rig};
 pub(crate) enum Fault {
     None,
     ReorderWrites,
+    TakeShortWritesLate,
     TearWords,
     LoseWrites,
     AcceptEarlyWrites,
@@ -382,6 +383,7 @@ impl Link for ModelLink {
         let state = &world.nodes[self.node];
         let own = state.own.get(&region).filter(|own| own.open);
         let source = own.ok_or(LinkError::NoRegion(region))?.memory.clone();
+        let late = range.count > INLINE_WORDS || world.fault == Fault::TakeShortWritesLate;
         let checked = check(region, range, source.words());
         if checked.is_err() {
             return if world.fault == Fault::AcceptAnyRange { Ok(()) } else { checked };
@@ -393,6 +395,7 @@ impl Link for ModelLink {
         counters.writes += if world.fault == Fault::Miscount { 2 } else { 1 };
         counters.written_bytes += (range.count * WORD) as u64;
         let left = (range.first..range.first + range.count).collect();
+        let source = if late { source } else { copy_of(&source, range) };
         world.pipe(self.node, to).push_back(Item::Write { region, left, source });
         Ok(())
     }
@@ -580,4 +583,13 @@ impl Rig for ModelRig {
         let bell = Arc::clone(&self.world.borrow().nodes[node].bell);
         Some(Arc::new(ModelParker(bell)))
     }
+}
+
+/// A region of which these words are as they were at this moment.
+fn copy_of(source: &OwnRegion, range: WordRange) -> OwnRegion {
+    let copy = OwnRegion::heap(range.first + range.count);
+    for index in range.first..range.first + range.count {
+        copy.word(index).put(source.word(index).load());
+    }
+    copy
 }

@@ -4,6 +4,7 @@
 //! land before the last word of the write before it.
 //!
 //! ```text
+//!   short         all read at the post
 //!   adversarial   post ........[ piece 2 .. piece 0 .. piece 1 ]   each piece read at some
 //!                              ^ not before the write before      moment from the post on
 //!   costed        post, egress port: all read, wire, ingress port: all land
@@ -12,7 +13,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use derecho_core::link::{LinkEvent, ReadId, WordRange};
+use derecho_core::link::{INLINE_WORDS, LinkEvent, ReadId, WordRange};
 use derecho_core::memory::OwnRegion;
 
 use super::{Event, Network, Reading, Step, bytes_of};
@@ -65,6 +66,8 @@ pub(super) struct Transfer {
     order: Vec<usize>,
     pieces: Vec<Piece>,
     left: usize,
+    /// It has left its sender's port (costed).
+    departed: bool,
     read: Option<ReadId>,
 }
 
@@ -83,6 +86,7 @@ impl Transfer {
             order: (0..range.count).collect(),
             pieces: Vec::new(),
             left: 0,
+            departed: false,
             read,
         }
     }
@@ -158,6 +162,9 @@ impl Network {
     pub(super) fn post_transfer(&mut self, from: usize, to: usize, mut transfer: Transfer) {
         self.split(&mut transfer);
         transfer.left = transfer.pieces.len();
+        if transfer.read.is_none() && transfer.range.count <= INLINE_WORDS {
+            (0..transfer.pieces.len()).for_each(|piece| transfer.read_piece(piece));
+        }
         let way = if transfer.read.is_some() { Way::Read } else { Way::Write };
         let lane = self.lane(from, to, way);
         lane.transfers.push_back(transfer);
@@ -264,7 +271,10 @@ impl Network {
     /// A costed transfer leaves: its source is read now.
     pub(super) fn depart(&mut self, spot: Spot) -> Step {
         let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
-        transfer.read_piece(0);
+        transfer.departed = true;
+        if transfer.pieces[0].stage == Stage::Posted {
+            transfer.read_piece(0);
+        }
         let bytes = bytes_of(transfer.range);
         let busy = self.costs.transmit_ns(bytes, spot.from, spot.to);
         let latency = match spot.way {
@@ -370,8 +380,8 @@ impl Network {
         let whole = match self.mode {
             Mode::Adversarial(_) => self.random.between(0, count as u64) as usize,
             Mode::Costed => {
-                let sent = |transfer: &Transfer| transfer.pieces[0].stage == Stage::Read;
-                self.channels[from][to].writes.transfers.iter().take_while(|t| sent(t)).count()
+                let writes = &self.channels[from][to].writes.transfers;
+                writes.iter().take_while(|transfer| transfer.departed).count()
             }
         };
         let torn = matches!(self.mode, Mode::Adversarial(_)) && whole < count;
@@ -387,7 +397,9 @@ impl Network {
                     transfer.pieces[piece].words = 0..0;
                 }
                 // Its memory is gone: what is to land has been read by now.
-                transfer.read_piece(piece);
+                if transfer.pieces[piece].stage == Stage::Posted {
+                    transfer.read_piece(piece);
+                }
             }
         }
     }
