@@ -1,7 +1,10 @@
 //! How long a call may wait.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use derecho_core::ids::Time;
+use derecho_node::clock;
 
 /// How long a call may wait. Every call that can wait takes one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,9 +32,10 @@ impl Timeout {
     }
 
     /// When it ends, counted from now; none if it does not.
-    pub(crate) fn deadline(self) -> Option<Instant> {
+    pub(crate) fn deadline(self) -> Option<Time> {
         // A time-out beyond what the clock can count is one without end.
-        self.0.and_then(|duration| Instant::now().checked_add(duration))
+        let nanos = u64::try_from(self.0?.as_nanos()).ok()?;
+        clock::now().0.checked_add(nanos).map(Time)
     }
 }
 

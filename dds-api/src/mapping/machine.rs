@@ -176,7 +176,7 @@ impl ParticipantMachine {
                     writer.shared.matched.store(count as u32, Ordering::Release);
                 }
             }
-            NodeEvent::Subscribed(subscription) => self.subscribed(subscription),
+            NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
             NodeEvent::Ended(subscription) => self.ended(subscription),
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.peers.get(&peer).map(NodeId::to_string).unwrap_or_default();
@@ -200,8 +200,7 @@ impl ParticipantMachine {
         self.remote.insert((peer, id), endpoint);
     }
 
-    fn subscribed(&mut self, subscription: SubscriptionId) {
-        let Some(inbox) = self.node.inbox(subscription).cloned() else { return };
+    fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         let Some(reader) = reader else { return };
         let writer = match reader.subscriptions[&subscription].0 {

@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use derecho_core::link::Link;
 use derecho_core::multicast::claim::{Claim, ClaimError, SenderMemory};
 use derecho_core::multicast::geometry::Geometry;
-use derecho_node::Waited;
+use derecho_node::{Waited, clock};
 use idl_cdr::{CdrError, DdsType};
 
 use super::loan::Loan;
@@ -253,10 +252,10 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline]
     pub(super) fn commit(&self, claim: Claim<'_>, size: usize) {
-        let timestamp = now();
-        let id = self.id;
+        let (now, id) = (clock::now(), self.id);
+        let timestamp = clock::wall(now);
         claim.commit(size, |slot, record| seal::<T>(record, id, slot, timestamp, size));
-        self.participant.engine.poke();
+        self.participant.engine.poke_at(now);
     }
 
     fn not_encodable(&self, error: &CdrError) -> DdsError {
@@ -276,11 +275,4 @@ impl<T: DdsType> Drop for DataWriter<T> {
         let id = self.id;
         self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
     }
-}
-
-/// Nanoseconds since 1970; zero on a clock that was set before.
-#[inline]
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    since.as_nanos() as u64
 }

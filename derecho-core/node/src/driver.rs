@@ -5,12 +5,12 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use derecho_core::link::Link;
 use derecho_core::machine::Machine;
 
-use crate::engine::{Role, Shared, holder};
+use crate::clock;
+use crate::engine::{Idle, Role, Shared, holder};
 
 /// Ticks in a row with the role taken after which the thread waits to be recalled instead.
 const TICKS_BEFORE_AWAY: u32 = 3;
@@ -34,10 +34,11 @@ pub(crate) fn run<M: Machine, L: Link>(shared: &Shared<M, L>) {
 
 /// Turns, lingers and sleeps with the role, until it is wanted or worth more in other hands.
 fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
-    let mut idle_since: Option<Instant> = None;
+    let mut idle = Idle::new(shared.pace);
     let mut knocks = 0;
     loop {
-        let done = shared.turn(&mut role);
+        let now = clock::now();
+        let done = shared.turn(&mut role, now);
         if shared.stopped.load(Ordering::SeqCst) {
             return;
         }
@@ -46,21 +47,11 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
             shared.counters.handed_over.up();
             return;
         }
-        if done > 0 {
-            idle_since = None;
-            continue;
-        }
-        let now = Instant::now();
-        let idle = now - *idle_since.get_or_insert(now);
-        if idle < shared.pace.spin {
-            std::hint::spin_loop();
-        } else if idle < shared.pace.spin + shared.pace.linger {
-            std::thread::yield_now();
-        } else {
+        if idle.is_over(done, now) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
             shared.park(&mut role, None);
-            idle_since = None;
+            idle = Idle::new(shared.pace);
         }
     }
 }
@@ -85,7 +76,7 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
         }
         // Between two calls of the application nobody takes in what peers have written.
         if let Some(mut role) = shared.try_role(holder::THREAD) {
-            shared.turn(&mut role);
+            shared.turn(&mut role, clock::now());
         }
         let now = shared.drives.load(Ordering::Relaxed);
         let taken = shared.holder.load(Ordering::SeqCst) == holder::APPLICATION;

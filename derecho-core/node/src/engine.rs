@@ -23,8 +23,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use derecho_core::ids::Time;
 use derecho_core::link::{Link, Parker};
 use derecho_core::machine::{Effects, Machine};
 
@@ -47,10 +48,41 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Pace {
-            spin: Duration::from_micros(20),
-            linger: Duration::from_micros(80),
+            spin: Duration::from_micros(5),
+            linger: Duration::from_micros(95),
             tick: Duration::from_millis(1),
         }
+    }
+}
+
+/// How long whoever drives has had nothing to do.
+pub(crate) struct Idle {
+    pace: Pace,
+    since: Option<Time>,
+}
+
+impl Idle {
+    pub(crate) fn new(pace: Pace) -> Idle {
+        Idle { pace, since: None }
+    }
+
+    /// Told what a turn did; pauses as long as the pace says, and answers whether it is time to
+    /// sleep.
+    #[inline]
+    pub(crate) fn is_over(&mut self, done: usize, now: Time) -> bool {
+        if done > 0 {
+            self.since = None;
+            return false;
+        }
+        let idle = Duration::from_nanos(now.since(*self.since.get_or_insert(now)));
+        if idle < self.pace.spin {
+            std::hint::spin_loop();
+        } else if idle < self.pace.spin + self.pace.linger {
+            std::thread::yield_now();
+        } else {
+            return true;
+        }
+        false
     }
 }
 
@@ -156,12 +188,12 @@ impl<M: Machine, L: Link> Shared<M, L> {
 
     /// Runs one turn and tells those who wait for news.
     #[inline]
-    pub(crate) fn turn(&self, role: &mut Role<'_, M, L>) -> usize {
+    pub(crate) fn turn(&self, role: &mut Role<'_, M, L>, now: Time) -> usize {
         if role.who == holder::APPLICATION && self.knocks.load(Ordering::Relaxed) > 0 {
             // This turn answers them. The driver thread counts its own.
             self.knocks.store(0, Ordering::SeqCst);
         }
-        let done = role.duty.turn(clock::now());
+        let done = role.duty.turn(now);
         self.counters.turns.up();
         if done > 0 {
             self.counters.busy_turns.up();
@@ -179,9 +211,10 @@ impl<M: Machine, L: Link> Shared<M, L> {
 
     /// Sleeps with the role until a bell rings, `limit` has passed or the machine wants a turn.
     /// Looks once more between saying so and doing it; returns whether it really slept.
-    pub(crate) fn park(&self, role: &mut Role<'_, M, L>, limit: Option<Duration>) -> bool {
+    pub(crate) fn park(&self, role: &mut Role<'_, M, L>, until: Option<Time>) -> bool {
         self.parker.arm();
-        let news = self.turn(role) > 0
+        let now = clock::now();
+        let news = self.turn(role, now) > 0
             || self.wanted.load(Ordering::SeqCst) > 0
             || self.knocks.load(Ordering::SeqCst) > 0
             || self.stopped.load(Ordering::SeqCst);
@@ -189,20 +222,16 @@ impl<M: Machine, L: Link> Shared<M, L> {
             self.parker.disarm();
             return false;
         }
-        let due = role.duty.machine.wants_turn_at().map(|at| at.since(clock::now()));
-        let limit = limit.map(|limit| limit.as_nanos() as u64);
+        let wanted = role.duty.machine.wants_turn_at();
         self.counters.parks.up();
-        self.parker.sleep(match (limit, due) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        });
+        self.parker.sleep(until.into_iter().chain(wanted).min().map(|at| at.since(now)));
         self.parker.disarm();
         true
     }
 
     /// Leaves the role after an application thread drove, once no knock is unanswered: whoever
     /// knocked during the last turn relies on this thread.
-    fn leave<'a>(&'a self, mut role: Role<'a, M, L>) {
+    fn leave<'a>(&'a self, mut role: Role<'a, M, L>, now: Time) {
         loop {
             drop(role);
             // Only a hint for the driver thread's next tick; a lost count delays nothing for long.
@@ -215,7 +244,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
             }
             let Some(next) = self.try_role(holder::APPLICATION) else { break };
             role = next;
-            self.turn(&mut role);
+            self.turn(&mut role, now);
         }
         self.tell_waiters();
         if self.away.load(Ordering::SeqCst) {
@@ -273,15 +302,21 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         let mut role = self.shared.demand_role(holder::APPLICATION);
         let result = role.duty.act(f);
         // What was changed may need a turn to take effect.
-        self.shared.turn(&mut role);
-        self.shared.leave(role);
+        let now = clock::now();
+        self.shared.turn(&mut role, now);
+        self.shared.leave(role, now);
         result
     }
 
     /// There is news from an application thread (something was committed or released): sees to it
     /// that a turn takes it in, on this thread if the role is free.
-    #[inline]
     pub fn poke(&self) {
+        self.poke_at(clock::now());
+    }
+
+    /// [`Engine::poke`] for a caller who has just read the [clock] anyway.
+    #[inline]
+    pub fn poke_at(&self, now: Time) {
         let shared = &*self.shared;
         let mut role = match shared.try_role(holder::APPLICATION) {
             Some(role) => role,
@@ -296,13 +331,13 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 }
             }
         };
-        shared.turn(&mut role);
-        shared.leave(role);
+        shared.turn(&mut role, now);
+        shared.leave(role, now);
     }
 
     /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
     /// machine meanwhile if nobody else does. `ready` is called often and must be cheap.
-    pub fn wait(&self, deadline: Option<Instant>, mut ready: impl FnMut() -> bool) -> Waited {
+    pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
         let shared = &*self.shared;
         loop {
             if ready() {
@@ -311,7 +346,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             if shared.stopped.load(Ordering::SeqCst) {
                 return Waited::Stopped;
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
                 return Waited::TimedOut;
             }
             let role = if shared.holder.load(Ordering::Relaxed) == holder::THREAD {
@@ -330,39 +365,31 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     fn drive<'a>(
         &'a self,
         mut role: Role<'a, M, L>,
-        deadline: Option<Instant>,
+        deadline: Option<Time>,
         ready: &mut impl FnMut() -> bool,
     ) {
         let shared = &*self.shared;
-        let mut idle_since: Option<Instant> = None;
+        let mut idle = Idle::new(shared.pace);
+        let mut now = clock::now();
         loop {
-            let done = shared.turn(&mut role);
+            let done = shared.turn(&mut role, now);
             if ready() || shared.wanted.load(Ordering::Relaxed) > 0 {
                 break;
             }
-            if done > 0 {
-                idle_since = None;
-                continue;
-            }
-            let now = Instant::now();
+            now = clock::now();
             if deadline.is_some_and(|deadline| now >= deadline) {
                 break;
             }
-            let idle = now - *idle_since.get_or_insert(now);
-            if idle < shared.pace.spin {
-                std::hint::spin_loop();
-            } else if idle < shared.pace.spin + shared.pace.linger {
-                std::thread::yield_now();
-            } else {
-                let limit = deadline.map(|deadline| deadline.saturating_duration_since(now));
-                shared.park(&mut role, limit);
-                idle_since = None;
+            if idle.is_over(done, now) {
+                shared.park(&mut role, deadline);
+                idle = Idle::new(shared.pace);
                 if ready() || shared.stopped.load(Ordering::SeqCst) {
                     break;
                 }
+                now = clock::now();
             }
         }
-        shared.leave(role);
+        shared.leave(role, now);
         if shared.wanted.load(Ordering::SeqCst) > 0 {
             // Somebody waits for the lock; a mutex is not fair, so stand back for it.
             std::thread::yield_now();
@@ -370,14 +397,14 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     }
 
     /// Another application thread drives: waits for what it brings.
-    fn sit_and_wait(&self, deadline: Option<Instant>, ready: &mut impl FnMut() -> bool) {
+    fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
         let bench = shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
         if !ready() && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
             let tick = shared.pace.tick;
             let limit = deadline.map_or(tick, |deadline| {
-                deadline.saturating_duration_since(Instant::now()).min(tick)
+                Duration::from_nanos(deadline.since(clock::now())).min(tick)
             });
             drop(shared.news.wait_timeout(bench, limit));
         }

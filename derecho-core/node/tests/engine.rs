@@ -10,7 +10,7 @@ use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkCounters, LinkError, LinkEvent, Parker, ReadId, WordRange};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
-use derecho_node::{Engine, Pace, Waited};
+use derecho_node::{Engine, Pace, Waited, clock};
 
 /// A link that reaches nobody.
 struct NoPeers;
@@ -106,8 +106,8 @@ fn start(attended: bool) -> (Engine<Desk, NoPeers>, Desk) {
     (make(desk.clone(), NoPeers, Arc::new(Bell::default()), Pace::default()), desk)
 }
 
-fn soon() -> Option<Instant> {
-    Some(Instant::now() + Duration::from_secs(20))
+fn soon() -> Option<Time> {
+    Some(clock::now().after(20_000_000_000))
 }
 
 /// Waits on the calling thread without ever driving.
@@ -195,9 +195,9 @@ fn threads_that_wait_share_one_drivers_news() {
 #[test]
 fn a_wait_ends_at_its_deadline_and_when_the_engine_stops() {
     let (engine, _desk) = start(true);
-    let deadline = Instant::now() + Duration::from_millis(30);
+    let deadline = clock::now().after(30_000_000);
     assert_eq!(engine.wait(Some(deadline), || false), Waited::TimedOut);
-    assert!(Instant::now() >= deadline);
+    assert!(clock::now() >= deadline);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| engine.wait(None, || false));
         watch("the wait sleeps", || engine.counters().parks() > 0);
@@ -226,7 +226,7 @@ fn acting_interrupts_whoever_drives_and_is_followed_by_a_turn() {
 fn a_machine_that_wants_a_turn_gets_it_while_everyone_sleeps() {
     let (engine, desk) = start(true);
     engine.act(|machine, _, _| {
-        machine.due.store(derecho_node::clock::now().after(30_000_000).0, Ordering::SeqCst);
+        machine.due.store(clock::now().after(30_000_000).0, Ordering::SeqCst);
     });
     watch("the alarm", || desk.rang.load(Ordering::SeqCst));
     engine.stop();
