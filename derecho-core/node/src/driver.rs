@@ -37,8 +37,7 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
     let mut idle = Idle::new(shared.pace);
     let mut knocks = 0;
     loop {
-        let now = clock::now();
-        let done = shared.turn(&mut role, now);
+        let done = shared.turn(&mut role, idle.now());
         if shared.stopped.load(Ordering::SeqCst) {
             return;
         }
@@ -47,7 +46,7 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
             shared.counters.handed_over.up();
             return;
         }
-        if idle.is_over(done, now) {
+        if idle.is_over(done) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
             shared.park(&mut role, None);

@@ -55,26 +55,46 @@ impl Default for Pace {
     }
 }
 
-/// How long whoever drives has had nothing to do.
+/// Turns between two looks at the clock: a look costs as much as an idle turn.
+const TURNS_A_LOOK: u32 = 8;
+
+/// How long whoever drives has had nothing to do, and what time it is, nearly.
 pub(crate) struct Idle {
     pace: Pace,
+    now: Time,
     since: Option<Time>,
+    turns: u32,
 }
 
 impl Idle {
     pub(crate) fn new(pace: Pace) -> Idle {
-        Idle { pace, since: None }
+        Idle { pace, now: clock::now(), since: None, turns: 0 }
+    }
+
+    /// The time at the last look.
+    pub(crate) fn now(&self) -> Time {
+        self.now
     }
 
     /// Told what a turn did; pauses as long as the pace says, and answers whether it is time to
     /// sleep.
     #[inline]
-    pub(crate) fn is_over(&mut self, done: usize, now: Time) -> bool {
+    pub(crate) fn is_over(&mut self, done: usize) -> bool {
         if done > 0 {
             self.since = None;
+        }
+        self.turns = self.turns.wrapping_add(1);
+        if !self.turns.is_multiple_of(TURNS_A_LOOK) {
+            if done == 0 {
+                std::hint::spin_loop();
+            }
             return false;
         }
-        let idle = Duration::from_nanos(now.since(*self.since.get_or_insert(now)));
+        self.now = clock::now();
+        if done > 0 {
+            return false;
+        }
+        let idle = Duration::from_nanos(self.now.since(*self.since.get_or_insert(self.now)));
         if idle < self.pace.spin {
             std::hint::spin_loop();
         } else if idle < self.pace.spin + self.pace.linger {
@@ -370,26 +390,24 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     ) {
         let shared = &*self.shared;
         let mut idle = Idle::new(shared.pace);
-        let mut now = clock::now();
         loop {
-            let done = shared.turn(&mut role, now);
+            let done = shared.turn(&mut role, idle.now());
             if ready() || shared.wanted.load(Ordering::Relaxed) > 0 {
                 break;
             }
-            now = clock::now();
-            if deadline.is_some_and(|deadline| now >= deadline) {
+            let over = idle.is_over(done);
+            if deadline.is_some_and(|deadline| idle.now() >= deadline) {
                 break;
             }
-            if idle.is_over(done, now) {
+            if over {
                 shared.park(&mut role, deadline);
                 idle = Idle::new(shared.pace);
                 if ready() || shared.stopped.load(Ordering::SeqCst) {
                     break;
                 }
-                now = clock::now();
             }
         }
-        shared.leave(role, now);
+        shared.leave(role, idle.now());
         if shared.wanted.load(Ordering::SeqCst) > 0 {
             // Somebody waits for the lock; a mutex is not fair, so stand back for it.
             std::thread::yield_now();
