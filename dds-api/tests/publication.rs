@@ -167,6 +167,22 @@ fn loans_that_are_dropped_or_forgotten_stop_nobody() {
 }
 
 #[test]
+fn a_loan_as_left_is_filled_in_whole() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let topic = here.topic::<Attitude>("Attitude").create().unwrap();
+    let writer = here.writer(&topic).create().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for n in 0..100 {
+        let mut loan = writer.loan_as_left().unwrap();
+        *loan = attitude(n);
+        loan.publish().unwrap();
+        assert_eq!(*reader.take_next(SOON).unwrap().expect("each loan"), attitude(n));
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_and_a_writer_that_leaves_stop_nobody() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());

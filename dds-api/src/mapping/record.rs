@@ -59,8 +59,11 @@ impl Header {
 }
 
 /// Whether samples of this type travel as they lie in memory. Constant for each type.
-pub(crate) fn is_plain<T: DdsType>() -> bool {
-    T::LAYOUT.is_some_and(|layout| layout.align() <= HEADER)
+pub(crate) const fn is_plain<T: DdsType>() -> bool {
+    match T::LAYOUT {
+        Some(layout) => layout.align() <= HEADER,
+        None => false,
+    }
 }
 
 /// Bytes of the record of this sample.

@@ -29,14 +29,22 @@ enum Place<'a, T> {
 // loan, so it may go where a claim and a `T` may go.
 unsafe impl<T: DdsType> Send for Loan<'_, T> {}
 
-impl<'a, T: DdsType + Default> Loan<'a, T> {
-    pub(super) fn in_place(writer: &'a DataWriter<T>, mut claim: Claim<'a>) -> Self {
+impl<'a, T: DdsType> Loan<'a, T> {
+    /// A plain sample in this claim, with whatever an earlier record left there.
+    #[inline]
+    pub(super) fn as_left(writer: &'a DataWriter<T>, mut claim: Claim<'a>) -> Self {
         let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
-        debug_assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
-        // SAFETY: the claim has room for a header and a `T`, the address is aligned for it, and
-        // nobody else has the room. A plain type needs no drop.
-        unsafe { value.write(T::default()) };
+        assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
         Loan { writer, place: Place::InPlace { claim, value } }
+    }
+}
+
+impl<'a, T: DdsType + Default> Loan<'a, T> {
+    #[inline]
+    pub(super) fn in_place(writer: &'a DataWriter<T>, claim: Claim<'a>) -> Self {
+        let mut loan = Loan::as_left(writer, claim);
+        *loan = T::default();
+        loan
     }
 
     pub(super) fn on_heap(writer: &'a DataWriter<T>) -> Self {
@@ -61,7 +69,9 @@ impl<T: DdsType> Deref for Loan<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         match &self.place {
-            // SAFETY: initialised when the loan was made; the claim keeps it, for us alone.
+            // SAFETY: the claim has room for a header and a `T`, aligned for it, for this loan
+            // alone. The memory was zeroed when it was opened, and holds what records left there:
+            // initialised bytes, and whatever they are is a valid value of a plain type.
             Place::InPlace { value, .. } => unsafe { &**value },
             Place::Heap(value) => value,
         }

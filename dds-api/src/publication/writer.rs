@@ -206,6 +206,15 @@ impl<T: DdsType> DataWriter<T> {
         }
     }
 
+    /// A sample to be built in place whose content is left over from earlier samples: for large
+    /// plain types of which every part is filled in anyway. A type that is not plain is refused
+    /// when the program is compiled.
+    #[inline]
+    pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
+        const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
+        Ok(Loan::as_left(self, self.claim(HEADER + size_of::<T>())?))
+    }
+
     #[inline]
     fn claim(&self, size: usize) -> DdsResult<Claim<'_>> {
         match self.memory.claim(size) {
