@@ -4,8 +4,14 @@
 //! caller does, through the link, and hands it in) or decide by itself that membership changes.
 //!
 //! ```text
-//!   Gathering --all members' rows seen and reachable--> Running --rebuild(members)--> Gathering
+//!   Gathering --all members' rows seen, and mine by all--> Running --rebuild(members)--> Gathering
+//!
+//!   header of a region   [fingerprint][gathered]     both are the row's fingerprint once they hold
 //! ```
+//! A table starts only when every member has said in its header that it has seen all rows. For the
+//! post that first shows a row covers all of its words and may read them late: were it still under
+//! way, it could carry the new value of a guard to a peer that has not got what it guards.
+//!
 //! The set of rows is fixed while a table runs. When nodes are to come or go, every member that
 //! stays, and every newcomer, calls [`Sst::rebuild`] (or [`Sst::new`]) with the next generation and
 //! the same members: the old table is torn down and a new one made, as in the paper.
@@ -82,6 +88,9 @@ impl fmt::Display for SstError {
 
 impl core::error::Error for SstError {}
 
+/// The word of a region that says that its owner has seen all members' rows.
+const GATHERED: usize = 1;
+
 /// Who is to be in the table.
 enum Founding {
     /// The first so many nodes that are there.
@@ -109,6 +118,8 @@ pub struct Sst<R: Row> {
     region: RegionId,
     own: OwnRegion,
     initial: R,
+    /// Whether this node has said that it has seen all members' rows.
+    gathered: bool,
     setup: Option<Setup<R>>,
     on_failure: Option<OnFailure<R>>,
     known: BTreeMap<Peer, Known>,
@@ -176,6 +187,7 @@ impl<R: Row> Sst<R> {
             region: Self::region(generation),
             own,
             initial,
+            gathered: false,
             setup: Some(setup),
             on_failure: None,
             known: BTreeMap::new(),
@@ -318,6 +330,16 @@ impl<R: Row> Sst<R> {
             rows.push(Some(PeerRow { target, replica, frozen: None }));
         }
         let Some(me) = members.iter().position(|node| *node == self.me) else { return Ok(false) };
+        if !self.gathered {
+            self.gathered = true;
+            self.own.word(GATHERED).publish(R::FINGERPRINT);
+            for row in rows.iter().flatten().filter(|_| self.strategy == Strategy::Writes) {
+                effects.write(row.target, self.region, WordRange::new(GATHERED, 1));
+            }
+        }
+        if rows.iter().flatten().any(|row| row.replica.load(GATHERED) != R::FINGERPRINT) {
+            return Ok(false);
+        }
         let posts = self.strategy == Strategy::Writes;
         let me = Rank(me as u16);
         let mut table = Table::new(self.own.clone(), self.region, me, rows, posts, self.initial);
@@ -387,7 +409,8 @@ impl<R: Row> Machine for Sst<R> {
                 Ok(started) => usize::from(started),
                 Err(error) => {
                     self.error = Some(error);
-                    0
+                    // Something has changed that somebody may wait for.
+                    1
                 }
             };
         };

@@ -5,7 +5,7 @@
 //! Never does: decide who is in the table, or evaluate a predicate.
 //!
 //! ```text
-//!   own region:  line 0 [fingerprint]   lines 1.. [ the row ]
+//!   own region:  line 0 [fingerprint][gathered]   lines 1.. [ the row ]
 //!   set()  changes the private draft; nobody sees it
 //!   push() copies columns from the draft into the region and notes a post to every other row
 //! ```
@@ -112,7 +112,9 @@ impl<R: Row> Table<R> {
     }
 
     /// Pushes the own row to all others. A reader may see a part of it before the rest; where
-    /// one column vouches for others, push those first and it afterwards.
+    /// one column vouches for others, push those first and it afterwards. A link may read the row
+    /// late: while this push is under way it may carry what later pushes change, guards before
+    /// what they guard. So a row that has guards is not pushed whole.
     pub fn push_row(&mut self) {
         self.push_words(0, R::WORDS);
     }

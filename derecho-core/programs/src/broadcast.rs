@@ -1,0 +1,95 @@
+//! A master sends message k when everyone has k - 1 (SST paper, introduction).
+//!
+//! Owns: one message in the master's row and everyone's count of messages received. Never does:
+//! hold a second message back; what is not sent yet waits in the caller's iterator.
+//!
+//! ```text
+//!   row 0 (the master)   payload, then its guard `sent`
+//!   row i                `received`: the number of the last message taken
+//!
+//!   master:  when  for all live i: received[i] = sent     then  payload, sent + 1, pushed in order
+//!   others:  when  sent[0] > received[me]                 then  take it, received[me] = sent[0]
+//! ```
+//! The payload is written again only when everyone has taken it, so it is never read torn. It
+//! needs guards, so it runs with SST-writes only.
+
+use derecho_core::ids::Rank;
+use derecho_core::row;
+use derecho_core::sst::{Fire, Scope};
+
+/// Words of a message.
+pub const PAYLOAD: usize = 4;
+
+/// A message.
+pub type Payload = [u64; PAYLOAD];
+
+/// The rank of the master.
+pub const MASTER: Rank = Rank(0);
+
+row! {
+    /// A message on its way, and what has been received.
+    pub struct Message {
+        /// The message; only the master's is looked at.
+        pub payload: Payload,
+        /// The master's count of messages; guards `payload`.
+        pub sent: u64,
+        /// The last message that this node has taken.
+        pub received: u64,
+    }
+}
+
+impl Message {
+    /// The row that everyone starts with.
+    pub const NONE: Message = Message { payload: [0; PAYLOAD], sent: 0, received: 0 };
+}
+
+/// Sends `messages` from the master, one after the other; every node, the master too, has each
+/// `delivered` with its number from 1. The others' `messages` are not looked at.
+pub fn setup<M, D>(
+    messages: M,
+    mut delivered: D,
+) -> impl FnOnce(&mut Scope<'_, Message>) + Send + 'static
+where
+    M: Iterator<Item = Payload> + Send + 'static,
+    D: FnMut(u64, Payload) + Send + 'static,
+{
+    move |scope| {
+        if scope.me() == MASTER {
+            send(scope, messages, delivered);
+            return;
+        }
+        scope.when(
+            Fire::Always,
+            |table| table.get(MASTER, Message::sent) > table.get(table.me(), Message::received),
+            move |scope| {
+                let sent = scope.get(MASTER, Message::sent);
+                delivered(sent, scope.get(MASTER, Message::payload));
+                scope.publish(Message::received, sent);
+            },
+        );
+    }
+}
+
+/// Sends the next message, if there is one, and goes on when everyone has it.
+fn send<M, D>(scope: &mut Scope<'_, Message>, mut messages: M, mut delivered: D)
+where
+    M: Iterator<Item = Payload> + Send + 'static,
+    D: FnMut(u64, Payload) + Send + 'static,
+{
+    let Some(payload) = messages.next() else { return };
+    let number = scope.get(MASTER, Message::sent) + 1;
+    scope.publish(Message::payload, payload);
+    scope.publish(Message::sent, number);
+    delivered(number, payload);
+    scope.publish(Message::received, number);
+    let mut rest = Some((messages, delivered));
+    scope.when(
+        Fire::Once,
+        move |table| table.live().all(|row| row.get(Message::received) >= number),
+        move |scope| {
+            if let Some((messages, delivered)) = rest.take() {
+                send(scope, messages, delivered);
+            }
+        },
+    );
+}

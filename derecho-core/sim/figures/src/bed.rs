@@ -1,0 +1,369 @@
+//! The test bed: tables on a simulated cluster, and what an application does with them.
+//!
+//! Owns: the threads of each node as in the paper's table 1 (a detector; with SST-reads also a
+//! reader), and the stamps that callbacks leave. Never does: know a price.
+//!
+//! ```text
+//!   turn begins                  turn ends = next turn begins
+//!   |-- predicates, triggers, posts --|
+//!        ^ a callback leaves a stamp   ^ and this is the moment that it gets
+//! ```
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use derecho_core::ids::{Rank, Time};
+use derecho_core::link::{Link, LinkCounters, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::sst::{Refresher, Row, Scope, Sst, Strategy, Table};
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Stop};
+
+use crate::FigureError;
+
+/// How rows reach the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// SST-writes.
+    Writes,
+    /// SST-reads.
+    Reads,
+}
+
+impl Kind {
+    /// As the paper calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Writes => "SST-writes",
+            Kind::Reads => "SST-reads",
+        }
+    }
+}
+
+/// What happened at a node, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) rank: Rank,
+    pub(crate) what: u64,
+    /// When the turn began.
+    pub(crate) began: Time,
+    /// When it ended.
+    pub(crate) at: Time,
+}
+
+#[derive(Default)]
+struct Stamps {
+    /// Left in turns that have not ended.
+    open: Vec<Stamp>,
+    done: Vec<Stamp>,
+    /// When the turn under way began.
+    now: Time,
+}
+
+/// Where the callbacks of one experiment leave their stamps.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Stamps>>);
+
+impl Log {
+    /// Leaves a stamp, which gets the moment at which this turn of the node ends.
+    pub(crate) fn stamp(&self, rank: Rank, what: u64) {
+        let mut stamps = self.lock();
+        let began = stamps.now;
+        stamps.open.push(Stamp { rank, what, began, at: began });
+    }
+
+    /// The stamps that have their moments, oldest first; they are taken out.
+    pub(crate) fn take(&self) -> Vec<Stamp> {
+        std::mem::take(&mut self.lock().done)
+    }
+
+    /// How many stamps have their moments and were not taken.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().done.len()
+    }
+
+    /// A turn of a node begins, so the one before has ended.
+    fn begin(&self, rank: Rank, at: Time) {
+        let mut stamps = self.lock();
+        let Stamps { open, done, now } = &mut *stamps;
+        *now = at;
+        open.retain(|&stamp| {
+            if stamp.rank == rank {
+                done.push(Stamp { at, ..stamp });
+            }
+            stamp.rank != rank
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stamps> {
+        // Whatever a panicking test left there is a list of stamps all the same.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One thread of a node.
+pub(crate) enum Thread<R: Row> {
+    /// Evaluates predicates and fires triggers.
+    Detector(Box<Sst<R>>, Log),
+    /// Refreshes the local table in SST-reads.
+    Reader(Refresher<R>),
+}
+
+impl<R: Row> Machine for Thread<R> {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        match self {
+            Thread::Detector(sst, _) => sst.handle(event, effects),
+            Thread::Reader(refresher) => refresher.handle(event, effects),
+        }
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        match self {
+            Thread::Detector(sst, log) => {
+                if let Some(table) = sst.table() {
+                    log.begin(table.me(), now);
+                }
+                sst.turn(now, effects)
+            }
+            Thread::Reader(refresher) => refresher.turn(now, effects),
+        }
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        match self {
+            Thread::Detector(sst, _) => sst.wants_turn_at(),
+            Thread::Reader(refresher) => refresher.wants_turn_at(),
+        }
+    }
+}
+
+/// What a node registers when its table starts.
+pub(crate) type Setup<R> = Box<dyn FnOnce(&mut Scope<'_, R>) + Send>;
+
+/// Threads start at random moments within this time, in nanoseconds: longer than any refresh.
+const START_SPREAD: u64 = 100_000;
+
+/// The thread of a node that evaluates.
+const DETECTOR: usize = 0;
+
+/// A cluster whose tables have started.
+pub(crate) struct Bed<R: Row> {
+    cluster: Cluster<Thread<R>>,
+    /// Nodes by rank.
+    nodes: Vec<NodeIndex>,
+    log: Log,
+}
+
+impl<R: Row> Bed<R> {
+    /// `nodes` nodes with a table of this row. `role` gives what the node of a rank registers.
+    pub(crate) fn new(
+        costs: CostModel,
+        kind: Kind,
+        nodes: usize,
+        seed: u64,
+        initial: R,
+        role: impl Fn(Rank, Log) -> Setup<R> + Clone + Send + 'static,
+    ) -> Result<Bed<R>, FigureError> {
+        let config = Config {
+            costs,
+            deadline: Time(u64::MAX),
+            step_limit: u64::MAX,
+            start_spread_ns: START_SPREAD,
+            ..Config::costed(seed)
+        };
+        let mut cluster = Cluster::new(config);
+        let log = Log::default();
+        let region = Sst::<R>::region(0);
+        let mut failed = None;
+        for _ in 0..nodes {
+            let (role, log) = (role.clone(), log.clone());
+            cluster.add_node(|link| {
+                let own = match link.open(region, Sst::<R>::REGION_WORDS) {
+                    Ok(own) => own,
+                    Err(error) => {
+                        failed = Some(error.to_string());
+                        return Vec::new();
+                    }
+                };
+                let stamps = log.clone();
+                let setup = move |scope: &mut Scope<'_, R>| role(scope.me(), stamps)(scope);
+                let strategy = match kind {
+                    Kind::Writes => Strategy::Writes,
+                    Kind::Reads => Strategy::Reads,
+                };
+                let sst = Sst::new(link.node(), own, nodes, strategy, initial, setup);
+                let mut threads = vec![Thread::Detector(Box::new(sst), log)];
+                if kind == Kind::Reads {
+                    threads.push(Thread::Reader(Refresher::new(region, 0)));
+                }
+                threads
+            });
+        }
+        if let Some(error) = failed {
+            return Err(FigureError::Stuck(format!("a region cannot be opened: {error}")));
+        }
+        let all: Vec<NodeIndex> = (0..nodes).map(NodeIndex).collect();
+        let started =
+            |cluster: &Cluster<Thread<R>>, node| detector(cluster, node).table().is_some();
+        let stop = cluster.run_until_met(|cluster| all.iter().all(|&node| started(cluster, node)));
+        if stop != Stop::Reached {
+            return Err(FigureError::Stuck(format!("{nodes} tables do not start ({stop:?})")));
+        }
+        let mut by_rank = all;
+        by_rank.sort_by_key(|&node| detector(&cluster, node).table().map(Table::me));
+        Ok(Bed { cluster, nodes: by_rank, log })
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.cluster.now()
+    }
+
+    /// All ranks.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<R> {
+        (0..self.nodes.len() as u16).map(Rank)
+    }
+
+    /// The stamps.
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Looks at the table of a node from outside, without cost.
+    pub(crate) fn table<T>(&self, rank: Rank, look: impl FnOnce(&Table<R>) -> T) -> T {
+        let table = detector(&self.cluster, self.nodes[rank.index()]).table();
+        look(table.expect("all tables have started"))
+    }
+
+    /// What a node has posted.
+    pub(crate) fn counters(&self, rank: Rank) -> LinkCounters {
+        self.cluster.counters(self.nodes[rank.index()])
+    }
+
+    /// The application of a node acts after `wait` nanoseconds. Returns the moment.
+    pub(crate) fn act(
+        &mut self,
+        rank: Rank,
+        wait: u64,
+        act: impl FnOnce(&mut Scope<'_, R>) + 'static,
+    ) -> Time {
+        let at = self.now().after(wait);
+        self.cluster.inject(self.nodes[rank.index()], DETECTOR, at, |thread, _, effects| {
+            if let Thread::Detector(sst, _) = thread {
+                sst.with_table(effects, act);
+            }
+        });
+        at
+    }
+
+    /// Lets so many nanoseconds pass.
+    pub(crate) fn pass(&mut self, nanos: u64) {
+        self.cluster.run_until(self.now().after(nanos));
+    }
+
+    /// Runs until a condition holds; `what` is said if it never does.
+    pub(crate) fn run_until(
+        &mut self,
+        what: &str,
+        mut condition: impl FnMut(&Log, &View<'_, R>) -> bool,
+    ) -> Result<(), FigureError> {
+        let (log, nodes) = (self.log.clone(), &self.nodes);
+        let stop = self.cluster.run_until_met(|cluster| condition(&log, &View { cluster, nodes }));
+        if stop == Stop::Reached {
+            return Ok(());
+        }
+        Err(FigureError::Stuck(format!("{what} stopped at {} ns: {stop:?}", self.now().0)))
+    }
+}
+
+/// The tables while the cluster runs.
+pub(crate) struct View<'a, R: Row> {
+    cluster: &'a Cluster<Thread<R>>,
+    nodes: &'a [NodeIndex],
+}
+
+impl<R: Row> View<'_, R> {
+    /// Whether something holds of every node's own table.
+    pub(crate) fn all(&self, look: impl Fn(&Table<R>) -> bool) -> bool {
+        self.nodes.iter().all(|&node| detector(self.cluster, node).table().is_some_and(&look))
+    }
+}
+
+fn detector<R: Row>(cluster: &Cluster<Thread<R>>, node: NodeIndex) -> &Sst<R> {
+    match cluster.machine(node, DETECTOR) {
+        Thread::Detector(sst, _) => sst,
+        Thread::Reader(_) => unreachable!("thread {DETECTOR} is the detector"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sst_programs::detection::{self, Elements, Push};
+
+    use super::*;
+    use crate::Network;
+
+    fn bed(kind: Kind, nodes: usize) -> Bed<Elements<1>> {
+        let costs = Network::Susitna.costs("").unwrap();
+        let mut bed =
+            Bed::new(costs, kind, nodes, 1, Elements::ready(), |_, _| Box::new(|_| {})).unwrap();
+        bed.pass(100_000);
+        bed
+    }
+
+    #[test]
+    fn a_push_is_n_minus_1_posts_by_the_links_counters() {
+        for nodes in [1, 2, 5, 12] {
+            let mut bed = bed(Kind::Writes, nodes);
+            let before = bed.counters(Rank(0));
+            for round in 1..=10 {
+                bed.act(Rank(0), 1, move |table| detection::set_mark(table, round, Push::Mark));
+                bed.pass(100_000);
+            }
+            let after = bed.counters(Rank(0));
+            let posts = 10 * (nodes as u64 - 1);
+            assert_eq!(after.writes - before.writes, posts, "{nodes} nodes");
+            assert_eq!(after.written_bytes - before.written_bytes, 8 * posts);
+            assert_eq!(after.reads, 0);
+            for rank in bed.ranks() {
+                let seen = bed.table(rank, |table| table.get(Rank(0), Elements::mark()));
+                assert_eq!(seen, 10);
+            }
+        }
+    }
+
+    #[test]
+    fn where_rows_are_fetched_a_push_posts_nothing_and_all_rows_are_read_again_and_again() {
+        let mut bed = bed(Kind::Reads, 4);
+        let before = bed.counters(Rank(2));
+        bed.act(Rank(2), 1, |table| detection::set_mark(table, 7, Push::Mark));
+        bed.pass(100_000);
+        let after = bed.counters(Rank(2));
+        assert_eq!(after.writes, 0);
+        assert!(after.reads - before.reads > 30);
+        assert!(
+            bed.ranks()
+                .all(|rank| { bed.table(rank, |table| table.get(Rank(2), Elements::mark())) == 7 })
+        );
+    }
+
+    #[test]
+    fn looking_from_outside_costs_nothing() {
+        let busy = |looks: bool| {
+            let mut bed = bed(Kind::Writes, 3);
+            let log = bed.log().clone();
+            bed.act(Rank(0), 1, move |scope| {
+                let stamps = log.clone();
+                detection::begin(scope, 1..=1, 1, Push::Mark, move |_| stamps.stamp(Rank(0), 0));
+            });
+            bed.act(Rank(1), 5000, |table| detection::set_mark(table, 1, Push::Mark));
+            bed.run_until("a detection", |log, nodes| {
+                if looks {
+                    nodes.all(|table| table.get(Rank(0), Elements::mark()) < 99);
+                }
+                log.len() == 1
+            })
+            .unwrap();
+            bed.log().take()[0]
+        };
+        assert_eq!(busy(false), busy(true));
+    }
+}

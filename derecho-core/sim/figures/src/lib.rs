@@ -1,0 +1,105 @@
+//! The papers' experiments, run by the product's own code in virtual time.
+//!
+//! Owns: the experiments, the prices of the papers' networks (`networks/*.toml`) and the forms in
+//! which a figure leaves. Never does: compute a point. Points come from executed turns of
+//! machines over simulated links, from the links' counters and from the virtual clock; what a
+//! thing costs comes from the files of prices, and nothing in them was tuned to a claim.
+//!
+//! ```
+//! let options = derecho_figures::Options { quick: true, ..Default::default() };
+//! let figure = derecho_figures::run("sst-8", &options)?;
+//! println!("{}", figure.to_table());
+//! std::fs::write(std::env::temp_dir().join("sst-8.svg"), figure.to_svg()?).ok();
+//! # std::fs::remove_file(std::env::temp_dir().join("sst-8.svg")).ok();
+//! # Ok::<(), derecho_figures::FigureError>(())
+//! ```
+
+mod bed;
+mod experiments;
+mod figure;
+mod network;
+mod plot;
+mod raw;
+
+use std::fmt;
+
+use experiments::{counting, detection, routing, throughput};
+
+pub use figure::{Figure, Series, Value};
+pub use network::Network;
+
+/// How an experiment is run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Fewer points and fewer rounds: seconds instead of minutes.
+    pub quick: bool,
+    /// Where all chance comes from: random waits, and who has which rank.
+    pub seed: u64,
+    /// Prices to be used instead of those in the files: TOML, as in a section of them.
+    pub prices: String,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { quick: false, seed: 1, prices: String::new() }
+    }
+}
+
+type Experiment = fn(&Options) -> Result<Figure, FigureError>;
+
+/// The experiments: name, what it shows, where in the papers it comes from.
+const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
+    ("sst-3", "parallel RDMA reads and writes (SST, figure 3)", throughput::figure_3),
+    ("sst-table4", "the simplest predicate (SST, table 4)", detection::table_4),
+    ("sst-complex", "a predicate over all rows (SST, 5.5.2)", detection::complex),
+    ("sst-5a", "SST-reads by predicate complexity (SST, figure 5a)", detection::figure_5a),
+    ("sst-5b", "SST-writes by predicate complexity (SST, figure 5b)", detection::figure_5b),
+    ("sst-6", "latency by row size (SST, figure 6)", detection::figure_6),
+    ("sst-7", "throughput by predicate complexity (SST, figure 7)", throughput::figure_7),
+    ("sst-8", "distributed counting (SST, figure 8)", counting::figure_8),
+    ("sst-9", "routing (SST, figure 9)", routing::figure_9),
+    ("sst-table5", "nodes on different racks (SST, table 5)", counting::table_5),
+    ("sst-11", "old hardware (SST, figure 11)", counting::figure_11),
+    ("derecho-sst", "updates shared by 4 and 16 nodes (Derecho, 3.2)", throughput::derecho),
+];
+
+/// The names of all figures, and what each shows.
+pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXPERIMENTS.iter().map(|&(name, shows, _)| (name, shows))
+}
+
+/// Runs an experiment.
+pub fn run(name: &str, options: &Options) -> Result<Figure, FigureError> {
+    match EXPERIMENTS.iter().find(|&&(own, ..)| own == name) {
+        Some((.., experiment)) => experiment(options),
+        None => Err(FigureError::Unknown(name.into())),
+    }
+}
+
+/// Why there is no figure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FigureError {
+    /// There is no figure of that name.
+    Unknown(String),
+    /// The prices cannot be used; the text says why.
+    Network(String),
+    /// An experiment did not come to its end; the text says which and how far it came.
+    Stuck(String),
+    /// The picture could not be drawn.
+    Picture(String),
+}
+
+impl fmt::Display for FigureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FigureError::Unknown(name) => {
+                write!(f, "there is no figure \"{name}\"; `squall sim figure all` runs every one")
+            }
+            FigureError::Network(text) => write!(f, "the prices cannot be used: {text}"),
+            FigureError::Stuck(text) => write!(f, "the experiment did not end: {text}"),
+            FigureError::Picture(text) => write!(f, "the picture could not be drawn: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for FigureError {}

@@ -1,0 +1,97 @@
+//! The networks of the papers: what things cost there.
+//!
+//! Owns: the committed files of prices. Never does: price anything; the simulator does.
+
+use derecho_sim::CostModel;
+
+use crate::FigureError;
+
+const SST: &str = include_str!("../networks/sst.toml");
+const DERECHO: &str = include_str!("../networks/derecho.toml");
+
+/// A section of a file of prices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// 40 Gb/s, one rack.
+    Susitna,
+    /// 56 Gb/s, three racks.
+    Stampede,
+    /// 1 Gb/s, slow reads.
+    Marmot,
+    /// 100 Gb/s.
+    Derecho,
+}
+
+impl Network {
+    fn place(self) -> (&'static str, &'static str) {
+        match self {
+            Network::Susitna => (SST, "susitna"),
+            Network::Stampede => (SST, "stampede"),
+            Network::Marmot => (SST, "marmot"),
+            Network::Derecho => (DERECHO, "derecho"),
+        }
+    }
+
+    /// The prices, with those of `changes` (TOML, as in the files but without a section) instead.
+    pub fn costs(self, changes: &str) -> Result<CostModel, FigureError> {
+        let (file, name) = self.place();
+        let table = |text: &str| -> Result<toml::Table, FigureError> {
+            text.parse().map_err(|error: toml::de::Error| FigureError::Network(error.to_string()))
+        };
+        let mut file = table(file)?;
+        let Some(toml::Value::Table(mut section)) = file.remove(name) else {
+            return Err(FigureError::Network(format!("there is no section [{name}]")));
+        };
+        for (key, change) in table(changes)? {
+            match (section.get_mut(&key), change) {
+                (Some(toml::Value::Table(prices)), toml::Value::Table(change)) => {
+                    prices.extend(change);
+                }
+                (_, change) => {
+                    section.insert(key, change);
+                }
+            }
+        }
+        CostModel::from_toml(&section.to_string())
+            .map_err(|error| FigureError::Network(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_is_a_complete_cost_model_and_can_be_changed() {
+        for network in [Network::Susitna, Network::Stampede, Network::Marmot, Network::Derecho] {
+            let costs = network.costs("").unwrap();
+            let dearer = network.costs("post_ns = 5000\n[write]\nbase_ns = 7").unwrap();
+            assert_eq!((dearer.post_ns, dearer.write.base_ns), (5000.0, 7.0));
+            assert_eq!(dearer.write.ns_per_byte, costs.write.ns_per_byte);
+            assert_eq!(dearer.read, costs.read);
+        }
+        let stampede = Network::Stampede.costs("").unwrap();
+        assert_eq!(stampede.racks.map(|racks| racks.groups.len()), Some(3));
+        assert!(Network::Susitna.costs("").unwrap().racks.is_none());
+    }
+
+    #[test]
+    fn a_wrong_change_is_named() {
+        let error = Network::Susitna.costs("post_nanos = 1").unwrap_err();
+        assert!(error.to_string().contains("post_nanos"), "{error}");
+        assert!(Network::Susitna.costs("post_ns =").is_err());
+    }
+
+    #[test]
+    fn a_section_leaves_no_price_to_the_defaults() {
+        for (file, sections) in [(SST, 3), (DERECHO, 1)] {
+            let table: toml::Table = file.parse().unwrap();
+            assert_eq!(table.len(), sections);
+            for (name, section) in table {
+                let section = section.as_table().unwrap().clone();
+                let keys = section.keys().filter(|&key| key != "racks").count();
+                assert_eq!(keys, 10, "{name}");
+            }
+        }
+    }
+}

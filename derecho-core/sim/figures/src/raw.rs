@@ -1,0 +1,242 @@
+//! One-sided operations by hand, without a table: what the SST is measured against, and how
+//! operations overlap (table 4, figure 3).
+//!
+//! Owns: bare machines that post and poll. Never does: use anything of the SST.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use derecho_core::ids::{Peer, RegionId, Time};
+use derecho_core::link::{Link, LinkEvent, Sharing, WordRange};
+use derecho_core::machine::{Effects, Machine, Target};
+use derecho_core::memory::{OwnRegion, Replica};
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
+
+use crate::FigureError;
+use crate::bed::Kind;
+
+const REGION: RegionId = RegionId(1);
+
+fn costed(costs: CostModel, seed: u64) -> Config {
+    Config { costs, deadline: Time(u64::MAX), step_limit: u64::MAX, ..Config::costed(seed) }
+}
+
+/// One of two nodes that pass a number to and fro.
+struct Player {
+    kind: Kind,
+    own: OwnRegion,
+    /// Answers what it sees; the other one begins.
+    answers: bool,
+    peer: Option<(Peer, Replica)>,
+    ready: bool,
+    reading: bool,
+    /// When the number that it sent came back.
+    back: Arc<AtomicU64>,
+    came_back: bool,
+    sent: u64,
+}
+
+impl Player {
+    fn set(&mut self, value: u64, effects: &mut Effects) {
+        self.sent = value;
+        self.own.word(0).publish(value);
+        if let (Kind::Writes, Some((peer, _))) = (self.kind, &self.peer) {
+            let target = Target { peer: *peer, sharing: Sharing::Copied };
+            effects.write(target, REGION, WordRange::new(0, 1));
+        }
+    }
+}
+
+impl Machine for Player {
+    fn handle(&mut self, event: LinkEvent, _effects: &mut Effects) {
+        match event {
+            LinkEvent::RegionUp { peer, replica, .. } => self.peer = Some((peer, replica)),
+            LinkEvent::RegionReady { .. } => self.ready = true,
+            LinkEvent::ReadDone { .. } => self.reading = false,
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if self.came_back {
+            // The turn that saw it has ended now.
+            self.came_back = false;
+            self.back.store(now.0, Ordering::Relaxed);
+        }
+        let Some((peer, replica)) = &self.peer else { return 0 };
+        let (peer, seen) = (*peer, replica.load(0));
+        let mut done = 0;
+        if self.answers && seen > self.sent {
+            self.set(seen, effects);
+            done = 1;
+        } else if !self.answers && seen == self.sent && seen > 0 {
+            self.sent = 0;
+            self.came_back = true;
+            done = 1;
+        }
+        if self.kind == Kind::Reads && !self.reading {
+            self.reading = true;
+            effects.read(peer, REGION, WordRange::new(0, 1));
+        }
+        done
+    }
+}
+
+/// Times of round trips of detection between two nodes, in nanoseconds, each after a random wait.
+pub(crate) fn round_trips(
+    costs: CostModel,
+    kind: Kind,
+    seed: u64,
+    rounds: usize,
+    wait: u64,
+) -> Result<Vec<f64>, FigureError> {
+    let mut cluster = Cluster::new(costed(costs, seed));
+    let back = Arc::new(AtomicU64::new(0));
+    for answers in [false, true] {
+        let back = back.clone();
+        cluster.add_node(|link| {
+            // A line, of which one word is used.
+            let Ok(own) = link.open(REGION, 8) else { return Vec::new() };
+            let (peer, ready) = (None, false);
+            let (reading, came_back) = (false, false);
+            vec![Player { kind, own, answers, peer, ready, reading, back, came_back, sent: 0 }]
+        });
+    }
+    let met = |cluster: &Cluster<Player>| {
+        (0..2).all(|node| {
+            let player = cluster.machine(NodeIndex(node), 0);
+            player.peer.is_some() && player.ready
+        })
+    };
+    expect(cluster.run_until_met(met), "two nodes meet")?;
+    let mut random = Random::new(seed);
+    let mut times = Vec::with_capacity(rounds);
+    for round in 1..=rounds as u64 {
+        let start = cluster.now().after(random.between(1, wait));
+        cluster.inject(NodeIndex(0), 0, start, move |player: &mut Player, _, effects| {
+            player.set(round, effects);
+        });
+        back.store(0, Ordering::Relaxed);
+        let stop = cluster.run_until_met(|_| back.load(Ordering::Relaxed) > 0);
+        expect(stop, "a number comes back")?;
+        times.push(Time(back.load(Ordering::Relaxed)).since(start) as f64);
+    }
+    Ok(times)
+}
+
+fn expect(stop: Stop, what: &str) -> Result<(), FigureError> {
+    if stop == Stop::Reached {
+        return Ok(());
+    }
+    Err(FigureError::Stuck(format!("waiting until {what}: {stop:?}")))
+}
+
+/// A node that posts one operation to each peer when it is told to.
+struct Poster {
+    own: OwnRegion,
+    peers: Vec<(Peer, Replica)>,
+    ready: usize,
+    /// Reads that are complete.
+    complete: usize,
+    /// When the last of them was seen to be.
+    ended: Arc<AtomicU64>,
+    expected: usize,
+}
+
+impl Machine for Poster {
+    fn handle(&mut self, event: LinkEvent, _effects: &mut Effects) {
+        match event {
+            LinkEvent::RegionUp { peer, replica, .. } => self.peers.push((peer, replica)),
+            LinkEvent::RegionReady { .. } => self.ready += 1,
+            LinkEvent::ReadDone { .. } => self.complete += 1,
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, now: Time, _effects: &mut Effects) -> usize {
+        if self.expected > 0 && self.complete == self.expected {
+            (self.expected, self.complete) = (0, 0);
+            self.ended.store(now.0, Ordering::Relaxed);
+            return 1;
+        }
+        0
+    }
+}
+
+/// Mean time of `parallel` operations to as many nodes at once, in nanoseconds: of reads until the
+/// poll that sees the last complete, of writes until the last is visible at its reader.
+pub(crate) fn parallel(
+    costs: CostModel,
+    kind: Kind,
+    seed: u64,
+    parallel: usize,
+    bytes: usize,
+    rounds: usize,
+) -> Result<f64, FigureError> {
+    let words = bytes.div_ceil(8);
+    let mut cluster = Cluster::new(costed(costs, seed));
+    let ended = Arc::new(AtomicU64::new(0));
+    for _ in 0..=parallel {
+        let ended = ended.clone();
+        cluster.add_node(|link| {
+            let Ok(own) = link.open(REGION, words) else { return Vec::new() };
+            let (peers, ready, complete, expected) = (Vec::new(), 0, 0, 0);
+            vec![Poster { own, peers, ready, complete, ended, expected }]
+        });
+    }
+    let met = |cluster: &Cluster<Poster>| {
+        (0..=parallel).all(|node| {
+            let poster = cluster.machine(NodeIndex(node), 0);
+            poster.peers.len() == parallel && poster.ready == parallel
+        })
+    };
+    expect(cluster.run_until_met(met), "all nodes meet")?;
+    let mut random = Random::new(seed);
+    let mut sum = 0;
+    for round in 1..=rounds as u64 {
+        let start = cluster.now().after(random.between(20_000, 30_000));
+        ended.store(0, Ordering::Relaxed);
+        cluster.inject(NodeIndex(0), 0, start, move |poster: &mut Poster, _, effects| {
+            poster.post(kind, words, round, effects);
+        });
+        let landed = |cluster: &Cluster<Poster>| {
+            (1..=parallel).all(|node| cluster.machine(NodeIndex(node), 0).sees(round, words))
+        };
+        let stop = cluster.run_until_met(|cluster| match kind {
+            Kind::Reads => ended.load(Ordering::Relaxed) > 0,
+            Kind::Writes => landed(cluster),
+        });
+        expect(stop, "operations end")?;
+        let end = match kind {
+            Kind::Reads => Time(ended.load(Ordering::Relaxed)),
+            Kind::Writes => cluster.now(),
+        };
+        sum += end.since(start);
+    }
+    Ok(sum as f64 / rounds as f64)
+}
+
+impl Poster {
+    fn post(&mut self, kind: Kind, words: usize, round: u64, effects: &mut Effects) {
+        let range = WordRange::new(0, words);
+        for &(peer, _) in &self.peers {
+            match kind {
+                Kind::Reads => effects.read(peer, REGION, range),
+                Kind::Writes => {
+                    effects.write(Target { peer, sharing: Sharing::Copied }, REGION, range);
+                }
+            }
+        }
+        for word in 0..words {
+            self.own.word(word).publish(round);
+        }
+        if kind == Kind::Reads {
+            self.expected = self.peers.len();
+        }
+    }
+
+    /// Whether some peer's last word has this value here; only node 0 writes.
+    fn sees(&self, round: u64, words: usize) -> bool {
+        self.peers.iter().any(|(_, replica)| replica.load(words - 1) == round)
+    }
+}

@@ -1,0 +1,276 @@
+//! Gathering, failures, and rows that come and go.
+
+use std::sync::{Arc, Mutex};
+
+use derecho_core::ids::{Peer, Rank};
+use derecho_core::link::{Evidence, LinkEvent, Sharing};
+use derecho_core::machine::Effects;
+use derecho_core::memory::OwnRegion;
+use derecho_core::row;
+use derecho_core::sst::{Fire, Row, Sst, SstError, Strategy};
+
+use crate::rig::{Rig, Setup, id, no_setup};
+
+row! {
+    struct Count { count: u64 }
+}
+
+row! {
+    struct Other { amount: u64 }
+}
+
+row! {
+    struct Longer { count: [u64; 20] }
+}
+
+const ZERO: Count = Count { count: 0 };
+
+#[test]
+fn a_table_starts_when_all_are_there_ranked_by_node_id() {
+    let mut rig = Rig::apart(3, Sharing::Copied, |_| ZERO, no_setup);
+    assert_eq!(rig.turn(0), 0);
+    assert!(rig.nodes[0].sst.members().is_empty());
+    rig.meet();
+    assert_eq!(rig.turn(0), 0, "the others' rows are posted, not arrived");
+    rig.settle();
+    for index in 0..3 {
+        assert_eq!(rig.nodes[index].sst.members(), [id(0), id(1), id(2)]);
+        assert_eq!(rig.table(index).me(), Rank(index as u16));
+        assert_eq!(rig.table(index).len(), 3);
+        assert!(!rig.table(index).is_empty());
+    }
+}
+
+/// The post that shows a row may read its words late. If a table started while that post is under
+/// way, it could carry a guard's new value ahead of what the guard vouches for.
+#[test]
+fn a_table_does_not_start_before_everyone_has_seen_its_row() {
+    let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
+    rig.meet();
+    while rig.deliver(1, 0) {}
+    assert_eq!(rig.turn(0), 0, "node 1's row is here, but node 0's is under way to it");
+    while rig.deliver(0, 1) {}
+    assert_eq!(rig.turn(1), 1, "node 1 knows that node 0 has seen its row");
+    assert_eq!(rig.turn(0), 0, "but not the other way round");
+    while rig.deliver(1, 0) {}
+    assert_eq!(rig.turn(0), 1);
+}
+
+#[test]
+fn a_step_on_a_table_that_has_not_started_is_refused() {
+    let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
+    let answer = rig.nodes[0].sst.with_table(&mut Effects::new(), |_| ());
+    assert!(answer.is_none());
+}
+
+#[test]
+fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut rig = Rig::started(3, Sharing::Copied, |i| Count { count: i as u64 }, no_setup);
+    let failures = told.clone();
+    rig.nodes[0].sst.on_failure(move |scope, rank| {
+        assert!(scope.is_frozen(rank));
+        failures.lock().unwrap().push((rank, scope.get(rank, Count::count)));
+        let failed = scope.get(scope.me(), Count::count) + 100;
+        scope.publish(Count::count, failed);
+    });
+    rig.crash(2);
+    assert_eq!(*told.lock().unwrap(), [(Rank(2), 2)]);
+    // What still trickles in is not seen.
+    rig.seen(2, 0).word(8).publish(77);
+    assert_eq!(rig.table(0).get(Rank(2), Count::count), 2);
+    assert_eq!(rig.table(0).row(Rank(2)), Count { count: 2 });
+    assert!(rig.table(0).is_frozen(Rank(2)));
+    assert!(!rig.table(0).is_frozen(Rank(1)));
+    // What the upcall pushed reaches the others, and nothing is posted to the dead.
+    let before = rig.writes;
+    rig.settle();
+    assert_eq!(rig.table(1).get(Rank(0), Count::count), 100);
+    rig.with(0, |scope| scope.publish(Count::count, 101));
+    assert_eq!(rig.writes - before, 1);
+}
+
+#[test]
+fn a_failure_is_told_once_and_strangers_are_no_members() {
+    let told = Arc::new(Mutex::new(0));
+    let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, no_setup);
+    let failures = told.clone();
+    rig.nodes[0].sst.on_failure(move |_, _| *failures.lock().unwrap() += 1);
+    let (peer, node, sharing) = (Peer(9), id(9), Sharing::Copied);
+    rig.tell(0, LinkEvent::PeerUp { peer, node, sharing });
+    rig.tell(0, LinkEvent::PeerDown { peer, evidence: Evidence::Uncertain });
+    assert_eq!(*told.lock().unwrap(), 0);
+    rig.crash(1);
+    rig.tell(0, LinkEvent::PeerDown { peer: Peer(1), evidence: Evidence::Certain });
+    assert_eq!(*told.lock().unwrap(), 1);
+}
+
+fn regenerate(
+    rig: &mut Rig<Count>,
+    index: usize,
+    generation: u32,
+    members: &[usize],
+    setup: Setup<Count>,
+) {
+    let own = OwnRegion::heap(Sst::<Count>::REGION_WORDS);
+    rig.nodes[index].own.insert(Sst::<Count>::region(generation), own.clone());
+    // State is carried over by whoever wants it carried.
+    let table = rig.table(index);
+    let carried = table.row(table.me());
+    let members: Vec<_> = members.iter().map(|&index| id(index)).collect();
+    let mut effects = Effects::new();
+    let sst = &mut rig.nodes[index].sst;
+    sst.rebuild(own, generation, &members, carried, setup, &mut effects);
+    assert!(sst.table().is_none() && sst.predicate_count() == 0);
+    rig.take(index, effects);
+}
+
+fn count_up_to(limit: u64) -> Setup<Count> {
+    Box::new(move |scope| {
+        scope.when(
+            Fire::Always,
+            move |table| table.get(table.me(), Count::count) < limit,
+            |scope| {
+                let next = scope.get(scope.me(), Count::count) + 1;
+                scope.publish(Count::count, next);
+            },
+        );
+    })
+}
+
+#[test]
+fn rows_go_and_come_back_and_state_is_carried_over() {
+    for sharing in [Sharing::Shared, Sharing::Copied] {
+        let mut rig = Rig::started(3, sharing, |_| ZERO, |_| count_up_to(5));
+        assert_eq!(rig.table(0).rows().sum(|r| r.get(Count::count)), 15);
+        // Node 1 goes.
+        for index in [0, 2] {
+            regenerate(&mut rig, index, 1, &[0, 2], count_up_to(7));
+        }
+        rig.announce(Sst::<Count>::region(1));
+        rig.settle();
+        for index in [0, 2] {
+            assert_eq!(rig.nodes[index].sst.members(), [id(0), id(2)]);
+            assert_eq!(rig.table(index).rows().sum(|r| r.get(Count::count)), 14);
+        }
+        assert_eq!(rig.table(2).me(), Rank(1));
+        // And comes back, with what it had.
+        for index in 0..3 {
+            regenerate(&mut rig, index, 2, &[0, 1, 2], Box::new(|_| {}));
+        }
+        rig.announce(Sst::<Count>::region(2));
+        rig.settle();
+        for index in 0..3 {
+            let table = rig.table(index);
+            let counts: Vec<u64> = table.rows().iter().map(|r| r.get(Count::count)).collect();
+            assert_eq!(counts, [7, 5, 7]);
+        }
+    }
+}
+
+#[test]
+fn a_newcomer_joins_those_who_rebuild() {
+    let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, |_| count_up_to(3));
+    // A third node founds nothing; it was made for generation 1.
+    let (generation, region) = (1, Sst::<Count>::region(1));
+    let members = [id(0), id(1), id(2)];
+    let mut late = Rig::apart(3, Sharing::Copied, |_| ZERO, no_setup);
+    let mut node = late.nodes.pop().unwrap();
+    let own = OwnRegion::heap(Sst::<Count>::REGION_WORDS);
+    let writes = Strategy::Writes;
+    node.sst = Sst::with_members(id(2), own.clone(), generation, &members, writes, ZERO, |_| {});
+    node.own.insert(region, own);
+    rig.nodes.push(node);
+    for (reader, owner) in [(0, 2), (1, 2), (2, 0), (2, 1)] {
+        let (peer, node, sharing) = (Peer(owner), id(owner as usize), Sharing::Copied);
+        rig.tell(reader, LinkEvent::PeerUp { peer, node, sharing });
+    }
+    for index in [0, 1] {
+        regenerate(&mut rig, index, generation, &[0, 1, 2], count_up_to(4));
+    }
+    rig.announce(region);
+    rig.settle();
+    for index in 0..3 {
+        assert_eq!(rig.nodes[index].sst.members(), members);
+        assert_eq!(rig.table(index).rows().sum(|r| r.get(Count::count)), 8);
+    }
+}
+
+/// Node 0 has a table of `Count`; node 1's region is `words` long and begins with this word.
+fn meets(words: usize, first: u64) -> Rig<Count> {
+    let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
+    let (peer, node, sharing) = (Peer(1), id(1), Sharing::Copied);
+    rig.tell(0, LinkEvent::PeerUp { peer, node, sharing });
+    let theirs = OwnRegion::heap(words);
+    if words > 0 {
+        theirs.word(0).publish(first);
+    }
+    let (region, replica) = (Sst::<Count>::region(0), theirs.replica());
+    rig.tell(0, LinkEvent::RegionUp { peer, region, replica });
+    rig.tell(0, LinkEvent::RegionReady { peer, region });
+    rig.turn(0);
+    rig
+}
+
+#[test]
+fn another_row_declaration_is_noticed() {
+    let rig = meets(Sst::<Other>::REGION_WORDS, Other::FINGERPRINT);
+    let error = rig.nodes[0].sst.error().expect("the columns differ");
+    let (ours, theirs) = (Count::FINGERPRINT, Other::FINGERPRINT);
+    assert_eq!(*error, SstError::RowMismatch { node: id(1), ours, theirs });
+    assert!(error.to_string().contains("build all members from the same row! declaration"));
+    // A longer row is noticed as well, by what it says of itself.
+    let rig = meets(Sst::<Longer>::REGION_WORDS, Longer::FINGERPRINT);
+    assert!(matches!(rig.nodes[0].sst.error(), Some(SstError::RowMismatch { .. })));
+}
+
+#[test]
+fn a_region_that_is_too_short_is_noticed() {
+    let rig = meets(8, Count::FINGERPRINT);
+    let error = rig.nodes[0].sst.error().expect("there is no room for a row");
+    assert_eq!(*error, SstError::RegionTooShort { node: id(1), words: 8, needed: 16 });
+    assert!(error.to_string().contains("8 words where 16 are needed"));
+    let rig = meets(0, 0);
+    assert!(matches!(rig.nodes[0].sst.error(), Some(SstError::RegionTooShort { .. })));
+}
+
+#[test]
+fn a_row_that_is_not_there_yet_is_waited_for() {
+    let rig = meets(Sst::<Count>::REGION_WORDS, 0);
+    assert!(rig.nodes[0].sst.error().is_none());
+    assert!(rig.nodes[0].sst.table().is_none());
+}
+
+#[test]
+fn names_types_and_order_of_columns_are_in_the_fingerprint() {
+    row! {
+        struct A { x: u64, y: u64 }
+    }
+    row! {
+        struct B { y: u64, x: u64 }
+    }
+    row! {
+        struct C { x: u64, y: i64 }
+    }
+    row! {
+        struct D { xy: u64, u64y: u64 }
+    }
+    let prints = [A::FINGERPRINT, B::FINGERPRINT, C::FINGERPRINT, D::FINGERPRINT];
+    for (index, print) in prints.iter().enumerate() {
+        assert!(!prints[..index].contains(print));
+    }
+}
+
+#[test]
+fn a_member_that_fails_before_the_rebuilt_table_starts_is_an_error() {
+    let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, no_setup);
+    regenerate(&mut rig, 0, 1, &[0, 1], Box::new(|_| {}));
+    rig.crash(1);
+    let error = rig.nodes[0].sst.error().expect("node 1 will not come");
+    assert_eq!(*error, SstError::LostWhileGathering { node: id(1) });
+    // Gathering without it goes on.
+    let own = OwnRegion::heap(Sst::<Count>::REGION_WORDS);
+    let sst = &mut rig.nodes[0].sst;
+    sst.rebuild(own, 2, &[id(0)], ZERO, |_| {}, &mut Effects::new());
+    assert_eq!((rig.turn(0), rig.table(0).len()), (1, 1));
+}

@@ -1,0 +1,5 @@
+derecho_core::row! {
+    struct Wrong { count: u64, column: Option<u64> }
+}
+
+fn main() {}
