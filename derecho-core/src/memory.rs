@@ -20,6 +20,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+#[cfg(not(loom))]
 use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
@@ -83,6 +84,9 @@ impl<T: Send + Sync + ?Sized> Backing for T {}
 #[derive(Clone)]
 struct Words {
     base: NonNull<Word>,
+    /// Loom's words are larger than what they stand for, so bytes lie elsewhere.
+    #[cfg(loom)]
+    bytes: NonNull<u8>,
     count: usize,
     _backing: Arc<dyn Backing>,
 }
@@ -111,12 +115,17 @@ impl Words {
         if end > self.count * WORD {
             return None;
         }
+        #[cfg(not(loom))]
+        let bytes = self.base.cast::<u8>();
+        #[cfg(loom)]
+        let bytes = self.bytes;
         // SAFETY: `offset` is inside the run (or one past it for an empty range).
-        Some(unsafe { self.base.cast::<u8>().add(offset) })
+        Some(unsafe { bytes.add(offset) })
     }
 }
 
 /// Allocates zeroed, line-aligned words on the heap: for simulated links and tests.
+#[cfg(not(loom))]
 fn heap(words: usize) -> Words {
     #[repr(align(64))]
     struct Line(#[allow(dead_code, reason = "reached through the base pointer")] [Word; 8]);
@@ -127,6 +136,28 @@ fn heap(words: usize) -> Words {
     let backing: Arc<Box<[Line]>> = Arc::new(lines);
     let base = NonNull::from(&**backing).cast::<Word>();
     Words { base, count: words, _backing: backing }
+}
+
+/// Words on the heap that loom watches, and bytes, which it cannot see.
+#[cfg(loom)]
+fn heap(words: usize) -> Words {
+    struct Bytes(NonNull<u64>, usize);
+    // SAFETY: the bytes are only reached through the accessors, which carry their own contracts.
+    unsafe impl Send for Bytes {}
+    // SAFETY: as above.
+    unsafe impl Sync for Bytes {}
+    impl Drop for Bytes {
+        fn drop(&mut self) {
+            let slice = NonNull::slice_from_raw_parts(self.0, self.1);
+            // SAFETY: it was leaked from a box of this length when it was made.
+            drop(unsafe { Box::from_raw(slice.as_ptr()) });
+        }
+    }
+    let watched: Box<[Word]> = (0..words).map(|_| Word::new(0)).collect();
+    let bytes = NonNull::from(Box::leak(alloc::vec![0_u64; words].into_boxed_slice())).cast();
+    let backing = Arc::new((watched, Bytes(bytes, words)));
+    let base = NonNull::from(&*backing.0).cast::<Word>();
+    Words { base, bytes: bytes.cast(), count: words, _backing: backing }
 }
 
 /// A region that this node owns: it alone writes, its peers read.
@@ -143,6 +174,7 @@ impl OwnRegion {
     /// `base` points to `words` zeroed or otherwise initialised words, aligned to a cache line,
     /// readable and writable by this process for as long as `backing` lives, and no other process
     /// writes them.
+    #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
         OwnRegion(Words { base, count: words, _backing: backing })
     }
@@ -197,6 +229,7 @@ impl Replica {
     /// # Safety
     /// `base` points to `words` initialised words, aligned to a cache line, readable by this
     /// process for as long as `backing` lives. Other processes may write them at any time.
+    #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
         Replica(Words { base, count: words, _backing: backing })
     }

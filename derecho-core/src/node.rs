@@ -96,8 +96,8 @@ pub enum NodeEvent {
         /// How many read it.
         count: usize,
     },
-    /// Records of a subscription arrive from now on.
-    Subscribed(SubscriptionId),
+    /// Records of a subscription arrive in this queue from now on.
+    Subscribed(SubscriptionId, Arc<Inbox>),
     /// A subscription ended at the sender's side. What was received can still be taken.
     Ended(SubscriptionId),
     /// A peer did what no correct node does; it is neither read nor waited for any more.
@@ -285,7 +285,8 @@ impl Node {
         }
     }
 
-    /// Subscribes to a stream. `None` if this node receives [`ACK_LINES`] streams already.
+    /// Subscribes to a stream that was announced and not retracted; one that is gone by now ends
+    /// at once. `None` if this node receives [`ACK_LINES`] streams already.
     pub fn subscribe(&mut self, origin: Origin, stream: RegionId) -> Option<SubscriptionId> {
         let line = self.free_lines.pop()?;
         let id = SubscriptionId(self.next_subscription);
@@ -299,11 +300,6 @@ impl Node {
 
     fn ack_line(&self, line: usize, id: SubscriptionId) -> AckLine {
         AckLine::new(self.acks.clone(), ACKS, line, id.0)
-    }
-
-    /// The queue of a subscription, once [`NodeEvent::Subscribed`] said that there is one.
-    pub fn inbox(&self, id: SubscriptionId) -> Option<&Arc<Inbox>> {
-        self.subscriptions.iter().find(|s| s.id == id)?.receiver.as_ref()?.inbox()
     }
 
     /// Wants no more of a stream. Records that the application still has stay readable: the
@@ -337,10 +333,7 @@ impl Node {
             }
             Note::Retract { id } => self.events.push_back(NodeEvent::Retracted { peer, id }),
             Note::Attach { reader, stream, acks, line } => {
-                if let Some(state) = self.peers.get_mut(&peer) {
-                    state.attaching.push(Attach { reader, stream, acks, line });
-                    self.unsettled = true;
-                }
+                self.attach_asked(peer, Attach { reader, stream, acks, line });
             }
             Note::Accept { reader, slot } => self.accepted(peer, reader, slot, effects),
             Note::End { reader, slot } => self.end_at(Origin::Peer(peer), reader, slot),
@@ -367,6 +360,24 @@ impl Node {
         }
     }
 
+    /// A peer wants to read a stream. It has [`ACK_LINES`] lines for that, and a subscription
+    /// asks once.
+    fn attach_asked(&mut self, peer: Peer, attach: Attach) {
+        let members = self.senders.iter().flat_map(|sender| sender.members());
+        let (mut known, mut again) = (0, false);
+        for member in members.filter(|member| member.peer() == Some(peer)) {
+            (known, again) = (known + 1, again || member.reader() == attach.reader);
+        }
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        again |= state.attaching.iter().any(|waiting| waiting.reader == attach.reader);
+        if again || known + state.attaching.len() >= ACK_LINES {
+            self.faulty(peer, Fault::Note);
+            return;
+        }
+        state.attaching.push(attach);
+        self.unsettled = true;
+    }
+
     fn accepted(&mut self, peer: Peer, reader: u64, slot: u64, effects: &mut Effects) {
         let subscription = self
             .subscriptions
@@ -376,7 +387,8 @@ impl Node {
             receiver.start(slot, effects);
             if *stage == Stage::AwaitsAccept {
                 *stage = Stage::Receiving;
-                self.events.push_back(NodeEvent::Subscribed(*id));
+                let inbox = receiver.inbox().cloned();
+                self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(*id, inbox)));
             }
         }
     }
@@ -396,21 +408,6 @@ impl Node {
                 Stage::Ending(_) | Stage::Draining | Stage::Detaching => {}
             }
             self.unsettled = true;
-        }
-    }
-
-    /// A stream is gone: whoever still waits for its header waits no more. All others are told
-    /// by the sender.
-    fn give_up(&mut self, peer: Peer, stream: RegionId) {
-        for subscription in &mut self.subscriptions {
-            if subscription.origin == Origin::Peer(peer)
-                && subscription.stream == stream
-                && subscription.stage == Stage::AwaitsHeader
-            {
-                subscription.stage = Stage::Draining;
-                self.events.push_back(NodeEvent::Ended(subscription.id));
-                self.unsettled = true;
-            }
         }
     }
 
@@ -533,26 +530,34 @@ impl Node {
         let Subscription { id, origin, stream, line, .. } = self.subscriptions[index];
         let (replica, target) = match origin {
             Origin::Own => (self.sender(stream).map(|s| s.memory().region().replica()), None),
-            Origin::Peer(peer) => {
-                let Some(state) = self.peers.get(&peer) else { return 0 };
-                let target = Target { peer, sharing: state.sharing };
-                (state.replicas.get(&stream).cloned(), Some(target))
-            }
+            Origin::Peer(peer) => match self.peers.get(&peer) {
+                Some(state) => {
+                    let target = Target { peer, sharing: state.sharing };
+                    (state.replicas.get(&stream).cloned(), Some(target))
+                }
+                None => (None, None),
+            },
         };
-        let geometry = match replica.as_ref().map(Geometry::read) {
-            Some(Ok(Some(geometry))) => geometry,
-            Some(Ok(None)) | None => {
+        // A region is up before anybody can hear of it: this one is closed again.
+        let Some(replica) = replica else {
+            self.subscriptions[index].stage = Stage::Draining;
+            self.events.push_back(NodeEvent::Ended(id));
+            self.unsettled = true;
+            return 1;
+        };
+        let geometry = match Geometry::read(&replica) {
+            Ok(Some(geometry)) => geometry,
+            Ok(None) => {
                 self.unsettled = true;
                 return 0;
             }
-            Some(Err(fault)) => {
+            Err(fault) => {
                 if let Origin::Peer(peer) = origin {
                     self.faulty(peer, fault);
                 }
                 return 1;
             }
         };
-        let replica = replica.expect("its header was just read");
         let ack = self.ack_line(line, id);
         let mut receiver = Receiver::new(replica, geometry, ack, target, self.waker.clone());
         let stage = match target {
@@ -566,7 +571,8 @@ impl Node {
                 let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
                 let slot = sender.and_then(|s| s.add_member(None, id.0, acks, line));
                 receiver.start(slot.expect("an own stream and an own line"), effects);
-                self.events.push_back(NodeEvent::Subscribed(id));
+                let inbox = receiver.inbox().cloned();
+                self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(id, inbox)));
                 Stage::Receiving
             }
         };
@@ -593,9 +599,13 @@ impl Node {
     /// Nothing of the stream is referred to any more: tells the sender. The line is used for
     /// another stream only when the sender has answered, for until then it may still look at it.
     fn detach(&mut self, index: usize, effects: &mut Effects) {
-        let Subscription { id, origin, stream, .. } = self.subscriptions[index];
+        let Subscription { id, origin, stream, ref receiver, .. } = self.subscriptions[index];
         let reader = id.0;
         match origin {
+            // It was not asked, or has refused: it does not look at the line.
+            Origin::Peer(_) if receiver.is_none() => {
+                self.free_lines.push(self.subscriptions.swap_remove(index).line);
+            }
             Origin::Peer(peer) => {
                 effects.note(peer, Note::Detach { reader, stream }.encode());
                 // It still receives, and drops, what the sender has posted to it.
@@ -658,7 +668,6 @@ impl Machine for Node {
                 if let Some(state) = self.peers.get_mut(&peer) {
                     state.replicas.remove(&region);
                 }
-                self.give_up(peer, region);
             }
             LinkEvent::Note { peer, bytes } => {
                 if self.peers.get(&peer).is_some_and(|state| !state.faulty) {

@@ -8,12 +8,11 @@
 //!   word 1    [ name: 24 | taken: 40             ]   slots delivered or dropped
 //!   word 2..  [ name: 24 | taken: 24 | held: 16  ]   a bit for each of sixteen chunks
 //! ```
-//! The words of a write are read at their source late, each at a moment of its own (rule 3 of
-//! [`crate::link`]), so no word may vouch for another one: the `taken` that lands may be newer than
-//! the `held` that lands before it. Therefore each word says by itself what it belongs to. The
-//! *name* is the subscription's: what is left over from another use of the line has another one.
-//! A `held` word repeats the `taken` that it was stored with; the sender believes the two only
-//! together. For one `taken` the bits of `held` are only ever cleared, so any mix of such words
+//! All of it leaves in one short write, whose words appear in any order (rule 2 of
+//! [`crate::link`]), so no word may vouch for another one: a new `taken` may be seen beside an old
+//! `held`. Therefore each word says by itself what it belongs to. The *name* is the
+//! subscription's: what is left over from another use of the line has another one. A `held` word
+//! repeats the `taken` that it was stored with; the sender believes the two only together. For one `taken` the bits of `held` are only ever cleared, so any mix of such words
 //! has at least the bits that matter.
 
 use super::Fault;

@@ -5,10 +5,9 @@
 //!   word 1   [ stamp: 32 | length: 32             ]   in bytes
 //! ```
 //! The stamp says which slot a word belongs to. It tells the sender's own turn which commits are
-//! complete: entries are filled in by many threads, in any order. And it tells a reader which words
-//! have arrived. `sent` cannot: over a link that reads its source late, a `sent` that was posted
-//! before an entry may show a count that has the entry in it. The entry's own words are posted
-//! after its bytes and carried by no earlier post, so both stamps together vouch for the bytes.
+//! complete: entries are filled in by many threads, in any order. A reader relies on `sent`, which
+//! is posted after the entries, and looks at both stamps all the same: whatever is not of this slot
+//! has not arrived, or never will from a sender that breaks its rules, and is waited for.
 
 use super::geometry::Geometry;
 use crate::memory::LINE;

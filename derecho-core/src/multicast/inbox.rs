@@ -181,6 +181,12 @@ impl Inbox {
     }
 }
 
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inbox({} records)", self.len())
+    }
+}
+
 impl Drop for Inbox {
     fn drop(&mut self) {
         // What nobody took is released, so that the sender goes on.

@@ -46,16 +46,7 @@ impl Receiver {
     ) -> Receiver {
         let source = Source::new(replica, geometry, waker);
         let inbox = Some(Inbox::new(Arc::clone(&source)));
-        Receiver {
-            source,
-            inbox,
-            ack,
-            sender,
-            started: false,
-            next: 0,
-            held: 0,
-            unposted: false,
-        }
+        Receiver { source, inbox, ack, sender, started: false, next: 0, held: 0, unposted: false }
     }
 
     /// Begins at a slot: the sender counts this node among its readers from there on.

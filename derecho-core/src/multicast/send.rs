@@ -118,8 +118,8 @@ impl Sender {
     }
 
     /// Sends a reader nothing more. It has left when it shows that everything which was posted to
-    /// it has arrived: a write still under way may carry words of later entries ahead of their
-    /// bytes (rule 3 of [`crate::link`]), and the same node may read this stream again.
+    /// it has arrived: then no write from this memory to it is under way any more, and the memory
+    /// may be closed, or read by the same node anew.
     ///
     /// `false` if there is no such reader.
     pub fn dismiss(&mut self, peer: Peer, reader: u64) -> bool {
@@ -158,9 +158,10 @@ impl Sender {
     /// Whether every reader has received everything that was committed.
     pub fn is_acknowledged(&self) -> bool {
         self.memory.committed() == self.sent
-            && self.members.iter().all(|member| {
-                member.until.is_some() || member.ack.seen().received == self.sent
-            })
+            && self
+                .members
+                .iter()
+                .all(|member| member.until.is_some() || member.ack.seen().received == self.sent)
     }
 
     /// Publishes every complete commit. Returns how many.

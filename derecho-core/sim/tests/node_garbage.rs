@@ -1,0 +1,401 @@
+//! A peer that writes nonsense: into its own regions, which others read, and into its notes.
+//!
+//! Three nodes over shared memory. The evil one behaves for a while; then its words change at
+//! random and it says whatever it likes. The two good ones never panic, do a bounded amount of
+//! work in a turn, and lose nothing of what they send each other.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod nodes;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Evidence, LinkEvent, Sharing};
+use derecho_core::machine::{Effects, Machine, PostKind};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::node::{ACK_LINES, ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::note::Note;
+use nodes::{content_of, tiny};
+use proptest::prelude::*;
+
+const GOOD: [usize; 2] = [0, 1];
+const EVIL: usize = 2;
+/// More than a turn of a node with so few streams may ever do: each stream's ring once, and some
+/// steps of settling.
+const MOST_WORK: usize = 256;
+/// Turns within which everything settles.
+const PATIENCE: usize = 400;
+
+struct Reader {
+    from: usize,
+    inbox: Arc<Inbox>,
+    next: Option<u64>,
+    held: Option<Record>,
+}
+
+struct Member {
+    node: Node,
+    inbox: VecDeque<LinkEvent>,
+    effects: Effects,
+    regions: Vec<(RegionId, OwnRegion)>,
+    stream: RegionId,
+    memory: SenderMemory,
+    written: u64,
+    readers: Vec<Reader>,
+    faults: usize,
+    /// Which node each subscription reads.
+    subscribed: Vec<(derecho_core::node::SubscriptionId, usize)>,
+}
+
+/// Three nodes that share memory. A node's handle for a peer is that peer's index.
+struct Bus {
+    members: Vec<Member>,
+}
+
+fn peer(index: usize) -> Peer {
+    Peer(index as u32)
+}
+
+impl Bus {
+    /// Each node sends one stream. All read the first one's and the evil one's; the second one's
+    /// is read by the first alone.
+    fn new() -> Bus {
+        let members = (0..3).map(|index| {
+            let acks = OwnRegion::heap(ACKS_WORDS);
+            let mut node = Node::new(NodeId(index as u128), acks.clone(), Arc::new(|| {}));
+            let stream = node.fresh_region();
+            let region = OwnRegion::heap(tiny().words());
+            let memory = SenderMemory::new(region.clone(), tiny());
+            let mut effects = Effects::new();
+            node.add_stream(stream, memory.clone(), &mut effects);
+            node.announce(stream.0, vec![index], &mut effects);
+            let regions = vec![(ACKS, acks), (stream, region)];
+            let (readers, subscribed, inbox) = (Vec::new(), Vec::new(), VecDeque::new());
+            let (written, faults) = (0, 0);
+            Member {
+                node,
+                inbox,
+                effects,
+                regions,
+                stream,
+                memory,
+                written,
+                readers,
+                faults,
+                subscribed,
+            }
+        });
+        let mut bus = Bus { members: members.collect() };
+        for at in 0..3 {
+            for about in (0..3).filter(|&about| about != at) {
+                let sharing = Sharing::Shared;
+                let node = NodeId(about as u128);
+                let up = LinkEvent::PeerUp { peer: peer(about), node, sharing };
+                bus.members[at].inbox.push_back(up);
+                for (region, own) in bus.members[about].regions.clone() {
+                    let (peer, replica) = (peer(about), own.replica());
+                    bus.members[at].inbox.push_back(LinkEvent::RegionUp { peer, region, replica });
+                }
+                for (region, _) in bus.members[at].regions.clone() {
+                    let ready = LinkEvent::RegionReady { peer: peer(about), region };
+                    bus.members[at].inbox.push_back(ready);
+                }
+            }
+        }
+        bus
+    }
+
+    fn wants(reader: usize, writer: usize) -> bool {
+        writer == 0 || writer == EVIL || (reader == 0 && writer == 1)
+    }
+
+    /// One turn of a node and of its application.
+    fn turn(&mut self, at: usize) -> Result<(), TestCaseError> {
+        let Member { node, inbox, effects, .. } = &mut self.members[at];
+        inbox.drain(..).for_each(|event| node.handle(event, effects));
+        let done = node.turn(Time(0), effects);
+        prop_assert!(done <= MOST_WORK, "a turn did {done} things");
+        while let Some(event) = self.members[at].node.next_event() {
+            self.take_in(at, event);
+        }
+        let Member { effects, .. } = &mut self.members[at];
+        let posts: Vec<_> = effects.take_posts().collect();
+        effects.clear();
+        for post in posts {
+            if let PostKind::Note(bytes) = post.kind {
+                self.note(at, post.peer.index(), bytes);
+            }
+        }
+        self.take(at)
+    }
+
+    fn note(&mut self, from: usize, to: usize, bytes: Vec<u8>) {
+        self.members[to].inbox.push_back(LinkEvent::Note { peer: peer(from), bytes });
+    }
+
+    fn take_in(&mut self, at: usize, event: NodeEvent) {
+        let member = &mut self.members[at];
+        match event {
+            NodeEvent::Announced { peer, id, .. } if Bus::wants(at, peer.index()) => {
+                // The evil one may announce as much as it likes.
+                if member.subscribed.len() < 16
+                    && let Some(id) = member.node.subscribe(Origin::Peer(peer), RegionId(id))
+                {
+                    member.subscribed.push((id, peer.index()));
+                }
+            }
+            NodeEvent::Subscribed(id, inbox) => {
+                let known = member.subscribed.iter().find(|(known, _)| *known == id);
+                let from = known.expect("it was subscribed to").1;
+                member.readers.push(Reader { from, inbox, next: None, held: None });
+            }
+            NodeEvent::Faulty { peer, .. } => {
+                assert_eq!(peer.index(), EVIL, "a good node is not at fault");
+                member.faults += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up to three records of each stream and holds the last one until the next time.
+    fn take(&mut self, at: usize) -> Result<(), TestCaseError> {
+        for reader in &mut self.members[at].readers {
+            for _ in 0..3 {
+                let Some(record) = reader.inbox.take() else { break };
+                let slot = record.slot();
+                if reader.from == EVIL {
+                    // Nothing is known of what is in it; but all of it can be read.
+                    let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
+                } else {
+                    prop_assert_eq!(slot, reader.next.unwrap_or(slot), "none lost, none twice");
+                    prop_assert_eq!(record.bytes(), content_of(reader.from as u64, slot));
+                    reader.next = Some(slot + 1);
+                }
+                reader.held = Some(record);
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        let content = content_of(at as u64, member.written);
+        if let Ok(mut claim) = member.memory.claim(content.len()) {
+            claim.bytes().copy_from_slice(&content);
+            claim.commit(content.len(), |_, _| {});
+            member.written += 1;
+        }
+    }
+
+    fn change(&mut self, region: u8, word: u32, how: Change) {
+        let regions = &self.members[EVIL].regions;
+        let region = &regions[usize::from(region) % regions.len()].1;
+        // Nearly all that matters is at the start: headers, counts, rings, the first lines.
+        let words = region.words() as u32;
+        let word = if word.is_multiple_of(8) { word % words } else { word % words.min(64) };
+        let word = region.word(word as usize);
+        match how {
+            Change::Value(value) => word.publish(value),
+            Change::Small(value) => word.publish(u64::from(value)),
+            Change::Bit(bit) => word.publish(word.peek() ^ 1 << (bit % 64)),
+            Change::Add(more) => word.publish(word.peek().wrapping_add(u64::from(more))),
+        }
+    }
+
+    /// How far a node has come in the stream of another.
+    fn taken(&self, at: usize, from: usize) -> Option<u64> {
+        self.members[at].readers.iter().find(|reader| reader.from == from)?.next
+    }
+
+    /// The good ones go on: everything of theirs that is written is taken.
+    fn settles(&mut self, pairs: &[(usize, usize)]) -> Result<(), TestCaseError> {
+        for (_, from) in pairs {
+            let goal = self.members[*from].written + 40;
+            let mut turns = 0;
+            while self.members[*from].written < goal {
+                self.write(*from);
+                GOOD.iter().try_for_each(|&node| self.turn(node))?;
+                turns += 1;
+                prop_assert!(turns < PATIENCE, "the stream of node {} stands still", from);
+            }
+        }
+        for _ in 0..PATIENCE {
+            GOOD.iter().try_for_each(|&node| self.turn(node))?;
+        }
+        for &(at, from) in pairs {
+            prop_assert_eq!(self.taken(at, from), Some(self.members[from].written));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Value(u64),
+    Small(u8),
+    Bit(u8),
+    Add(u8),
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Turn(usize),
+    Write(usize),
+    Word(u8, u32, Change),
+    Bytes(usize, Vec<u8>),
+    Note(usize, u8, [u64; 4]),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        any::<u64>().prop_map(Change::Value),
+        any::<u8>().prop_map(Change::Small),
+        any::<u8>().prop_map(Change::Bit),
+        any::<u8>().prop_map(Change::Add),
+    ]
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0_u64..20, 1 => any::<u64>(), 1 => Just(u64::MAX)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..2_usize).prop_map(Step::Turn),
+        3 => (0..2_usize).prop_map(Step::Write),
+        4 => (any::<u8>(), any::<u32>(), change()).prop_map(|(r, w, c)| Step::Word(r, w, c)),
+        1 => (0..2_usize, prop::collection::vec(any::<u8>(), 0..40))
+            .prop_map(|(to, bytes)| Step::Bytes(to, bytes)),
+        2 => (0..2_usize, 0..9_u8, [number(), number(), number(), number()])
+            .prop_map(|(to, tag, numbers)| Step::Note(to, tag, numbers)),
+    ]
+}
+
+/// A note of this kind with these numbers.
+fn bytes_of(tag: u8, numbers: [u64; 4], quiet: RegionId) -> Vec<u8> {
+    let [reader, stream, acks, line] = numbers;
+    // The second node's stream is to stay free of the evil one, to be seen to go on.
+    let stream = RegionId(if stream == quiet.0 { 0 } else { stream });
+    let note = match tag {
+        0 => Note::Announce { id: reader, bytes: Vec::new() },
+        1 => Note::Retract { id: reader },
+        2 | 3 => Note::Attach { reader, stream, acks: RegionId(acks), line },
+        4 => Note::Accept { reader, slot: line },
+        5 => Note::End { reader, slot: line },
+        6 => Note::Detach { reader, stream },
+        7 => Note::Detached { reader },
+        _ => return vec![tag],
+    };
+    note.encode()
+}
+
+fn run(rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
+    let mut bus = Bus::new();
+    for _ in 0..rounds {
+        for node in 0..3 {
+            bus.write(node);
+            bus.turn(node)?;
+        }
+    }
+    // From here on the evil one does what it likes, and nothing that a node does.
+    for step in steps {
+        match step {
+            Step::Turn(node) => bus.turn(*node)?,
+            Step::Write(node) => bus.write(*node),
+            Step::Word(region, word, how) => bus.change(*region, *word, *how),
+            Step::Bytes(to, bytes) => bus.note(EVIL, *to, bytes.clone()),
+            Step::Note(to, tag, numbers) => {
+                // Names of streams are each node's own, and alike.
+                let quiet = if *to == 1 { bus.members[1].stream } else { RegionId(u64::MAX) };
+                bus.note(EVIL, *to, bytes_of(*tag, *numbers, quiet));
+            }
+        }
+    }
+    Ok(bus)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn good_nodes_survive_whatever_a_peer_writes(
+        rounds in 0_usize..12,
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let mut bus = run(rounds, &steps)?;
+        // While the evil one is still there, a stream that it does not read goes on.
+        bus.settles(&[(0, 1)])?;
+        // And when it is gone, all do.
+        for node in GOOD {
+            let evidence = Evidence::Certain;
+            let down = LinkEvent::PeerDown { peer: peer(EVIL), evidence };
+            bus.members[node].inbox.push_back(down);
+        }
+        bus.settles(&[(0, 1), (1, 0)])?;
+        for node in GOOD {
+            let readers = bus.members[node].node.readers(bus.members[node].stream);
+            prop_assert_eq!(readers, 1, "the other good one");
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_no_note_or_one_that_encodes_alike(
+        bytes in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        if let Some(note) = Note::decode(&bytes) {
+            prop_assert_eq!(note.encode(), bytes);
+        }
+    }
+}
+
+/// What was acknowledged in nonsense is reported, and counts as a reader no more.
+#[test]
+fn a_reader_that_acknowledges_nonsense_is_left_out_and_reported() {
+    let mut bus = run(8, &[]).unwrap();
+    let stream = bus.members[0].stream;
+    assert_eq!(bus.members[0].node.readers(stream), 2);
+    let acks = bus.members[EVIL].regions[0].1.clone();
+    (0..ACKS_WORDS).for_each(|word| acks.word(word).publish(0x1234_5678_9abc_def0));
+    bus.turn(0).unwrap();
+    assert_eq!(bus.members[0].faults, 1);
+    assert_eq!(bus.members[0].node.readers(stream), 1);
+    bus.settles(&[(0, 1), (1, 0)]).unwrap();
+}
+
+#[test]
+fn a_writer_whose_entries_are_nonsense_is_left_out_and_reported() {
+    let mut bus = run(8, &[]).unwrap();
+    let region = bus.members[EVIL].regions[1].1.clone();
+    // A right stamp, and a position behind the end.
+    let sent = region.word(LINE_WORDS).peek();
+    let word = tiny().entry_word(sent);
+    let stamp = (sent | 1 << 31) << 32;
+    region.word(word).publish(stamp | (1 << 30) | 0x3fff_ffff);
+    region.word(word + 1).publish(stamp | 64);
+    region.word(LINE_WORDS).publish(sent + 1);
+    GOOD.iter().for_each(|&node| bus.turn(node).unwrap());
+    assert!(GOOD.iter().all(|&node| bus.members[node].faults == 1));
+    bus.settles(&[(0, 1), (1, 0)]).unwrap();
+}
+
+#[test]
+fn a_peer_that_asks_for_more_than_it_has_lines_is_left_out() {
+    let mut bus = run(8, &[]).unwrap();
+    for reader in 1000..1000 + ACK_LINES as u64 + 1 {
+        // A region that never comes: the node would remember all of them.
+        let (stream, acks) = (bus.members[0].stream, RegionId(7777));
+        let note = Note::Attach { reader, stream, acks, line: 0 };
+        bus.note(EVIL, 0, note.encode());
+    }
+    bus.turn(0).unwrap();
+    assert_eq!(bus.members[0].faults, 1);
+    bus.settles(&[(0, 1), (1, 0)]).unwrap();
+}

@@ -1,0 +1,240 @@
+//! The unordered level of whole nodes over the simulated link, as badly as its contract allows:
+//! FIFO, no loss, no duplicate, every byte, with far less memory than data.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod nodes;
+
+use derecho_core::ids::Time;
+use derecho_sim::{Cluster, Config, NodeIndex, Stop};
+use nodes::{Planted, World, has, tiny};
+
+/// Virtual time within which everything here is over.
+const END: Time = Time(400_000_000);
+
+fn adversarial(seed: u64) -> Config {
+    Config { deadline: END, ..Config::adversarial(seed) }
+}
+
+/// One writer whose memory is far smaller than what it writes, and some readers.
+fn one_writer(config: Config, readers: usize, goal: u64) -> (World, NodeIndex, Vec<NodeIndex>) {
+    let mut world = World::new(config);
+    let writer = world.add(false);
+    let readers: Vec<NodeIndex> = (0..readers).map(|_| world.add(true)).collect();
+    world.act(writer, |app, effects| app.open(1, tiny(), effects));
+    world.writes(writer, goal, 6, readers.len());
+    readers.iter().for_each(|&reader| world.takes(reader, Time(END.0 / 2)));
+    (world, writer, readers)
+}
+
+fn all_have(cluster: &Cluster<Planted>, nodes: &[NodeIndex], tag: u64, count: u64) -> bool {
+    nodes.iter().all(|&node| has(cluster, node, tag, count))
+}
+
+fn written(cluster: &Cluster<Planted>, node: NodeIndex) -> u64 {
+    cluster.machine(node, 0).writers[0].written
+}
+
+#[test]
+fn one_writer_and_many_readers_with_far_less_memory_than_data() {
+    const GOAL: u64 = 300;
+    for seed in 0..120 {
+        let (mut world, _, readers) = one_writer(adversarial(seed), 4, GOAL);
+        world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+        world.assert_no_complaints();
+        readers.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL));
+    }
+}
+
+#[test]
+fn several_writers_that_also_read_each_other_and_themselves() {
+    const GOAL: u64 = 120;
+    for seed in 0..100 {
+        let mut world = World::new(adversarial(seed));
+        let nodes: Vec<NodeIndex> = (0..3).map(|_| world.add(true)).collect();
+        for &node in &nodes {
+            world.act(node, move |app, effects| app.open(node.0 as u64, tiny(), effects));
+            world.writes(node, GOAL, 5, nodes.len());
+            world.takes(node, Time(END.0 / 2));
+        }
+        world.until("all is taken", |cluster| {
+            nodes.iter().all(|from| all_have(cluster, &nodes, from.0 as u64, GOAL))
+        });
+        world.assert_no_complaints();
+        for &node in &nodes {
+            (0..3).for_each(|tag| world.assert_all(node, tag, Some(0), GOAL));
+        }
+    }
+}
+
+/// A reader comes and goes, also to the stream that it has just left; what it gets between is
+/// without a gap, and whoever stays misses nothing.
+#[test]
+fn readers_that_join_and_leave_in_mid_stream() {
+    const GOAL: u64 = 400;
+    let mut joins = 0;
+    for seed in 0..120 {
+        let (mut world, writer, readers) = one_writer(adversarial(seed), 2, GOAL);
+        let restless: Vec<NodeIndex> = (0..2).map(|_| world.add(false)).collect();
+        for &node in &restless {
+            world.takes(node, Time(END.0 / 2));
+        }
+        world.until("it begins", |cluster| written(cluster, writer) > 0);
+        while written(&world.cluster, writer) < GOAL * 3 / 4 {
+            let pause = world.random.between(1_000, 60_000);
+            let later = world.cluster.now().after(pause);
+            assert_eq!(world.cluster.run_until(later), Stop::Reached, "seed {seed}");
+            let node = restless[world.random.below(2) as usize];
+            world.act(node, |app, _| if app.reads { app.part() } else { app.join() });
+            joins += 1;
+        }
+        restless.iter().for_each(|&node| world.act(node, |app, _| app.join()));
+        world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+        world.until("all are let in", |cluster| cluster.machine(writer, 0).writers[0].readers == 4);
+        world.writes(writer, GOAL + 1, 1, 0);
+        world.until("the last is taken", |cluster| {
+            all_have(cluster, &readers, 1, GOAL + 1) && all_have(cluster, &restless, 1, GOAL + 1)
+        });
+        world.assert_no_complaints();
+        readers.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL + 1));
+    }
+    assert!(joins > 2_000, "only {joins} joins and leaves");
+}
+
+#[test]
+fn a_stream_that_ends_is_received_to_its_end_and_its_readers_let_go() {
+    for seed in 0..100 {
+        let (mut world, writer, readers) = one_writer(adversarial(seed), 3, u64::MAX);
+        let end = world.random.between(0, 200);
+        world.until("enough is written", |cluster| written(cluster, writer) >= end);
+        world.act(writer, |app, effects| app.end(0, effects));
+        let count = written(&world.cluster, writer);
+        world.until("all have ended", |cluster| {
+            readers.iter().all(|&reader| {
+                let mut known = cluster.machine(reader, 0).readers.iter();
+                known.all(|reader| reader.ended && (reader.next == count || count == 0))
+            })
+        });
+        world.until("nobody is waited for", |cluster| {
+            let app = cluster.machine(writer, 0);
+            app.node.readers(app.writers[0].region) == 0
+        });
+        world.assert_no_complaints();
+        for &reader in readers.iter().filter(|_| count > 0) {
+            world.assert_all(reader, 1, Some(0), count);
+        }
+    }
+}
+
+/// A stream may be gone before anybody has read its header.
+#[test]
+fn a_stream_that_ends_at_once_ends_for_those_who_wanted_it() {
+    for seed in 0..60 {
+        let mut world = World::new(adversarial(seed));
+        let (writer, reader) = (world.add(false), world.add(true));
+        for tag in 0..5 {
+            world.act(writer, move |app, effects| app.open(tag, tiny(), effects));
+            let later = world.cluster.now().after(world.random.between(1, 20_000));
+            world.cluster.run_until(later);
+            world.act(writer, move |app, effects| app.end(tag as usize, effects));
+        }
+        world.drain();
+        world.assert_no_complaints();
+        let readers = &world.app(reader).readers;
+        let open = readers.iter().filter(|reader| !reader.ended).count();
+        assert_eq!(open, 0, "seed {seed}: {open} of {} wait for ever", readers.len());
+    }
+}
+
+#[test]
+fn a_reader_that_crashes_takes_nothing_from_the_others() {
+    const GOAL: u64 = 300;
+    for seed in 0..100 {
+        let (mut world, writer, readers) = one_writer(adversarial(seed), 4, GOAL);
+        let (survivors, victims) = readers.split_at(2);
+        for &victim in victims {
+            let more = world.random.between(0, GOAL / 2);
+            let goal = written(&world.cluster, writer) + more;
+            world.until("it is in full flow", |cluster| written(cluster, writer) >= goal.min(GOAL));
+            world.cluster.crash(victim);
+        }
+        world.until("all is taken", |cluster| all_have(cluster, survivors, 1, GOAL));
+        world.drain();
+        world.assert_no_complaints();
+        survivors.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL));
+        assert_eq!(world.app(writer).writers[0].readers, 2, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_writer_that_crashes_ends_its_readers_cleanly_and_another_goes_on() {
+    const GOAL: u64 = 150;
+    let mut cut_short = 0;
+    for seed in 0..100 {
+        let (mut world, victim, readers) = one_writer(adversarial(seed), 3, u64::MAX);
+        let other = world.add(false);
+        world.act(other, |app, effects| app.open(2, tiny(), effects));
+        world.writes(other, GOAL, 4, readers.len());
+        let after = world.random.between(0, 200);
+        world.until("it is in full flow", |cluster| written(cluster, victim) >= after);
+        let count = written(&world.cluster, victim);
+        world.cluster.crash(victim);
+        world.until("the other's are taken", |cluster| all_have(cluster, &readers, 2, GOAL));
+        world.drain();
+        world.assert_no_complaints();
+        for &reader in &readers {
+            world.assert_all(reader, 2, Some(0), GOAL);
+            for reader in world.app(reader).readers.iter().filter(|reader| reader.tag == 1) {
+                assert!(reader.ended && reader.next <= count, "seed {seed}");
+                cut_short += u64::from(reader.next < count);
+            }
+        }
+    }
+    assert!(cut_short > 50, "hardly a crash cut anything short: {cut_short}");
+}
+
+/// Nothing is posted because of silence.
+#[test]
+fn after_the_last_record_posts_stop() {
+    const GOAL: u64 = 50;
+    for seed in 0..20 {
+        for config in [adversarial(seed), Config { deadline: END, ..Config::costed(seed) }] {
+            let (mut world, _, readers) = one_writer(config, 3, GOAL);
+            world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+            assert_eq!(world.cluster.run_until_met(|_| false), Stop::Quiet, "seed {seed}");
+            let (posted, steps) = (world.cluster.network().counters(), world.cluster.steps());
+            world.cluster.run_until(END);
+            assert_eq!(world.cluster.network().counters(), posted, "seed {seed}");
+            assert_eq!(world.cluster.steps(), steps, "seed {seed}");
+        }
+    }
+}
+
+/// A writer that is faster than its turns pays for turns, not for records: at most a write or two
+/// for the bytes (the memory may begin anew), as many for the entries, and one for the count.
+#[test]
+fn records_of_one_turn_share_their_writes() {
+    const BATCH: u64 = 64;
+    const BATCHES: u64 = 50;
+    let mut config = Config::costed(1);
+    config.start_spread_ns = 0;
+    let mut world = World::new(config);
+    let (writer, reader) = (world.add(false), world.add(true));
+    let geometry =
+        derecho_core::multicast::geometry::Geometry::fitting(1 << 20, 1024, 256).unwrap();
+    world.act(writer, move |app, effects| app.open(1, geometry, effects));
+    world.until("it is read", |cluster| cluster.machine(writer, 0).writers[0].readers == 1);
+    world.drain();
+    let before = (world.cluster.counters(writer).writes, world.cluster.counters(reader).writes);
+    for batch in 1..=BATCHES {
+        world.act(writer, |app, _| assert_eq!(app.write(0, BATCH), BATCH));
+        world.drain();
+        world.assert_all(reader, 1, Some(0), batch * BATCH);
+    }
+    world.assert_no_complaints();
+    let sent = world.cluster.counters(writer).writes - before.0;
+    let acknowledged = world.cluster.counters(reader).writes - before.1;
+    assert!((3 * BATCHES..=5 * BATCHES).contains(&sent), "{sent} writes for {BATCHES} batches");
+    // One when they are received, and one or two when what was taken is let go of.
+    assert!(acknowledged <= 3 * BATCHES, "{acknowledged} acknowledgements");
+}

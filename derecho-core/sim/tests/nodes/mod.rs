@@ -1,0 +1,470 @@
+//! Nodes with an application on top, and what has to be true of what their readers take.
+//!
+//! The content of every record follows from its stream's tag and its slot, so a reader checks all
+//! that it takes without being told: order, gaps, duplicates, every byte; and again when it lets
+//! go of a record that it held.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use derecho_core::ids::{Peer, RegionId, Time};
+use derecho_core::link::{Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::OwnRegion;
+use derecho_core::multicast::Fault;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin, SubscriptionId};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, Stop};
+
+/// Records are at most this long.
+pub(crate) const LONGEST: u64 = 200;
+
+/// How long the record of a slot is.
+pub(crate) fn length_of(tag: u64, slot: u64) -> usize {
+    Random::new(tag ^ slot.rotate_left(40)).between(1, LONGEST) as usize
+}
+
+/// What is in the record of a slot.
+pub(crate) fn content_of(tag: u64, slot: u64) -> Vec<u8> {
+    let mut random = Random::new(tag.rotate_left(20) ^ slot);
+    (0..length_of(tag, slot)).map(|_| random.next_word() as u8).collect()
+}
+
+/// Far less memory than a test's data, so that everything is reused many times.
+pub(crate) fn tiny() -> Geometry {
+    Geometry::fitting(4096, 16, LONGEST as usize).unwrap()
+}
+
+/// A stream that this node sends.
+pub(crate) struct Writer {
+    pub(crate) tag: u64,
+    pub(crate) region: RegionId,
+    pub(crate) memory: SenderMemory,
+    pub(crate) written: u64,
+    /// How many readers there are, as the node has told.
+    pub(crate) readers: usize,
+    pub(crate) ended: bool,
+}
+
+/// A stream that this node receives, or has received.
+pub(crate) struct Reader {
+    pub(crate) tag: u64,
+    pub(crate) origin: Origin,
+    pub(crate) stream: RegionId,
+    pub(crate) subscription: SubscriptionId,
+    pub(crate) inbox: Option<Arc<Inbox>>,
+    /// The first slot that was taken, and the one that must come next.
+    pub(crate) first: Option<u64>,
+    pub(crate) next: u64,
+    pub(crate) ended: bool,
+    pub(crate) left: bool,
+    held: Vec<Record>,
+}
+
+impl Reader {
+    fn check(&self, record: &Record, when: &str) -> Result<(), String> {
+        let slot = record.slot();
+        if record.bytes() != content_of(self.tag, slot) {
+            return Err(format!("slot {slot} of stream {} is corrupt when {when}", self.tag));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Option<Record>, String> {
+        let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) else {
+            return Ok(None);
+        };
+        let slot = record.slot();
+        if self.first.is_some() && slot != self.next {
+            return Err(format!("slot {slot} of stream {} where {} is due", self.tag, self.next));
+        }
+        self.first.get_or_insert(slot);
+        self.next = slot + 1;
+        self.check(&record, "taken")?;
+        Ok(Some(record))
+    }
+}
+
+/// A node and its application. The application's threads are injected by the tests.
+pub(crate) struct App {
+    pub(crate) node: Node,
+    link: SimLink,
+    closing: Vec<RegionId>,
+    pub(crate) writers: Vec<Writer>,
+    pub(crate) readers: Vec<Reader>,
+    /// Streams that peers announce, with their tags.
+    known: BTreeMap<(Peer, u64), u64>,
+    /// Whether what is announced is subscribed to.
+    pub(crate) reads: bool,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) complaints: Vec<String>,
+    /// Done after each turn: a planted fault.
+    pub(crate) mischief: Option<Mischief>,
+}
+
+/// What a planted fault does to the words of its node's acknowledgements.
+pub(crate) type Mischief = fn(&OwnRegion);
+
+/// An application and the region of its node's acknowledgements.
+pub(crate) struct Planted {
+    pub(crate) app: App,
+    acks: OwnRegion,
+}
+
+impl std::ops::Deref for Planted {
+    type Target = App;
+    fn deref(&self) -> &App {
+        &self.app
+    }
+}
+
+impl std::ops::DerefMut for Planted {
+    fn deref_mut(&mut self) -> &mut App {
+        &mut self.app
+    }
+}
+
+impl Planted {
+    pub(crate) fn new(link: &mut SimLink, reads: bool) -> Planted {
+        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+        let app = App {
+            node: Node::new(link.node(), acks.clone(), Arc::new(|| {})),
+            link: link.clone(),
+            closing: Vec::new(),
+            writers: Vec::new(),
+            readers: Vec::new(),
+            known: BTreeMap::new(),
+            reads,
+            faults: Vec::new(),
+            complaints: Vec::new(),
+            mischief: None,
+        };
+        Planted { app, acks }
+    }
+}
+
+impl App {
+    /// Sends a stream from now on.
+    pub(crate) fn open(&mut self, tag: u64, geometry: Geometry, effects: &mut Effects) {
+        let region = self.node.fresh_region();
+        let memory = SenderMemory::new(self.link.open(region, geometry.words()).unwrap(), geometry);
+        self.node.add_stream(region, memory.clone(), effects);
+        self.node.announce(region.0, tag.to_le_bytes().to_vec(), effects);
+        if self.reads {
+            self.subscribe(Origin::Own, region, tag);
+        }
+        self.writers.push(Writer { tag, region, memory, written: 0, readers: 0, ended: false });
+    }
+
+    /// Ends the stream of a writer.
+    pub(crate) fn end(&mut self, writer: usize, effects: &mut Effects) {
+        let writer = &mut self.writers[writer];
+        writer.ended = true;
+        self.node.retract(writer.region.0, effects);
+        self.node.end_stream(writer.region, effects);
+    }
+
+    /// Writes the next records of a stream, as many as there is room for. Returns how many.
+    pub(crate) fn write(&mut self, writer: usize, count: u64) -> u64 {
+        let writer = &mut self.writers[writer];
+        for done in 0..count {
+            let slot = writer.written;
+            let content = content_of(writer.tag, slot);
+            let Ok(mut claim) = writer.memory.claim(content.len()) else { return done };
+            claim.bytes().copy_from_slice(&content);
+            assert_eq!(claim.commit(content.len(), |_, _| {}), slot);
+            writer.written += 1;
+        }
+        count
+    }
+
+    fn subscribe(&mut self, origin: Origin, stream: RegionId, tag: u64) {
+        let subscription = self.node.subscribe(origin, stream).unwrap();
+        self.readers.push(Reader {
+            tag,
+            origin,
+            stream,
+            subscription,
+            inbox: None,
+            first: None,
+            next: 0,
+            ended: false,
+            left: false,
+            held: Vec::new(),
+        });
+    }
+
+    /// Subscribes to everything that is known and not being read.
+    pub(crate) fn join(&mut self) {
+        self.reads = true;
+        let known: Vec<_> = self.known.iter().map(|(&key, &tag)| (key, tag)).collect();
+        for ((peer, stream), tag) in known {
+            let (origin, stream) = (Origin::Peer(peer), RegionId(stream));
+            let reads = |r: &Reader| r.origin == origin && r.stream == stream && !r.left;
+            if !self.readers.iter().any(reads) {
+                self.subscribe(origin, stream, tag);
+            }
+        }
+    }
+
+    /// Unsubscribes from everything. What is held stays held.
+    pub(crate) fn part(&mut self) {
+        self.reads = false;
+        for reader in self.readers.iter_mut().filter(|reader| !reader.left && !reader.ended) {
+            (reader.left, reader.inbox) = (true, None);
+            self.node.unsubscribe(reader.subscription);
+        }
+    }
+
+    /// Takes up to `count` records of each stream; keeps one in `keep`, and lets go of one in
+    /// `drop` of those kept before.
+    pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+        let App { readers, complaints, .. } = self;
+        for reader in readers {
+            for _ in 0..count {
+                match reader.take() {
+                    Ok(Some(record)) if random.one_in(keep) => reader.held.push(record),
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(complaint) => {
+                        complaints.push(complaint);
+                        break;
+                    }
+                }
+            }
+            for record in std::mem::take(&mut reader.held) {
+                if let Err(complaint) = reader.check(&record, "held") {
+                    complaints.push(complaint);
+                }
+                if !random.one_in(drop) {
+                    reader.held.push(record);
+                }
+            }
+        }
+    }
+
+    /// Takes everything and lets go of everything.
+    pub(crate) fn take_all(&mut self) {
+        self.take(&mut Random::new(0), u64::MAX, 0, 1);
+    }
+
+    fn take_in(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Announced { peer, id, bytes } => {
+                let tag = u64::from_le_bytes(bytes.try_into().unwrap());
+                self.known.insert((peer, id), tag);
+                if self.reads {
+                    self.subscribe(Origin::Peer(peer), RegionId(id), tag);
+                }
+            }
+            NodeEvent::Retracted { peer, id } => {
+                self.known.remove(&(peer, id));
+            }
+            NodeEvent::PeerDown { peer, .. } => self.known.retain(|(other, _), _| *other != peer),
+            NodeEvent::Readers { stream, count } => {
+                if let Some(writer) = self.writers.iter_mut().find(|w| w.region == stream) {
+                    writer.readers = count;
+                }
+            }
+            NodeEvent::Subscribed(id, inbox) => {
+                let reader = self.readers.iter_mut().find(|r| r.subscription == id && !r.left);
+                if let Some(reader) = reader {
+                    reader.inbox = Some(inbox);
+                }
+            }
+            NodeEvent::Ended(id) => {
+                if let Some(reader) = self.readers.iter_mut().find(|r| r.subscription == id) {
+                    reader.ended = true;
+                }
+            }
+            NodeEvent::Faulty { fault, .. } => self.faults.push(fault),
+            NodeEvent::PeerUp { .. } => {}
+        }
+    }
+}
+
+impl Machine for Planted {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.app.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        // Closed after the posts of the turn that wanted it.
+        for region in std::mem::take(&mut self.app.closing) {
+            self.app.link.close(region).unwrap();
+        }
+        let mut done = self.app.node.turn(now, effects);
+        while let Some(event) = self.app.node.next_event() {
+            self.app.take_in(event);
+            done += 1;
+        }
+        self.app.closing.extend(effects.take_closes());
+        if let Some(mischief) = self.app.mischief {
+            mischief(&self.acks);
+        }
+        done
+    }
+}
+
+/// Whether a node's reader of a tag has taken all up to `written`.
+pub(crate) fn has(cluster: &Cluster<Planted>, node: NodeIndex, tag: u64, written: u64) -> bool {
+    let app: &App = cluster.machine(node, 0);
+    let mut readers = app.readers.iter().filter(|reader| reader.tag == tag && !reader.left);
+    readers.any(|reader| reader.next == written)
+}
+
+/// A cluster of such nodes, and the application threads on it.
+pub(crate) struct World {
+    pub(crate) cluster: Cluster<Planted>,
+    pub(crate) random: Random,
+    pub(crate) seed: u64,
+}
+
+impl World {
+    pub(crate) fn new(config: Config) -> World {
+        let seed = config.seed;
+        World { cluster: Cluster::new(config), random: Random::new(seed ^ 0x5eed), seed }
+    }
+
+    /// A node; one that reads subscribes to whatever is announced.
+    pub(crate) fn add(&mut self, reads: bool) -> NodeIndex {
+        self.cluster.add_node(|link| vec![Planted::new(link, reads)])
+    }
+
+    pub(crate) fn app(&self, node: NodeIndex) -> &App {
+        self.cluster.machine(node, 0)
+    }
+
+    /// Acts on a node's application now.
+    pub(crate) fn act(
+        &mut self,
+        node: NodeIndex,
+        action: impl FnOnce(&mut Planted, &mut Effects) + 'static,
+    ) {
+        let now = self.cluster.now();
+        self.cluster.inject(node, 0, now, |app, _, effects| action(app, effects));
+        let later = now.after(1);
+        self.cluster.run_until(later);
+    }
+
+    /// The node writes `goal` records to its first stream in bursts of up to `burst`, as soon as
+    /// it has `readers` readers.
+    pub(crate) fn writes(&mut self, node: NodeIndex, goal: u64, burst: u64, readers: usize) {
+        let mut random = Random::new(self.random.next_word());
+        let start = self.cluster.now();
+        self.cluster.inject_again(node, 0, start, move |app, now, _| {
+            let writer = &app.writers[0];
+            let left = goal.saturating_sub(writer.written);
+            if writer.ended || left == 0 {
+                return None;
+            }
+            if writer.readers >= readers || writer.written > 0 {
+                app.write(0, random.between(1, burst).min(left));
+            }
+            Some(now.after(random.between(1, 4_000)))
+        });
+    }
+
+    /// The node takes now and then, holds some of it for long, for as long as `until`.
+    pub(crate) fn takes(&mut self, node: NodeIndex, until: Time) {
+        let mut random = Random::new(self.random.next_word());
+        let start = self.cluster.now();
+        let slow = random.between(1, 8) * 1_000;
+        let (keep, drop) = (random.between(2, 20), random.between(2, 12));
+        self.cluster.inject_again(node, 0, start, move |app, now, _| {
+            if now >= until {
+                app.take_all();
+                return None;
+            }
+            let count = random.between(0, 6);
+            app.take(&mut random, count, keep, drop);
+            Some(now.after(random.between(1, slow)))
+        });
+    }
+
+    /// Runs until `met`; panics with the seed if that does not come about.
+    pub(crate) fn until(&mut self, what: &str, mut met: impl FnMut(&Cluster<Planted>) -> bool) {
+        let stop = self.cluster.run_until_met(|cluster| met(cluster));
+        assert_eq!(stop, Stop::Reached, "seed {}: {what}: {:?}", self.seed, self.states());
+    }
+
+    /// Lets every node take all that is there until nothing happens any more.
+    pub(crate) fn drain(&mut self) {
+        loop {
+            let posted = (self.cluster.network().counters(), self.cluster.events());
+            let stop = self.cluster.run_until_met(|_| false);
+            assert_eq!(stop, Stop::Quiet, "seed {}: it never gets quiet", self.seed);
+            let before = (self.cluster.network().counters(), self.cluster.events());
+            for node in (0..self.cluster.nodes()).map(NodeIndex) {
+                if self.cluster.is_running(node) {
+                    self.cluster.machine_mut(node, 0).take_all();
+                    self.act(node, |_, _| {});
+                }
+            }
+            let stop = self.cluster.run_until_met(|_| false);
+            assert_eq!(stop, Stop::Quiet, "seed {}: it never gets quiet", self.seed);
+            if posted == before && self.cluster.network().counters() == before.0 {
+                return;
+            }
+        }
+    }
+
+    /// Every complaint of every running node.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            let app = self.app(node);
+            all.extend(app.complaints.iter().map(|text| format!("node {}: {text}", node.0)));
+            all.extend(app.faults.iter().map(|fault| format!("node {}: {fault}", node.0)));
+        }
+        all
+    }
+
+    pub(crate) fn assert_no_complaints(&self) {
+        let all = self.complaints();
+        assert!(all.is_empty(), "seed {}: {all:#?}", self.seed);
+    }
+
+    pub(crate) fn assert_all(&self, node: NodeIndex, tag: u64, from: Option<u64>, written: u64) {
+        let app = self.app(node);
+        let reader = app.readers.iter().rfind(|reader| reader.tag == tag && !reader.left);
+        let reader = reader.unwrap_or_else(|| panic!("seed {}: no reader of {tag}", self.seed));
+        let (first, next) = (reader.first, reader.next);
+        assert_eq!(next, written, "seed {}: node {} lacks the rest of {tag}", self.seed, node.0);
+        if from.is_some() {
+            assert_eq!(first, from, "seed {}: node {} lacks the start of {tag}", self.seed, node.0);
+        }
+    }
+
+    /// Where every stream stands, for messages.
+    pub(crate) fn states(&self) -> Vec<String> {
+        let mut all = self.complaints();
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            let app = self.app(node);
+            for writer in &app.writers {
+                let (written, sent) = (writer.written, writer.memory.sent());
+                all.push(format!(
+                    "node {} wrote {written}, sent {sent}, {} readers",
+                    node.0, writer.readers
+                ));
+            }
+            for r in &app.readers {
+                all.push(format!(
+                    "node {} has {:?}..{} of {}, ended {}, left {}, {} held, {} queued",
+                    node.0,
+                    r.first,
+                    r.next,
+                    r.tag,
+                    r.ended,
+                    r.left,
+                    r.held.len(),
+                    r.inbox.as_ref().map_or(0, |inbox| inbox.len())
+                ));
+            }
+        }
+        all
+    }
+}
