@@ -705,12 +705,17 @@ impl Machine for Node {
         for sender in &mut self.senders {
             done += sender.send(effects);
         }
+        // What is given back is looked at when there is nothing better to do, or when it is needed.
+        let idle = done == 0;
         for subscription in &mut self.subscriptions {
             if let Some(receiver) = &mut subscription.receiver {
-                done += receiver.release(effects);
+                done += receiver.release(idle, effects);
             }
         }
         for sender in &mut self.senders {
+            if !idle && !sender.is_half_full() {
+                continue;
+            }
             done += sender.reclaim(|member, fault| {
                 faults.extend(member.peer().map(|peer| (peer, fault)));
             });

@@ -179,6 +179,17 @@ impl SenderMemory {
                 || inner.free.load(Ordering::Relaxed) != 0)
     }
 
+    /// Whether half of the order ring or of the chunks is in use: reason to look what readers have
+    /// given back. Before that nobody needs it, and each look takes a line from a reader.
+    #[inline]
+    pub(super) fn is_half_full(&self) -> bool {
+        let inner = &*self.0;
+        let entries = inner.geometry.entries() as i64;
+        inner.credits.load(Ordering::Relaxed) < entries / 2
+            || (inner.free.load(Ordering::Relaxed).count_ones() as usize)
+                < inner.geometry.chunks() / 2
+    }
+
     /// Gives places in the order ring back. Called by the turn only.
     pub(super) fn give_credits(&self, count: u64) {
         self.0.credits.fetch_add(count as i64, Ordering::AcqRel);

@@ -31,6 +31,8 @@ pub struct Receiver {
     started: bool,
     next: u64,
     held: u64,
+    /// The chunk of the newest record: its sender is most likely still filling it.
+    newest: usize,
     /// Something was stored that the sender has not been shown.
     unposted: bool,
 }
@@ -46,7 +48,17 @@ impl Receiver {
     ) -> Receiver {
         let source = Source::new(replica, geometry, waker);
         let inbox = Some(Inbox::new(Arc::clone(&source)));
-        Receiver { source, inbox, ack, sender, started: false, next: 0, held: 0, unposted: false }
+        Receiver {
+            source,
+            inbox,
+            ack,
+            sender,
+            started: false,
+            next: 0,
+            held: 0,
+            newest: 0,
+            unposted: false,
+        }
     }
 
     /// Begins at a slot: the sender counts this node among its readers from there on.
@@ -123,6 +135,8 @@ impl Receiver {
                 let chunk = entry.chunk(geometry);
                 self.source.hold(chunk);
                 self.held |= 1 << chunk;
+                self.newest = chunk;
+                replica.prefetch(entry.first_byte(geometry));
                 if !inbox.put(entry, self.next) {
                     return Err(Fault::Overrun);
                 }
@@ -137,9 +151,14 @@ impl Receiver {
 
     /// Clears the `held` bits of chunks that no reader refers to any more, and shows the sender
     /// what has changed in this turn. Returns how many.
+    ///
+    /// In a turn that is not `idle` the newest chunk is left alone: its sender cannot use it again
+    /// before it has moved on, and a bit that goes to and fro with every record would take the
+    /// line of acknowledgements to and fro between the two nodes.
     #[inline]
-    pub fn release(&mut self, effects: &mut Effects) -> usize {
-        let (mut still, mut look) = (self.held, self.held);
+    pub fn release(&mut self, idle: bool, effects: &mut Effects) -> usize {
+        let mut still = self.held;
+        let mut look = if idle { self.held } else { self.held & !(1 << self.newest) };
         while look != 0 {
             let chunk = look.trailing_zeros();
             look &= look - 1;

@@ -164,6 +164,12 @@ impl Sender {
                 .all(|member| member.until.is_some() || member.ack.seen().received == self.sent)
     }
 
+    /// Whether it is time to look what readers have given back, in a turn that is not idle.
+    #[inline]
+    pub fn is_half_full(&self) -> bool {
+        self.memory.is_half_full()
+    }
+
     /// Publishes every complete commit. Returns how many.
     #[inline]
     pub fn send(&mut self, effects: &mut Effects) -> usize {
