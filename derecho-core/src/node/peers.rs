@@ -1,0 +1,145 @@
+//! What peers say and do: their notes, their coming, their faults.
+//!
+//! Owns: the answer to each note, and what is left out when a peer is faulty or gone. Never does:
+//! move a subscription on by itself; [`settle`](super::settle) does, in the turn.
+
+use alloc::vec::Vec;
+
+use super::{ACK_LINES, Attach, Node, NodeEvent, Origin, Stage, Subscription};
+use crate::ids::{Peer, RegionId};
+use crate::machine::{Effects, Target};
+use crate::multicast::Fault;
+use crate::note::Note;
+
+impl Node {
+    pub(super) fn note(&mut self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
+        let Some(note) = Note::decode(bytes) else {
+            self.faulty(peer, Fault::Note);
+            return;
+        };
+        match note {
+            Note::Announce { id, bytes } => {
+                self.events.push_back(NodeEvent::Announced { peer, id, bytes });
+            }
+            Note::Retract { id } => self.events.push_back(NodeEvent::Retracted { peer, id }),
+            Note::Attach { reader, stream, acks, line } => {
+                self.attach_asked(peer, Attach { reader, stream, acks, line });
+            }
+            Note::Accept { reader, slot } => self.accepted(peer, reader, slot, effects),
+            Note::End { reader, slot } => self.end_at(Origin::Peer(peer), reader, slot),
+            Note::Detach { reader, stream } => {
+                if let Some(state) = self.peers.get_mut(&peer) {
+                    state.attaching.retain(|attach| attach.reader != reader);
+                }
+                let sender = self.senders.iter_mut().find(|s| s.region() == stream);
+                if !sender.is_some_and(|sender| sender.dismiss(peer, reader)) {
+                    effects.note(peer, Note::Detached { reader }.encode());
+                }
+                self.unsettled = true;
+            }
+            Note::Detached { reader } => {
+                let detached = |s: &Subscription| {
+                    s.id.0 == reader
+                        && s.origin == Origin::Peer(peer)
+                        && s.stage == Stage::Detaching
+                };
+                if let Some(index) = self.subscriptions.iter().position(detached) {
+                    self.free_lines.push(self.subscriptions.swap_remove(index).line);
+                }
+            }
+        }
+    }
+
+    /// A peer wants to read a stream. It has [`ACK_LINES`] lines for that, and a subscription
+    /// asks once.
+    pub(super) fn attach_asked(&mut self, peer: Peer, attach: Attach) {
+        let members = self.senders.iter().flat_map(|sender| sender.members());
+        let (mut known, mut again) = (0, false);
+        for member in members.filter(|member| member.peer() == Some(peer)) {
+            (known, again) = (known + 1, again || member.reader() == attach.reader);
+        }
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        again |= state.attaching.iter().any(|waiting| waiting.reader == attach.reader);
+        if again || known + state.attaching.len() >= ACK_LINES {
+            self.faulty(peer, Fault::Note);
+            return;
+        }
+        state.attaching.push(attach);
+        self.unsettled = true;
+    }
+
+    pub(super) fn accepted(&mut self, peer: Peer, reader: u64, slot: u64, effects: &mut Effects) {
+        let subscription = self
+            .subscriptions
+            .iter_mut()
+            .find(|s| s.id.0 == reader && s.origin == Origin::Peer(peer) && s.is_unanswered());
+        if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = subscription {
+            receiver.start(slot, effects);
+            if *stage == Stage::AwaitsAccept {
+                *stage = Stage::Receiving;
+                let inbox = receiver.inbox().cloned();
+                self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(*id, inbox)));
+            }
+        }
+    }
+
+    /// A stream ends for one of this node's subscriptions.
+    pub(super) fn end_at(&mut self, origin: Origin, reader: u64, slot: u64) {
+        let subscription =
+            self.subscriptions.iter_mut().find(|s| s.id.0 == reader && s.origin == origin);
+        if let Some(subscription) = subscription {
+            match subscription.stage {
+                Stage::Receiving => subscription.stage = Stage::Ending(slot),
+                Stage::AwaitsHeader | Stage::AwaitsAccept => {
+                    (subscription.stage, subscription.receiver) = (Stage::Draining, None);
+                    self.events.push_back(NodeEvent::Ended(subscription.id));
+                }
+                Stage::Draining if subscription.is_unanswered() => subscription.receiver = None,
+                Stage::Ending(_) | Stage::Draining | Stage::Detaching => {}
+            }
+            self.unsettled = true;
+        }
+    }
+
+    /// A peer broke the rules: nothing of it is read, and nobody waits for it, any more.
+    pub(super) fn faulty(&mut self, peer: Peer, fault: Fault) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        if state.faulty {
+            return;
+        }
+        state.faulty = true;
+        state.attaching.clear();
+        self.events.push_back(NodeEvent::Faulty { peer, fault });
+        self.forget(peer);
+    }
+
+    /// Reads nothing from a peer any more and waits for it no more.
+    pub(super) fn forget(&mut self, peer: Peer) {
+        for sender in &mut self.senders {
+            sender.remove_members(|member| member.peer() == Some(peer));
+        }
+        let (gone, kept) = core::mem::take(&mut self.subscriptions)
+            .into_iter()
+            .partition::<Vec<_>, _>(|s| s.origin == Origin::Peer(peer));
+        self.subscriptions = kept;
+        for subscription in gone {
+            // The sender reads this line no more, so the line is free at once; records that the
+            // application has keep the memory that they lie in.
+            self.free_lines.push(subscription.line);
+            if !matches!(subscription.stage, Stage::Draining | Stage::Detaching) {
+                self.events.push_back(NodeEvent::Ended(subscription.id));
+            }
+        }
+        self.unsettled = true;
+    }
+
+    pub(super) fn region_ready(&mut self, peer: Peer, region: RegionId, effects: &mut Effects) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        state.ready.push(region);
+        let target = Target { peer, sharing: state.sharing };
+        if let Some(sender) = self.sender(region) {
+            sender.introduce(target, effects);
+        }
+        self.unsettled = true;
+    }
+}

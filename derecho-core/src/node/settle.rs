@@ -1,0 +1,193 @@
+//! Subscriptions and streams on their way in and out.
+//!
+//! Owns: the steps from one stage to the next, as far as what they wait for is there. Looked at only
+//! in turns that follow a change, so that streams at work pay nothing for it.
+
+use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
+use crate::machine::{Effects, Target};
+use crate::multicast::geometry::Geometry;
+use crate::multicast::receive::Receiver;
+use crate::note::Note;
+
+impl Node {
+    pub(super) fn settle(&mut self, effects: &mut Effects) -> usize {
+        self.unsettled = false;
+        let settled = self.settle_readers(effects)
+            + self.settle_subscriptions(effects)
+            + self.settle_streams(effects);
+        for sender in &mut self.senders {
+            if let Some(count) = sender.take_members_changed() {
+                self.events.push_back(NodeEvent::Readers { stream: sender.region(), count });
+            }
+        }
+        settled
+    }
+
+    /// Counts those peers among the readers that can be written to by now.
+    pub(super) fn settle_readers(&mut self, effects: &mut Effects) -> usize {
+        let mut settled = 0;
+        let Node { peers, senders, ending, unsettled, .. } = self;
+        for (&peer, state) in peers.iter_mut() {
+            let target = Target { peer, sharing: state.sharing };
+            let PeerState { attaching, ready, replicas, .. } = state;
+            attaching.retain(|&Attach { reader, stream, acks, line }| {
+                let sender = senders.iter_mut().find(|s| s.region() == stream);
+                let Some(sender) = sender.filter(|_| !ending.contains(&stream)) else {
+                    effects.note(peer, Note::End { reader, slot: 0 }.encode());
+                    return false;
+                };
+                let (true, Some(ack)) = (ready.contains(&stream), replicas.get(&acks)) else {
+                    *unsettled = true;
+                    return true;
+                };
+                let line = usize::try_from(line).unwrap_or(usize::MAX);
+                let note = match sender.add_member(Some(target), reader, ack.clone(), line) {
+                    Some(slot) => Note::Accept { reader, slot },
+                    None => Note::End { reader, slot: 0 },
+                };
+                effects.note(peer, note.encode());
+                settled += 1;
+                false
+            });
+        }
+        settled
+    }
+
+    pub(super) fn settle_subscriptions(&mut self, effects: &mut Effects) -> usize {
+        let mut settled = 0;
+        let mut index = 0;
+        while index < self.subscriptions.len() {
+            let (found, before) = (self.subscriptions[index].stage, self.subscriptions.len());
+            match found {
+                Stage::AwaitsHeader => settled += self.attach(index, effects),
+                Stage::Ending(slot) => settled += self.ending(index, slot),
+                Stage::Draining => {
+                    if self.subscriptions[index].is_occupied() {
+                        self.unsettled = true;
+                    } else {
+                        self.detach(index, effects);
+                        settled += 1;
+                    }
+                }
+                Stage::AwaitsAccept | Stage::Receiving | Stage::Detaching => {}
+            }
+            // Another subscription may have taken the place of one that is gone.
+            if self.subscriptions.len() == before {
+                index += 1;
+            }
+        }
+        settled
+    }
+
+    /// Asks the sender to be counted among its readers, once its header is there.
+    pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
+        let Subscription { id, origin, stream, line, .. } = self.subscriptions[index];
+        let (replica, target) = match origin {
+            Origin::Own => (self.sender(stream).map(|s| s.memory().region().replica()), None),
+            Origin::Peer(peer) => match self.peers.get(&peer) {
+                Some(state) => {
+                    let target = Target { peer, sharing: state.sharing };
+                    (state.replicas.get(&stream).cloned(), Some(target))
+                }
+                None => (None, None),
+            },
+        };
+        // A region is up before anybody can hear of it: this one is closed again.
+        let Some(replica) = replica else {
+            self.subscriptions[index].stage = Stage::Draining;
+            self.events.push_back(NodeEvent::Ended(id));
+            self.unsettled = true;
+            return 1;
+        };
+        let geometry = match Geometry::read(&replica) {
+            Ok(Some(geometry)) => geometry,
+            Ok(None) => {
+                self.unsettled = true;
+                return 0;
+            }
+            Err(fault) => {
+                if let Origin::Peer(peer) = origin {
+                    self.faulty(peer, fault);
+                }
+                return 1;
+            }
+        };
+        let ack = self.ack_line(line, id);
+        let mut receiver = Receiver::new(replica, geometry, ack, target, self.waker.clone());
+        let stage = match target {
+            Some(Target { peer, .. }) => {
+                let note = Note::Attach { reader: id.0, stream, acks: ACKS, line: line as u64 };
+                effects.note(peer, note.encode());
+                Stage::AwaitsAccept
+            }
+            None => {
+                let acks = self.acks.replica();
+                let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
+                let slot = sender.and_then(|s| s.add_member(None, id.0, acks, line));
+                receiver.start(slot.expect("an own stream and an own line"), effects);
+                let inbox = receiver.inbox().cloned();
+                self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(id, inbox)));
+                Stage::Receiving
+            }
+        };
+        let subscription = &mut self.subscriptions[index];
+        (subscription.stage, subscription.receiver) = (stage, Some(receiver));
+        1
+    }
+
+    /// Ends a subscription when the last record of its stream has come.
+    pub(super) fn ending(&mut self, index: usize, slot: u64) -> usize {
+        let subscription = &mut self.subscriptions[index];
+        self.unsettled = true;
+        if subscription.receiver.as_ref().is_some_and(|receiver| receiver.next() < slot) {
+            return 0;
+        }
+        if let Some(receiver) = &mut subscription.receiver {
+            receiver.close();
+        }
+        subscription.stage = Stage::Draining;
+        self.events.push_back(NodeEvent::Ended(subscription.id));
+        1
+    }
+
+    /// Nothing of the stream is referred to any more: tells the sender. The line is used for
+    /// another stream only when the sender has answered, for until then it may still look at it.
+    pub(super) fn detach(&mut self, index: usize, effects: &mut Effects) {
+        let Subscription { id, origin, stream, ref receiver, .. } = self.subscriptions[index];
+        let reader = id.0;
+        match origin {
+            // It was not asked, or has refused: it does not look at the line.
+            Origin::Peer(_) if receiver.is_none() => {
+                self.free_lines.push(self.subscriptions.swap_remove(index).line);
+            }
+            Origin::Peer(peer) => {
+                effects.note(peer, Note::Detach { reader, stream }.encode());
+                // It still receives, and drops, what the sender has posted to it.
+                self.subscriptions[index].stage = Stage::Detaching;
+            }
+            Origin::Own => {
+                let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
+                if let Some(sender) = sender {
+                    sender.remove_members(|member| member.is(None, reader));
+                }
+                self.free_lines.push(self.subscriptions.swap_remove(index).line);
+                self.unsettled = true;
+            }
+        }
+    }
+
+    /// Closes the regions of ended streams that nobody reads any more.
+    pub(super) fn settle_streams(&mut self, effects: &mut Effects) -> usize {
+        let Node { senders, ending, .. } = self;
+        let before = ending.len();
+        ending.retain(|&stream| {
+            let unused = senders.iter().all(|s| s.region() != stream || s.members().is_empty());
+            if unused {
+                senders.retain(|sender| sender.region() != stream);
+                effects.close(stream);
+            }
+            !unused
+        });
+        before - ending.len()
+    }
+}
