@@ -1,0 +1,11 @@
+//! Benchmarks of the hot paths, each alone, in one process: `cargo bench -p squall-benches`.
+//!
+//! | bench | what it times |
+//! | --- | --- |
+//! | `multicast` | one record through a node: claim, commit, turn, take, release |
+//! | `sst` | a predicate over the rows of a shared state table |
+//! | `park` | what parking costs a writer and a sleeper that never really sleeps |
+//! | `cdr` | a small struct to CDR and back |
+//! | `dds` | a sample from write to take, through the public API |
+//!
+//! What happens between processes is measured by `squall perf`, beside the bare machine.

@@ -1,0 +1,82 @@
+//! The `squall` command: measures, examines and simulates Squall DDS.
+//!
+//! Owns: the command line, and what leaves the command: text for people, one JSON object for
+//! programs (the last line of standard output), progress on standard error, and the exit code.
+//! Never does: anything of the protocol; every command calls the libraries.
+//!
+//! Exit codes: 0 when it did what it was asked, 1 when the answer is no or it failed, 2 for wrong
+//! usage.
+
+mod allocations;
+mod doctor;
+mod outcome;
+mod perf;
+mod sim;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use outcome::{Done, Failure, Outcome};
+
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting;
+
+/// Measures, examines and simulates Squall DDS, a publish-subscribe middleware over shared memory.
+#[derive(Parser)]
+#[command(
+    name = "squall",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        squall doctor                                         what this machine offers\n  \
+        squall perf throughput --size 128 --subs 1            messages per second\n  \
+        squall perf latency --size 128 --baseline             beside the bare machine's\n\n\
+        Exit codes: 0 done, 1 the answer is no or something failed, 2 wrong usage."
+)]
+struct Cli {
+    /// Print one JSON object, on the last line of standard output, instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure throughput and latency between processes, also beside the bare machine's.
+    Perf(perf::PerfArgs),
+    /// Run the papers' experiments in virtual time.
+    Sim(sim::SimArgs),
+    /// Check what this machine offers to Squall DDS, and say what to change.
+    #[command(after_help = "Example:\n  squall doctor --json")]
+    Doctor(doctor::DoctorArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // What the libraries have to say goes to standard error; SQUALL_LOG chooses how much.
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SQUALL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let json = cli.json;
+    let done: Done = match cli.command {
+        Command::Perf(args) => perf::run(args, json),
+        Command::Sim(args) => sim::run(&args, json),
+        Command::Doctor(args) => doctor::run(&args, json),
+    };
+    match done {
+        Ok(Outcome::Yes) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("squall: {failure}");
+            if json {
+                println!("{}", serde_json::json!({ "error": failure.to_string() }));
+            }
+            ExitCode::from(match failure {
+                Failure::Usage(_) => 2,
+                Failure::Failed(_) => 1,
+            })
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What the bare machine does, measured beside ours in the same run: the yardstick.
+//!
+//! Owns: a broadcast ring and a ping-pong between processes, written by hand with nothing around
+//! them, and one `memcpy`. Payloads are written and looked at by the very code that ours are.
+
+mod line;
+mod ring;
+mod shared;
+mod wait;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::control::Control;
+use super::crew::Crew;
+use super::payload::Read;
+use super::pingpong::OneWay;
+use super::role::sample_size;
+use crate::outcome::{Done, Failure, Outcome, say};
+use ring::{Moved, Ring};
+use shared::{MOST_READERS, Mapping, Memory};
+
+pub(crate) use ring::ring_bytes;
+pub(crate) use wait::Wait;
+
+/// One process of a baseline.
+#[derive(Args, Debug)]
+pub(crate) struct BareArgs {
+    /// What it does.
+    #[arg(value_enum)]
+    role: BareRole,
+    /// The inherited memory.
+    #[arg(long)]
+    memory: i32,
+    /// How it waits.
+    #[arg(long, value_enum)]
+    wait: Wait,
+    /// Bytes of a message.
+    #[arg(long, default_value = "64", value_parser = sample_size)]
+    size: usize,
+    /// Readers in all.
+    #[arg(long, default_value_t = 1)]
+    readers: usize,
+    /// Which reader.
+    #[arg(long, default_value_t = 0)]
+    index: usize,
+    /// What readers look at.
+    #[arg(long, value_enum, default_value_t = Read::Whole)]
+    read: Read,
+    /// How long to write.
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Round trips.
+    #[arg(long, default_value_t = 1000)]
+    rounds: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum BareRole {
+    Write,
+    Read,
+    Ping,
+    Pong,
+}
+
+/// Runs one process of a baseline.
+pub(crate) fn run(args: &BareArgs) -> Done {
+    let control = Control::new(true);
+    let mapping = Mapping::of(args.memory)?;
+    if args.readers > MOST_READERS || args.index >= args.readers {
+        return Err(Failure::Usage(format!("a ring has 1 to {MOST_READERS} readers")));
+    }
+    let starts = matches!(args.role, BareRole::Write | BareRole::Ping);
+    if !control.ready(starts.then_some("GO"))? {
+        return Ok(Outcome::Yes);
+    }
+    let result = match args.role {
+        BareRole::Write | BareRole::Read => {
+            let ring = Ring::new(mapping, args.size, args.wait)?;
+            let moved = match args.role {
+                BareRole::Write => ring.write(args.readers, args.seconds, &control),
+                _ => ring.read(args.index, args.read, &control),
+            };
+            serde_json::to_string(&moved)
+        }
+        BareRole::Ping => {
+            serde_json::to_string(&line::ping(&mapping, args.wait, args.rounds, &control))
+        }
+        BareRole::Pong => {
+            line::pong(&mapping, args.wait, args.rounds, &control);
+            serde_json::to_string(&Value::Null)
+        }
+    };
+    say(&result.map_err(|error| Failure::new(error.to_string()))?)?;
+    control.wait_for_exit();
+    Ok(Outcome::Yes)
+}
+
+/// A run of the bare ring.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct BareThroughput {
+    /// Mean over the readers.
+    pub(crate) msgs_per_s: f64,
+    pub(crate) cpu_s: f64,
+}
+
+/// What a bare run is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BareOrder {
+    pub(crate) size: usize,
+    pub(crate) readers: usize,
+    pub(crate) read: Read,
+    pub(crate) seconds: f64,
+    pub(crate) limit: Duration,
+}
+
+/// Runs the bare ring.
+pub(crate) fn throughput(order: BareOrder, wait: Wait) -> Result<BareThroughput, Failure> {
+    let BareOrder { size, readers, read, seconds, limit } = order;
+    let memory = Memory::new(ring_bytes(size))?;
+    let mut crew = Crew::without_folder(limit);
+    let common = |role: &str| {
+        [
+            "bare".to_owned(),
+            role.to_owned(),
+            format!("--memory={}", memory.number()),
+            format!("--wait={}", wait.name()),
+            format!("--size={size}"),
+            format!("--readers={readers}"),
+            format!("--read={}", read.name()),
+            format!("--seconds={seconds}"),
+        ]
+        .to_vec()
+    };
+    for index in 0..readers {
+        let mut arguments = common("read");
+        arguments.push(format!("--index={index}"));
+        crew.start(&format!("bare reader {index}"), &arguments)?;
+    }
+    let writer = crew.start("the bare writer", &common("write"))?;
+    crew.all_ready()?;
+    crew.tell(writer, "GO")?;
+    let written: Moved = crew.result(writer)?;
+    let (mut rates, mut cpu_s) = (0.0, written.cpu_s);
+    for reader in 0..readers {
+        let moved: Moved = crew.result(reader)?;
+        if moved.wrong > 0 || moved.messages != written.messages {
+            return Err(Failure::new("the bare ring has lost or spoilt messages: a defect of it"));
+        }
+        let nanos = moved.t_end_ns.saturating_sub(written.t_start_ns).max(1);
+        rates += moved.messages as f64 * 1e9 / nanos as f64;
+        cpu_s += moved.cpu_s;
+    }
+    crew.dismiss()?;
+    Ok(BareThroughput { msgs_per_s: rates / readers as f64, cpu_s })
+}
+
+/// Runs the bare ping-pong.
+pub(crate) fn latency(rounds: u64, wait: Wait, limit: Duration) -> Result<OneWay, Failure> {
+    let memory = Memory::new(0)?;
+    let mut crew = Crew::without_folder(limit);
+    let arguments = |role: &str| {
+        [
+            "bare".to_owned(),
+            role.to_owned(),
+            format!("--memory={}", memory.number()),
+            format!("--wait={}", wait.name()),
+            format!("--rounds={rounds}"),
+        ]
+    };
+    crew.start("bare pong", &arguments("pong"))?;
+    let ping = crew.start("bare ping", &arguments("ping"))?;
+    crew.all_ready()?;
+    crew.tell(ping, "GO")?;
+    let one_way = crew.result(ping)?;
+    crew.dismiss()?;
+    Ok(one_way)
+}
+
+/// Bytes per second that one thread copies, messages of this size, to and from buffers as large as
+/// the ring.
+pub(crate) fn memcpy(size: usize) -> f64 {
+    const TIME: Duration = Duration::from_millis(200);
+    let room = ring_bytes(size);
+    let (from, mut to) = (vec![1u8; room], vec![2u8; room]);
+    let per_pass = room / size;
+    let (start, mut passes) = (Instant::now(), 0u64);
+    while passes == 0 || start.elapsed() < TIME {
+        for (from, to) in from.chunks_exact(size).zip(to.chunks_exact_mut(size)) {
+            to.copy_from_slice(black_box(from));
+        }
+        black_box(&mut to);
+        passes += 1;
+    }
+    (passes as f64 * per_pass as f64 * size as f64) / start.elapsed().as_secs_f64()
+}

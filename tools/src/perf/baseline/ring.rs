@@ -1,0 +1,142 @@
+//! The bare broadcast ring: one writer, some readers, nothing else. What the machine itself can do.
+//!
+//! The writer fills the next slot in place and counts `head` up; each reader looks at every
+//! message in place and counts its own `tail` up; the writer waits for the slowest `tail` when the
+//! ring is full. No headers, no types, no matching, no deaths.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{Ordering, fence};
+
+use serde::{Deserialize, Serialize};
+
+use super::shared::Mapping;
+use super::wait::{Futex, Wait};
+use crate::outcome::Failure;
+use crate::perf::clock;
+use crate::perf::control::Control;
+use crate::perf::payload::{Read, check, fill};
+
+const HEAD: usize = 0;
+const END: usize = 1;
+const NEWS: Futex = Futex { word: 2, sleepers: 3 };
+const ROOM: Futex = Futex { word: 4, sleepers: 5 };
+const TAILS: usize = 8;
+
+/// How often the writer looks at the clock.
+const LOOK_EVERY: u64 = 64;
+
+/// The ring, as one process sees it.
+pub(crate) struct Ring {
+    mapping: Mapping,
+    size: usize,
+    stride: usize,
+    slots: u64,
+    wait: Wait,
+}
+
+/// What a process of the baseline did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Moved {
+    /// Messages written, or read.
+    pub(crate) messages: u64,
+    /// Of those read, how many were wrong.
+    pub(crate) wrong: u64,
+    pub(crate) t_start_ns: u64,
+    pub(crate) t_end_ns: u64,
+    pub(crate) cpu_s: f64,
+}
+
+/// Bytes of the ring for messages of this size: a power of two.
+pub(crate) fn ring_bytes(size: usize) -> usize {
+    const USUAL: usize = 1 << 20;
+    (4 * size.next_multiple_of(8)).next_power_of_two().max(USUAL)
+}
+
+impl Ring {
+    /// The ring in this memory.
+    pub(crate) fn new(mapping: Mapping, size: usize, wait: Wait) -> Result<Ring, Failure> {
+        let stride = size.next_multiple_of(8);
+        let room = mapping.ring_bytes() / stride;
+        if room == 0 {
+            return Err(Failure::new(format!("the ring has no room for {size} bytes")));
+        }
+        let slots = 1 << room.ilog2();
+        Ok(Ring { mapping, size, stride, slots, wait })
+    }
+
+    fn offset(&self, message: u64) -> usize {
+        (message & (self.slots - 1)) as usize * self.stride
+    }
+
+    fn slowest(&self, readers: usize) -> u64 {
+        let tail = |reader| self.mapping.counter(TAILS + reader).load(Acquire);
+        (0..readers).map(tail).min().unwrap_or(u64::MAX)
+    }
+
+    /// Writes for so many seconds.
+    pub(crate) fn write(&self, readers: usize, seconds: f64, control: &Control) -> Moved {
+        let (cpu, t_start_ns) = (clock::cpu(), clock::now());
+        let deadline = t_start_ns + (seconds * 1e9) as u64;
+        let head = self.mapping.counter(HEAD);
+        let (mut next, mut free_until, mut stamp) = (0, self.slots, 0);
+        loop {
+            if next % LOOK_EVERY == 0 {
+                stamp = clock::now();
+                if stamp >= deadline || control.ended() {
+                    break;
+                }
+            }
+            if next >= free_until {
+                self.wait.until(&self.mapping, ROOM, control, || {
+                    free_until = self.slowest(readers).saturating_add(self.slots);
+                    next < free_until
+                });
+                if control.ended() {
+                    break;
+                }
+            }
+            // SAFETY: every reader is done with the slot's last message, and sees this one only
+            // after `head` says so.
+            let slot = unsafe { self.mapping.bytes_mut(self.offset(next), self.size) };
+            fill(slot, next, stamp);
+            next += 1;
+            head.store(next, Ordering::Release);
+            self.wait.wake(&self.mapping, NEWS);
+        }
+        self.mapping.counter(END).store(next + 1, Ordering::Release);
+        fence(SeqCst);
+        self.wait.wake(&self.mapping, NEWS);
+        let (t_end_ns, cpu_s) = (clock::now(), clock::secs(clock::cpu() - cpu));
+        Moved { messages: next, wrong: 0, t_start_ns, t_end_ns, cpu_s }
+    }
+
+    /// Reads until the writer has said how many there are in all.
+    pub(crate) fn read(&self, reader: usize, read: Read, control: &Control) -> Moved {
+        let cpu = clock::cpu();
+        let (head, end) = (self.mapping.counter(HEAD), self.mapping.counter(END));
+        let tail = self.mapping.counter(TAILS + reader);
+        let (mut next, mut wrong, mut t_start_ns) = (0, 0, 0);
+        while !control.ended() && end.load(Acquire) != next + 1 {
+            let mut until = next;
+            self.wait.until(&self.mapping, NEWS, control, || {
+                until = head.load(Acquire);
+                until != next || end.load(Relaxed) == next + 1
+            });
+            if t_start_ns == 0 {
+                t_start_ns = clock::now();
+            }
+            while next < until {
+                // SAFETY: the writer has published the message, and writes the slot again only
+                // when `tail` has passed it.
+                let slot = unsafe { self.mapping.bytes(self.offset(next), self.size) };
+                let good = check(slot, read).is_some_and(|(index, _)| index == next);
+                wrong += u64::from(!good);
+                next += 1;
+                tail.store(next, Ordering::Release);
+            }
+            self.wait.wake(&self.mapping, ROOM);
+        }
+        let (t_end_ns, cpu_s) = (clock::now(), clock::secs(clock::cpu() - cpu));
+        Moved { messages: next, wrong, t_start_ns, t_end_ns, cpu_s }
+    }
+}

@@ -1,0 +1,104 @@
+//! How the bare processes wait: by looking again and again, or asleep in a futex.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
+
+use clap::ValueEnum;
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
+use super::shared::Mapping;
+use crate::perf::control::Control;
+
+/// Looks in a row before the processor is offered to others, or the process sleeps.
+const LOOKS: u32 = 200;
+/// Looks of a process that sleeps as soon as it may.
+const FEW_LOOKS: u32 = 1;
+/// The longest sleep, so that a process hears when it is to end.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Wait {
+    /// Look again and again.
+    Poll,
+    /// Sleep in a futex after some looks.
+    Futex,
+    /// Sleep in a futex at once.
+    Sleep,
+}
+
+/// The lines of a futex: its word, and how many sleep on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Futex {
+    pub(crate) word: usize,
+    pub(crate) sleepers: usize,
+}
+
+impl Wait {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Wait::Poll => "poll",
+            Wait::Futex => "futex",
+            Wait::Sleep => "sleep",
+        }
+    }
+
+    /// Waits until `ready`, or until it is to end.
+    #[inline]
+    pub(crate) fn until(
+        self,
+        mapping: &Mapping,
+        at: Futex,
+        control: &Control,
+        mut ready: impl FnMut() -> bool,
+    ) {
+        let looks = if self == Wait::Sleep { FEW_LOOKS } else { LOOKS };
+        loop {
+            for _ in 0..looks {
+                if ready() {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            if control.ended() {
+                return;
+            }
+            match self {
+                Wait::Poll => std::thread::yield_now(),
+                Wait::Futex | Wait::Sleep => {
+                    let (word, sleepers) = (mapping.futex(at.word), mapping.futex(at.sleepers));
+                    let seen = word.load(SeqCst);
+                    sleepers.fetch_add(1, SeqCst);
+                    // Pairs with the fence in `wake`: one of the two sees the other.
+                    fence(SeqCst);
+                    let asleep = !ready();
+                    if asleep {
+                        // Woken, too late for the word, or a nap over: it looks again in any case.
+                        let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&NAP));
+                    }
+                    sleepers.fetch_sub(1, SeqCst);
+                    if !asleep {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Wakes whoever sleeps, after everything that was stored before.
+    #[inline]
+    pub(crate) fn wake(self, mapping: &Mapping, at: Futex) {
+        if self == Wait::Poll {
+            return;
+        }
+        fence(SeqCst);
+        if mapping.futex(at.sleepers).load(Relaxed) > 0 {
+            let word = mapping.futex(at.word);
+            word.fetch_add(1, SeqCst);
+            // It can only fail for a bad address.
+            let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+}

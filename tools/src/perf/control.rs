@@ -1,0 +1,104 @@
+//! What a role hears from whoever started it, over standard input.
+//!
+//! Owns: standard input, read line by line on a thread of its own. Under a harness (the measuring
+//! protocol) a role waits for `GO` before it sends and for `EXIT` before it leaves, and the end of
+//! standard input means that it has to end now, so that no process outlives its harness. A role
+//! that a person starts waits for nothing.
+
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::outcome::{Failure, say};
+
+/// How long a process may take to leave after its standard input has ended.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Standard input, or nobody.
+pub(crate) struct Control {
+    lines: Option<Receiver<String>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    ended: AtomicBool,
+    /// How many samples there are in all, when that is known.
+    total: AtomicU64,
+}
+
+impl Control {
+    /// For a role under a harness if `harness`, for a free one if not.
+    pub(crate) fn new(harness: bool) -> Control {
+        let shared =
+            Arc::new(Shared { ended: AtomicBool::new(false), total: AtomicU64::new(u64::MAX) });
+        if !harness {
+            return Control { lines: None, shared };
+        }
+        let (sender, lines) = channel();
+        let heard = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                let line = line.trim();
+                // Only our own harness says this: a run that is limited by time has ended.
+                if let Some(total) = line.strip_prefix("TOTAL ").and_then(|n| n.parse().ok()) {
+                    heard.total.store(total, Ordering::Release);
+                } else if sender.send(line.to_owned()).is_err() {
+                    return;
+                }
+            }
+            heard.ended.store(true, Ordering::Release);
+            drop(sender);
+            std::thread::sleep(GRACE);
+            eprintln!("squall: standard input has ended and this process could not leave in time");
+            std::process::exit(1);
+        });
+        Control { lines: Some(lines), shared }
+    }
+
+    /// Whether to end now.
+    #[inline]
+    pub(crate) fn ended(&self) -> bool {
+        self.shared.ended.load(Ordering::Relaxed)
+    }
+
+    /// How many samples there are in all, if somebody has said so.
+    pub(crate) fn total(&self) -> Option<u64> {
+        let total = self.shared.total.load(Ordering::Acquire);
+        (total != u64::MAX).then_some(total)
+    }
+
+    /// Says that this role is connected, and waits for `word` if it is to.
+    ///
+    /// Answers whether to go on.
+    pub(crate) fn ready(&self, word: Option<&str>) -> Result<bool, Failure> {
+        let Some(lines) = &self.lines else { return Ok(true) };
+        say("READY")?;
+        Ok(word.is_none_or(|word| wait_for(lines, word)))
+    }
+
+    /// Waits until it may leave.
+    pub(crate) fn wait_for_exit(&self) {
+        if let Some(lines) = &self.lines {
+            wait_for(lines, "EXIT");
+        }
+    }
+
+    /// Whether it may leave; does not wait.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.ended()
+            || self.lines.as_ref().is_none_or(|lines| lines.try_iter().any(|line| line == "EXIT"))
+    }
+
+    /// Whether a harness is there.
+    pub(crate) fn is_harnessed(&self) -> bool {
+        self.lines.is_some()
+    }
+}
+
+/// Waits for a line; any other is left out. `false` at the end of standard input.
+fn wait_for(lines: &Receiver<String>, word: &str) -> bool {
+    lines.iter().any(|line| line == word)
+}

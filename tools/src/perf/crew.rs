@@ -1,0 +1,170 @@
+//! The processes of one measurement.
+//!
+//! Owns: the children, which are this very command in other roles, their standard input and
+//! output, and a temporary folder where they alone meet. All of it goes with the crew: children
+//! that do not leave by themselves are killed, and the folder is removed. Children end when their
+//! standard input does, so they outlive a killed parent only by moments.
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+
+use crate::outcome::Failure;
+
+/// How long a child may take to leave when it is told to.
+const LEAVE_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks whether a child has left.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// One child.
+pub(crate) struct Hand {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+/// All children of one measurement.
+pub(crate) struct Crew {
+    hands: Vec<Hand>,
+    deadline: Instant,
+    folder: Option<TempDir>,
+}
+
+impl Crew {
+    /// Nobody yet, and no folder to meet in; everything has to be done within `limit`.
+    pub(crate) fn without_folder(limit: Duration) -> Crew {
+        Crew { hands: Vec::new(), deadline: Instant::now() + limit, folder: None }
+    }
+
+    /// Nobody yet; everything has to be done within `limit`.
+    pub(crate) fn new(limit: Duration) -> Result<Crew, Failure> {
+        let folder = tempfile::Builder::new()
+            .prefix("squall-perf-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .map_err(|error| Failure::new(format!("no temporary folder can be made: {error}")))?;
+        let mut crew = Crew::without_folder(limit);
+        crew.folder = Some(folder);
+        Ok(crew)
+    }
+
+    /// Starts a child with these arguments of `squall perf`. Returns its number.
+    pub(crate) fn start(&mut self, name: &str, arguments: &[String]) -> Result<usize, Failure> {
+        let fail = |error| Failure::new(format!("{name} cannot be started: {error}"));
+        let program = std::env::current_exe().map_err(fail)?;
+        let mut command = Command::new(program);
+        if let Some(folder) = &self.folder {
+            command.env("SQUALL_RUNTIME_DIR", folder.path());
+        }
+        let mut child = command
+            .arg("perf")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A group of its own: an interrupt from the terminal reaches this process only, and
+            // the children then leave in order.
+            .process_group(0)
+            .spawn()
+            .map_err(fail)?;
+        let (sender, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines() {
+                    let Ok(line) = line else { break };
+                    if sender.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let (name, input) = (name.to_owned(), child.stdin.take());
+        self.hands.push(Hand { name, child, input, lines });
+        Ok(self.hands.len() - 1)
+    }
+
+    /// Waits until every child is connected.
+    pub(crate) fn all_ready(&mut self) -> Result<(), Failure> {
+        for hand in 0..self.hands.len() {
+            let line = self.line(hand, "to be connected")?;
+            if line != "READY" {
+                let name = &self.hands[hand].name;
+                return Err(Failure::new(format!("{name} said `{line}` instead of READY")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a child something.
+    pub(crate) fn tell(&mut self, hand: usize, line: &str) -> Result<(), Failure> {
+        let Hand { name, input, .. } = &mut self.hands[hand];
+        let told =
+            input.as_mut().map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
+        match told {
+            Some(Ok(())) => Ok(()),
+            _ => Err(Failure::new(format!("{name} has ended early; its message is above"))),
+        }
+    }
+
+    /// Waits for a child's result.
+    pub(crate) fn result<T: DeserializeOwned>(&mut self, hand: usize) -> Result<T, Failure> {
+        let line = self.line(hand, "to finish")?;
+        serde_json::from_str(&line).map_err(|error| {
+            let name = &self.hands[hand].name;
+            Failure::new(format!("the result of {name} cannot be read ({error}): {line}"))
+        })
+    }
+
+    fn line(&mut self, hand: usize, what: &str) -> Result<String, Failure> {
+        let Hand { name, lines, .. } = &mut self.hands[hand];
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        lines.recv_timeout(left).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Failure::new(format!(
+                "{name} took too long {what}: give it more time with --limit, or less to do"
+            )),
+            RecvTimeoutError::Disconnected => {
+                Failure::new(format!("{name} ended early; its message is above"))
+            }
+        })
+    }
+
+    /// Lets all children leave, and waits until they have.
+    pub(crate) fn dismiss(mut self) -> Result<(), Failure> {
+        for hand in 0..self.hands.len() {
+            self.tell(hand, "EXIT")?;
+        }
+        let deadline = Instant::now() + LEAVE_LIMIT;
+        for hand in &mut self.hands {
+            drop(hand.input.take());
+            loop {
+                match hand.child.try_wait() {
+                    Ok(Some(status)) if status.success() => break,
+                    Ok(Some(status)) => {
+                        return Err(Failure::new(format!("{} ended with {status}", hand.name)));
+                    }
+                    Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+                    _ => return Err(Failure::new(format!("{} does not leave", hand.name))),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // Those that have left by now are only collected. For the others it is over: what was
+        // measured is worth nothing, and they must not outlive this.
+        for hand in &mut self.hands {
+            let _ = hand.child.kill();
+            let _ = hand.child.wait();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `squall perf latency`: ping-pong between two processes, once or in turn with the bare one.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::baseline::{self, Wait};
+use super::crew::Crew;
+use super::machine::{commit, machine, median};
+use super::payload::form;
+use super::pingpong::{OneWay, Pinged, Ponged};
+use super::role::Part;
+use crate::outcome::{Done, Failure, Outcome, progress, show};
+
+/// Runs of each kind beside a baseline, if nothing else is said.
+const BASELINE_RUNS: u32 = 3;
+
+/// How long a sample takes from one process to another: half of a round trip.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall perf latency --size 128 --rounds 100000\n  \
+    squall perf latency --size 128 --sleep --baseline --json")]
+pub(crate) struct LatencyArgs {
+    #[command(flatten)]
+    part: Part,
+    /// Round trips that count; a tenth as many come before them.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Both sides go to sleep as soon as they may, instead of staying awake for the answer.
+    #[arg(long, conflicts_with = "spin")]
+    sleep: bool,
+    /// Measure a bare ping-pong on one cache line beside it, in turn.
+    #[arg(long)]
+    baseline: bool,
+    /// Runs; of several the one in the middle is reported [default: 1, with --baseline 3].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// Seconds after which a run that has not ended has failed.
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
+    let runs = args.runs.unwrap_or(if args.baseline { BASELINE_RUNS } else { 1 });
+    let limit = Duration::from_secs(args.limit);
+    let mut ours = Vec::new();
+    let mut bare: [Vec<OneWay>; 2] = [Vec::new(), Vec::new()];
+    for number in 1..=runs {
+        progress(format_args!("run {number} of {runs} ..."));
+        ours.push(measure(args, limit)?);
+        if args.baseline {
+            for (wait, found) in [Wait::Poll, Wait::Sleep].into_iter().zip(&mut bare) {
+                found.push(baseline::latency(args.rounds, wait, limit)?);
+            }
+        }
+    }
+    let medians: Vec<u64> = ours.iter().map(|(ping, _)| ping.one_way.p50_ns).collect();
+    ours.sort_by_key(|(ping, _)| ping.one_way.p50_ns);
+    let (ping, pong) = ours.swap_remove(ours.len() / 2);
+    let mut report = json!({
+        "size": args.part.size,
+        "level": args.part.means.level.name(),
+        "transport": args.part.means.transport.name(),
+        "form": form(args.part.size),
+        "rounds": ping.count,
+        "sleep": args.sleep,
+        "runs_p50_ns": medians,
+        "cpu_s": ping.used.cpu_s + pong.used.cpu_s,
+        "allocs": ping.used.allocs + pong.used.allocs,
+        "ping": ping.used,
+        "pong": pong.used,
+        "machine": machine(),
+        "commit": commit(),
+    });
+    let one_way =
+        serde_json::to_value(ping.one_way).map_err(|error| Failure::new(error.to_string()))?;
+    if let (Value::Object(report), Value::Object(one_way)) = (&mut report, one_way) {
+        report.extend(one_way);
+    }
+    if args.baseline {
+        let middle = |runs: &[OneWay]| median(runs.iter().map(|run| run.p50_ns as f64));
+        let [poll, sleep] = [middle(&bare[0]), middle(&bare[1])];
+        report["baseline"] = json!({
+            "poll": { "p50_ns": poll, "runs": bare[0] },
+            "sleep": { "p50_ns": sleep, "runs": bare[1] },
+        });
+        let p50 = ping.one_way.p50_ns as f64;
+        report["ratio"] = (p50 / poll).into();
+        report["ratio_sleep"] = (p50 / sleep).into();
+    }
+    show(json, &report, &text(&report));
+    Ok(Outcome::Yes)
+}
+
+fn measure(args: &LatencyArgs, limit: Duration) -> Result<(Pinged, Ponged), Failure> {
+    let mut crew = Crew::new(limit)?;
+    let arguments = |role: &str| {
+        let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
+        arguments.extend(args.part.means.arguments());
+        arguments.push(format!("--count={}", args.rounds));
+        if args.sleep {
+            arguments.push("--spin=0".to_owned());
+        }
+        arguments.push("--harness".to_owned());
+        arguments
+    };
+    let pong = crew.start("pong", &arguments("pong"))?;
+    let ping = crew.start("ping", &arguments("ping"))?;
+    crew.all_ready()?;
+    crew.tell(ping, "GO")?;
+    let found = (crew.result(ping)?, crew.result(pong)?);
+    crew.dismiss()?;
+    Ok(found)
+}
+
+fn text(report: &Value) -> String {
+    let micros = |value: &Value| value.as_f64().unwrap_or(0.0) / 1e3;
+    let mut text = format!(
+        "{} bytes ({}), {}, over {}, {} rounds{}: one way in microseconds\n  ",
+        report["size"],
+        report["form"].as_str().unwrap_or("?"),
+        report["level"].as_str().unwrap_or("?"),
+        report["transport"].as_str().unwrap_or("?"),
+        report["rounds"],
+        if report["sleep"] == true { ", sleeping" } else { "" },
+    );
+    for (label, field) in [
+        ("p50", "p50_ns"),
+        ("p90", "p90_ns"),
+        ("p99", "p99_ns"),
+        ("p99.9", "p999_ns"),
+        ("max", "max_ns"),
+    ] {
+        text += &format!("{label} {:.2}  ", micros(&report[field]));
+    }
+    if !report["baseline"].is_null() {
+        for (label, wait, ratio) in
+            [("polling", "poll", "ratio"), ("sleeping", "sleep", "ratio_sleep")]
+        {
+            text += &format!(
+                "\n  bare cache line, {label}: p50 {:.2}, ratio {:.2}",
+                micros(&report["baseline"][wait]["p50_ns"]),
+                report[ratio].as_f64().unwrap_or(0.0),
+            );
+        }
+    }
+    text
+}

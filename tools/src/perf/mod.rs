@@ -1,0 +1,71 @@
+//! `squall perf`: throughput and latency between processes.
+//!
+//! Owns: the roles (publisher, subscriber, ping, pong), the harness that starts them as processes
+//! of their own, and the baselines. Never does: reach below the public API of `dds-api`, but where
+//! the shared state table itself is measured.
+
+mod baseline;
+mod clock;
+mod control;
+mod crew;
+mod latency;
+mod machine;
+mod payload;
+mod peer;
+mod pingpong;
+mod publish;
+mod role;
+mod roles;
+mod sst;
+mod sst_node;
+mod subscribe;
+mod throughput;
+mod track;
+
+use clap::{Args, Subcommand};
+
+use crate::outcome::Done;
+
+/// What to measure, or which part to play.
+#[derive(Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Example:\n  \
+    squall perf throughput --size 1024 --subs 2 --baseline"
+)]
+pub(crate) struct PerfArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Throughput(throughput::ThroughputArgs),
+    Latency(latency::LatencyArgs),
+    Pub(roles::PubArgs),
+    Sub(roles::SubArgs),
+    Ping(roles::PingArgs),
+    Pong(roles::PongArgs),
+    Peer(peer::PeerArgs),
+    Sst(sst::SstArgs),
+    #[command(hide = true)]
+    Bare(baseline::BareArgs),
+    #[command(hide = true)]
+    SstNode(sst_node::SstNodeArgs),
+}
+
+/// Runs a command.
+pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
+    match args.command {
+        Command::Throughput(args) => throughput::run(&args, json),
+        Command::Latency(args) => latency::run(&args, json),
+        Command::Pub(args) => roles::publish(args, json),
+        Command::Sub(args) => roles::subscribe(args, json),
+        Command::Ping(args) => roles::ping(args, json),
+        Command::Pong(args) => roles::pong(args, json),
+        Command::Peer(args) => peer::run(args),
+        Command::Sst(args) => sst::run(&args, json),
+        Command::Bare(args) => baseline::run(&args),
+        Command::SstNode(args) => sst_node::run(&args),
+    }
+}

@@ -1,0 +1,247 @@
+//! Ping and pong: one sample to and fro.
+
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use super::control::Control;
+use super::payload::{Payload, Read, WithPayload, check, fill, for_size};
+use super::role::{LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use super::track::nanos_histogram;
+use crate::outcome::Failure;
+
+/// How long an answer may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// How long pong waits for the first sample, or the next.
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
+
+/// What ping or pong is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct PingPong {
+    pub(crate) means: Means,
+    pub(crate) size: usize,
+    pub(crate) session: String,
+    pub(crate) rounds: u64,
+}
+
+/// The times of one way, in nanoseconds: half a round trip.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct OneWay {
+    pub(crate) p50_ns: u64,
+    pub(crate) p90_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) p999_ns: u64,
+    pub(crate) min_ns: u64,
+    pub(crate) max_ns: u64,
+    pub(crate) mean_ns: f64,
+}
+
+impl OneWay {
+    /// Of these times.
+    pub(crate) fn of(histogram: &Histogram<u64>) -> OneWay {
+        let at = |quantile| histogram.value_at_quantile(quantile);
+        OneWay {
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            min_ns: histogram.min(),
+            max_ns: histogram.max(),
+            mean_ns: histogram.mean(),
+        }
+    }
+}
+
+/// What ping found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Pinged {
+    pub(crate) role: String,
+    pub(crate) count: u64,
+    #[serde(flatten)]
+    pub(crate) one_way: OneWay,
+    pub(crate) used: Used,
+}
+
+/// What pong did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ponged {
+    pub(crate) role: String,
+    pub(crate) answered: u64,
+    pub(crate) used: Used,
+}
+
+/// What one side writes with and reads with.
+type Ends<P> = (DataWriter<P>, DataReader<P>);
+
+impl PingPong {
+    /// Round trips before those that count.
+    fn warm_up(&self) -> u64 {
+        self.rounds / 10
+    }
+
+    /// Sends, and waits for the answers.
+    pub(crate) fn ping(
+        self,
+        control: Control,
+        report: impl FnOnce(&Pinged) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let report = Box::new(report);
+        on_large_stack(move || for_size(self.size, Ping { order: self, control, report }))
+    }
+
+    /// Answers.
+    pub(crate) fn pong(
+        self,
+        control: Control,
+        report: impl FnOnce(&Ponged) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let report = Box::new(report);
+        on_large_stack(move || for_size(self.size, Pong { order: self, control, report }))
+    }
+
+    /// Both ends of this side: the writer and the reader, matched. `None` if it is to end.
+    fn meet<P: Payload>(
+        &self,
+        participant: &DomainParticipant,
+        control: &Control,
+        [writes, reads]: [&str; 2],
+    ) -> Result<Option<Ends<P>>, Failure> {
+        let topic = |way: &str| format!("{} {way}", self.session);
+        let writer = self.means.writer::<P>(participant, &topic(writes), self.size)?;
+        let reader = self.means.reader::<P>(participant, &topic(reads))?;
+        let met = meet(control, || writer.wait_for_readers(1, LOOK))?
+            && meet(control, || reader.wait_for_writers(1, LOOK))?;
+        Ok(met.then_some((writer, reader)))
+    }
+}
+
+/// Writes one sample, built where it is read if its type is plain.
+#[inline]
+fn send<P: Payload>(writer: &DataWriter<P>, spare: &mut P, index: u64) -> DdsResult<()> {
+    if P::PLAIN {
+        let mut loan = P::loan(writer)?;
+        fill(loan.bytes_mut(), index, 0);
+        loan.publish()
+    } else {
+        fill(spare.bytes_mut(), index, 0);
+        writer.write(spare)
+    }
+}
+
+struct Ping {
+    order: PingPong,
+    control: Control,
+    report: Report<Pinged>,
+}
+
+impl WithPayload for Ping {
+    type Output = Result<(), Failure>;
+
+    fn with<P: Payload>(self) -> Result<(), Failure> {
+        let Ping { order, control, report } = self;
+        let participant = order.means.join()?;
+        let Some((writer, reader)) = order.meet::<P>(&participant, &control, ["ping", "pong"])?
+        else {
+            return Ok(());
+        };
+        if !control.ready(Some("GO"))? {
+            return Ok(());
+        }
+        let mut spare = Box::<P>::default();
+        spare.resize(order.size);
+        let mut times = nanos_histogram();
+        let mut meter = Meter::start(&participant);
+        let warm_up = order.warm_up();
+        for index in 0..warm_up + order.rounds {
+            if index == warm_up {
+                meter = Meter::start(&participant);
+            }
+            let start = clock::now();
+            send(&writer, &mut spare, index)?;
+            let Some(sample) = await_answer(&reader, &control)? else { return Ok(()) };
+            let end = clock::now();
+            if check(sample.bytes(), Read::Ends).map(|(index, _)| index) != Some(index) {
+                return Err(Failure::new(format!("the answer to sample {index} is another one")));
+            }
+            if index >= warm_up {
+                times.saturating_record((end - start) / 2);
+            }
+        }
+        let (role, count, used) = ("ping".to_owned(), order.rounds, meter.used());
+        report(&Pinged { role, count, one_way: OneWay::of(&times), used })?;
+        control.wait_for_exit();
+        Ok(())
+    }
+}
+
+/// The next answer; none if it is to end.
+#[inline]
+fn await_answer<P: Payload>(
+    reader: &DataReader<P>,
+    control: &Control,
+) -> Result<Option<Sample<P>>, Failure> {
+    if let Some(sample) = reader.take_next(LOOK)? {
+        return Ok(Some(sample));
+    }
+    let started = Instant::now();
+    while started.elapsed() < ANSWER_LIMIT {
+        if let Some(sample) = reader.take_next(LOOK)? {
+            return Ok(Some(sample));
+        }
+        if control.ended() {
+            return Ok(None);
+        }
+    }
+    Err(Failure::new(format!("no answer came within {ANSWER_LIMIT:?}: is the other side alive?")))
+}
+
+struct Pong {
+    order: PingPong,
+    control: Control,
+    report: Report<Ponged>,
+}
+
+impl WithPayload for Pong {
+    type Output = Result<(), Failure>;
+
+    fn with<P: Payload>(self) -> Result<(), Failure> {
+        let Pong { order, control, report } = self;
+        let participant = order.means.join()?;
+        let Some((writer, reader)) = order.meet::<P>(&participant, &control, ["pong", "ping"])?
+        else {
+            return Ok(());
+        };
+        control.ready(None)?;
+        let mut spare = Box::<P>::default();
+        spare.resize(order.size);
+        let meter = Meter::start(&participant);
+        let (mut answered, all) = (0, order.warm_up() + order.rounds);
+        let mut idle: Option<Instant> = None;
+        while answered < all && !control.ended() {
+            let Some(sample) = reader.take_next(LOOK)? else {
+                let waited = idle.get_or_insert_with(Instant::now).elapsed();
+                if reader.matched_writers() == 0 || waited >= IDLE_LIMIT {
+                    break;
+                }
+                continue;
+            };
+            idle = None;
+            let Some((index, _)) = check(sample.bytes(), Read::Ends) else {
+                return Err(Failure::new("a sample came with wrong content"));
+            };
+            drop(sample);
+            send(&writer, &mut spare, index)?;
+            answered += 1;
+        }
+        let (role, used) = ("pong".to_owned(), meter.used());
+        report(&Ponged { role, answered, used })?;
+        control.wait_for_exit();
+        if !control.is_harnessed() {
+            writer.wait_for_acknowledgments(ANSWER_LIMIT)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The publisher.
+
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use super::control::Control;
+use super::payload::{Payload, WithPayload, fill, for_size, has_stamp};
+use super::role::{LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use crate::outcome::Failure;
+
+/// How long a write may find no room before the publisher gives up.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// Samples smaller than this are stamped one in [`STAMP_EVERY`], for reading the clock for each
+/// would cost as much as sending it.
+const STAMP_ALL_FROM: usize = 4096;
+/// See [`STAMP_ALL_FROM`].
+const STAMP_EVERY: u64 = 64;
+
+/// How samples get into the writer's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    /// Built where readers read them. A type that is not plain is built on the heap.
+    Loan,
+    /// Built in a place of the application's, and copied by the write.
+    Copy,
+}
+
+/// When the publisher stops.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Amount {
+    /// After so many samples.
+    Count(u64),
+    /// After so many seconds.
+    Seconds(f64),
+}
+
+/// What a publisher is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Publish {
+    pub(crate) means: Means,
+    pub(crate) size: usize,
+    pub(crate) session: String,
+    pub(crate) subs: usize,
+    pub(crate) amount: Amount,
+    pub(crate) manner: Manner,
+    pub(crate) stamps: bool,
+}
+
+/// What it did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Published {
+    pub(crate) role: String,
+    pub(crate) sent: u64,
+    /// CLOCK_MONOTONIC, before the first write.
+    pub(crate) t_start_ns: u64,
+    /// After the last write.
+    pub(crate) t_end_ns: u64,
+    /// Copies of the payload that were made per sample.
+    pub(crate) copies: f64,
+    pub(crate) used: Used,
+}
+
+impl Publish {
+    /// Publishes. `report` gets the result while the writer is still there; readers may be
+    /// reading yet. Nothing is reported if it was told to end before it began.
+    pub(crate) fn run(
+        self,
+        control: Control,
+        report: impl FnOnce(&Published) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let report = Box::new(report);
+        on_large_stack(move || for_size(self.size, Running { order: self, control, report }))
+    }
+}
+
+struct Running {
+    order: Publish,
+    control: Control,
+    report: Report<Published>,
+}
+
+impl WithPayload for Running {
+    type Output = Result<(), Failure>;
+
+    fn with<P: Payload>(self) -> Result<(), Failure> {
+        let Running { order, control, report } = self;
+        let participant = order.means.join()?;
+        let writer = order.means.writer::<P>(&participant, &order.session, order.size)?;
+        if !meet(&control, || writer.wait_for_readers(order.subs, LOOK))?
+            || !control.ready(Some("GO"))?
+        {
+            return Ok(());
+        }
+        let mut sample = Box::<P>::default();
+        sample.resize(order.size);
+        let meter = Meter::start(&participant);
+        let t_start_ns = clock::now();
+        let sent = match order.manner {
+            Manner::Loan => write_all(&order, &control, |index, stamp| {
+                let mut loan = P::loan(&writer)?;
+                loan.resize(order.size);
+                fill(loan.bytes_mut(), index, stamp);
+                loan.publish()
+            }),
+            Manner::Copy => write_all(&order, &control, |index, stamp| {
+                fill(sample.bytes_mut(), index, stamp);
+                writer.write(&sample)
+            }),
+        }?;
+        let t_end_ns = clock::now();
+        let used = meter.used();
+        let copies = if P::PLAIN && order.manner == Manner::Loan { 0.0 } else { 1.0 };
+        let role = "pub".to_owned();
+        report(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
+        if !control.is_harnessed() {
+            writer.wait_for_acknowledgments(STALL_LIMIT)?;
+        }
+        control.wait_for_exit();
+        Ok(())
+    }
+}
+
+/// Writes samples until there are enough, or it is to end. Returns how many.
+fn write_all(
+    order: &Publish,
+    control: &Control,
+    mut write: impl FnMut(u64, u64) -> DdsResult<()>,
+) -> Result<u64, Failure> {
+    let (count, deadline) = match order.amount {
+        Amount::Count(count) => (count, u64::MAX),
+        Amount::Seconds(seconds) => (u64::MAX, clock::now() + (seconds * 1e9) as u64),
+    };
+    let stamped = order.stamps && has_stamp(order.size);
+    let every = if order.size >= STAMP_ALL_FROM { 1 } else { STAMP_EVERY };
+    let mut index = 0;
+    while index < count && !control.ended() {
+        let looks = index % every == 0;
+        let now = if looks && (stamped || deadline != u64::MAX) { clock::now() } else { 0 };
+        if now >= deadline {
+            break;
+        }
+        let stamp = if stamped { now } else { 0 };
+        let mut stalled: Option<Instant> = None;
+        loop {
+            match write(index, stamp) {
+                Ok(()) => break,
+                // The write found no room for as long as it may wait.
+                Err(DdsError::Timeout(_)) if control.ended() => return Ok(index),
+                Err(DdsError::Timeout(_))
+                    if stalled.get_or_insert_with(Instant::now).elapsed() < STALL_LIMIT => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        index += 1;
+    }
+    Ok(index)
+}

@@ -1,0 +1,246 @@
+//! What all roles have in common: where they meet, and what they count of themselves.
+
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use dds_api::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use super::control::Control;
+use super::payload::{LARGEST, Payload, SMALLEST};
+use crate::allocations;
+use crate::outcome::Failure;
+
+/// How long roles look for each other.
+const MATCH_LIMIT: Duration = Duration::from_secs(60);
+/// How often a role that waits looks whether it is to end.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+/// Room on the stack of a role: a few samples of the largest plain type.
+const STACK: usize = 256 << 20;
+
+/// What is done with a role's result.
+pub(crate) type Report<T> = Box<dyn FnOnce(&T) -> Result<(), Failure> + Send>;
+
+/// How samples are delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Level {
+    /// Reliable, in the order of each writer.
+    Unordered,
+}
+
+/// What moves them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Transport {
+    /// Shared memory.
+    Shm,
+}
+
+impl Level {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Level::Unordered => "unordered",
+        }
+    }
+}
+
+impl Transport {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Transport::Shm => "shm",
+        }
+    }
+}
+
+/// Parses the size of a sample.
+pub(crate) fn sample_size(text: &str) -> Result<usize, String> {
+    let size: usize = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
+    if (SMALLEST..=LARGEST).contains(&size) {
+        Ok(size)
+    } else {
+        Err(format!("samples have {SMALLEST} to {LARGEST} bytes"))
+    }
+}
+
+/// How every role takes part.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Part {
+    /// Bytes of a sample.
+    #[arg(long, value_name = "BYTES", value_parser = sample_size)]
+    pub(crate) size: usize,
+    #[command(flatten)]
+    pub(crate) means: Means,
+}
+
+/// By what means samples go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Means {
+    /// How samples are delivered.
+    #[arg(long, value_enum, default_value_t = Level::Unordered)]
+    pub(crate) level: Level,
+    /// What moves them.
+    #[arg(long, value_enum, default_value_t = Transport::Shm)]
+    pub(crate) transport: Transport,
+    /// The domain to meet in.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=232))]
+    pub(crate) domain: u32,
+    /// Stay awake for so many microseconds when there is nothing to do (the product's default
+    /// otherwise).
+    #[arg(long, value_name = "MICROS")]
+    pub(crate) spin: Option<u64>,
+    /// Memory of each writer for samples that are not taken yet (the product's default otherwise).
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) memory: Option<usize>,
+    /// Samples of each writer that may be under way (the product's default otherwise).
+    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) in_flight: Option<u32>,
+}
+
+impl Means {
+    /// As arguments for another process.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            "--level".to_owned(),
+            self.level.name().to_owned(),
+            "--transport".to_owned(),
+            self.transport.name().to_owned(),
+            format!("--domain={}", self.domain),
+        ];
+        arguments.extend(self.spin.map(|micros| format!("--spin={micros}")));
+        arguments.extend(self.memory.map(|bytes| format!("--memory={bytes}")));
+        arguments.extend(self.in_flight.map(|samples| format!("--in-flight={samples}")));
+        arguments
+    }
+
+    /// Joins the domain.
+    pub(crate) fn join(&self) -> Result<DomainParticipant, Failure> {
+        let mut config = ParticipantConfig::new();
+        if let Some(micros) = self.spin {
+            config = config.spin(Duration::from_micros(micros));
+        }
+        Ok(DomainParticipant::with_config(self.domain, config)?)
+    }
+
+    /// A writer of samples of `size` bytes. A write never waits for long, so that the role hears
+    /// when it is to end.
+    pub(crate) fn writer<P: Payload>(
+        &self,
+        participant: &DomainParticipant,
+        topic: &str,
+        size: usize,
+    ) -> Result<DataWriter<P>, Failure> {
+        let topic = participant.topic::<P>(topic).create()?;
+        let mut writer = participant.writer(&topic).max_blocking_time(LOOK);
+        if let Some(bytes) = self.memory {
+            writer = writer.memory(bytes);
+        }
+        if let Some(samples) = self.in_flight {
+            writer = writer.in_flight(samples as usize);
+        }
+        if !P::PLAIN {
+            // Header, length and padding of CDR take less.
+            writer = writer.max_sample_size(size + 64);
+        }
+        Ok(writer.create()?)
+    }
+
+    /// A reader.
+    pub(crate) fn reader<P: Payload>(
+        &self,
+        participant: &DomainParticipant,
+        topic: &str,
+    ) -> Result<DataReader<P>, Failure> {
+        let topic = participant.topic::<P>(topic).create()?;
+        Ok(participant.reader(&topic).create()?)
+    }
+}
+
+/// Waits until `wait`, which waits for [`LOOK`] at most, has met everyone. Answers whether to go on.
+pub(crate) fn meet(
+    control: &Control,
+    mut wait: impl FnMut() -> DdsResult<()>,
+) -> Result<bool, Failure> {
+    let deadline = Instant::now() + MATCH_LIMIT;
+    loop {
+        match wait() {
+            Ok(()) => return Ok(true),
+            Err(DdsError::Timeout(_)) if control.ended() => return Ok(false),
+            Err(DdsError::Timeout(_)) if Instant::now() < deadline => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Runs a role on a thread whose stack has room for the largest samples.
+pub(crate) fn on_large_stack<T: Send + 'static>(
+    role: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let thread = std::thread::Builder::new()
+        .name("squall-role".to_owned())
+        .stack_size(STACK)
+        .spawn(role)
+        .map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
+    thread.join().unwrap_or_else(|_| Err(Failure::new("the role failed; its message is above")))
+}
+
+/// What a process has used between two moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Used {
+    /// Seconds of processor time, over all threads.
+    pub(crate) cpu_s: f64,
+    /// Allocations.
+    pub(crate) allocs: u64,
+    /// Turns of the engine.
+    pub(crate) turns: u64,
+    /// Turns that found something to do.
+    pub(crate) busy_turns: u64,
+    /// Times that whoever drove went to sleep.
+    pub(crate) parks: u64,
+    /// Times that the driver thread left the driving to application threads.
+    pub(crate) handed_over: u64,
+    /// Times that it took it back.
+    pub(crate) taken_over: u64,
+}
+
+/// What a process had used at one moment.
+pub(crate) struct Meter<'a> {
+    participant: &'a DomainParticipant,
+    cpu: u64,
+    start: Used,
+}
+
+impl<'a> Meter<'a> {
+    /// Starts to count.
+    pub(crate) fn start(participant: &'a DomainParticipant) -> Meter<'a> {
+        Meter { participant, cpu: clock::cpu(), start: so_far(participant) }
+    }
+
+    /// What was used since the start.
+    pub(crate) fn used(&self) -> Used {
+        let (now, start) = (so_far(self.participant), &self.start);
+        Used {
+            cpu_s: clock::secs(clock::cpu() - self.cpu),
+            allocs: now.allocs - start.allocs,
+            turns: now.turns - start.turns,
+            busy_turns: now.busy_turns - start.busy_turns,
+            parks: now.parks - start.parks,
+            handed_over: now.handed_over - start.handed_over,
+            taken_over: now.taken_over - start.taken_over,
+        }
+    }
+}
+
+fn so_far(participant: &DomainParticipant) -> Used {
+    let counters = participant.counters();
+    Used {
+        cpu_s: 0.0,
+        allocs: allocations::count(),
+        turns: counters.turns(),
+        busy_turns: counters.busy_turns(),
+        parks: counters.parks(),
+        handed_over: counters.handed_over(),
+        taken_over: counters.taken_over(),
+    }
+}

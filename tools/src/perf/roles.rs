@@ -1,0 +1,218 @@
+//! `squall perf pub|sub|ping|pong`: one role, started by a person or by the harness.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::control::Control;
+use super::payload::Read;
+use super::pingpong::{PingPong, Pinged, Ponged};
+use super::publish::{Amount, Publish, Published};
+use super::role::Part;
+use super::subscribe::{Subscribe, Subscribed};
+use super::throughput::{MannerArgs, seconds};
+use crate::outcome::{Done, Failure, Outcome, say, show};
+
+/// Samples that a publisher writes, or round trips that ping makes, if nothing else is said.
+const USUAL_COUNT: u64 = 100_000;
+
+/// What every role has.
+#[derive(Args, Debug)]
+struct RoleArgs {
+    #[command(flatten)]
+    part: Part,
+    /// The name under which the roles of one measurement meet.
+    #[arg(long, default_value = "perf")]
+    session: String,
+    /// Speak the measuring protocol: READY, GO, the result, EXIT.
+    #[arg(long, hide = true)]
+    harness: bool,
+}
+
+/// Publish, and say how fast.
+#[derive(Args, Debug)]
+#[command(after_help = "Example, in two terminals:\n  \
+    squall perf sub --size 128\n  squall perf pub --size 128 --count 1000000")]
+pub(crate) struct PubArgs {
+    #[command(flatten)]
+    role: RoleArgs,
+    /// Begin when so many subscribers are there.
+    #[arg(long, default_value_t = 1)]
+    subs: usize,
+    /// Samples to write [default: 100000].
+    #[arg(long, conflicts_with = "seconds")]
+    count: Option<u64>,
+    /// How long to write.
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    #[command(flatten)]
+    manner: MannerArgs,
+}
+
+/// Subscribe, and say how fast samples come and whether they are right.
+#[derive(Args, Debug)]
+#[command(after_help = "Example, in two terminals:\n  \
+    squall perf sub --size 128\n  squall perf pub --size 128 --count 1000000")]
+pub(crate) struct SubArgs {
+    #[command(flatten)]
+    role: RoleArgs,
+    /// Begin when so many publishers are there.
+    #[arg(long, default_value_t = 1)]
+    pubs: usize,
+    /// Samples of all publishers together [default: until they leave].
+    #[arg(long)]
+    count: Option<u64>,
+    /// This subscriber's number, for the report.
+    #[arg(long, default_value_t = 0)]
+    index: usize,
+    /// What to look at.
+    #[arg(long, value_enum, default_value_t = Read::Whole)]
+    read: Read,
+}
+
+/// Send to pong, wait for the answer, and say how long one way takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example, in two terminals:\n  \
+    squall perf pong --size 128\n  squall perf ping --size 128")]
+pub(crate) struct PingArgs {
+    #[command(flatten)]
+    role: RoleArgs,
+    /// Round trips that count; a tenth as many come before them.
+    #[arg(long, default_value_t = USUAL_COUNT, value_parser = clap::value_parser!(u64).range(1..))]
+    count: u64,
+}
+
+/// Answer ping until it leaves.
+#[derive(Args, Debug)]
+#[command(after_help = "Example, in two terminals:\n  \
+    squall perf pong --size 128\n  squall perf ping --size 128")]
+pub(crate) struct PongArgs {
+    #[command(flatten)]
+    role: RoleArgs,
+    /// Round trips that ping counts [default: until it leaves].
+    #[arg(long)]
+    count: Option<u64>,
+}
+
+/// Publishes.
+pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
+    let PubArgs { role, subs, count, seconds, manner } = args;
+    let amount = match (count, seconds) {
+        (_, Some(seconds)) => Amount::Seconds(seconds),
+        (count, None) => Amount::Count(count.unwrap_or(USUAL_COUNT)),
+    };
+    let size = role.part.size;
+    let order = Publish {
+        means: role.part.means,
+        size,
+        session: role.session,
+        subs,
+        amount,
+        manner: manner.manner(size),
+        stamps: true,
+    };
+    let harness = role.harness;
+    order.run(Control::new(harness), move |done| {
+        tell(harness, json, done, |done: &Published| {
+            let seconds = done.t_end_ns.saturating_sub(done.t_start_ns).max(1) as f64 / 1e9;
+            format!(
+                "sent {} samples of {size} bytes in {seconds:.3} s: {:.0} a second",
+                done.sent,
+                done.sent as f64 / seconds
+            )
+        })
+    })?;
+    Ok(Outcome::Yes)
+}
+
+/// Subscribes.
+pub(crate) fn subscribe(args: SubArgs, json: bool) -> Done {
+    let SubArgs { role, pubs, count, index, read } = args;
+    let size = role.part.size;
+    let order =
+        Subscribe { means: role.part.means, size, session: role.session, pubs, index, count, read };
+    let harness = role.harness;
+    let (verdict, found) = std::sync::mpsc::channel();
+    order.run(Control::new(harness), move |seen| {
+        let _ = verdict.send(seen.lost + seen.disorder + seen.corrupt == 0);
+        tell(harness, json, seen, |seen: &Subscribed| {
+            let seconds = seen.t_last_ns.saturating_sub(seen.t_first_ns).max(1) as f64 / 1e9;
+            format!(
+                "received {} samples of {size} bytes in {seconds:.3} s: {:.0} a second\n\
+                 lost {}, reordered {}, corrupt {}",
+                seen.received,
+                seen.received as f64 / seconds,
+                seen.lost,
+                seen.disorder,
+                seen.corrupt
+            )
+        })
+    })?;
+    // Under a harness it is the harness that judges.
+    let clean = harness || found.try_recv().unwrap_or(true);
+    Ok(if clean { Outcome::Yes } else { Outcome::No })
+}
+
+/// Pings.
+pub(crate) fn ping(args: PingArgs, json: bool) -> Done {
+    let harness = args.role.harness;
+    order(args.role, args.count).ping(Control::new(harness), move |found| {
+        tell(harness, json, found, |found: &Pinged| {
+            let OneWayMicros { p50, p99, p999, max } = OneWayMicros::of(found);
+            format!(
+                "{} round trips; one way in microseconds: p50 {p50:.2}, p99 {p99:.2}, \
+                 p99.9 {p999:.2}, max {max:.2}",
+                found.count
+            )
+        })
+    })?;
+    Ok(Outcome::Yes)
+}
+
+/// Pongs.
+pub(crate) fn pong(args: PongArgs, json: bool) -> Done {
+    let harness = args.role.harness;
+    let count = args.count.unwrap_or(u64::MAX / 2);
+    order(args.role, count).pong(Control::new(harness), move |done| {
+        tell(harness, json, done, |done: &Ponged| format!("answered {} times", done.answered))
+    })?;
+    Ok(Outcome::Yes)
+}
+
+fn order(role: RoleArgs, rounds: u64) -> PingPong {
+    PingPong { size: role.part.size, means: role.part.means, session: role.session, rounds }
+}
+
+struct OneWayMicros {
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+}
+
+impl OneWayMicros {
+    fn of(found: &Pinged) -> OneWayMicros {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        let times = &found.one_way;
+        OneWayMicros {
+            p50: micros(times.p50_ns),
+            p99: micros(times.p99_ns),
+            p999: micros(times.p999_ns),
+            max: micros(times.max_ns),
+        }
+    }
+}
+
+/// Tells the result to the harness or to a person.
+fn tell<T: Serialize>(
+    harness: bool,
+    json: bool,
+    result: &T,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    let value = serde_json::to_value(result).map_err(|error| Failure::new(error.to_string()))?;
+    if harness {
+        return say(&value.to_string());
+    }
+    show(json, &value, &text(result));
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The subscriber.
+
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use super::control::Control;
+use super::payload::{Payload, Read, WithPayload, for_size};
+use super::role::{LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use super::track::Track;
+use crate::outcome::Failure;
+
+/// How long a subscriber waits for the next sample.
+const SILENCE_LIMIT: Duration = Duration::from_secs(5);
+/// How long it waits for the first one.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a subscriber is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Subscribe {
+    pub(crate) means: Means,
+    pub(crate) size: usize,
+    pub(crate) session: String,
+    pub(crate) pubs: usize,
+    pub(crate) index: usize,
+    /// Samples of all publishers; none: until they leave.
+    pub(crate) count: Option<u64>,
+    pub(crate) read: Read,
+}
+
+/// What it saw.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Subscribed {
+    pub(crate) role: String,
+    pub(crate) index: usize,
+    pub(crate) received: u64,
+    pub(crate) lost: u64,
+    pub(crate) disorder: u64,
+    pub(crate) corrupt: u64,
+    /// CLOCK_MONOTONIC, at the first and after the last sample; zero if there was none.
+    pub(crate) t_first_ns: u64,
+    pub(crate) t_last_ns: u64,
+    /// From write to take; none if no sample had a stamp.
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    pub(crate) latency_samples: u64,
+    /// Copies of the payload that were made per sample, at least.
+    pub(crate) copies: f64,
+    /// Bytes of the value that a taken sample is. Where the payload is a part of it, every move of
+    /// it copies the payload, also where the application reads the writer's memory.
+    pub(crate) sample_bytes: usize,
+    pub(crate) used: Used,
+}
+
+impl Subscribe {
+    /// Subscribes. `report` gets the result. Nothing is reported if it was told to end before it
+    /// began.
+    pub(crate) fn run(
+        self,
+        control: Control,
+        report: impl FnOnce(&Subscribed) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let report = Box::new(report);
+        on_large_stack(move || for_size(self.size, Running { order: self, control, report }))
+    }
+}
+
+struct Running {
+    order: Subscribe,
+    control: Control,
+    report: Report<Subscribed>,
+}
+
+/// What is counted besides what [`Track`] does.
+#[derive(Default)]
+struct Run {
+    copied: u64,
+    t_first_ns: u64,
+    t_last_ns: u64,
+}
+
+impl WithPayload for Running {
+    type Output = Result<(), Failure>;
+
+    fn with<P: Payload>(self) -> Result<(), Failure> {
+        let Running { order, control, report } = self;
+        let participant = order.means.join()?;
+        let reader = order.means.reader::<P>(&participant, &order.session)?;
+        if !meet(&control, || reader.wait_for_writers(order.pubs, LOOK))? {
+            return Ok(());
+        }
+        let mut track = Track::new(order.read);
+        control.ready(None)?;
+        let meter = Meter::start(&participant);
+        let run = take_all(&order, &control, &reader, &mut track)?;
+        let used = meter.used();
+        let latency = |quantile| {
+            (!track.latency.is_empty()).then(|| track.latency.value_at_quantile(quantile))
+        };
+        let expected = control.total().or(order.count);
+        let missing = expected.map_or(0, |count| count.saturating_sub(track.seen()));
+        report(&Subscribed {
+            role: "sub".to_owned(),
+            index: order.index,
+            received: track.received,
+            lost: track.lost.max(missing),
+            disorder: track.disorder,
+            corrupt: track.corrupt,
+            t_first_ns: run.t_first_ns,
+            t_last_ns: run.t_last_ns,
+            p50_ns: latency(0.5),
+            p99_ns: latency(0.99),
+            latency_samples: track.latency.len(),
+            copies: run.copied as f64 / track.seen().max(1) as f64,
+            sample_bytes: size_of::<Sample<P>>(),
+            used,
+        })?;
+        control.wait_for_exit();
+        Ok(())
+    }
+}
+
+/// Whether a taken sample has room for the payload itself, so that taking it moves all of it.
+const fn carries_payload<P: Payload>() -> bool {
+    /// A smaller payload is no larger than the references that a sample consists of.
+    const SMALL: usize = 64;
+    P::PLAIN
+        && size_of::<P>() >= SMALL
+        && size_of::<Sample<P>>() >= size_of::<P>() + size_of::<SampleInfo>()
+}
+
+/// Takes samples until there are enough, nobody writes any more, or it is to end.
+fn take_all<P: Payload>(
+    order: &Subscribe,
+    control: &Control,
+    reader: &DataReader<P>,
+    track: &mut Track,
+) -> Result<Run, Failure> {
+    let mut run = Run::default();
+    let mut quiet: Option<Instant> = None;
+    loop {
+        let mut any = false;
+        for sample in reader.take(.., LOOK)? {
+            if run.t_first_ns == 0 {
+                run.t_first_ns = clock::now();
+            }
+            any = true;
+            run.copied += u64::from(!sample.is_borrowed() || carries_payload::<P>());
+            track.look(sample.bytes(), sample.info().publication_handle);
+        }
+        if any {
+            run.t_last_ns = clock::now();
+            quiet = None;
+        }
+        if control.total().or(order.count).is_some_and(|count| track.seen() >= count) {
+            return Ok(run);
+        }
+        if any {
+            continue;
+        }
+        if control.ended() {
+            return Ok(run);
+        }
+        // What the last writer wrote was queued before it was counted off.
+        if reader.matched_writers() == 0 && reader.take(.., Timeout::NOW)?.is_empty() {
+            return Ok(run);
+        }
+        let limit = if run.t_first_ns == 0 { START_LIMIT } else { SILENCE_LIMIT };
+        if quiet.get_or_insert_with(Instant::now).elapsed() >= limit {
+            return Ok(run);
+        }
+    }
+}

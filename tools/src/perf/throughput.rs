@@ -1,0 +1,349 @@
+//! `squall perf throughput`: all processes of one measurement, once or in turn with the bare ring.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::baseline::{self, BareOrder, BareThroughput, Wait};
+use super::crew::Crew;
+use super::machine::{commit, machine, median};
+use super::payload::{Read, form};
+use super::publish::Published;
+use super::role::Part;
+use super::subscribe::Subscribed;
+use crate::outcome::{Done, Failure, Outcome, progress, show};
+
+/// Seconds of a run that says nothing else.
+const USUAL_SECONDS: f64 = 2.0;
+/// How long starting and ending may take besides.
+const USUAL_LIMIT: Duration = Duration::from_secs(120);
+/// Runs of each kind beside a baseline, if nothing else is said.
+const BASELINE_RUNS: u32 = 3;
+/// The shortest and the longest run of the bare ring.
+const BARE_SECONDS: (f64, f64) = (0.2, 5.0);
+
+/// How many samples a second reach the subscribers, each participant in a process of its own.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall perf throughput --size 10240 --subs 3 --seconds 2\n  \
+    squall perf throughput --size 128 --baseline --json")]
+pub(crate) struct ThroughputArgs {
+    #[command(flatten)]
+    part: Part,
+    /// Subscribers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    subs: u32,
+    /// Publishers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pubs: u32,
+    /// Samples that each publisher writes.
+    #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// How long the publishers write [default: 2].
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// What subscribers look at.
+    #[arg(long, value_enum, default_value_t = Read::Whole)]
+    read: Read,
+    #[command(flatten)]
+    manner: MannerArgs,
+    /// Measure a bare shared-memory ring beside it, in turn.
+    #[arg(long)]
+    baseline: bool,
+    /// Runs; of several the one in the middle is reported [default: 1, with --baseline 3].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// Seconds after which a run that has not ended has failed [default: 120, and the time that
+    /// publishers write].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+impl ThroughputArgs {
+    /// How long a run may take in all.
+    fn limit(&self) -> Duration {
+        let usual = || USUAL_LIMIT + Duration::from_secs_f64(self.seconds.unwrap_or(USUAL_SECONDS));
+        self.limit.map_or_else(usual, |limit| Duration::from_secs(limit.into()))
+    }
+}
+
+/// How samples get into the writer's memory.
+#[derive(Args, Clone, Copy, Debug)]
+#[group(multiple = false)]
+pub(crate) struct MannerArgs {
+    /// Build samples where readers read them (the default for plain types).
+    #[arg(long)]
+    loan: bool,
+    /// Build samples elsewhere and let the write copy them (the default for types that are not
+    /// plain).
+    #[arg(long)]
+    copy: bool,
+}
+
+impl MannerArgs {
+    /// What was chosen, or what suits samples of this size.
+    pub(crate) fn manner(self, size: usize) -> super::publish::Manner {
+        use super::publish::Manner;
+        match (self.loan, self.copy) {
+            (true, _) => Manner::Loan,
+            (_, true) => Manner::Copy,
+            _ if form(size) == "plain" => Manner::Loan,
+            _ => Manner::Copy,
+        }
+    }
+
+    fn argument(self, size: usize) -> &'static str {
+        match self.manner(size) {
+            super::publish::Manner::Loan => "--loan",
+            super::publish::Manner::Copy => "--copy",
+        }
+    }
+}
+
+/// Parses a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("`{text}` is no number of seconds between 0.01 and 3600")),
+    }
+}
+
+/// One run.
+#[derive(Debug, Serialize)]
+struct Run {
+    msgs_per_s: f64,
+    bytes_per_s: f64,
+    seconds: f64,
+    sent: u64,
+    lost: u64,
+    reordered: u64,
+    corrupt: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    latency_samples: u64,
+    cpu_s: f64,
+    copies: f64,
+    allocs: u64,
+    publishers: Vec<Published>,
+    subscribers: Vec<Subscribed>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
+    let runs = args.runs.unwrap_or(if args.baseline { BASELINE_RUNS } else { 1 });
+    let mut ours = Vec::new();
+    let mut bare: [Vec<BareThroughput>; 2] = [Vec::new(), Vec::new()];
+    for number in 1..=runs {
+        progress(format_args!("run {number} of {runs} ..."));
+        let run = measure(args)?;
+        let seconds = run.seconds.clamp(BARE_SECONDS.0, BARE_SECONDS.1);
+        progress(format_args!("  {} messages/s", short(run.msgs_per_s)));
+        ours.push(run);
+        if args.baseline {
+            let order = BareOrder {
+                size: args.part.size,
+                readers: args.subs as usize,
+                read: args.read,
+                seconds,
+                limit: args.limit(),
+            };
+            for (wait, found) in [Wait::Poll, Wait::Futex].into_iter().zip(&mut bare) {
+                let run = baseline::throughput(order, wait)?;
+                progress(format_args!("  bare, {}: {}", wait.name(), short(run.msgs_per_s)));
+                found.push(run);
+            }
+        }
+    }
+    let clean = ours.iter().all(|run| run.lost + run.reordered + run.corrupt == 0);
+    let mut report = report(args, ours)?;
+    if args.baseline {
+        let rate = report["msgs_per_s"].as_f64().unwrap_or(0.0);
+        compare(&mut report, rate, args.part.size, &bare);
+    }
+    show(json, &report, &text(&report));
+    Ok(if clean { Outcome::Yes } else { Outcome::No })
+}
+
+/// Starts the processes, lets them run, and gathers what they found.
+fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
+    let mut crew = Crew::new(args.limit())?;
+    let common = |role: &str| {
+        let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
+        arguments.extend(args.part.means.arguments());
+        arguments.push("--harness".to_owned());
+        arguments
+    };
+    let total = args.count.map(|count| count * u64::from(args.pubs));
+    let (mut subs, mut pubs) = (Vec::new(), Vec::new());
+    for index in 0..args.subs {
+        let mut arguments = common("sub");
+        arguments.push(format!("--pubs={}", args.pubs));
+        arguments.push(format!("--index={index}"));
+        arguments.push(format!("--read={}", args.read.name()));
+        arguments.extend(total.map(|total| format!("--count={total}")));
+        subs.push(crew.start(&format!("subscriber {index}"), &arguments)?);
+    }
+    for index in 0..args.pubs {
+        let mut arguments = common("pub");
+        arguments.push(format!("--subs={}", args.subs));
+        arguments.push(args.manner.argument(args.part.size).to_owned());
+        arguments.push(match args.count {
+            Some(count) => format!("--count={count}"),
+            None => format!("--seconds={}", args.seconds.unwrap_or(USUAL_SECONDS)),
+        });
+        pubs.push(crew.start(&format!("publisher {index}"), &arguments)?);
+    }
+    crew.all_ready()?;
+    for &publisher in &pubs {
+        crew.tell(publisher, "GO")?;
+    }
+    let mut publishers: Vec<Published> = Vec::new();
+    for publisher in pubs {
+        publishers.push(crew.result(publisher)?);
+    }
+    let sent: u64 = publishers.iter().map(|publisher| publisher.sent).sum();
+    for &subscriber in subs.iter().filter(|_| total.is_none()) {
+        crew.tell(subscriber, &format!("TOTAL {sent}"))?;
+    }
+    let mut subscribers: Vec<Subscribed> = Vec::new();
+    for subscriber in subs {
+        subscribers.push(crew.result(subscriber)?);
+    }
+    crew.dismiss()?;
+    Ok(sum_up(args, sent, publishers, subscribers))
+}
+
+fn sum_up(
+    args: &ThroughputArgs,
+    sent: u64,
+    publishers: Vec<Published>,
+    subscribers: Vec<Subscribed>,
+) -> Run {
+    let start = publishers.iter().map(|publisher| publisher.t_start_ns).min().unwrap_or(0);
+    let span = |sub: &Subscribed| sub.t_last_ns.saturating_sub(start).max(1) as f64 / 1e9;
+    let count = subscribers.len().max(1) as f64;
+    let msgs_per_s =
+        subscribers.iter().map(|sub| sub.received as f64 / span(sub)).sum::<f64>() / count;
+    let used = || publishers.iter().map(|p| p.used).chain(subscribers.iter().map(|s| s.used));
+    let copied_out = subscribers.iter().map(|sub| sub.copies).sum::<f64>() / count;
+    let copied_in = publishers.iter().map(|publisher| publisher.copies).fold(0.0, f64::max);
+    Run {
+        msgs_per_s,
+        bytes_per_s: msgs_per_s * args.part.size as f64,
+        seconds: subscribers.iter().map(span).fold(0.0, f64::max),
+        sent,
+        lost: subscribers.iter().map(|sub| sub.lost).sum(),
+        reordered: subscribers.iter().map(|sub| sub.disorder).sum(),
+        corrupt: subscribers.iter().map(|sub| sub.corrupt).sum(),
+        p50_ns: subscribers.iter().filter_map(|sub| sub.p50_ns).max(),
+        p99_ns: subscribers.iter().filter_map(|sub| sub.p99_ns).max(),
+        latency_samples: subscribers.iter().map(|sub| sub.latency_samples).sum(),
+        cpu_s: used().map(|used| used.cpu_s).sum(),
+        copies: copied_in + copied_out,
+        allocs: used().map(|used| used.allocs).sum(),
+        publishers,
+        subscribers,
+    }
+}
+
+/// The report of the run in the middle, and what all runs have in common.
+fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
+    let rates: Vec<f64> = runs.iter().map(|run| run.msgs_per_s).collect();
+    let bad = |count: fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
+    let (lost, reordered) = (bad(|run| run.lost), bad(|run| run.reordered));
+    let corrupt = bad(|run| run.corrupt);
+    runs.sort_by(|a, b| a.msgs_per_s.total_cmp(&b.msgs_per_s));
+    let middle = runs.swap_remove(runs.len() / 2);
+    let mut report = json!({
+        "size": args.part.size,
+        "pubs": args.pubs,
+        "subs": args.subs,
+        "level": args.part.means.level.name(),
+        "transport": args.part.means.transport.name(),
+        "form": form(args.part.size),
+        "read": args.read.name(),
+        "manner": args.manner.argument(args.part.size).trim_start_matches('-'),
+        "runs_msgs_per_s": rates,
+        "machine": machine(),
+        "commit": commit(),
+    });
+    let middle = serde_json::to_value(&middle).map_err(|error| Failure::new(error.to_string()))?;
+    if let (Value::Object(report), Value::Object(middle)) = (&mut report, middle) {
+        report.extend(middle);
+    }
+    (report["lost"], report["reordered"]) = (lost.into(), reordered.into());
+    report["corrupt"] = corrupt.into();
+    Ok(report)
+}
+
+/// Adds the baselines and the ratios to them.
+fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Vec<BareThroughput>; 2]) {
+    let middle = |runs: &[BareThroughput]| median(runs.iter().map(|run| run.msgs_per_s));
+    let [poll, futex] = [middle(&bare[0]), middle(&bare[1])];
+    let memcpy = baseline::memcpy(size);
+    report["baseline"] = json!({
+        "ring_bytes": baseline::ring_bytes(size),
+        "poll": { "msgs_per_s": poll, "runs": bare[0] },
+        "futex": { "msgs_per_s": futex, "runs": bare[1] },
+        "memcpy_bytes_per_s": memcpy,
+    });
+    report["ratio"] = (rate / poll).into();
+    report["ratio_futex"] = (rate / futex).into();
+    report["ratio_memcpy"] = (rate * size as f64 / memcpy).into();
+}
+
+/// A rate as people read it.
+fn short(rate: f64) -> String {
+    match rate {
+        r if r >= 1e6 => format!("{:.2} million", r / 1e6),
+        r if r >= 1e3 => format!("{:.1} thousand", r / 1e3),
+        r => format!("{r:.1}"),
+    }
+}
+
+fn text(report: &Value) -> String {
+    let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
+    let mut text = format!(
+        "{} bytes ({}, {}), {} to {}, {}, over {}\n  {} messages/s, {:.3} GB/s to each subscriber\n  \
+         lost {}, reordered {}, corrupt {}\n",
+        report["size"],
+        report["form"].as_str().unwrap_or("?"),
+        report["manner"].as_str().unwrap_or("?"),
+        report["pubs"],
+        report["subs"],
+        report["level"].as_str().unwrap_or("?"),
+        report["transport"].as_str().unwrap_or("?"),
+        short(number("msgs_per_s")),
+        number("bytes_per_s") / 1e9,
+        report["lost"],
+        report["reordered"],
+        report["corrupt"],
+    );
+    if !report["p50_ns"].is_null() {
+        let [p50, p99] = ["p50_ns", "p99_ns"].map(|name| number(name) / 1e3);
+        text += &format!("  from write to take {p50:.1} us, 99 % within {p99:.1} us\n");
+    }
+    text += &format!(
+        "  {:.2} s of processor time in {:.2} s, {:.1} copies a sample, {} allocations\n",
+        number("cpu_s"),
+        number("seconds"),
+        number("copies"),
+        report["allocs"],
+    );
+    if !report["baseline"].is_null() {
+        let bare = |wait: &str| report["baseline"][wait]["msgs_per_s"].as_f64().unwrap_or(0.0);
+        text += &format!(
+            "  bare ring, polling {}/s: ratio {:.3}\n  bare ring, sleeping {}/s: ratio {:.3}\n  \
+             memcpy {:.1} GB/s: ratio {:.3}\n",
+            short(bare("poll")),
+            number("ratio"),
+            short(bare("futex")),
+            number("ratio_futex"),
+            report["baseline"]["memcpy_bytes_per_s"].as_f64().unwrap_or(0.0) / 1e9,
+            number("ratio_memcpy"),
+        );
+    }
+    text
+}

@@ -1,0 +1,311 @@
+//! Each command, with tiny counts, as people and programs call it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use serde_json::Value;
+use support::Place;
+
+#[track_caller]
+fn has(report: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(report.get(field).is_some(), "no `{field}` in {report}");
+    }
+}
+
+#[test]
+fn help_is_there_for_every_command_and_shows_an_example() {
+    let place = Place::new();
+    let commands = [
+        "",
+        "perf",
+        "perf throughput",
+        "perf latency",
+        "perf pub",
+        "perf sub",
+        "perf ping",
+        "perf pong",
+        "perf peer",
+        "perf sst",
+        "doctor",
+        "sim",
+        "sim figure",
+    ];
+    for command in commands {
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let help = place.run(&arguments).code(0);
+        assert!(help.out.contains("Example"), "{command}: {}", help.out);
+        assert!(help.out.contains("Usage: squall"), "{command}: {}", help.out);
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_apart_and_explained() {
+    let place = Place::new();
+    let refused = |arguments: &str, words: &str| {
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        place.run(&arguments).code(2).says(words);
+    };
+    refused("fly", "fly");
+    refused("perf throughput", "--size");
+    refused("perf throughput --size 0", "8 to 67108864");
+    refused("perf throughput --size many", "no number of bytes");
+    refused("perf throughput --size 128 --level atomic", "[possible values: unordered]");
+    refused("perf throughput --size 128 --transport verbs", "[possible values: shm]");
+    refused("perf throughput --size 128 --count 5 --seconds 1", "cannot be used with");
+    refused("perf throughput --size 128 --loan --copy", "cannot be used with");
+    refused("perf throughput --size 128 --subs 0", "--subs");
+    refused("perf throughput --size 128 --seconds 0", "seconds");
+    refused("perf throughput --size 128 --domain 233", "--domain");
+    refused("perf latency --size 128 --rounds 0", "--rounds");
+    refused("perf latency --size 128 --sleep --spin 3", "cannot be used with");
+    refused("perf sst --what detect --nodes 3", "two nodes");
+    refused("sim figure nonsense", "sst-8");
+    place.assert_empty();
+}
+
+#[test]
+fn throughput_reports_all_that_was_agreed() {
+    let place = Place::new();
+    let run = place
+        .run(&["perf", "throughput", "--size", "128", "--subs", "2", "--count", "2000", "--json"])
+        .code(0);
+    let report = run.json();
+    has(
+        &report,
+        &[
+            "size",
+            "pubs",
+            "subs",
+            "level",
+            "transport",
+            "msgs_per_s",
+            "bytes_per_s",
+            "lost",
+            "reordered",
+            "p50_ns",
+            "p99_ns",
+            "cpu_s",
+            "copies",
+            "allocs",
+            "form",
+            "read",
+            "machine",
+            "commit",
+        ],
+    );
+    assert_eq!(report["form"], "plain");
+    assert_eq!(report["read"], "whole");
+    assert_eq!(report["sent"], 2000);
+    for nothing in ["lost", "reordered", "corrupt"] {
+        assert_eq!(report[nothing], 0);
+    }
+    for subscriber in report["subscribers"].as_array().unwrap() {
+        assert_eq!(subscriber["received"], 2000);
+        has(&subscriber["used"], &["turns", "parks", "cpu_s", "allocs"]);
+    }
+    assert_eq!(report["subscribers"].as_array().unwrap().len(), 2);
+    assert!(report["machine"]["cores"].as_u64() >= Some(1));
+    let text = place.run(&["perf", "throughput", "--size", "128", "--count", "100"]).code(0);
+    assert!(text.out.contains("messages/s"), "{}", text.out);
+    assert!(text.err.is_empty(), "no progress but on a terminal: {}", text.err);
+    place.assert_empty();
+}
+
+#[test]
+fn copies_are_told_for_each_form_and_manner() {
+    let place = Place::new();
+    for (size, manner, form, copies) in [
+        (1024, "--loan", "plain", 0.0),
+        (1024, "--copy", "plain", 1.0),
+        (100, "--copy", "cdr", 2.0),
+        (100, "--loan", "cdr", 2.0),
+    ] {
+        let count = ["--count", "500", manner, "--json"];
+        let size = ["perf", "throughput", "--size", &size.to_string()].map(str::to_owned);
+        let arguments: Vec<&str> = size.iter().map(String::as_str).chain(count).collect();
+        let report = place.run(&arguments).code(0).json();
+        // A sample that has the payload in it is copied when it is taken, borrowed or not.
+        let carried = report["subscribers"][0]["sample_bytes"].as_u64() >= Some(1024);
+        let copies = copies + f64::from(u8::from(carried));
+        assert_eq!((&report["form"], &report["copies"]), (&form.into(), &copies.into()));
+        assert_eq!((&report["lost"], &report["corrupt"]), (&0.into(), &0.into()));
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn samples_of_the_smallest_and_of_large_sizes_arrive_whole() {
+    let place = Place::new();
+    for size in ["8", "16", "23", "10240", "1048576", "3000000"] {
+        let run = place.run(&["perf", "throughput", "--size", size, "--count", "40", "--json"]);
+        let report = run.code(0).json();
+        assert_eq!(report["sent"], 40, "{size}");
+        assert_eq!((&report["lost"], &report["corrupt"]), (&0.into(), &0.into()), "{size}");
+        assert_eq!(report["p50_ns"].is_null(), size.len() <= 2, "{size}");
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn several_publishers_write_to_several_subscribers() {
+    let place = Place::new();
+    let arguments = "perf throughput --size 64 --pubs 2 --subs 2 --count 1000 --read ends --json";
+    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    assert_eq!(report["sent"], 2000);
+    assert_eq!((&report["lost"], &report["reordered"]), (&0.into(), &0.into()));
+    for subscriber in report["subscribers"].as_array().unwrap() {
+        assert_eq!(subscriber["received"], 2000);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn a_run_by_time_beside_the_bare_ring_counts_everything() {
+    let place = Place::new();
+    let arguments = "perf throughput --size 256 --seconds 0.1 --baseline --runs 2 --json";
+    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    assert_eq!(report["subscribers"][0]["received"], report["sent"]);
+    assert_eq!(report["runs_msgs_per_s"].as_array().unwrap().len(), 2);
+    has(&report, &["baseline", "ratio", "ratio_futex", "ratio_memcpy"]);
+    for kind in ["poll", "futex"] {
+        assert_eq!(report["baseline"][kind]["runs"].as_array().unwrap().len(), 2);
+        assert!(report["baseline"][kind]["msgs_per_s"].as_f64() > Some(0.0));
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn latency_reports_quantiles_in_their_order() {
+    let place = Place::new();
+    for rest in ["--sleep", "--spin=50"] {
+        let arguments = ["perf", "latency", "--size", "128", "--rounds", "300", rest];
+        let more = ["--baseline", "--runs", "1", "--json"];
+        let report = place.run(&[&arguments[..], &more[..]].concat()).code(0).json();
+        let quantiles = ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"];
+        let times: Vec<u64> = quantiles.iter().map(|name| report[name].as_u64().unwrap()).collect();
+        assert!(times.is_sorted() && times[0] > 0, "{times:?}");
+        assert_eq!(report["rounds"], 300);
+        has(&report, &["baseline", "ratio", "ratio_sleep", "cpu_s", "allocs", "machine"]);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn roles_that_people_start_meet_and_leave() {
+    let place = Place::new();
+    let mut subscriber = place.start(&["perf", "sub", "--size", "64", "--json"]);
+    let publisher = place.run(&["perf", "pub", "--size", "64", "--count", "300", "--json"]).code(0);
+    assert_eq!(publisher.json()["sent"], 300);
+    let seen = subscriber.result();
+    assert_eq!((&seen["received"], &seen["lost"]), (&300.into(), &0.into()));
+    subscriber.leaves_with(0);
+    let mut pong = place.start(&["perf", "pong", "--size", "64", "--json"]);
+    let ping = place.run(&["perf", "ping", "--size", "64", "--count", "100", "--json"]).code(0);
+    assert_eq!(ping.json()["count"], 100);
+    assert_eq!(pong.result()["answered"], 110);
+    pong.leaves_with(0);
+    place.assert_empty();
+}
+
+#[test]
+fn the_shared_state_table_is_measured() {
+    let place = Place::new();
+    let arguments = "perf sst --count 500 --seconds 0.05 --runs 1 --json";
+    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    has(&report["detect"], &["p50_ns", "baseline", "ratio", "runs"]);
+    assert_eq!(report["detect"]["rounds"], 500);
+    let tables = report["evaluate"].as_array().unwrap();
+    assert_eq!(tables.iter().map(|t| t["rows"].as_u64().unwrap()).collect::<Vec<_>>(), [2, 8, 32]);
+    assert!(tables.iter().all(|table| table["evaluations"].as_u64() > Some(0)));
+    assert_eq!(report["count"]["target"], 500);
+    has(&report["count"], &["per_s", "step_ns", "baseline", "ratio"]);
+    let arguments = "perf sst --what count --count 200 --nodes 3 --runs 1 --json";
+    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    assert_eq!(report["count"]["nodes"], 3);
+    assert!(report.get("detect").is_none());
+    place.assert_empty();
+}
+
+#[test]
+fn a_run_that_takes_too_long_fails_and_leaves_nobody() {
+    let place = Place::new();
+    let arguments = "perf throughput --size 64 --seconds 100 --limit 1 --json";
+    let run = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(1).says("--limit");
+    assert!(run.json()["error"].as_str().unwrap().contains("too long"));
+    place.wait_until_empty();
+    assert_eq!(processes_of(&place), 0);
+}
+
+#[test]
+fn children_leave_when_the_command_is_killed() {
+    let place = Place::new();
+    let mut command = place.start(&["perf", "throughput", "--size", "64", "--seconds", "100"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while processes_of(&place) < 3 {
+        assert!(std::time::Instant::now() < deadline, "the children start");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    command.kill();
+    while processes_of(&place) > 0 {
+        assert!(std::time::Instant::now() < deadline, "the children leave");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // The last of them has removed the folder, too.
+    place.wait_until_empty();
+}
+
+/// Processes of the command whose temporary folder is this place.
+fn processes_of(place: &Place) -> usize {
+    let mark = format!("TMPDIR={}\0", place.path().display());
+    let is_ours = |entry: &std::fs::DirEntry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|window| window == mark.as_bytes())
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter(is_ours).count()
+}
+
+#[test]
+fn doctor_checks_and_names_what_is_wrong() {
+    let place = Place::new();
+    let report = place.run(&["doctor", "--json"]).json();
+    let checks = report["checks"].as_array().unwrap();
+    for check in checks {
+        has(check, &["name", "ok", "found", "advice"]);
+        assert!(check["ok"] == true || check["advice"] != "", "{check}");
+    }
+    for name in ["memory", "memlock", "cores", "runtime dir", "memfd sealing", "eventfd"] {
+        assert!(checks.iter().any(|check| check["name"] == name), "no check of {name}");
+    }
+    let text = place.run(&["doctor"]);
+    assert!(text.out.contains("eventfd"), "{}", text.out);
+    // A file where the folder should be.
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let refused = place.run(&["doctor", "--json", "--runtime-dir", file.to_str().unwrap()]);
+    let report = refused.code(1).json();
+    let checks = report["checks"].as_array().unwrap();
+    let dir = checks.iter().find(|check| check["name"] == "runtime dir").unwrap();
+    assert_eq!(dir["ok"], false);
+    std::fs::remove_file(file).unwrap();
+    place.assert_empty();
+}
+
+#[test]
+fn a_figure_leaves_in_all_its_forms() {
+    let place = Place::new();
+    let out = place.path().join("out");
+    let arguments = ["sim", "figure", "sst-table5", "--quick", "--json", "--out"];
+    let run = place.run(&[&arguments[..], &[out.to_str().unwrap()]].concat()).code(0);
+    let report = run.json();
+    assert_eq!(report["figure"], "sst-table5");
+    has(&report, &["series", "paper", "measured"]);
+    for ending in ["csv", "svg", "json"] {
+        let path = out.join(format!("sst-table5.{ending}"));
+        assert!(std::fs::metadata(&path).unwrap().len() > 0, "{}", path.display());
+    }
+    let text = place.run(&arguments[..4]).code(0);
+    assert!(text.out.contains("sst-table5"), "{}", text.out);
+}

@@ -1,0 +1,188 @@
+//! The measuring protocol, driven as an outside harness drives it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use serde_json::json;
+use support::{Place, Process};
+
+/// Starts a role of one session.
+fn peer(place: &Place, role: &str, count: u64, rest: &[&str]) -> Process {
+    let count = count.to_string();
+    let mut arguments =
+        vec!["perf", "peer", role, "--size", "128", "--count", &count, "--session", "s1"];
+    arguments.extend(rest);
+    place.start(&arguments)
+}
+
+#[test]
+fn a_publisher_and_two_subscribers() {
+    let place = Place::new();
+    let mut publisher = peer(&place, "pub", 5000, &["--subs", "2"]);
+    let mut subscribers = ["0", "1"].map(|index| {
+        peer(&place, "sub", 5000, &["--subs", "2", "--index", index, "--level", "unordered"])
+    });
+    publisher.expect_ready();
+    subscribers.iter_mut().for_each(Process::expect_ready);
+    assert!(!publisher.has_more_lines(), "it waits for GO");
+    publisher.tell("GO");
+    let sent = publisher.result();
+    assert_eq!((&sent["role"], &sent["sent"]), (&json!("pub"), &json!(5000)));
+    assert!(sent["t_start_ns"].as_u64() <= sent["t_end_ns"].as_u64());
+    for (index, subscriber) in subscribers.iter_mut().enumerate() {
+        let seen = subscriber.result();
+        assert_eq!(seen["role"], "sub");
+        assert_eq!(seen["index"], index);
+        assert_eq!(seen["received"], 5000);
+        for nothing in ["lost", "disorder", "corrupt"] {
+            assert_eq!(seen[nothing], 0, "{nothing}");
+        }
+        assert!(sent["t_start_ns"].as_u64() <= seen["t_first_ns"].as_u64());
+        assert!(seen["t_first_ns"].as_u64() <= seen["t_last_ns"].as_u64());
+    }
+    assert!(publisher.child.try_wait().unwrap().is_none(), "it waits for EXIT");
+    for process in [publisher].into_iter().chain(subscribers) {
+        let mut process = process;
+        process.tell("EXIT");
+        process.leaves_with(0);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn ping_and_pong() {
+    let place = Place::new();
+    let mut pong = peer(&place, "pong", 500, &[]);
+    let mut ping = peer(&place, "ping", 500, &[]);
+    pong.expect_ready();
+    ping.expect_ready();
+    ping.tell("GO");
+    let found = ping.result();
+    assert_eq!((&found["role"], &found["count"]), (&json!("ping"), &json!(500)));
+    let time = |name: &str| found[name].as_f64().unwrap();
+    assert!(time("min_ns") > 0.0 && time("min_ns") <= time("p50_ns"));
+    assert!(time("p50_ns") <= time("p99_ns") && time("p99_ns") <= time("p999_ns"));
+    assert!(time("mean_ns") >= time("min_ns"));
+    assert_eq!(pong.result(), json!({ "role": "pong" }));
+    for mut process in [ping, pong] {
+        process.tell("EXIT");
+        process.leaves_with(0);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn the_end_of_standard_input_ends_a_role_at_any_time() {
+    let place = Place::new();
+    // Before anybody else is there.
+    let mut alone = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
+    alone.close_input();
+    alone.leaves_with(0);
+    // Instead of GO.
+    let mut publisher = peer(&place, "pub", 10, &["--subs", "1"]);
+    let mut subscriber = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
+    publisher.expect_ready();
+    subscriber.expect_ready();
+    publisher.close_input();
+    publisher.leaves_with(0);
+    // In the middle of waiting for samples; or the writer's leave was heard first.
+    subscriber.close_input();
+    subscriber.leaves_with(0);
+    // In the middle of writing.
+    let mut publisher = peer(&place, "pub", 1 << 40, &["--subs", "1"]);
+    let mut subscriber = peer(&place, "sub", 1 << 40, &["--subs", "1", "--index", "0"]);
+    publisher.expect_ready();
+    subscriber.expect_ready();
+    publisher.tell("GO");
+    publisher.close_input();
+    publisher.leaves_with(0);
+    subscriber.close_input();
+    subscriber.leaves_with(0);
+    place.assert_empty();
+}
+
+#[test]
+fn a_killed_subscriber_stops_neither_the_publisher_nor_the_other_subscriber() {
+    let place = Place::new();
+    const COUNT: u64 = 200_000;
+    let mut publisher = peer(&place, "pub", COUNT, &["--subs", "2"]);
+    let mut subscribers =
+        ["0", "1"].map(|index| peer(&place, "sub", COUNT, &["--subs", "2", "--index", index]));
+    publisher.expect_ready();
+    subscribers.iter_mut().for_each(Process::expect_ready);
+    let [mut stays, mut dies] = subscribers;
+    publisher.tell("GO");
+    dies.kill();
+    assert_eq!(publisher.result()["sent"], COUNT);
+    let seen = stays.result();
+    assert_eq!((&seen["received"], &seen["lost"]), (&json!(COUNT), &json!(0)));
+    for mut process in [publisher, stays] {
+        process.tell("EXIT");
+        process.leaves_with(0);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn a_killed_publisher_lets_its_subscriber_report_what_is_missing() {
+    let place = Place::new();
+    let mut publisher = peer(&place, "pub", 100, &["--subs", "1"]);
+    let mut subscriber = peer(&place, "sub", 1000, &["--subs", "1", "--index", "0"]);
+    publisher.expect_ready();
+    subscriber.expect_ready();
+    publisher.tell("GO");
+    assert_eq!(publisher.result()["sent"], 100);
+    publisher.kill();
+    let seen = subscriber.result();
+    assert_eq!((&seen["received"], &seen["lost"]), (&json!(100), &json!(900)));
+    subscriber.tell("EXIT");
+    subscriber.leaves_with(0);
+    place.assert_empty();
+}
+
+#[test]
+fn sessions_of_one_domain_do_not_meet() {
+    let place = Place::new();
+    let start = |session: &str, role: &str, rest: &[&str]| {
+        let mut arguments =
+            vec!["perf", "peer", role, "--size", "64", "--count", "100", "--session", session];
+        arguments.extend(rest);
+        place.start(&arguments)
+    };
+    let mut pairs = ["a", "b"].map(|session| {
+        let publisher = start(session, "pub", &["--subs", "1"]);
+        (publisher, start(session, "sub", &["--subs", "1", "--index", "0"]))
+    });
+    for (publisher, subscriber) in &mut pairs {
+        publisher.expect_ready();
+        subscriber.expect_ready();
+    }
+    for (publisher, subscriber) in &mut pairs {
+        publisher.tell("GO");
+        assert_eq!(publisher.result()["sent"], 100);
+        let seen = subscriber.result();
+        assert_eq!((&seen["received"], &seen["disorder"]), (&json!(100), &json!(0)));
+    }
+    for (publisher, subscriber) in pairs {
+        for mut process in [publisher, subscriber] {
+            process.tell("EXIT");
+            process.leaves_with(0);
+        }
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn wrong_arguments_are_refused_and_named() {
+    let place = Place::new();
+    let common = ["perf", "peer", "sub", "--size", "128", "--count", "10", "--session", "s"];
+    let with = |rest: &[&'static str]| place.run(&[&common[..], rest].concat());
+    with(&["--subs", "1", "--index", "0", "--level", "atomic"]).code(2).says("unordered");
+    with(&["--subs", "1", "--index", "0", "--transport", "tcp"]).code(2).says("shm");
+    with(&["--subs", "1", "--index", "1"]).code(2).says("numbered from 0");
+    with(&["--subs", "0", "--index", "0"]).code(2).says("--subs");
+    place.run(&["perf", "peer", "pub", "--size", "128", "--count", "9"]).code(2).says("--session");
+    place.run(&["perf", "peer", "spy"]).code(2).says("spy");
+    place.assert_empty();
+}
