@@ -9,7 +9,10 @@
 //!
 //! row! {
 //!     /// What each process says of its work.
-//!     pub struct Step { /// Steps done. pub done: u64 }
+//!     pub struct Step {
+//!         /// Steps done.
+//!         pub done: u64,
+//!     }
 //! }
 //!
 //! fn main() -> DdsResult<()> {

@@ -117,8 +117,9 @@ pub(crate) fn seal<T: DdsType>(
 pub(crate) enum Payload<T> {
     /// It lies in the record as it is.
     InPlace,
-    /// It was decoded.
-    Decoded(T),
+    /// It was decoded. Boxed, so that a sample is small whatever its type, and one that lies in
+    /// place is not moved about with room for one that does not.
+    Decoded(Box<T>),
 }
 
 /// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
@@ -131,7 +132,12 @@ pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<(Header, Payload<T>)> {
             plain_ref::<T>(payload)?;
             Some((header, Payload::InPlace))
         }
-        CDR => Some((header, Payload::Decoded(from_cdr(payload).ok()?))),
+        CDR => {
+            // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
+            // a writer gone mad could change the record in between.
+            let private = payload.to_vec();
+            Some((header, Payload::Decoded(Box::new(from_cdr(&private).ok()?))))
+        }
         _ => None,
     }
 }

@@ -18,6 +18,19 @@ use crate::mapping::record::HEADER;
 pub struct Loan<'a, T: DdsType> {
     writer: &'a DataWriter<T>,
     place: Place<'a, T>,
+    /// Dropped after the place.
+    room: Room<'a, T>,
+}
+
+/// Tells whoever waits for room that there is some, unless the sample was published.
+struct Room<'a, T: DdsType>(Option<&'a DataWriter<T>>);
+
+impl<T: DdsType> Drop for Room<'_, T> {
+    fn drop(&mut self) {
+        if let Some(writer) = self.0 {
+            writer.gave_room();
+        }
+    }
 }
 
 enum Place<'a, T> {
@@ -35,7 +48,7 @@ impl<'a, T: DdsType> Loan<'a, T> {
     pub(super) fn as_left(writer: &'a DataWriter<T>, mut claim: Claim<'a>) -> Self {
         let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
         assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
-        Loan { writer, place: Place::InPlace { claim, value } }
+        Loan { writer, place: Place::InPlace { claim, value }, room: Room(Some(writer)) }
     }
 }
 
@@ -48,13 +61,14 @@ impl<'a, T: DdsType + Default> Loan<'a, T> {
     }
 
     pub(super) fn on_heap(writer: &'a DataWriter<T>) -> Self {
-        Loan { writer, place: Place::Heap(Box::default()) }
+        Loan { writer, place: Place::Heap(Box::default()), room: Room(None) }
     }
 }
 
 impl<T: DdsType> Loan<'_, T> {
     /// Publishes the sample.
-    pub fn publish(self) -> DdsResult<()> {
+    pub fn publish(mut self) -> DdsResult<()> {
+        self.room.0 = None;
         match self.place {
             Place::InPlace { claim, .. } => {
                 self.writer.commit(claim, HEADER + size_of::<T>());

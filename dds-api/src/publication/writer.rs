@@ -187,10 +187,17 @@ impl<T: DdsType> DataWriter<T> {
     pub fn write(&self, sample: &T) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let mut claim = self.claim(size)?;
-        let size =
-            write_payload(sample, claim.bytes()).map_err(|error| self.not_encodable(&error))?;
-        self.commit(claim, size);
-        Ok(())
+        match write_payload(sample, claim.bytes()) {
+            Ok(size) => {
+                self.commit(claim, size);
+                Ok(())
+            }
+            Err(error) => {
+                drop(claim);
+                self.gave_room();
+                Err(self.not_encodable(&error))
+            }
+        }
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -257,6 +264,11 @@ impl<T: DdsType> DataWriter<T> {
                 Err(again) => error = again,
             }
         }
+    }
+
+    /// A claim was given back unused: whoever sleeps until there is room looks again.
+    pub(super) fn gave_room(&self) {
+        self.participant.engine.poke();
     }
 
     #[inline]

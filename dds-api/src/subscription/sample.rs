@@ -35,7 +35,7 @@ pub struct Sample<T> {
 
 enum Data<T> {
     InPlace(Record),
-    Decoded(T),
+    Decoded(Box<T>),
 }
 
 impl<T: DdsType> Sample<T> {

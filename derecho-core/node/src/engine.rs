@@ -359,10 +359,10 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// machine meanwhile if nobody else does. `ready` is called often and must be cheap.
     pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
         let shared = &*self.shared;
+        if ready() {
+            return Waited::Ready;
+        }
         loop {
-            if ready() {
-                return Waited::Ready;
-            }
             if shared.stopped.load(Ordering::SeqCst) {
                 return Waited::Stopped;
             }
@@ -374,25 +374,31 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             } else {
                 shared.try_role(holder::APPLICATION)
             };
-            match role {
+            let is_ready = match role {
                 Some(role) => self.drive(role, deadline, &mut ready),
                 None => self.sit_and_wait(deadline, &mut ready),
+            };
+            if is_ready {
+                return Waited::Ready;
             }
         }
     }
 
-    /// Drives until `ready`, the deadline, or somebody else wants the role.
+    /// Drives until `ready`, the deadline, or somebody else wants the role. Returns whether it was
+    /// ready.
     fn drive<'a>(
         &'a self,
         mut role: Role<'a, M, L>,
         deadline: Option<Time>,
         ready: &mut impl FnMut() -> bool,
-    ) {
+    ) -> bool {
         let shared = &*self.shared;
+        let mut is_ready;
         let mut idle = Idle::new(shared.pace);
         loop {
             let done = shared.turn(&mut role, idle.now());
-            if ready() || shared.wanted.load(Ordering::Relaxed) > 0 {
+            is_ready = ready();
+            if is_ready || shared.wanted.load(Ordering::Relaxed) > 0 {
                 break;
             }
             let over = idle.is_over(done);
@@ -402,7 +408,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             if over {
                 shared.park(&mut role, deadline);
                 idle = Idle::new(shared.pace);
-                if ready() || shared.stopped.load(Ordering::SeqCst) {
+                is_ready = ready();
+                if is_ready || shared.stopped.load(Ordering::SeqCst) {
                     break;
                 }
             }
@@ -412,14 +419,16 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             // Somebody waits for the lock; a mutex is not fair, so stand back for it.
             std::thread::yield_now();
         }
+        is_ready
     }
 
-    /// Another application thread drives: waits for what it brings.
-    fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) {
+    /// Another application thread drives: waits for what it brings. Returns whether it was ready.
+    fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) -> bool {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
         let bench = shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
-        if !ready() && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
+        let is_ready = ready();
+        if !is_ready && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
             let tick = shared.pace.tick;
             let limit = deadline.map_or(tick, |deadline| {
                 Duration::from_nanos(deadline.since(clock::now())).min(tick)
@@ -427,6 +436,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             drop(shared.news.wait_timeout(bench, limit));
         }
         shared.waiters.fetch_sub(1, Ordering::SeqCst);
+        is_ready
     }
 
     /// Stops the thread and returns once it has ended. Waits end with [`Waited::Stopped`].

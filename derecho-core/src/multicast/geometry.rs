@@ -34,12 +34,15 @@ impl Geometry {
     /// The smallest shape that keeps `bytes` of records and `messages` of them in flight, and
     /// takes records of up to `largest` bytes. `None` if that is more than any shape allows.
     pub fn fitting(bytes: usize, messages: usize, largest: usize) -> Option<Geometry> {
-        // Sixteen chunks: one held sample pins a sixteenth, and the turn looks at few of them.
-        const CHUNKS: usize = 16;
+        // Sixteen chunks: one held sample pins a sixteenth, and the turn looks at few of them. Less
+        // of them where samples are large, for each chunk has to take the largest.
+        const FEWEST: usize = 4;
+        const MOST: usize = 16;
         let entries_log2 = messages.max(2).checked_next_power_of_two()?.trailing_zeros();
-        let chunk = bytes.div_ceil(CHUNKS).max(largest);
+        let chunks = (bytes / largest.max(1)).clamp(FEWEST, MOST);
+        let chunk = bytes.div_ceil(chunks).max(largest);
         let chunk_lines = chunk.div_ceil(LINE).max(1);
-        Geometry { entries_log2, chunks: CHUNKS, chunk_lines }.valid()
+        Geometry { entries_log2, chunks, chunk_lines }.valid()
     }
 
     fn valid(self) -> Option<Geometry> {

@@ -30,7 +30,7 @@ pub(crate) struct LatencyArgs {
     /// Both sides go to sleep as soon as they may, instead of staying awake for the answer.
     #[arg(long, conflicts_with = "spin")]
     sleep: bool,
-    /// Measure a bare ping-pong on one cache line beside it, in turn.
+    /// Measure a ping-pong through bare rings beside it, in turn.
     #[arg(long)]
     baseline: bool,
     /// Runs; of several the one in the middle is reported [default: 1, with --baseline 3].
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
         ours.push(measure(args, limit)?);
         if args.baseline {
             for (wait, found) in [Wait::Poll, Wait::Sleep].into_iter().zip(&mut bare) {
-                found.push(baseline::latency(args.rounds, wait, limit)?);
+                found.push(baseline::latency(Some(args.part.size), args.rounds, wait, limit)?);
             }
         }
     }
@@ -140,7 +140,7 @@ fn text(report: &Value) -> String {
             [("polling", "poll", "ratio"), ("sleeping", "sleep", "ratio_sleep")]
         {
             text += &format!(
-                "\n  bare cache line, {label}: p50 {:.2}, ratio {:.2}",
+                "\n  bare ring, {label}: p50 {:.2}, ratio {:.2}",
                 micros(&report["baseline"][wait]["p50_ns"]),
                 report[ratio].as_f64().unwrap_or(0.0),
             );

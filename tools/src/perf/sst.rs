@@ -106,7 +106,7 @@ fn unexpected() -> Failure {
 }
 
 fn bare(args: &SstArgs, rounds: u64) -> Result<OneWay, Failure> {
-    baseline::latency(rounds, Wait::Poll, Duration::from_secs(args.limit))
+    baseline::latency(None, rounds, Wait::Poll, Duration::from_secs(args.limit))
 }
 
 fn detect(args: &SstArgs) -> Result<Value, Failure> {

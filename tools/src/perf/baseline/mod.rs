@@ -57,6 +57,9 @@ pub(crate) struct BareArgs {
     /// Round trips.
     #[arg(long, default_value_t = 1000)]
     rounds: u64,
+    /// Round trips of messages of this size, not of a bare counter.
+    #[arg(long)]
+    messages: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -88,10 +91,12 @@ pub(crate) fn run(args: &BareArgs) -> Done {
             serde_json::to_string(&moved)
         }
         BareRole::Ping => {
-            serde_json::to_string(&line::ping(&mapping, args.wait, args.rounds, &control))
+            let size = if args.messages { args.size } else { 0 };
+            serde_json::to_string(&line::ping(&mapping, args.wait, args.rounds, size, &control))
         }
         BareRole::Pong => {
-            line::pong(&mapping, args.wait, args.rounds, &control);
+            let size = if args.messages { args.size } else { 0 };
+            line::pong(&mapping, args.wait, args.rounds, size, &control);
             serde_json::to_string(&Value::Null)
         }
     };
@@ -159,9 +164,15 @@ pub(crate) fn throughput(order: BareOrder, wait: Wait) -> Result<BareThroughput,
     Ok(BareThroughput { msgs_per_s: rates / readers as f64, cpu_s })
 }
 
-/// Runs the bare ping-pong.
-pub(crate) fn latency(rounds: u64, wait: Wait, limit: Duration) -> Result<OneWay, Failure> {
-    let memory = Memory::new(0)?;
+/// Runs the bare ping-pong: of messages of this size through two rings, or of a counter on one
+/// cache line.
+pub(crate) fn latency(
+    size: Option<usize>,
+    rounds: u64,
+    wait: Wait,
+    limit: Duration,
+) -> Result<OneWay, Failure> {
+    let memory = Memory::new(size.map_or(0, |size| 2 * ring_bytes(size)))?;
     let mut crew = Crew::without_folder(limit);
     let arguments = |role: &str| {
         [
@@ -171,6 +182,10 @@ pub(crate) fn latency(rounds: u64, wait: Wait, limit: Duration) -> Result<OneWay
             format!("--wait={}", wait.name()),
             format!("--rounds={rounds}"),
         ]
+        .into_iter()
+        .chain(size.map(|size| format!("--size={size}")))
+        .chain(size.map(|_| "--messages".to_owned()))
+        .collect::<Vec<_>>()
     };
     crew.start("bare pong", &arguments("pong"))?;
     let ping = crew.start("bare ping", &arguments("ping"))?;
