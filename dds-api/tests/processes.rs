@@ -1,0 +1,326 @@
+//! Writers and readers in processes of their own, which are killed, stopped and woken.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use rustix::process::Signal;
+use support::{
+    Actor, Dice, Got, Mark, Meeting, SOON, join, listen, reader_of, role, say, seed,
+    take_to_the_end, until, writer_of,
+};
+
+const TOPIC: &str = "Marks";
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "reader" => act_reader(&folder),
+        "holder" => act_holder(&folder),
+        "writer" => act_writer(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Reads to the end and tells what it got. Stays until it is told to go.
+fn act_reader(folder: &Path) {
+    let participant = join(folder);
+    let reader = reader_of(&participant, TOPIC);
+    say("ready");
+    let mut got = Got::default();
+    take_to_the_end(&reader, &mut got);
+    say(&format!("{} {}", got.first.unwrap(), got.next));
+    while listen().is_some() {}
+}
+
+/// Reads for ever, holding some samples, until it is killed.
+fn act_holder(folder: &Path) {
+    let participant = join(folder);
+    let reader = reader_of(&participant, TOPIC);
+    let (mut got, mut held, mut dice) = (Got::default(), Vec::new(), Dice(seed()));
+    say("ready");
+    loop {
+        if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
+            got.take_in(&sample);
+            held.push(sample);
+        }
+        if held.len() > 8 {
+            held.swap_remove(dice.below(8) as usize).assert_whole();
+        }
+    }
+}
+
+/// Writes until it is killed, and says now and then how much all readers have received.
+fn act_writer(folder: &Path) {
+    let participant = join(folder);
+    let writer = writer_of(&participant, TOPIC);
+    writer.wait_for_readers(seed() as usize, SOON).unwrap();
+    for number in 0.. {
+        writer.write(&Mark::new(number)).unwrap();
+        if number % 500 == 499 {
+            writer.wait_for_acknowledgments(SOON).unwrap();
+            say(&(number + 1).to_string());
+        }
+    }
+}
+
+fn readers(meeting: &Meeting, count: u64) -> Vec<Actor> {
+    let mut actors: Vec<Actor> = (0..count).map(|n| Actor::start("reader", meeting, n)).collect();
+    actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
+    actors
+}
+
+/// Every reader has got everything from `first` on.
+fn assert_all_got(actors: Vec<Actor>, first: u64, end: u64) {
+    for mut actor in actors {
+        assert_eq!(actor.hear(), format!("{first} {end}"));
+        actor.finish();
+    }
+}
+
+/// Writes on another thread, for as long as `act` acts here, and then one last sample. Returns how
+/// many there were in all.
+fn in_full_flow(writer: &DataWriter<Mark>, act: impl FnOnce(&AtomicU64)) -> u64 {
+    let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let number = written.load(Ordering::Relaxed);
+                writer.write(&Mark::new(number)).unwrap();
+                written.store(number + 1, Ordering::Relaxed);
+            }
+            let number = written.load(Ordering::Relaxed);
+            writer.write(&Mark::last(number)).unwrap();
+            number + 1
+        });
+        act(&written);
+        over.store(true, Ordering::Relaxed);
+        writing.join().unwrap()
+    })
+}
+
+#[test]
+fn three_readers_in_processes_of_their_own_get_everything_in_order() {
+    const COUNT: u64 = 50_000;
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, TOPIC);
+    let actors = readers(&meeting, 3);
+    writer.wait_for_readers(3, SOON).unwrap();
+    (0..COUNT).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    writer.write(&Mark::last(COUNT)).unwrap();
+    assert_all_got(actors, 0, COUNT + 1);
+    drop((writer, participant));
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_reader_that_is_killed_in_full_flow_takes_nothing_from_the_others() {
+    const ROUNDS: u64 = 20;
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, TOPIC);
+    let actors = readers(&meeting, 2);
+    writer.wait_for_readers(2, SOON).unwrap();
+    let mut dice = Dice(1);
+    let count = in_full_flow(&writer, |written| {
+        for round in 0..ROUNDS {
+            let mut victim = Actor::start("holder", &meeting, round);
+            assert_eq!(victim.hear(), "ready");
+            until("it is matched", || writer.matched_readers() == 3);
+            dice.pause(Duration::from_millis(20));
+            victim.kill();
+            until("it is counted no more", || writer.matched_readers() == 2);
+            let before = written.load(Ordering::Relaxed);
+            until("the flow goes on", || written.load(Ordering::Relaxed) > before + 100);
+        }
+    });
+    assert_all_got(actors, 0, count);
+    drop((writer, participant));
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_joins_takes_nothing_from_the_others() {
+    const ROUNDS: u64 = 40;
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, TOPIC);
+    let actors = readers(&meeting, 2);
+    writer.wait_for_readers(2, SOON).unwrap();
+    let mut dice = Dice(2);
+    let mut ready = 0;
+    let count = in_full_flow(&writer, |written| {
+        for round in 0..ROUNDS {
+            let mut victim = Actor::start("holder", &meeting, round);
+            // From the start of the program until somewhat after it is matched.
+            dice.pause(Duration::from_millis(30));
+            victim.kill();
+            ready += u64::from(victim.try_hear().is_some());
+            let before = written.load(Ordering::Relaxed);
+            until("the flow goes on", || written.load(Ordering::Relaxed) > before + 100);
+        }
+        until("all are counted no more", || writer.matched_readers() == 2);
+    });
+    assert!(ready < ROUNDS, "all were ready before they were killed");
+    assert_all_got(actors, 0, count);
+    drop((writer, participant));
+    meeting.assert_empty();
+}
+
+#[test]
+fn readers_keep_what_they_have_of_a_writer_that_is_killed() {
+    const ROUNDS: u64 = 8;
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = reader_of(&participant, TOPIC);
+    let mut dice = Dice(3);
+    for _ in 0..ROUNDS {
+        let mut victim = Actor::start("writer", &meeting, 1);
+        let (mut got, mut held, mut acknowledged) = (Got::default(), Vec::new(), 0);
+        let heard = std::thread::scope(|scope| {
+            let hearing = scope.spawn(|| {
+                for _ in 0..1 + dice.below(4) {
+                    acknowledged = victim.hear().parse().unwrap();
+                }
+                dice.pause(Duration::from_millis(5));
+                victim.kill();
+                while let Some(said) = victim.try_hear() {
+                    acknowledged = said.parse().unwrap();
+                }
+                acknowledged
+            });
+            while !hearing.is_finished() {
+                let Some(sample) = reader.take_next(Timeout::millis(10)).unwrap() else { continue };
+                got.take_in(&sample);
+                // Few enough for the writer to go on.
+                if sample.number % 100 == 0 && held.len() < 4 {
+                    held.push(sample);
+                }
+            }
+            hearing.join().unwrap()
+        });
+        until("the writer is known to be gone", || reader.matched_writers() == 0);
+        while let Some(sample) = reader.take_next(Timeout::NOW).unwrap() {
+            got.take_in(&sample);
+            held.push(sample);
+        }
+        assert_eq!(got.first, Some(0));
+        assert!(got.next >= heard, "{} of {heard} that were received", got.next);
+        held.iter().for_each(|sample| sample.assert_whole());
+        let numbers: Vec<u64> = held.iter().map(|sample| sample.number).collect();
+        assert!(numbers.is_sorted() && !numbers.is_empty());
+    }
+    drop((reader, participant));
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_reader_that_is_stopped_makes_the_writer_wait_and_then_say_so() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
+    let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
+    let writer = writer.max_blocking_time(Timeout::millis(200)).create().unwrap();
+    let actors = readers(&meeting, 2);
+    writer.wait_for_readers(2, SOON).unwrap();
+    let mut number = 0;
+    for _ in 0..3 {
+        actors[0].signal(Signal::STOP);
+        let error = loop {
+            match writer.write(&Mark::new(number)) {
+                Ok(()) => number += 1,
+                Err(error) => break error,
+            }
+        };
+        let DdsError::Timeout(text) = &error else { panic!("{error}") };
+        assert!(text.contains(TOPIC) && text.contains("have not made room"), "{text}");
+        actors[0].signal(Signal::CONT);
+        for _ in 0..1000 {
+            writer.write(&Mark::new(number)).unwrap();
+            number += 1;
+        }
+    }
+    writer.write(&Mark::last(number)).unwrap();
+    assert_all_got(actors, 0, number + 1);
+    drop((writer, topic, participant));
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_late_reader_gets_all_from_some_sample_on() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, TOPIC);
+    let early = readers(&meeting, 1);
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut late = Vec::new();
+    let mut bounds = Vec::new();
+    let count = in_full_flow(&writer, |written| {
+        for number in 0..4 {
+            let before = written.load(Ordering::Relaxed);
+            until("there is a past", || written.load(Ordering::Relaxed) > before + 500);
+            late.extend(readers(&meeting, 1));
+            until("it is matched", || writer.matched_readers() == number + 2);
+            // What is written from here on it gets.
+            bounds.push((before, written.load(Ordering::Relaxed) + 1));
+        }
+    });
+    assert_all_got(early, 0, count);
+    for (mut actor, (after, before)) in late.into_iter().zip(bounds) {
+        let said = actor.hear();
+        let (first, end) = said.split_once(' ').unwrap();
+        let (first, end): (u64, u64) = (first.parse().unwrap(), end.parse().unwrap());
+        assert!(after <= first && first <= before, "{first} is not between {after} and {before}");
+        assert_eq!(end, count);
+        actor.finish();
+    }
+    drop((writer, participant));
+    meeting.assert_empty();
+}
+
+/// CPU time that a process has used, in hundredths of a second.
+fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name, in parentheses, may have spaces in it.
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// A bound on what idle participants use, and no measurement: a busy host gets several attempts.
+#[test]
+fn silence_costs_next_to_nothing_and_ends_at_once() {
+    const ATTEMPTS: usize = 3;
+    let meeting = Meeting::new();
+    let mut actors = readers(&meeting, 2);
+    let mut writers = [Actor::start("writer", &meeting, 3)];
+    // The writer waits for a third reader; all sleep.
+    let mut busiest = (0..ATTEMPTS).map(|_| {
+        std::thread::sleep(Duration::from_secs(1));
+        let pids: Vec<u32> = actors.iter().chain(&writers).map(Actor::pid).collect();
+        let before: Vec<u64> = pids.iter().map(|&pid| ticks(pid)).collect();
+        std::thread::sleep(Duration::from_secs(3));
+        let used = pids.iter().zip(before).map(|(&pid, before)| ticks(pid) - before);
+        used.max().unwrap()
+    });
+    assert!(busiest.any(|used| used < 3), "an idle process uses more than a percent of a core");
+    writers[0].kill();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, TOPIC);
+    writer.wait_for_readers(2, SOON).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let start = Instant::now();
+    writer.write(&Mark::last(0)).unwrap();
+    actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "0 1"));
+    assert!(start.elapsed() < Duration::from_secs(1), "woken after {:?}", start.elapsed());
+    actors.into_iter().for_each(Actor::finish);
+    drop((writer, participant));
+    meeting.assert_empty();
+}

@@ -1,0 +1,109 @@
+//! What a participant takes of its host: memory and descriptors, and what it leaves behind.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+
+use dds_api::prelude::*;
+use support::{
+    Actor, Got, Mark, Meeting, SOON, join, listen, reader_of, role, say, seed, take_to_the_end,
+    writer_of,
+};
+
+/// Bytes that a participant may have resident beyond its rings.
+const MEMORY_LIMIT: u64 = 16 << 20;
+/// Descriptors that it may have open, however many topics it has.
+const DESCRIPTOR_LIMIT: u64 = 64;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "modest" => act_modest(&folder),
+        "busy" => act_busy(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Has one topic, writes and reads some of it, and tells what memory that took.
+fn act_modest(folder: &Path) {
+    let participant = join(folder);
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let (writer, reader) = (
+        participant.writer(&topic).max_blocking_time(SOON).create().unwrap(),
+        participant.reader(&topic).create().unwrap(),
+    );
+    writer.wait_for_readers(2, SOON).unwrap();
+    let mut got = Got::default();
+    for number in 0..20_000 {
+        writer.write(&Mark::new(number)).unwrap();
+        got.take_in(&reader.take_next(SOON).unwrap().unwrap());
+    }
+    writer.write(&Mark::last(20_000)).unwrap();
+    take_to_the_end(&reader, &mut got);
+    say(&format!("{} {}", resident("RssAnon") + resident("RssFile"), resident("RssShmem")));
+    while listen().is_some() {}
+}
+
+/// Has many topics, each with a writer and a reader, and tells how many descriptors that took.
+fn act_busy(folder: &Path) {
+    let participant = join(folder);
+    let mut all = Vec::new();
+    for number in 0..seed() {
+        let topic = participant.topic::<Mark>(&format!("Marks {number}")).create().unwrap();
+        let writer = participant.writer(&topic).memory(4096).in_flight(16).create().unwrap();
+        all.push((writer, participant.reader(&topic).create().unwrap()));
+    }
+    for (number, (writer, reader)) in all.iter().enumerate() {
+        writer.wait_for_readers(1, SOON).unwrap();
+        writer.write(&Mark::new(number as u64)).unwrap();
+        let sample = reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!(sample.number, number as u64);
+    }
+    say(&std::fs::read_dir("/proc/self/fd").unwrap().count().to_string());
+    while listen().is_some() {}
+}
+
+/// Resident bytes of this process, of one kind.
+fn resident(kind: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(kind)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_participant_with_one_topic_is_small() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = reader_of(&participant, "Marks");
+    let mut actor = Actor::start("modest", &meeting, 0);
+    take_to_the_end(&reader, &mut Got::default());
+    let said = actor.hear();
+    let (own, shared) = said.split_once(' ').unwrap();
+    let (own, shared): (u64, u64) = (own.parse().unwrap(), shared.parse().unwrap());
+    assert!(own < MEMORY_LIMIT, "{own} bytes beyond the rings");
+    // The writer's megabyte and its entries, the lines of acknowledgements here and there.
+    assert!(shared < 4 << 20, "{shared} bytes of shared memory");
+    actor.finish();
+    drop((reader, participant));
+    meeting.assert_empty();
+}
+
+#[test]
+fn descriptors_do_not_grow_with_topics() {
+    for topics in [200, 1000] {
+        let meeting = Meeting::new();
+        let participant = meeting.join();
+        let writer = writer_of(&participant, "Marks 7");
+        let mut actor = Actor::start("busy", &meeting, topics);
+        let open: u64 = actor.hear().parse().unwrap();
+        assert!(open < DESCRIPTOR_LIMIT, "{open} descriptors for {topics} topics");
+        writer.wait_for_readers(1, Timeout::secs(60)).unwrap();
+        actor.finish();
+        drop((writer, participant));
+        meeting.assert_empty();
+    }
+}

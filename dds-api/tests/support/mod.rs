@@ -1,0 +1,257 @@
+//! What the tests with several processes share: participants in a folder of their own, and child
+//! processes that play a role, which are this test program again.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
+
+/// Longer than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The same, for calls.
+pub(crate) const SOON: Timeout = Timeout::secs(60);
+
+/// A sample that says by itself whether it is whole.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) number: u64,
+    /// Of the number: never that of another one.
+    pub(crate) check: [u64; 6],
+    /// Not zero for the last one of a test.
+    pub(crate) last: u64,
+}
+
+impl Mark {
+    pub(crate) fn new(number: u64) -> Mark {
+        let mut check = number;
+        let check = std::array::from_fn(|_| {
+            check = check.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ 0x5eed;
+            check
+        });
+        Mark { number, check, last: 0 }
+    }
+
+    pub(crate) fn last(number: u64) -> Mark {
+        Mark { last: 1, ..Mark::new(number) }
+    }
+
+    pub(crate) fn assert_whole(&self) {
+        assert_eq!(self.check, Mark::new(self.number).check, "sample {} is corrupt", self.number);
+    }
+}
+
+/// What a reader has got of one writer: every sample is whole and the one after the last.
+#[derive(Debug, Default)]
+pub(crate) struct Got {
+    pub(crate) first: Option<u64>,
+    pub(crate) next: u64,
+    pub(crate) ended: bool,
+}
+
+impl Got {
+    pub(crate) fn take_in(&mut self, mark: &Mark) {
+        mark.assert_whole();
+        if self.first.is_some() {
+            assert_eq!(mark.number, self.next, "a gap, or a sample twice");
+        }
+        self.first.get_or_insert(mark.number);
+        self.next = mark.number + 1;
+        self.ended = mark.last != 0;
+    }
+}
+
+/// A folder in which participants meet. Fails the test if anything is left in it at the end.
+pub(crate) struct Meeting {
+    folder: TempDir,
+}
+
+impl Meeting {
+    pub(crate) fn new() -> Meeting {
+        Meeting { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    pub(crate) fn join(&self) -> DomainParticipant {
+        join(&self.runtime_dir())
+    }
+
+    /// Whatever joined has left or died, and nothing of it is there any more.
+    pub(crate) fn assert_empty(&self) {
+        let left: Vec<_> = std::fs::read_dir(self.folder.path()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+        let shm = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        let named: Vec<_> =
+            shm.filter(|entry| entry.file_name().to_string_lossy().contains("squall")).collect();
+        assert!(named.is_empty(), "left in /dev/shm: {named:?}");
+    }
+}
+
+pub(crate) fn join(folder: &Path) -> DomainParticipant {
+    let config = ParticipantConfig::new().runtime_dir(folder);
+    DomainParticipant::with_config(0, config).unwrap()
+}
+
+pub(crate) fn writer_of(participant: &DomainParticipant, name: &str) -> DataWriter<Mark> {
+    let topic = participant.topic::<Mark>(name).create().unwrap();
+    let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
+    writer.max_blocking_time(SOON).create().unwrap()
+}
+
+pub(crate) fn reader_of(participant: &DomainParticipant, name: &str) -> DataReader<Mark> {
+    let topic = participant.topic::<Mark>(name).create().unwrap();
+    participant.reader(&topic).create().unwrap()
+}
+
+/// Takes until the last one of a test.
+pub(crate) fn take_to_the_end(reader: &DataReader<Mark>, got: &mut Got) {
+    let deadline = Instant::now() + PATIENCE;
+    while !got.ended {
+        assert!(Instant::now() < deadline, "the last sample does not come: {got:?}");
+        if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() {
+            got.take_in(&sample);
+        }
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it did not come about that {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Numbers that look random and are the same each time.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    pub(crate) fn pause(&mut self, at_most: Duration) {
+        let nanos = self.below(at_most.as_nanos() as u64);
+        std::thread::sleep(Duration::from_nanos(nanos));
+    }
+}
+
+const ROLE: &str = "SQUALL_TEST_ROLE";
+const FOLDER: &str = "SQUALL_TEST_FOLDER";
+const SEED: &str = "SQUALL_TEST_SEED";
+
+/// The role of this process and the runtime folder, if it is an actor.
+pub(crate) fn role() -> Option<(String, PathBuf)> {
+    Some((std::env::var(ROLE).ok()?, PathBuf::from(std::env::var_os(FOLDER)?)))
+}
+
+/// The seed of this actor.
+pub(crate) fn seed() -> u64 {
+    std::env::var(SEED).unwrap().parse().unwrap()
+}
+
+/// What an actor says to its director. Not through `println`, which a test harness may capture.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "@{text}").unwrap();
+    out.flush().unwrap();
+}
+
+/// Waits for the director's next word; `None` when it has gone.
+pub(crate) fn listen() -> Option<String> {
+    let mut line = String::new();
+    let length = std::io::stdin().lock().read_line(&mut line).unwrap_or(0);
+    (length > 0).then(|| line.trim_end().to_owned())
+}
+
+/// A process that plays a role.
+pub(crate) struct Actor {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Actor {
+    /// Starts the test named `act` of this program in a role.
+    pub(crate) fn start(role: &str, meeting: &Meeting, seed: u64) -> Actor {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "act", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .env(FOLDER, meeting.runtime_dir())
+            .env(SEED, seed.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Actor { process, input, output }
+    }
+
+    /// What the actor says next, if it lives.
+    pub(crate) fn try_hear(&mut self) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            // The harness prints before the actor's first word, on the same line.
+            if let Some((_, said)) = line.trim_end().split_once('@') {
+                return Some(said.to_owned());
+            }
+        }
+    }
+
+    pub(crate) fn hear(&mut self) -> String {
+        self.try_hear().expect("the actor has ended without a word")
+    }
+
+    pub(crate) fn tell(&mut self, text: &str) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{text}").unwrap();
+        input.flush().unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Kills it and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Says that it is over, and waits for an orderly end.
+    pub(crate) fn finish(mut self) {
+        self.input = None;
+        let status = self.process.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,86 @@
+//! Models of derecho-core's lock-free parts for loom, which runs them in every interleaving that
+//! has at most a few preemptions, with every value that the memory model lets a load see.
+//!
+//! ```text
+//! cd derecho-core/loom
+//! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test --release
+//! ```
+//! Owns: what the models share. Never does: contain a copy of what it models; the code that runs is
+//! derecho-core's own. Built without `--cfg loom` there is nothing here.
+#![cfg(loom)]
+
+use std::ops::Range;
+
+use derecho_core::memory::{LINE, OwnRegion};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use loom::cell::UnsafeCell;
+
+/// Explores a model with at most `most` preemptions, for models that are large; fewer if
+/// `LOOM_MAX_PREEMPTIONS` says so.
+pub fn explore(most: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(most, |bound| bound.min(most)));
+    builder.check(model);
+}
+
+/// The smallest memory: so many entries (a power of two) and chunks of one line each.
+pub fn smallest(entries: u64, chunks: u64) -> Geometry {
+    // Whatever is larger has the same mark at its end.
+    let mut header = Geometry::fitting(1, 2, 1).expect("a small shape").header();
+    (header[0], header[1], header[2]) = (entries.ilog2().into(), chunks, 1);
+    let region = OwnRegion::heap(1024);
+    header.iter().enumerate().for_each(|(index, word)| region.word(index).publish(*word));
+    Geometry::read(&region.replica()).expect("a valid shape").expect("a whole header")
+}
+
+/// A sender's memory of such a shape.
+pub fn memory(geometry: Geometry) -> SenderMemory {
+    SenderMemory::new(OwnRegion::heap(geometry.words()), geometry)
+}
+
+/// Stands for the lines of a byte memory: loom cannot see bytes, but it sees whoever looks at one
+/// of these while another writes it, or without having heard of the write.
+#[derive(Debug)]
+pub struct Lines {
+    base: usize,
+    cells: Vec<UnsafeCell<u64>>,
+}
+
+impl Lines {
+    /// The lines of a sender's memory.
+    pub fn of(memory: &SenderMemory) -> Lines {
+        let geometry = memory.geometry();
+        let start = memory.region().bytes(geometry.first_byte(), 0).expect("a place in the region");
+        let cells = (0..geometry.lines()).map(|_| UnsafeCell::new(0)).collect();
+        Lines { base: start.as_ptr() as usize, cells }
+    }
+
+    fn of_bytes(&self, bytes: &[u8]) -> Range<usize> {
+        let first = (bytes.as_ptr() as usize - self.base) / LINE;
+        first..first + bytes.len().div_ceil(LINE).max(1)
+    }
+
+    /// Writes the lines of these bytes.
+    pub fn write(&self, bytes: &[u8], value: u64) {
+        for cell in &self.cells[self.of_bytes(bytes)] {
+            // SAFETY: whether anybody else is here is what loom is asked.
+            cell.with_mut(|line| unsafe { *line = value });
+        }
+    }
+
+    /// Reads the lines of these bytes, which all have one value.
+    pub fn read(&self, bytes: &[u8]) -> u64 {
+        let cells = &self.cells[self.of_bytes(bytes)];
+        // SAFETY: as above.
+        let mut values = cells.iter().map(|cell| cell.with(|line| unsafe { *line }));
+        let first = values.next().expect("at least one line");
+        assert!(values.all(|value| value == first));
+        first
+    }
+}
+
+// SAFETY: the cells are watched by loom; that they are shared is the point.
+unsafe impl Sync for Lines {}
+// SAFETY: as above.
+unsafe impl Send for Lines {}

@@ -1,0 +1,123 @@
+//! Claims of several threads against the turn that sends and gives back.
+#![cfg(loom)]
+
+use derecho_core::ids::RegionId;
+use derecho_core::machine::Effects;
+use derecho_core::multicast::claim::{ClaimError, SenderMemory};
+use derecho_core::multicast::send::Sender;
+use derecho_loom::{Lines, explore, memory, smallest};
+use loom::sync::Arc;
+use loom::thread;
+
+/// What an application thread does with its claims.
+#[derive(Clone, Copy)]
+enum Use {
+    Commit,
+    Abandon,
+}
+
+fn application(memory: &SenderMemory, lines: &Lines, uses: &[Use], value: u64) -> Vec<u64> {
+    let mut slots = Vec::new();
+    for what in uses {
+        match memory.claim(1) {
+            Ok(mut claim) => {
+                lines.write(claim.bytes(), value);
+                assert_eq!(lines.read(claim.bytes()), value, "a claim's room is its own");
+                match what {
+                    Use::Commit => slots.push(claim.commit(1, |_, _| {})),
+                    Use::Abandon => drop(claim),
+                }
+            }
+            Err(ClaimError::Full) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    slots
+}
+
+fn turn(sender: &mut Sender, effects: &mut Effects) {
+    let before = sender.sent();
+    let sent = sender.send(effects) as u64;
+    assert_eq!(sender.sent(), before + sent);
+    assert!(sender.sent() <= sender.memory().committed());
+    sender.reclaim(|_, fault| panic!("{fault}"));
+}
+
+/// Two application threads against `turns` turns, without readers: what is sent is free again.
+/// `before` records were sent when it begins. With at most `most` preemptions.
+fn run(
+    most: usize,
+    (entries, chunks): (u64, u64),
+    before: usize,
+    uses: [&'static [Use]; 2],
+    turns: usize,
+) {
+    explore(most, move || {
+        let memory = memory(smallest(entries, chunks));
+        let lines = Arc::new(Lines::of(&memory));
+        let mut sender = Sender::new(memory.clone(), RegionId(16));
+        let mut effects = Effects::new();
+        for _ in 0..before {
+            application(&memory, &lines, &[Use::Commit], 9);
+            turn(&mut sender, &mut effects);
+        }
+        let threads = [0, 1].map(|index| {
+            let (memory, lines) = (memory.clone(), lines.clone());
+            thread::spawn(move || application(&memory, &lines, uses[index], index as u64 + 1))
+        });
+        (0..turns).for_each(|_| turn(&mut sender, &mut effects));
+        let slots = threads.map(|thread| thread.join().unwrap());
+        assert!(slots.iter().all(|slots| slots.is_sorted()), "a thread's order is kept");
+        let mut all = slots.concat();
+        all.sort_unstable();
+        let end = (before + all.len()) as u64;
+        assert!(all.iter().copied().eq(before as u64..end), "each slot once, none left out");
+        turn(&mut sender, &mut effects);
+        assert_eq!(sender.sent(), end, "all that is committed is sent");
+        // Nothing has leaked: there is room for all but what the current chunk has no more. What is
+        // free is looked for when there is no room.
+        let mut room = Vec::new();
+        while room.len() < entries.min(chunks - 1) as usize {
+            let claim = memory.claim(1).or_else(|_| {
+                turn(&mut sender, &mut effects);
+                memory.claim(1)
+            });
+            room.push(claim.expect("credits and chunks come back"));
+        }
+    });
+}
+
+#[test]
+fn two_threads_commit_and_the_turn_sends_in_order() {
+    run(3, (4, 4), 0, [&[Use::Commit], &[Use::Commit]], 1);
+}
+
+#[test]
+fn two_threads_share_two_chunks_that_the_turn_gives_back() {
+    run(2, (2, 2), 1, [&[Use::Commit], &[Use::Commit]], 1);
+}
+
+#[test]
+fn an_abandoned_claim_gives_its_room_back() {
+    run(2, (2, 2), 1, [&[Use::Abandon], &[Use::Commit]], 1);
+}
+
+#[test]
+fn a_chunk_is_not_handed_out_while_a_claim_in_it_is_open() {
+    loom::model(|| {
+        let memory = memory(smallest(4, 2));
+        let lines = Arc::new(Lines::of(&memory));
+        let mut open = memory.claim(1).unwrap();
+        lines.write(open.bytes(), 7);
+        let other = thread::spawn({
+            let (memory, lines) = (memory.clone(), lines.clone());
+            move || application(&memory, &lines, &[Use::Commit, Use::Commit], 1)
+        });
+        let mut sender = Sender::new(memory.clone(), RegionId(16));
+        let mut effects = Effects::new();
+        (0..2).for_each(|_| turn(&mut sender, &mut effects));
+        assert_eq!(lines.read(open.bytes()), 7, "an open claim's room is its own");
+        other.join().unwrap();
+        assert_eq!(lines.read(open.bytes()), 7, "an open claim's room is its own");
+    });
+}

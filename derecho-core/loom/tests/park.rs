@@ -1,0 +1,127 @@
+//! Parking: between a sleeper and those who have news, one always sees the other.
+#![cfg(loom)]
+
+use derecho_core::memory::Word;
+use derecho_core::park::{announce, asleep, before_looking, retract};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+struct Node {
+    parked: Word,
+    news: [Word; 2],
+}
+
+impl Node {
+    fn new() -> Arc<Node> {
+        Arc::new(Node { parked: Word::new(0), news: [Word::new(0), Word::new(0)] })
+    }
+}
+
+/// A writer has news: returns whether it rings.
+fn tell(node: &Node, writer: usize) -> bool {
+    node.news[writer].publish(1);
+    before_looking();
+    asleep(&node.parked)
+}
+
+#[test]
+fn the_sleeper_finds_the_news_or_the_writer_rings() {
+    loom::model(|| {
+        let node = Node::new();
+        let writer = thread::spawn({
+            let node = node.clone();
+            move || tell(&node, 0)
+        });
+        announce(&node.parked);
+        let found = node.news[0].load() == 1;
+        let rang = writer.join().unwrap();
+        assert!(found || rang, "a wake-up is lost");
+    });
+}
+
+#[test]
+fn with_two_writers_neither_is_missed() {
+    loom::model(|| {
+        let node = Node::new();
+        let writers = [0, 1].map(|writer| {
+            let node = node.clone();
+            thread::spawn(move || tell(&node, writer))
+        });
+        announce(&node.parked);
+        let found = [0, 1].map(|writer| node.news[writer].load() == 1);
+        for (found, writer) in found.into_iter().zip(writers) {
+            let rang = writer.join().unwrap();
+            assert!(found || rang, "a wake-up is lost");
+        }
+    });
+}
+
+/// The same with a bell that is really waited for: a lost wake-up would be a deadlock.
+#[test]
+fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
+    const ROUNDS: u64 = 2;
+    loom::model(|| {
+        let node = Node::new();
+        let bell = Arc::new((Mutex::new(false), Condvar::new()));
+        let writer = thread::spawn({
+            let (node, bell) = (node.clone(), bell.clone());
+            move || {
+                for round in 1..=ROUNDS {
+                    node.news[0].publish(round);
+                    before_looking();
+                    if asleep(&node.parked) {
+                        *bell.0.lock().unwrap() = true;
+                        bell.1.notify_one();
+                    }
+                }
+            }
+        });
+        while node.news[0].load() < ROUNDS {
+            announce(&node.parked);
+            if node.news[0].load() < ROUNDS {
+                let mut rung = bell.0.lock().unwrap();
+                while !*rung {
+                    rung = bell.1.wait(rung).unwrap();
+                }
+                *rung = false;
+            }
+            retract(&node.parked);
+        }
+        writer.join().unwrap();
+    });
+}
+
+/// The model can fail: without its fence the writer may look past the sleeper.
+#[test]
+#[should_panic(expected = "a wake-up is lost")]
+fn a_writer_without_its_fence_is_caught() {
+    loom::model(|| {
+        let node = Node::new();
+        let writer = thread::spawn({
+            let node = node.clone();
+            move || {
+                node.news[0].publish(1);
+                asleep(&node.parked)
+            }
+        });
+        announce(&node.parked);
+        let found = node.news[0].load() == 1;
+        assert!(found || writer.join().unwrap(), "a wake-up is lost");
+    });
+}
+
+/// So may the sleeper look past the news.
+#[test]
+#[should_panic(expected = "a wake-up is lost")]
+fn a_sleeper_without_its_fence_is_caught() {
+    loom::model(|| {
+        let node = Node::new();
+        let writer = thread::spawn({
+            let node = node.clone();
+            move || tell(&node, 0)
+        });
+        node.parked.put(1);
+        let found = node.news[0].load() == 1;
+        assert!(found || writer.join().unwrap(), "a wake-up is lost");
+    });
+}

@@ -1,0 +1,165 @@
+//! A reader's hold on a record against the sender's reuse of its chunk.
+#![cfg(loom)]
+
+use derecho_core::ids::RegionId;
+use derecho_core::machine::Effects;
+use derecho_core::memory::{OwnRegion, Word};
+use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_WORDS, AckLine};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::receive::Receiver;
+use derecho_core::multicast::send::Sender;
+use derecho_loom::{Lines, explore, memory, smallest};
+use loom::sync::Arc;
+use loom::thread;
+
+const STREAM: RegionId = RegionId(16);
+const ACKS: RegionId = RegionId(1);
+const READER: u64 = 5;
+
+struct Pair {
+    memory: SenderMemory,
+    lines: Arc<Lines>,
+    sender: Sender,
+    receiver: Receiver,
+    acks: OwnRegion,
+}
+
+fn pair(entries: u64, chunks: u64) -> Pair {
+    let geometry = smallest(entries, chunks);
+    let memory = memory(geometry);
+    let lines = Arc::new(Lines::of(&memory));
+    let acks = OwnRegion::heap(ACK_WORDS);
+    let mut sender = Sender::new(memory.clone(), STREAM);
+    let line = AckLine::new(acks.clone(), ACKS, 0, READER);
+    let waker = std::sync::Arc::new(|| {});
+    let replica = memory.region().replica();
+    let mut receiver = Receiver::new(replica, geometry, line, None, waker);
+    let slot = sender.add_member(None, READER, acks.replica(), 0).unwrap();
+    receiver.start(slot, &mut Effects::new());
+    Pair { memory, lines, sender, receiver, acks }
+}
+
+/// Writes one record, if there is room.
+fn write(memory: &SenderMemory, lines: &Lines) {
+    if let Ok(mut claim) = memory.claim(1) {
+        lines.write(claim.bytes(), memory.committed() + 1);
+        claim.commit(1, |_, _| {});
+    }
+}
+
+fn turn(sender: &mut Sender, effects: &mut Effects) {
+    sender.send(effects);
+    sender.reclaim(|_, fault| panic!("{fault}"));
+}
+
+/// Both chunks are full and sent: a third record needs one of them back.
+fn full() -> Pair {
+    let mut pair = pair(4, 2);
+    for _ in 0..2 {
+        write(&pair.memory, &pair.lines);
+        turn(&mut pair.sender, &mut Effects::new());
+    }
+    assert!(pair.memory.claim(1).is_err());
+    pair
+}
+
+/// Tries for the third record.
+fn reuse(memory: &SenderMemory, lines: &Lines, sender: &mut Sender) {
+    let mut effects = Effects::new();
+    for _ in 0..2 {
+        turn(sender, &mut effects);
+        if memory.committed() == 2 {
+            write(memory, lines);
+        }
+    }
+}
+
+/// Takes what is there, and looks at each record twice.
+fn take(inbox: &Inbox, lines: &Lines) {
+    while let Some(record) = inbox.take() {
+        assert_eq!(lines.read(record.bytes()), record.slot() + 1);
+        assert_eq!(lines.read(record.bytes()), record.slot() + 1, "what is held is not reused");
+    }
+}
+
+/// The reader's turn and its application in one thread, the sender in another.
+#[test]
+fn a_chunk_is_reused_only_after_its_reader_has_let_go() {
+    explore(3, || {
+        let Pair { memory, lines, mut sender, mut receiver, .. } = full();
+        let reader = thread::spawn({
+            let lines = lines.clone();
+            move || {
+                let inbox = receiver.inbox().unwrap().clone();
+                receiver.receive().unwrap();
+                take(&inbox, &lines);
+                receiver.release(true, &mut Effects::new());
+            }
+        });
+        reuse(&memory, &lines, &mut sender);
+        reader.join().unwrap();
+    });
+}
+
+/// A record comes while the reader looks for it.
+#[test]
+fn a_record_is_seen_whole_or_not_at_all() {
+    explore(3, || {
+        let Pair { memory, lines, mut sender, mut receiver, .. } = pair(4, 2);
+        let reader = thread::spawn({
+            let lines = lines.clone();
+            move || {
+                let inbox = receiver.inbox().unwrap().clone();
+                let mut effects = Effects::new();
+                for _ in 0..2 {
+                    receiver.receive().unwrap();
+                    take(&inbox, &lines);
+                    receiver.release(true, &mut effects);
+                }
+                receiver.next()
+            }
+        });
+        write(&memory, &lines);
+        turn(&mut sender, &mut Effects::new());
+        assert!(reader.join().unwrap() <= 1);
+    });
+}
+
+/// The reader's application lets go in a thread of its own.
+#[test]
+fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
+    explore(3, || {
+        let Pair { memory, lines, mut sender, mut receiver, .. } = full();
+        receiver.receive().unwrap();
+        let application = thread::spawn({
+            let (lines, inbox) = (lines.clone(), receiver.inbox().unwrap().clone());
+            move || take(&inbox, &lines)
+        });
+        let turns = thread::spawn(move || receiver.release(true, &mut Effects::new()));
+        reuse(&memory, &lines, &mut sender);
+        application.join().unwrap();
+        turns.join().unwrap();
+    });
+}
+
+/// The model can fail: a reader that clears its bit before the last look is caught.
+#[test]
+#[should_panic]
+fn a_bit_that_is_cleared_too_early_is_caught() {
+    explore(3, || {
+        let Pair { memory, lines, mut sender, mut receiver, acks } = full();
+        let reader = thread::spawn({
+            let lines = lines.clone();
+            move || {
+                let inbox = receiver.inbox().unwrap().clone();
+                receiver.receive().unwrap();
+                let held: &Word = acks.word(ACK_HELD);
+                held.publish(held.peek() & !0xffff);
+                take(&inbox, &lines);
+            }
+        });
+        reuse(&memory, &lines, &mut sender);
+        reader.join().unwrap();
+    });
+}
