@@ -12,8 +12,9 @@
 //! [`crate::link`]), so no word may vouch for another one: a new `taken` may be seen beside an old
 //! `held`. Therefore each word says by itself what it belongs to. The *name* is the
 //! subscription's: what is left over from another use of the line has another one. A `held` word
-//! repeats the `taken` that it was stored with; the sender believes the two only together. For one `taken` the bits of `held` are only ever cleared, so any mix of such words
-//! has at least the bits that matter.
+//! repeats the `taken` that it was stored with; the sender believes the two only together. For one
+//! `taken` the bits of `held` are only ever cleared, so any mix of such words has at least the bits
+//! that matter.
 
 use super::Fault;
 use super::geometry::Geometry;

@@ -99,6 +99,8 @@ pub(crate) struct App {
     known: BTreeMap<(Peer, u64), u64>,
     /// Whether what is announced is subscribed to.
     pub(crate) reads: bool,
+    /// The application's threads end.
+    pub(crate) over: bool,
     pub(crate) faults: Vec<Fault>,
     pub(crate) complaints: Vec<String>,
     /// Done after each turn: a planted fault.
@@ -138,6 +140,7 @@ impl Planted {
             readers: Vec::new(),
             known: BTreeMap::new(),
             reads,
+            over: false,
             faults: Vec::new(),
             complaints: Vec::new(),
             mischief: None,
@@ -375,7 +378,7 @@ impl World {
         let slow = random.between(1, 8) * 1_000;
         let (keep, drop) = (random.between(2, 20), random.between(2, 12));
         self.cluster.inject_again(node, 0, start, move |app, now, _| {
-            if now >= until {
+            if now >= until || app.over {
                 app.take_all();
                 return None;
             }
@@ -393,6 +396,9 @@ impl World {
 
     /// Lets every node take all that is there until nothing happens any more.
     pub(crate) fn drain(&mut self) {
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            self.cluster.machine_mut(node, 0).over = true;
+        }
         loop {
             let posted = (self.cluster.network().counters(), self.cluster.events());
             let stop = self.cluster.run_until_met(|_| false);
