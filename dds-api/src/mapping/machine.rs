@@ -16,6 +16,9 @@ use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 
 use super::endpoint::{Endpoint, EndpointKind, Match};
 
+/// Writers that one participant may announce. It is left out with whatever comes beyond that.
+const MOST_ANNOUNCED: usize = 1 << 16;
+
 /// What a reader shares with the machine.
 #[derive(Default)]
 pub(crate) struct ReaderShared {
@@ -63,7 +66,7 @@ pub(crate) struct ParticipantMachine {
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
     /// Writers that peers have announced.
-    remote: BTreeMap<(Peer, u64), Endpoint>,
+    remote: BTreeMap<Peer, BTreeMap<u64, Endpoint>>,
     peers: BTreeMap<Peer, NodeId>,
     next_endpoint: u64,
 }
@@ -139,8 +142,10 @@ impl ParticipantMachine {
         for (&writer, local) in &self.writers {
             subscribe(&mut self.node, &mut reader, Origin::Own, writer, &local.endpoint);
         }
-        for (&(peer, writer), endpoint) in &self.remote {
-            subscribe(&mut self.node, &mut reader, Origin::Peer(peer), writer, endpoint);
+        for (&peer, announced) in &self.remote {
+            for (&writer, endpoint) in announced {
+                subscribe(&mut self.node, &mut reader, Origin::Peer(peer), writer, endpoint);
+            }
         }
         self.readers.insert(id, reader);
         id
@@ -164,11 +169,13 @@ impl ParticipantMachine {
             NodeEvent::PeerDown { peer, node, evidence } => {
                 tracing::debug!(%node, ?evidence, "a participant is gone");
                 self.peers.remove(&peer);
-                self.remote.retain(|(other, _), _| *other != peer);
+                self.remote.remove(&peer);
             }
             NodeEvent::Announced { peer, id, bytes } => self.announced(peer, id, &bytes),
             NodeEvent::Retracted { peer, id } => {
-                self.remote.remove(&(peer, id));
+                if let Some(announced) = self.remote.get_mut(&peer) {
+                    announced.remove(&id);
+                }
             }
             NodeEvent::Readers { stream, count } => {
                 let mut writers = self.writers.values();
@@ -181,7 +188,7 @@ impl ParticipantMachine {
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.peers.get(&peer).map(NodeId::to_string).unwrap_or_default();
                 tracing::error!(%node, %fault, "a participant broke the protocol and is left out");
-                self.remote.retain(|(other, _), _| *other != peer);
+                self.remote.remove(&peer);
             }
         }
     }
@@ -194,10 +201,15 @@ impl ParticipantMachine {
         if endpoint.kind == EndpointKind::Reader {
             return;
         }
+        let announced = self.remote.entry(peer).or_default();
+        if announced.len() >= MOST_ANNOUNCED {
+            tracing::warn!(?peer, "a participant announces too many writers; the rest is left out");
+            return;
+        }
         for reader in self.readers.values_mut() {
             subscribe(&mut self.node, reader, Origin::Peer(peer), id, &endpoint);
         }
-        self.remote.insert((peer, id), endpoint);
+        announced.insert(id, endpoint);
     }
 
     fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {

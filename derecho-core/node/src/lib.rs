@@ -4,7 +4,7 @@
 //! Owns: who turns the machine when. Never does: know what the machine is, or which link it has;
 //! the two are joined by whoever uses this crate.
 //!
-//! Read [`duty`] (one turn), then [`engine`] (who drives), then [`driver`] (the thread that drives
+//! Read [`duty`] (one turn), then [`engine`] (who drives), then `driver` (the thread that drives
 //! when nobody else does).
 
 pub mod clock;

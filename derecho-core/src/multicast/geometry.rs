@@ -19,8 +19,8 @@ const MAGIC: u64 = 0x5351_4c4c_0000_0001;
 const MOST_ENTRIES_LOG2: u32 = 20;
 /// Most chunks: a `held` word has a bit for each.
 pub const MOST_CHUNKS: usize = 64;
-/// Most lines of a chunk: 1 GiB.
-const MOST_CHUNK_LINES: usize = 1 << 24;
+/// Most lines of all chunks: 1 GiB. A reader's queue has a place for each.
+const MOST_LINES: usize = 1 << 24;
 
 /// The shape of a sender's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,8 @@ impl Geometry {
     fn valid(self) -> Option<Geometry> {
         let valid = (1..=MOST_ENTRIES_LOG2).contains(&self.entries_log2)
             && (2..=MOST_CHUNKS).contains(&self.chunks)
-            && (1..=MOST_CHUNK_LINES).contains(&self.chunk_lines);
+            && (1..=MOST_LINES).contains(&self.chunk_lines)
+            && self.chunks * self.chunk_lines <= MOST_LINES;
         valid.then_some(self)
     }
 

@@ -102,9 +102,21 @@ impl fmt::Debug for Record {
     }
 }
 
-struct Place {
-    bytes: AtomicU64,
-    slot: AtomicU64,
+/// Words of a place in a queue: where the bytes are, and the slot.
+const PLACE_WORDS: usize = 2;
+
+/// So many atomic zeros, of which only those that are used take memory.
+#[cfg(not(loom))]
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    let plain: Box<[u64]> = alloc::vec![0; count].into_boxed_slice();
+    // SAFETY: an AtomicU64 has the size, alignment and bit validity of a u64, and the box is the
+    // only way to this memory.
+    unsafe { Box::from_raw(Box::into_raw(plain) as *mut [AtomicU64]) }
+}
+
+#[cfg(loom)]
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
 /// The queue of one reader for one sender: the turn puts in, the application takes out.
@@ -113,7 +125,8 @@ struct Place {
 /// wrongly it would mix up records, but never leave the sender's memory.
 pub struct Inbox {
     source: Arc<Source>,
-    places: Box<[Place]>,
+    /// A power of two of places.
+    places: Box<[AtomicU64]>,
     /// Records put in; written by the turn.
     head: AtomicU64,
     /// Records taken out; written by the application.
@@ -123,27 +136,32 @@ pub struct Inbox {
 impl Inbox {
     pub(super) fn new(source: Arc<Source>) -> Arc<Inbox> {
         let room = source.geometry.lines().next_power_of_two();
-        let place = |_| Place { bytes: AtomicU64::new(0), slot: AtomicU64::new(0) };
-        let places = (0..room).map(place).collect();
+        let places = zeros(room * PLACE_WORDS);
         let (head, taken) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Inbox { source, places, head, taken })
     }
 
-    fn place(&self, count: u64) -> &Place {
-        &self.places[count as usize & (self.places.len() - 1)]
+    fn room(&self) -> u64 {
+        (self.places.len() / PLACE_WORDS) as u64
+    }
+
+    /// Where the bytes are and the slot of the record of that number.
+    fn place(&self, count: u64) -> (&AtomicU64, &AtomicU64) {
+        let first = (count & (self.room() - 1)) as usize * PLACE_WORDS;
+        (&self.places[first], &self.places[first + 1])
     }
 
     /// Puts an entry in. Its chunk has been counted. `false` if there is no room.
     #[inline]
     pub(super) fn put(&self, entry: Entry, slot: u64) -> bool {
         let head = self.head.load(Ordering::Relaxed);
-        if head.wrapping_sub(self.taken.load(Ordering::Acquire)) >= self.places.len() as u64 {
+        if head.wrapping_sub(self.taken.load(Ordering::Acquire)) >= self.room() {
             return false;
         }
-        let place = self.place(head);
-        let bytes = u64::from(entry.position) | u64::from(entry.length) << 32;
-        place.bytes.store(bytes, Ordering::Relaxed);
-        place.slot.store(slot, Ordering::Relaxed);
+        let (bytes, its_slot) = self.place(head);
+        let place = u64::from(entry.position) | u64::from(entry.length) << 32;
+        bytes.store(place, Ordering::Relaxed);
+        its_slot.store(slot, Ordering::Relaxed);
         self.head.store(head.wrapping_add(1), Ordering::Release);
         true
     }
@@ -168,9 +186,9 @@ impl Inbox {
         if taken == self.head.load(Ordering::Acquire) {
             return None;
         }
-        let place = self.place(taken);
-        let bytes = place.bytes.load(Ordering::Relaxed);
-        let slot = place.slot.load(Ordering::Relaxed);
+        let (bytes, slot) = self.place(taken);
+        let bytes = bytes.load(Ordering::Relaxed);
+        let slot = slot.load(Ordering::Relaxed);
         self.taken.store(taken.wrapping_add(1), Ordering::Release);
         let entry = Entry { position: bytes as u32, length: (bytes >> 32) as u32 };
         let source = &self.source;
