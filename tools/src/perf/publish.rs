@@ -114,10 +114,9 @@ impl WithPayload for Running {
         let used = meter.used();
         let copies = if P::PLAIN && order.manner == Manner::Loan { 0.0 } else { 1.0 };
         let role = "pub".to_owned();
+        // Whoever reads the report may end this process: by then nothing is to be lost by that.
+        writer.wait_for_acknowledgments(STALL_LIMIT)?;
         report(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
-        if !control.is_harnessed() {
-            writer.wait_for_acknowledgments(STALL_LIMIT)?;
-        }
         control.wait_for_exit();
         Ok(())
     }
