@@ -12,7 +12,7 @@ use dds_api::prelude::*;
 use rustix::process::Signal;
 use support::{
     Actor, Dice, Got, Mark, Meeting, SOON, join, listen, reader_of, role, say, seed,
-    take_to_the_end, until, writer_of,
+    take_to_the_end, until, write_until, writer_of,
 };
 
 const TOPIC: &str = "Marks";
@@ -90,16 +90,7 @@ fn assert_all_got(actors: Vec<Actor>, first: u64, end: u64) {
 fn in_full_flow(writer: &DataWriter<Mark>, act: impl FnOnce(&AtomicU64)) -> u64 {
     let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                let number = written.load(Ordering::Relaxed);
-                writer.write(&Mark::new(number)).unwrap();
-                written.store(number + 1, Ordering::Relaxed);
-            }
-            let number = written.load(Ordering::Relaxed);
-            writer.write(&Mark::last(number)).unwrap();
-            number + 1
-        });
+        let writing = scope.spawn(|| write_until(&over, &written, writer));
         act(&written);
         over.store(true, Ordering::Relaxed);
         writing.join().unwrap()

@@ -23,7 +23,7 @@ use derecho_node::clock;
 use derecho_node::duty::Duty;
 use support::{
     Actor, Dice, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed,
-    until, writer_of,
+    until, write_until, writer_of,
 };
 
 /// What a child process does; nothing when the test program is run as such.
@@ -161,16 +161,7 @@ fn nobody_suffers_from_a_participant_that_goes_mad() {
     writer.wait_for_readers(2, SOON).unwrap();
     let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let count = std::thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                let number = written.load(Ordering::Relaxed);
-                writer.write(&Mark::new(number)).unwrap();
-                written.store(number + 1, Ordering::Relaxed);
-            }
-            let number = written.load(Ordering::Relaxed);
-            writer.write(&Mark::last(number)).unwrap();
-            number + 1
-        });
+        let writing = scope.spawn(|| write_until(&over, &written, &writer));
         let taking = echoes.each_ref().map(|reader| {
             scope.spawn(|| {
                 let mut got = Got::default();

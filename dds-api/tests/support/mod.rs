@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
@@ -254,4 +255,21 @@ impl Drop for Actor {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Writes marks, counting them in `written`, until it is `over`, and then one last. Returns how many
+/// there were in all.
+pub(crate) fn write_until(
+    over: &AtomicBool,
+    written: &AtomicU64,
+    writer: &DataWriter<Mark>,
+) -> u64 {
+    while !over.load(Ordering::Relaxed) {
+        let number = written.load(Ordering::Relaxed);
+        writer.write(&Mark::new(number)).unwrap();
+        written.store(number + 1, Ordering::Relaxed);
+    }
+    let number = written.load(Ordering::Relaxed);
+    writer.write(&Mark::last(number)).unwrap();
+    number + 1
 }
