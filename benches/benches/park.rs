@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use derecho_core::link::Interest;
 use derecho_core::memory::Word;
 use derecho_core::park;
 
@@ -25,7 +26,7 @@ fn handshake(criterion: &mut Criterion) {
     });
     group.bench_function("announce, look, retract", |bencher| {
         bencher.iter(|| {
-            park::announce(black_box(&parked));
+            park::announce(black_box(&parked), Interest::News);
             let seen = black_box(&news).load();
             park::retract(black_box(&parked));
             seen

@@ -144,7 +144,7 @@ fn scribble(duty: &mut Duty<Node, ShmLink>, peers: &[Peer], regions: &[OwnRegion
             let _ = duty.link.note(peer, &bytes);
         }
         duty.link.poll(&mut |_| {});
-        duty.link.ring(peers);
+        duty.link.ring(peers, &[]);
         std::thread::sleep(Duration::from_micros(100));
     }
 }

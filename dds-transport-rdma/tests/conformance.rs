@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
-use derecho_core::link::{Evidence, Parker};
+use derecho_core::link::{Evidence, Interest, Parker};
 use link_conformance::{Rig, link_conformance};
 use tempfile::TempDir;
 
@@ -78,7 +78,7 @@ struct SecretSleepers(ShmRig);
 struct SecretSleeper(Arc<dyn Parker>);
 
 impl Parker for SecretSleeper {
-    fn arm(&self) {}
+    fn arm(&self, _interest: Interest) {}
 
     fn sleep(&self, limit: Option<u64>) {
         self.0.sleep(limit);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
-use derecho_core::link::{Link, LinkError};
+use derecho_core::link::{Interest, Link, LinkError};
 use support::{Meeting, Node};
 
 /// The tests here count what the whole process has, so they run one after the other.
@@ -209,7 +209,7 @@ fn an_idle_link_sleeps() {
     assert_eq!(wakeups(), before, "the threads of an idle link wake up");
     // And they are there at once when there is something to do.
     let parker = b.link.parker();
-    parker.arm();
+    parker.arm(Interest::Hints);
     b.poll();
     let start = Instant::now();
     a.link.note(Peer(0), b"up").unwrap();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
-use derecho_core::link::{Evidence, Link, Parker, WordRange};
+use derecho_core::link::{Evidence, Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
 use support::{Actor, Meeting, Node, config, role, say, until};
@@ -105,7 +105,7 @@ fn act_echo(folder: &Path) {
     for round in 1..=ROUNDS {
         wait_for(&*parker, &seen, round);
         heard.word(0).publish(round);
-        node.link.ring(&[Peer(0)]);
+        node.link.ring(&[Peer(0)], &[]);
     }
     node.until("the other has left", |node| !node.down.is_empty());
 }
@@ -120,7 +120,7 @@ fn act_stranger(config: ShmConfig) {
 
 fn wait_for(parker: &dyn Parker, seen: &Replica, value: u64) {
     while seen.load(0) < value {
-        parker.arm();
+        parker.arm(Interest::Hints);
         if seen.load(0) < value {
             let start = Instant::now();
             parker.sleep(Some(10_000_000_000));
@@ -133,7 +133,7 @@ fn wait_for(parker: &dyn Parker, seen: &Replica, value: u64) {
 fn publish(node: &mut Node, own: &OwnRegion, value: u64) {
     own.word(0).publish(value);
     node.link.write(Peer(0), NEWS, WordRange::new(0, 1)).unwrap();
-    node.link.ring(&[Peer(0)]);
+    node.link.ring(&[Peer(0)], &[]);
 }
 
 #[test]

@@ -53,6 +53,7 @@
 //! * Memory that a peer may still read or write is not recycled while that peer is up.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -255,8 +256,21 @@ pub trait Link {
     /// Sends a control message.
     fn note(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), LinkError>;
 
-    /// Wakes those of `peers` that sleep, after everything that was stored or posted before.
-    fn ring(&mut self, peers: &[Peer]);
+    /// Wakes those of `news` that sleep, and those of `hints` that sleep and said that they want
+    /// [hints](Interest) too, after everything that was stored or posted before.
+    fn ring(&mut self, news: &[Peer], hints: &[Peer]);
+
+    /// The place of a peer among those that [`Bells`] reach; `None` for one that only
+    /// [`Link::ring`] wakes.
+    fn place(&self, peer: Peer) -> Option<u32> {
+        let _ = peer;
+        None
+    }
+
+    /// The bells of the peers that have a [place](Link::place), and of this node.
+    fn bells(&self) -> Arc<dyn Bells> {
+        Arc::new(NoBells)
+    }
 
     /// Hands over what has happened since the last call; returns how much. Never blocks.
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize;
@@ -267,13 +281,41 @@ pub trait Link {
 
 /// Wakes a node's own driver after an application thread has changed something that a turn has to
 /// look at: [`Parker::wake`], as something that may be kept anywhere.
-pub type Waker = alloc::sync::Arc<dyn Fn() + Send + Sync>;
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// The place of a node itself among its [`Bells`].
+pub const OWN_PLACE: u32 = 63;
+
+/// Bells that any thread of a node may ring, at any time and without its driver: what an
+/// application thread has published in memory that peers share needs no turn to be seen.
+pub trait Bells: Send + Sync {
+    /// Wakes those that sleep among the nodes in these places (a bit each, [`OWN_PLACE`] for the
+    /// node itself): there is news, stored by this thread before. Cheap while nobody sleeps. A
+    /// place whose peer has gone says nothing.
+    fn ring(&self, places: u64);
+}
+
+/// Bells of a link on which nobody has a place.
+pub struct NoBells;
+
+impl Bells for NoBells {
+    fn ring(&self, _places: u64) {}
+}
+
+/// What a sleeper wants to be woken for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interest {
+    /// News: something to receive.
+    News,
+    /// Hints as well: that peers have received or released something, for which it waits.
+    Hints,
+}
 
 /// Lets the thread that drives a node sleep without losing a wake-up.
 ///
 /// ```text
 ///   sleeper                              writer (a peer, or an application thread)
-///   arm():   parked = 1                  publish the news
+///   arm(): parked = interest             publish the news
 ///            fence(SeqCst)               fence(SeqCst)
 ///   look once more; if there is news     if parked: ring
 ///            disarm(), go on
@@ -284,7 +326,7 @@ pub type Waker = alloc::sync::Arc<dyn Fn() + Send + Sync>;
 /// rings. See [`crate::park`] for the two halves, which loom checks.
 pub trait Parker: Send + Sync {
     /// Says that this node is about to sleep. The caller looks once more before it does.
-    fn arm(&self);
+    fn arm(&self, interest: Interest);
     /// Sleeps until somebody rings or `limit` nanoseconds have passed. `None` waits for a ring.
     fn sleep(&self, limit: Option<u64>);
     /// Says that this node is awake.

@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use crate::ids::{Peer, RegionId, Time};
-use crate::link::{LinkEvent, Sharing, WordRange};
+use crate::link::{Interest, LinkEvent, Sharing, WordRange};
 
 /// A deterministic state machine that a driver turns.
 pub trait Machine {
@@ -17,6 +17,17 @@ pub trait Machine {
 
     /// One pass over everything that is ready. Returns how much was done; zero means idle.
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize;
+
+    /// The turn before the driver sleeps, and the first after it has slept: whatever is there is
+    /// looked at, also what other turns look at only now and then.
+    fn thorough_turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.turn(now, effects)
+    }
+
+    /// What a sleep has to end for.
+    fn interest(&self) -> Interest {
+        Interest::Hints
+    }
 
     /// When the machine wants a turn at the latest although nothing happens.
     fn wants_turn_at(&self) -> Option<Time> {
@@ -86,6 +97,7 @@ pub enum PostKind {
 pub struct Effects {
     posts: Vec<Post>,
     touched: Vec<Peer>,
+    hinted: Vec<Peer>,
     closes: Vec<RegionId>,
     work: Work,
 }
@@ -101,6 +113,21 @@ impl Effects {
     #[inline]
     pub fn write(&mut self, target: Target, region: RegionId, range: WordRange) {
         self.touch(target.peer);
+        self.post(target, region, range);
+    }
+
+    /// As [`Effects::write`], for what only matters to a peer that waits for it: one that sleeps
+    /// is woken only if it said that it wants [hints](Interest).
+    #[inline]
+    pub fn hint(&mut self, target: Target, region: RegionId, range: WordRange) {
+        if !self.hinted.contains(&target.peer) {
+            self.hinted.push(target.peer);
+        }
+        self.post(target, region, range);
+    }
+
+    #[inline]
+    fn post(&mut self, target: Target, region: RegionId, range: WordRange) {
         if target.sharing == Sharing::Copied {
             let kind = PostKind::Write(region, range);
             self.posts.push(Post { peer: target.peer, kind, work: self.work });
@@ -151,9 +178,17 @@ impl Effects {
         &self.touched
     }
 
+    /// The peers to which something was said that they may wait for.
+    pub fn hinted(&self) -> &[Peer] {
+        &self.hinted
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.posts.is_empty() && self.touched.is_empty() && self.closes.is_empty()
+        self.posts.is_empty()
+            && self.touched.is_empty()
+            && self.hinted.is_empty()
+            && self.closes.is_empty()
     }
 
     /// Takes the posts out, in order; the buffer stays.
@@ -165,6 +200,7 @@ impl Effects {
     pub fn clear(&mut self) {
         self.posts.clear();
         self.touched.clear();
+        self.hinted.clear();
         self.closes.clear();
         self.work = Work::default();
     }

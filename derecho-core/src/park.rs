@@ -9,12 +9,22 @@
 //! news. loom runs exactly these functions.
 
 use crate::atomic::{Ordering, fence};
+use crate::link::Interest;
 use crate::memory::Word;
 
-/// The sleeper says that it will sleep. It must look for news once more after this.
+/// The node sleeps; set in both of the following.
+const ASLEEP: u64 = 1;
+/// It wants to be woken for hints too.
+const HINTS: u64 = 2;
+
+/// The sleeper says that it will sleep, and what it wants to be woken for. It must look for that
+/// once more after this.
 #[inline]
-pub fn announce(parked: &Word) {
-    parked.put(1);
+pub fn announce(parked: &Word, interest: Interest) {
+    parked.put(match interest {
+        Interest::News => ASLEEP,
+        Interest::Hints => ASLEEP | HINTS,
+    });
     // Pairs with the fence in `must_ring`.
     fence(Ordering::SeqCst);
 }
@@ -33,8 +43,14 @@ pub fn before_looking() {
     fence(Ordering::SeqCst);
 }
 
-/// Whether the sleeper has to be rung. Only meaningful after [`before_looking`].
+/// Whether the sleeper has to be rung for news. Only meaningful after [`before_looking`].
 #[inline]
 pub fn asleep(parked: &Word) -> bool {
-    parked.peek() != 0
+    parked.peek() & ASLEEP != 0
+}
+
+/// Whether the sleeper has to be rung for a hint. Only meaningful after [`before_looking`].
+#[inline]
+pub fn asleep_for_hints(parked: &Word) -> bool {
+    parked.peek() & HINTS != 0
 }

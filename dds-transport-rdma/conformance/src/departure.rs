@@ -34,7 +34,7 @@ fn check_gone<R: Rig>(suite: &mut Suite<R>) {
     assert_eq!(suite.link(0).write(peer, REGION, ALL), Err(gone.clone()));
     assert_eq!(suite.link(0).read(peer, REGION, ALL), Err(gone.clone()));
     assert_eq!(suite.link(0).note(peer, b"?"), Err(gone));
-    suite.link(0).ring(&[peer]);
+    suite.link(0).ring(&[peer], &[]);
     (0..20).for_each(|_| suite.pass());
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::RegionId;
-use derecho_core::link::{Link, Parker, WordRange};
+use derecho_core::link::{Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 
 use crate::{Rig, Suite};
@@ -23,24 +23,24 @@ pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let start = Instant::now();
-    parker.arm();
+    parker.arm(Interest::Hints);
     parker.sleep(nanos(Duration::from_millis(20)));
     parker.disarm();
     assert!(start.elapsed() >= Duration::from_millis(19), "it woke and nobody had rung");
     // Nobody sleeps, so nobody is rung.
     let peer = suite.peer(0, 1);
     let rings = suite.link(0).counters().rings;
-    suite.link(0).ring(&[peer]);
+    suite.link(0).ring(&[peer], &[]);
     assert_eq!(suite.link(0).counters().rings, rings);
-    parker.arm();
-    suite.link(0).ring(&[peer]);
+    parker.arm(Interest::Hints);
+    suite.link(0).ring(&[peer], &[]);
     assert_eq!(suite.link(0).counters().rings, rings + 1);
     let start = Instant::now();
     parker.sleep(nanos(FOR_EVER));
     parker.disarm();
     assert!(start.elapsed() < FOR_EVER, "a ring before the sleep was lost");
     // The node's own threads wake it as well.
-    parker.arm();
+    parker.arm(Interest::Hints);
     parker.wake();
     let start = Instant::now();
     parker.sleep(nanos(FOR_EVER));
@@ -65,7 +65,7 @@ pub fn no_wake_up_is_lost<R: Rig>(seed: u64) {
     for round in 1..=rounds {
         news.word(0).publish(round);
         suite.write(0, 1, NEWS, WordRange::new(0, 1));
-        suite.link(0).ring(&[peer]);
+        suite.link(0).ring(&[peer], &[]);
         let start = Instant::now();
         while echo.load(0) < round {
             assert!(start.elapsed() < FOR_EVER, "round {round} was never heard");
@@ -78,7 +78,7 @@ pub fn no_wake_up_is_lost<R: Rig>(seed: u64) {
 fn sleep_for_news(parker: &Arc<dyn Parker>, seen: &Replica, heard: &OwnRegion, rounds: u64) {
     for round in 1..=rounds {
         while seen.load(0) < round {
-            parker.arm();
+            parker.arm(Interest::Hints);
             if seen.load(0) < round {
                 let start = Instant::now();
                 parker.sleep(nanos(FOR_EVER));
@@ -104,7 +104,7 @@ pub fn an_event_wakes_a_sleeper<R: Rig>(seed: u64) {
         suite.link(0).note(peer, b"wake up").expect("the peer is up");
         let start = Instant::now();
         while suite.notes(1, 0).len() == before {
-            parker.arm();
+            parker.arm(Interest::Hints);
             suite.poll(1);
             if suite.notes(1, 0).len() == before {
                 parker.sleep(nanos(FOR_EVER));

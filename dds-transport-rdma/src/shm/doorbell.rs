@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use derecho_core::link::Parker;
+use derecho_core::link::{Interest, Parker};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
 use derecho_core::park;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -81,8 +81,8 @@ impl ShmParker {
 }
 
 impl Parker for ShmParker {
-    fn arm(&self) {
-        park::announce(self.0.parked());
+    fn arm(&self, interest: Interest) {
+        park::announce(self.0.parked(), interest);
     }
 
     fn sleep(&self, limit: Option<u64>) {

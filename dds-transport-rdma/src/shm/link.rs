@@ -11,9 +11,10 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender};
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing, WordRange,
+    Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, NoBells, Parker, ReadId, Sharing,
+    WordRange,
 };
-use derecho_core::memory::{OwnRegion, Replica, WORD};
+use derecho_core::memory::{OwnRegion, Replica, WORD, Word};
 use derecho_core::park;
 
 use super::arena::{Arenas, Carved, Space};
@@ -89,12 +90,6 @@ struct PeerLine {
     regions: BTreeMap<RegionId, usize>,
 }
 
-impl PeerLine {
-    fn is_asleep(&self) -> bool {
-        self.header.get(HEADER_PARKED).is_some_and(park::asleep)
-    }
-}
-
 /// What keeps an own region where it is. Tells when the last handle on it is gone.
 struct Kept {
     _mapping: Arc<Mapping>,
@@ -127,6 +122,16 @@ impl ShmLink {
             && thread.join().is_err()
         {
             tracing::error!("the rendezvous thread had failed");
+        }
+    }
+
+    #[inline]
+    fn ring_if(&mut self, peer: Peer, asleep: fn(&Word) -> bool) {
+        if let Some(Some(line)) = self.peers.get(peer.index())
+            && line.header.get(HEADER_PARKED).is_some_and(asleep)
+        {
+            ring(&line.bell);
+            self.counters.rings += 1;
         }
     }
 
@@ -307,16 +312,18 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn ring(&mut self, peers: &[Peer]) {
+    fn ring(&mut self, news: &[Peer], hints: &[Peer]) {
         park::before_looking();
-        for peer in peers {
-            if let Some(Some(line)) = self.peers.get(peer.index())
-                && line.is_asleep()
-            {
-                ring(&line.bell);
-                self.counters.rings += 1;
-            }
+        for peer in news {
+            self.ring_if(*peer, park::asleep);
         }
+        for peer in hints {
+            self.ring_if(*peer, park::asleep_for_hints);
+        }
+    }
+
+    fn bells(&self) -> Arc<dyn Bells> {
+        Arc::new(NoBells)
     }
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {

@@ -1,6 +1,7 @@
 //! Parking: between a sleeper and those who have news, one always sees the other.
 #![cfg(loom)]
 
+use derecho_core::link::Interest;
 use derecho_core::memory::Word;
 use derecho_core::park::{announce, asleep, before_looking, retract};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -32,7 +33,7 @@ fn the_sleeper_finds_the_news_or_the_writer_rings() {
             let node = node.clone();
             move || tell(&node, 0)
         });
-        announce(&node.parked);
+        announce(&node.parked, Interest::News);
         let found = node.news[0].load() == 1;
         let rang = writer.join().unwrap();
         assert!(found || rang, "a wake-up is lost");
@@ -47,7 +48,7 @@ fn with_two_writers_neither_is_missed() {
             let node = node.clone();
             thread::spawn(move || tell(&node, writer))
         });
-        announce(&node.parked);
+        announce(&node.parked, Interest::News);
         let found = [0, 1].map(|writer| node.news[writer].load() == 1);
         for (found, writer) in found.into_iter().zip(writers) {
             let rang = writer.join().unwrap();
@@ -77,7 +78,7 @@ fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
             }
         });
         while node.news[0].load() < ROUNDS {
-            announce(&node.parked);
+            announce(&node.parked, Interest::News);
             if node.news[0].load() < ROUNDS {
                 let mut rung = bell.0.lock().unwrap();
                 while !*rung {
@@ -104,7 +105,7 @@ fn a_writer_without_its_fence_is_caught() {
                 asleep(&node.parked)
             }
         });
-        announce(&node.parked);
+        announce(&node.parked, Interest::News);
         let found = node.news[0].load() == 1;
         assert!(found || writer.join().unwrap(), "a wake-up is lost");
     });

@@ -65,8 +65,8 @@ impl<M: Machine, L: Link> Duty<M, L> {
                 tracing::error!(%error, "the link refused to close a region");
             }
         }
-        if !effects.touched().is_empty() {
-            link.ring(effects.touched());
+        if !effects.touched().is_empty() || !effects.hinted().is_empty() {
+            link.ring(effects.touched(), effects.hinted());
         }
         effects.clear();
     }

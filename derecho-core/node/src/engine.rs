@@ -232,7 +232,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
     /// Sleeps with the role until a bell rings, `limit` has passed or the machine wants a turn.
     /// Looks once more between saying so and doing it; returns whether it really slept.
     pub(crate) fn park(&self, role: &mut Role<'_, M, L>, until: Option<Time>) -> bool {
-        self.parker.arm();
+        self.parker.arm(role.duty.machine.interest());
         let now = clock::now();
         let news = self.turn(role, now) > 0
             || self.wanted.load(Ordering::SeqCst) > 0

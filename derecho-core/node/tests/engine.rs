@@ -7,7 +7,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Link, LinkCounters, LinkError, LinkEvent, Parker, ReadId, WordRange};
+use derecho_core::link::{
+    Interest, Link, LinkCounters, LinkError, LinkEvent, Parker, ReadId, WordRange,
+};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
 use derecho_node::{Engine, Pace, Waited, clock};
@@ -34,7 +36,7 @@ impl Link for NoPeers {
     fn note(&mut self, peer: Peer, _bytes: &[u8]) -> Result<(), LinkError> {
         Err(LinkError::PeerGone(peer))
     }
-    fn ring(&mut self, _peers: &[Peer]) {}
+    fn ring(&mut self, _news: &[Peer], _hints: &[Peer]) {}
     fn poll(&mut self, _sink: &mut dyn FnMut(LinkEvent)) -> usize {
         0
     }
@@ -52,7 +54,7 @@ struct Bell {
 }
 
 impl Parker for Bell {
-    fn arm(&self) {
+    fn arm(&self, _interest: Interest) {
         self.parked.store(true, Ordering::SeqCst);
     }
     fn sleep(&self, limit: Option<u64>) {

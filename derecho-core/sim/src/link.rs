@@ -283,7 +283,7 @@ impl Link for SimLink {
     }
 
     /// Does nothing: simulated threads poll for ever, and time spent idle costs no time to run.
-    fn ring(&mut self, _peers: &[Peer]) {}
+    fn ring(&mut self, _news: &[Peer], _hints: &[Peer]) {}
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
         let mut taken = 0;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Evidence, INLINE_WORDS, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId,
-    Sharing, WordRange,
+    Evidence, INLINE_WORDS, Interest, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker,
+    ReadId, Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, WORD};
 use link_conformance::{Random, Rig};
@@ -433,9 +433,9 @@ impl Link for ModelLink {
         Ok(())
     }
 
-    fn ring(&mut self, peers: &[Peer]) {
+    fn ring(&mut self, news: &[Peer], _hints: &[Peer]) {
         let world = &mut *self.world.borrow_mut();
-        for peer in peers {
+        for peer in news {
             let Ok(target) = world.target(self.node, *peer) else { continue };
             let bell = Arc::clone(&world.nodes[target].bell);
             let wanted = match world.fault {
@@ -490,7 +490,7 @@ impl World {
 struct ModelParker(Arc<Bell>);
 
 impl Parker for ModelParker {
-    fn arm(&self) {
+    fn arm(&self, _interest: Interest) {
         self.0.parked.store(true, Ordering::SeqCst);
     }
 
