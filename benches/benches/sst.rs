@@ -39,7 +39,7 @@ fn table(rows: u16) -> Sst<Row> {
         for (other, own) in regions.iter().enumerate().filter(|(other, _)| *other != me) {
             let (peer, node) = (Peer(other as u32), NodeId(other as u128));
             for event in [
-                LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared },
+                LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place: None },
                 LinkEvent::RegionUp { peer, region, replica: own.replica() },
                 LinkEvent::RegionReady { peer, region },
             ] {

@@ -131,8 +131,8 @@ fn scribble(duty: &mut Duty<Node, ShmLink>, peers: &[Peer], regions: &[OwnRegion
         let note = match number() % 8 {
             0 => Note::Announce { id: reader, bytes: slot.to_le_bytes().to_vec() },
             1 => Note::Retract { id: reader },
-            2 => Note::Accept { reader, slot },
-            3 => Note::End { reader, slot },
+            2 => Note::Accept { reader, entry: slot, message: slot },
+            3 => Note::End { reader, entry: slot },
             4 => Note::Detach { reader, stream: RegionId(slot) },
             5 => Note::Detached { reader },
             6 => Note::Attach { reader, stream: RegionId(slot), acks: ACKS, line: number() },

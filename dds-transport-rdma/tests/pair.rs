@@ -29,7 +29,7 @@ fn two_nodes_meet_share_a_region_and_part() {
     let dir = tempfile::tempdir().unwrap();
     let mut a = join(dir.path());
     let mut b = join(dir.path());
-    let LinkEvent::PeerUp { peer: b_at_a, node, sharing } = next(&mut a) else { panic!() };
+    let LinkEvent::PeerUp { peer: b_at_a, node, sharing, .. } = next(&mut a) else { panic!() };
     assert_eq!((node, sharing), (b.node(), Sharing::Shared));
     let LinkEvent::PeerUp { peer: a_at_b, .. } = next(&mut b) else { panic!() };
     let own = a.open(RegionId(7), 100).unwrap();

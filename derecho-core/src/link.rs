@@ -117,6 +117,8 @@ pub enum LinkEvent {
         node: NodeId,
         /// How it sees what is written.
         sharing: Sharing,
+        /// Its place among the [`Bells`]; `None` if only [`Link::ring`] wakes it.
+        place: Option<u32>,
     },
     /// A peer has opened a region; this is what can be seen of it here.
     RegionUp {
@@ -260,14 +262,7 @@ pub trait Link {
     /// [hints](Interest) too, after everything that was stored or posted before.
     fn ring(&mut self, news: &[Peer], hints: &[Peer]);
 
-    /// The place of a peer among those that [`Bells`] reach; `None` for one that only
-    /// [`Link::ring`] wakes.
-    fn place(&self, peer: Peer) -> Option<u32> {
-        let _ = peer;
-        None
-    }
-
-    /// The bells of the peers that have a [place](Link::place), and of this node.
+    /// The bells of the peers that have a place, and of this node.
     fn bells(&self) -> Arc<dyn Bells> {
         Arc::new(NoBells)
     }

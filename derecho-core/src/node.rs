@@ -17,13 +17,14 @@
 
 mod peers;
 mod settle;
+mod subgroups;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Peer, RegionId, Time};
-use crate::link::{Evidence, LinkEvent, Sharing, Waker};
+use crate::link::{Evidence, Interest, LinkEvent, Sharing, Waker};
 use crate::machine::{Effects, Machine, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 use crate::multicast::Fault;
@@ -31,8 +32,10 @@ use crate::multicast::acknowledgement::AckLine;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::inbox::Inbox;
 use crate::multicast::receive::Receiver;
-use crate::multicast::send::Sender;
+use crate::multicast::stream::Stream;
 use crate::note::Note;
+pub use subgroups::{Charter, Membership, Share, SubgroupId};
+use subgroups::{Founded, Pending};
 
 /// The region of a node's acknowledgements.
 pub const ACKS: RegionId = RegionId(1);
@@ -102,6 +105,20 @@ pub enum NodeEvent {
     Subscribed(SubscriptionId, Arc<Inbox>),
     /// A subscription ended at the sender's side. What was received can still be taken.
     Ended(SubscriptionId),
+    /// A subgroup is at work: this node can send to it and deliver from it.
+    Founded(SubgroupId),
+    /// The number of members of a subgroup that read and have begun has changed.
+    Gathered {
+        /// Which.
+        subgroup: SubgroupId,
+        /// How many have begun.
+        readers: usize,
+        /// How many members other than this node send.
+        senders: usize,
+    },
+    /// A member that the others of a subgroup need is gone: what all had received is delivered, and
+    /// nothing more.
+    Wedged(SubgroupId),
     /// A peer did what no correct node does; it is neither read nor waited for any more.
     Faulty {
         /// Who.
@@ -114,6 +131,7 @@ pub enum NodeEvent {
 struct PeerState {
     node: NodeId,
     sharing: Sharing,
+    place: Option<u32>,
     replicas: BTreeMap<RegionId, Replica>,
     ready: Vec<RegionId>,
     /// Readers that wait until this peer can be written to.
@@ -137,7 +155,7 @@ enum Stage {
     AwaitsAccept,
     /// Records arrive.
     Receiving,
-    /// The stream ends at this slot.
+    /// The stream ends at this entry.
     Ending(u64),
     /// Nothing is wanted any more; the sender still waits for what this node refers to.
     Draining,
@@ -173,14 +191,17 @@ pub struct Node {
     waker: Waker,
     free_lines: Vec<usize>,
     peers: BTreeMap<Peer, PeerState>,
-    senders: Vec<Sender>,
+    streams: Vec<Stream>,
     /// Streams that end once their last reader refers to nothing in them.
     ending: Vec<RegionId>,
     subscriptions: Vec<Subscription>,
+    pending: Vec<Pending>,
+    subgroups: Vec<Founded>,
     announcements: BTreeMap<u64, Vec<u8>>,
     events: VecDeque<NodeEvent>,
     next_region: u64,
     next_subscription: u64,
+    next_subgroup: u64,
     /// Some subscription or stream is on its way in or out; only then are stages looked at.
     unsettled: bool,
 }
@@ -195,13 +216,16 @@ impl Node {
             waker,
             free_lines: (0..ACK_LINES).rev().collect(),
             peers: BTreeMap::new(),
-            senders: Vec::new(),
+            streams: Vec::new(),
             ending: Vec::new(),
             subscriptions: Vec::new(),
+            pending: Vec::new(),
+            subgroups: Vec::new(),
             announcements: BTreeMap::new(),
             events: VecDeque::new(),
             next_region: FIRST_STREAM,
             next_subscription: 0,
+            next_subgroup: 0,
             unsettled: false,
         }
     }
@@ -224,49 +248,49 @@ impl Node {
 
     /// Sends a stream from now on: `memory` lies in the region `stream`, which the caller opened.
     pub fn add_stream(&mut self, stream: RegionId, memory: SenderMemory, effects: &mut Effects) {
-        let sender = Sender::new(memory, stream);
+        let new = Stream::new(memory, stream);
         for (&peer, state) in &self.peers {
             if state.ready.contains(&stream) {
-                sender.introduce(Target { peer, sharing: state.sharing }, effects);
+                new.introduce(Target { peer, sharing: state.sharing }, effects);
             }
         }
-        self.senders.push(sender);
+        self.streams.push(new);
         self.unsettled = true;
     }
 
     /// Ends a stream: readers get what was committed. Its region is closed once no reader refers
     /// to it any more.
     pub fn end_stream(&mut self, stream: RegionId, effects: &mut Effects) {
-        let Some(sender) = self.senders.iter_mut().find(|s| s.region() == stream) else { return };
-        sender.send(effects);
-        let slot = sender.sent();
+        let Some(ended) = self.streams.iter_mut().find(|s| s.region() == stream) else { return };
+        ended.send(effects);
+        let entry = ended.sender().entries();
         let (mut own, mut notes) = (Vec::new(), Vec::new());
-        for member in sender.members() {
+        for member in ended.members() {
             match member.peer() {
                 Some(peer) => notes.push((peer, member.reader())),
                 None => own.push(member.reader()),
             }
         }
         for (peer, reader) in notes {
-            effects.note(peer, Note::End { reader, slot }.encode());
+            effects.note(peer, Note::End { reader, entry }.encode());
         }
-        own.into_iter().for_each(|reader| self.end_at(Origin::Own, reader, slot));
+        own.into_iter().for_each(|reader| self.end_at(Origin::Own, reader, entry));
         self.ending.push(stream);
         self.unsettled = true;
     }
 
-    fn sender(&self, stream: RegionId) -> Option<&Sender> {
-        self.senders.iter().find(|sender| sender.region() == stream)
+    fn stream(&self, stream: RegionId) -> Option<&Stream> {
+        self.streams.iter().find(|known| known.region() == stream)
     }
 
     /// How many subscriptions read a stream of this node's.
     pub fn readers(&self, stream: RegionId) -> usize {
-        self.sender(stream).map_or(0, Sender::readers)
+        self.stream(stream).map_or(0, Stream::readers)
     }
 
     /// Whether every reader has received all that was committed to a stream.
     pub fn is_acknowledged(&self, stream: RegionId) -> bool {
-        self.sender(stream).is_none_or(Sender::is_acknowledged)
+        self.stream(stream).is_none_or(Stream::is_acknowledged)
     }
 
     /// Tells all peers, now and later, until it is retracted. The same id replaces it.
@@ -325,10 +349,11 @@ impl Node {
 impl Machine for Node {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         match event {
-            LinkEvent::PeerUp { peer, node, sharing } => {
+            LinkEvent::PeerUp { peer, node, sharing, place } => {
                 let state = PeerState {
                     node,
                     sharing,
+                    place,
                     replicas: BTreeMap::new(),
                     ready: Vec::new(),
                     attaching: Vec::new(),
@@ -362,6 +387,7 @@ impl Machine for Node {
             LinkEvent::PeerDown { peer, evidence } => {
                 self.take_in_the_last(peer);
                 self.forget(peer);
+                self.wedge(peer);
                 if let Some(PeerState { node, .. }) = self.peers.remove(&peer) {
                     self.events.push_back(NodeEvent::PeerDown { peer, node, evidence });
                 }
@@ -386,8 +412,11 @@ impl Machine for Node {
                 }
             }
         }
-        for sender in &mut self.senders {
-            done += sender.send(effects);
+        for stream in &mut self.streams {
+            done += stream.send(effects);
+        }
+        for founded in &mut self.subgroups {
+            done += founded.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)));
         }
         // What is given back is looked at when there is nothing better to do, or when it is needed.
         let idle = done == 0;
@@ -396,14 +425,14 @@ impl Machine for Node {
                 done += receiver.release(idle, effects);
             }
         }
-        for sender in &mut self.senders {
-            if !idle && !sender.is_half_full() {
+        for stream in &mut self.streams {
+            if !idle && !stream.is_half_full() {
                 continue;
             }
-            done += sender.reclaim(|member, fault| {
+            done += stream.reclaim(|member, fault| {
                 faults.extend(member.peer().map(|peer| (peer, fault)));
             });
-            while let Some((peer, reader)) = sender.take_departed() {
+            while let Some((peer, reader)) = stream.take_departed() {
                 effects.note(peer, Note::Detached { reader }.encode());
                 (done, self.unsettled) = (done + 1, true);
             }
@@ -416,6 +445,13 @@ impl Machine for Node {
             done += self.settle(effects);
         }
         done
+    }
+
+    fn interest(&self) -> Interest {
+        // Whoever waits for room or for acknowledgements drives, and asks for hints itself.
+        let awaits = self.unsettled
+            || self.subgroups.iter().any(|founded| founded.subgroup.awaits_stability());
+        if awaits { Interest::Hints } else { Interest::News }
     }
 }
 

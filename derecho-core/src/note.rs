@@ -37,19 +37,21 @@ pub enum Note {
         /// The line in it.
         line: u64,
     },
-    /// A reader is counted from a slot on.
+    /// A reader is counted from an entry on.
     Accept {
         /// The subscription.
         reader: u64,
-        /// The first slot that it gets.
-        slot: u64,
+        /// The first entry that it gets.
+        entry: u64,
+        /// The number of the first message that it gets.
+        message: u64,
     },
     /// The stream that a reader wants is not there, or ends.
     End {
         /// The subscription.
         reader: u64,
-        /// One past the last slot that it gets.
-        slot: u64,
+        /// One past the last entry that it gets.
+        entry: u64,
     },
     /// A reader wants no more of a stream, and refers to nothing in it any more.
     Detach {
@@ -74,8 +76,8 @@ impl Note {
             Note::Attach { reader, stream, acks, line } => {
                 (3, &[*reader, stream.0, acks.0, *line], &[])
             }
-            Note::Accept { reader, slot } => (4, &[*reader, *slot], &[]),
-            Note::End { reader, slot } => (5, &[*reader, *slot], &[]),
+            Note::Accept { reader, entry, message } => (4, &[*reader, *entry, *message], &[]),
+            Note::End { reader, entry } => (5, &[*reader, *entry], &[]),
             Note::Detach { reader, stream } => (6, &[*reader, stream.0], &[]),
             Note::Detached { reader } => (7, &[*reader], &[]),
         };
@@ -104,8 +106,8 @@ impl Note {
                 let (reader, stream, acks) = (number()?, RegionId(number()?), RegionId(number()?));
                 Note::Attach { reader, stream, acks, line: number()? }
             }
-            4 => Note::Accept { reader: number()?, slot: number()? },
-            5 => Note::End { reader: number()?, slot: number()? },
+            4 => Note::Accept { reader: number()?, entry: number()?, message: number()? },
+            5 => Note::End { reader: number()?, entry: number()? },
             6 => Note::Detach { reader: number()?, stream: RegionId(number()?) },
             7 => Note::Detached { reader: number()? },
             _ => return None,
@@ -126,8 +128,8 @@ mod tests {
             Note::Announce { id: 3, bytes: vec![1, 2, 3] },
             Note::Retract { id: 3 },
             Note::Attach { reader: 5, stream, acks, line: 9 },
-            Note::Accept { reader: 5, slot: 1 << 40 },
-            Note::End { reader: 5, slot: 9 },
+            Note::Accept { reader: 5, entry: 1 << 40, message: 7 },
+            Note::End { reader: 5, entry: 9 },
             Note::Detach { reader: 5, stream },
             Note::Detached { reader: 5 },
         ];

@@ -185,6 +185,7 @@ impl ParticipantMachine {
             }
             NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
             NodeEvent::Ended(subscription) => self.ended(subscription),
+            NodeEvent::Founded(_) | NodeEvent::Gathered { .. } | NodeEvent::Wedged(_) => {}
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.peers.get(&peer).map(NodeId::to_string).unwrap_or_default();
                 tracing::error!(%node, %fault, "a participant broke the protocol and is left out");

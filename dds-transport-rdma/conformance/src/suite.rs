@@ -69,7 +69,7 @@ impl Observer {
             assert!(peer.index() < self.nodes.len(), "an event before PeerUp: {event:?}");
         }
         match event {
-            LinkEvent::PeerUp { peer, node, sharing } => {
+            LinkEvent::PeerUp { peer, node, sharing, .. } => {
                 assert_eq!(peer.index(), self.nodes.len(), "handles are given out in order");
                 assert!(!self.nodes.contains(&node), "{node} is up twice");
                 self.nodes.push(node);

@@ -167,7 +167,7 @@ impl ShmLink {
                 assert_eq!(peer.index(), self.peers.len(), "peers are handed out in order");
                 let regions = BTreeMap::new();
                 self.peers.push(Some(PeerLine { header, bell, outbox, regions }));
-                Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared })
+                Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place: None })
             }
             Event::RegionUp { peer, region, replica } => {
                 let line = self.peers[peer.index()].as_mut().expect("the peer is up");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Evidence, LinkEvent, Sharing};
 use derecho_core::machine::{Effects, Machine, PostKind};
-use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::node::{ACK_LINES, ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
@@ -94,7 +94,7 @@ impl Bus {
             for about in (0..3).filter(|&about| about != at) {
                 let sharing = Sharing::Shared;
                 let node = NodeId(about as u128);
-                let up = LinkEvent::PeerUp { peer: peer(about), node, sharing };
+                let up = LinkEvent::PeerUp { peer: peer(about), node, sharing, place: None };
                 bus.members[at].inbox.push_back(up);
                 for (region, own) in bus.members[about].regions.clone() {
                     let (peer, replica) = (peer(about), own.replica());
@@ -166,7 +166,7 @@ impl Bus {
         for reader in &mut self.members[at].readers {
             for _ in 0..3 {
                 let Some(record) = reader.inbox.take() else { break };
-                let slot = record.slot();
+                let slot = record.number();
                 if reader.from == EVIL {
                     // Nothing is known of what is in it; but all of it can be read.
                     let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
@@ -287,8 +287,8 @@ fn bytes_of(tag: u8, numbers: [u64; 4], quiet: RegionId) -> Vec<u8> {
         0 => Note::Announce { id: reader, bytes: Vec::new() },
         1 => Note::Retract { id: reader },
         2 | 3 => Note::Attach { reader, stream, acks: RegionId(acks), line },
-        4 => Note::Accept { reader, slot: line },
-        5 => Note::End { reader, slot: line },
+        4 => Note::Accept { reader, entry: line, message: line },
+        5 => Note::End { reader, entry: line },
         6 => Note::Detach { reader, stream },
         7 => Note::Detached { reader },
         _ => return vec![tag],
@@ -380,12 +380,11 @@ fn a_writer_whose_entries_are_nonsense_is_left_out_and_reported() {
     let mut bus = run(8, &[]).unwrap();
     let region = bus.members[EVIL].regions[1].1.clone();
     // A right stamp, and a position behind the end.
-    let sent = region.word(LINE_WORDS).peek();
+    let sent = bus.members[EVIL].memory.committed();
     let word = tiny().entry_word(sent);
     let stamp = (sent | 1 << 31) << 32;
     region.word(word).publish(stamp | (1 << 30) | 0x3fff_ffff);
     region.word(word + 1).publish(stamp | 64);
-    region.word(LINE_WORDS).publish(sent + 1);
     GOOD.iter().for_each(|&node| bus.turn(node).unwrap());
     assert!(GOOD.iter().all(|&node| bus.members[node].faults == 1));
     bus.settles(&[(0, 1), (1, 0)]).unwrap();

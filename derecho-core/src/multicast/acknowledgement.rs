@@ -1,11 +1,12 @@
-//! What a reader acknowledges of one stream, word by word, in a line of the reader's own.
+//! What one node has to tell another of a stream or subgroup, word by word, in a line of its own.
 //!
 //! Owns: the encoding of that line, its writing and its reading. Never does: decide what to
 //! acknowledge, or what to give back for it.
 //!
 //! ```text
-//!   word 0    [ name: 24 | received: 40          ]   slots received
-//!   word 1    [ name: 24 | taken: 40             ]   slots delivered or dropped
+//!   word 0    [ name: 24 | received: 40          ]   of a stream, entries received; of a subgroup,
+//!                                                    slots of its order received without a gap
+//!   word 1    [ name: 24 | taken: 40             ]   the other's entries, delivered or dropped
 //!   word 2..  [ name: 24 | taken: 24 | held: 16  ]   a bit for each of sixteen chunks
 //! ```
 //! All of it leaves in one short write, whose words appear in any order (rule 2 of
@@ -23,11 +24,11 @@ use crate::link::WordRange;
 use crate::machine::{Effects, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 
-/// Words of a reader's line for one stream.
+/// Words of a line.
 pub const ACK_WORDS: usize = LINE_WORDS;
-/// Word in it: slots received.
+/// Word in it: how far was received.
 pub const ACK_RECEIVED: usize = 0;
-/// Word in it: slots delivered or dropped.
+/// Word in it: entries delivered or dropped.
 pub const ACK_TAKEN: usize = 1;
 /// First word in it of the chunks that are still referred to.
 pub const ACK_HELD: usize = 2;
@@ -60,9 +61,9 @@ fn held_words(geometry: Geometry) -> usize {
 /// What a reader has acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acknowledged {
-    /// Slots received.
+    /// How far it has received: entries of a stream, slots of a subgroup's order.
     pub received: u64,
-    /// Slots delivered or dropped.
+    /// Entries of the one who is told, delivered or dropped.
     pub taken: u64,
     /// Chunks it still refers to.
     pub held: u64,
@@ -102,8 +103,20 @@ impl AckLine {
     pub(super) fn post(&self, sender: Option<Target>, geometry: Geometry, effects: &mut Effects) {
         if let Some(sender) = sender {
             let range = WordRange::new(self.first, ACK_HELD + held_words(geometry));
-            effects.write(sender, self.id, range);
+            effects.hint(sender, self.id, range);
         }
+    }
+
+    /// Stores how far was received, for a node that sends nothing.
+    #[inline]
+    pub(super) fn store_received(&self, received: u64) {
+        let word = self.region.word(self.first + ACK_RECEIVED);
+        word.publish(self.name | received & COUNT_MASK);
+    }
+
+    /// Shows what [`AckLine::store_received`] stored.
+    pub(super) fn post_received(&self, to: Target, effects: &mut Effects) {
+        effects.hint(to, self.id, WordRange::new(self.first + ACK_RECEIVED, 1));
     }
 
     /// Makes it a fresh line again, for another stream.
@@ -117,8 +130,10 @@ pub(super) struct AckView {
     replica: Replica,
     first: usize,
     name: u64,
-    /// All its words have had this subscription's name; from then on no other may be there.
+    /// Its first word has had this name.
     named: bool,
+    /// All its words have had this name; from then on no other may be there.
+    whole: bool,
     seen: Acknowledged,
 }
 
@@ -129,7 +144,7 @@ impl AckView {
         let first = line.checked_mul(ACK_WORDS)?;
         replica.get(first.checked_add(ACK_WORDS - 1)?)?;
         let seen = Acknowledged { received: slot, taken: slot, held: 0 };
-        Some(AckView { replica, first, name: name_of(reader), named: false, seen })
+        Some(AckView { replica, first, name: name_of(reader), named: false, whole: false, seen })
     }
 
     /// What was acknowledged when it was last looked at.
@@ -137,30 +152,61 @@ impl AckView {
         self.seen
     }
 
-    /// Reads the line. I-3: its counters only grow and never pass what was sent. An older value
-    /// than the one that is known may still arrive, and says nothing.
+    /// Whether the other has begun: its line has this name.
+    pub(super) fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// Reads how far the other has received, and nothing else.
     #[inline]
-    pub(super) fn look(&mut self, sent: u64, geometry: Geometry) -> Result<Acknowledged, Fault> {
-        let word = |index| self.replica.load(self.first + index);
+    pub(super) fn look_received(&mut self, most: impl Fn() -> u64) -> Result<u64, Fault> {
+        let word = self.replica.load(self.first + ACK_RECEIVED);
+        if word & !COUNT_MASK != self.name {
+            // It has not begun yet. What is left over from another use has another name.
+            return Ok(self.seen.received);
+        }
+        self.named = true;
+        self.seen.received = grown(self.seen.received, word, &most)?;
+        Ok(self.seen.received)
+    }
+
+    /// Reads the line of a reader. I-3: its counters only grow, and do not pass what was `sent`,
+    /// which is asked for after they were read. An older value than the one that is known may
+    /// still arrive, and says nothing.
+    #[inline]
+    pub(super) fn look(
+        &mut self,
+        sent: impl Fn() -> u64,
+        geometry: Geometry,
+    ) -> Result<Acknowledged, Fault> {
+        self.look_received(&sent)?;
+        self.look_taken(sent, geometry)
+    }
+
+    /// Reads what a reader has taken of what this node `sent`, and holds.
+    #[inline]
+    pub(super) fn look_taken(
+        &mut self,
+        sent: impl Fn() -> u64,
+        geometry: Geometry,
+    ) -> Result<Acknowledged, Fault> {
         for _ in 0..LOOKS {
+            let word = |index| self.replica.load(self.first + index);
             // `taken` first: where memory is shared, what is behind it was stored before.
-            let (taken, received) = (word(ACK_TAKEN), word(ACK_RECEIVED));
+            let taken = word(ACK_TAKEN);
             let mut held = [0; LINE_WORDS - ACK_HELD];
             let held = &mut held[..held_words(geometry)];
             held.iter_mut().enumerate().for_each(|(index, bits)| *bits = word(ACK_HELD + index));
             let others = |word: &u64| word & !COUNT_MASK != self.name;
-            if others(&taken) || others(&received) || held.iter().any(others) {
-                if self.named {
-                    return Err(Fault::Acknowledgement { sent });
+            if others(&taken) || held.iter().any(others) {
+                if self.whole {
+                    return Err(Fault::Acknowledgement { sent: sent() });
                 }
-                // It has not heard yet where it starts.
+                // It has not begun yet.
                 return Ok(self.seen);
             }
-            self.named = true;
-            let (now_received, now_taken) =
-                (grown(self.seen.received, received, sent)?, grown(self.seen.taken, taken, sent)?);
-            // What is taken was received.
-            self.seen.received = now_received.max(now_taken);
+            self.whole = true;
+            let now_taken = grown(self.seen.taken, taken, &sent)?;
             let stamp = now_taken & STAMP_MASK;
             if held.iter().all(|word| word >> HELD_BITS & STAMP_MASK == stamp) {
                 let bits = |(index, word): (usize, &u64)| (word & HELD_MASK) << (index * HELD_BITS);
@@ -175,15 +221,16 @@ impl AckView {
 
 /// The count that a word shows, if it is not older than the one that is known.
 #[inline]
-fn grown(known: u64, word: u64, sent: u64) -> Result<u64, Fault> {
+fn grown(known: u64, word: u64, most: &impl Fn() -> u64) -> Result<u64, Fault> {
     let more = word.wrapping_sub(known) & COUNT_MASK;
-    if more <= sent - known {
-        return Ok(known + more);
+    if more == 0 || more > COUNT_MASK / 2 {
+        return Ok(known);
     }
-    if more <= COUNT_MASK / 2 {
-        return Err(Fault::Acknowledgement { sent });
+    let most = most();
+    if known + more > most {
+        return Err(Fault::Acknowledgement { sent: most });
     }
-    Ok(known)
+    Ok(known + more)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -208,7 +255,7 @@ mod tests {
             for held in [0xffff, 1, 0] {
                 let what = Acknowledged { received: slot + step, taken: slot + step, held };
                 line.store(what, geometry);
-                assert_eq!(view.look(slot + step, geometry), Ok(what));
+                assert_eq!(view.look(|| slot + step, geometry), Ok(what));
             }
             slot += step;
         }
@@ -221,12 +268,12 @@ mod tests {
         AckLine::new(region, ID, LINE, 6)
             .store(Acknowledged { received: 9, taken: 9, held: 3 }, geometry);
         let nothing = Acknowledged { received: 0, taken: 0, held: 0 };
-        assert_eq!(view.look(20, geometry), Ok(nothing));
+        assert_eq!(view.look(|| 20, geometry), Ok(nothing));
         let own = Acknowledged { received: 2, taken: 2, held: 1 };
         line.store(own, geometry);
-        assert_eq!(view.look(20, geometry), Ok(own));
+        assert_eq!(view.look(|| 20, geometry), Ok(own));
         line.clear();
-        assert!(view.look(20, geometry).is_err(), "a line in use has no other name");
+        assert!(view.look(|| 20, geometry).is_err(), "a line in use has no other name");
     }
 
     #[test]
@@ -234,24 +281,24 @@ mod tests {
         let (line, mut view, geometry) = pair(7, 0);
         let old = Acknowledged { received: 2, taken: 2, held: 1 };
         line.store(old, geometry);
-        assert_eq!(view.look(20, geometry), Ok(old));
+        assert_eq!(view.look(|| 20, geometry), Ok(old));
         let held = line.region.word(line.first + ACK_HELD).peek();
         line.store(Acknowledged { received: 5, taken: 5, held: 2 }, geometry);
         let new = line.region.word(line.first + ACK_HELD).peek();
         line.region.word(line.first + ACK_HELD).put(held);
-        assert_eq!(view.look(20, geometry), Ok(Acknowledged { received: 5, ..old }));
+        assert_eq!(view.look(|| 20, geometry), Ok(Acknowledged { received: 5, ..old }));
         line.region.word(line.first + ACK_HELD).put(new);
         let all = Ok(Acknowledged { received: 5, taken: 5, held: 2 });
-        assert_eq!(view.look(20, geometry), all);
+        assert_eq!(view.look(|| 20, geometry), all);
         line.store(old, geometry);
-        assert_eq!(view.look(20, geometry), all, "an older value that arrives late");
+        assert_eq!(view.look(|| 20, geometry), all, "an older value that arrives late");
     }
 
     #[test]
     fn more_than_was_sent_is_a_fault_and_a_line_outside_is_none() {
         let (line, mut view, geometry) = pair(7, 0);
         line.store(Acknowledged { received: 4, taken: 3, held: 0 }, geometry);
-        assert_eq!(view.look(3, geometry), Err(Fault::Acknowledgement { sent: 3 }));
+        assert_eq!(view.look(|| 3, geometry), Err(Fault::Acknowledgement { sent: 3 }));
         let region = OwnRegion::heap(ACK_WORDS);
         assert!(AckView::new(region.replica(), 0, 0, 0).is_some());
         for line in [1, usize::MAX, usize::MAX / ACK_WORDS] {

@@ -1,25 +1,28 @@
 //! Claim, build in place, commit: how application threads fill a sender's memory, without a lock.
 //!
-//! Owns: the sender's side of its byte memory and order ring. Never does: make anything visible;
-//! that is [`send`](super::send)'s.
+//! Owns: the sender's side of its byte memory and order ring. Never does: wait, or wake anybody.
 //!
 //! ```text
-//!   claim   one credit (a place in the order ring), some lines of the current chunk
+//!   claim   a place in the order ring that it may have later, some lines of the current chunk
 //!   build   in place; the range belongs to this claim alone
-//!   commit  takes the next slot: its entry names the range. The slot comes from the commit, not
-//!           from the claim, so a claim that is held, dropped or forgotten delays nobody
+//!   commit  takes the next place in the order: its entry names the range. The place comes from
+//!           the commit, not from the claim, so a claim that is held, dropped or forgotten delays
+//!           nobody
 //! ```
-//! A chunk is given back when it is not the current one, no claim in it is open, all its entries
-//! are below every reader's `taken`, and no reader's `held` has its bit. An abandoned claim leaves
-//! a hole in its chunk, a forgotten one pins it; the others go on.
+//! Two atomic operations a message: one compare-and-swap claims, one addition commits. What a chunk
+//! is still needed for is counted by the turn, which goes over all entries anyway: it is given back
+//! when its last claim is closed, all its entries are below every reader's `taken`, and no reader's
+//! `held` has its bit. An abandoned claim leaves a hole in its chunk, a forgotten one pins it; the
+//! others go on.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use super::entry::Entry;
-use super::geometry::{Geometry, SENT};
-use crate::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use super::entry::{Entry, Extent};
+use super::geometry::Geometry;
+use super::tail::Tail;
+use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::memory::{LINE, OwnRegion};
 
 /// Why a claim was refused.
@@ -49,54 +52,67 @@ impl fmt::Display for ClaimError {
 
 impl core::error::Error for ClaimError {}
 
-/// The current chunk and the first free line in it, in one word so that one compare-and-swap
-/// moves both. The generation counts chunk changes: a thread that slept through one cannot take
-/// the new state for the old.
+/// The current chunk, the first free line in it, and the claims made so far, in one word so that
+/// one compare-and-swap moves all three.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cursor {
-    generation: u32,
+    claims: u32,
     chunk: u32,
     line: u32,
 }
 
 impl Cursor {
-    const CHUNK_BITS: u32 = 7;
-    const LINE_BITS: u32 = 25;
+    const CHUNK_BITS: u32 = 6;
+    const LINE_BITS: u32 = 26;
 
+    #[inline]
     fn pack(self) -> u64 {
-        u64::from(self.generation) << 32
+        u64::from(self.claims) << 32
             | u64::from(self.chunk) << Self::LINE_BITS
             | u64::from(self.line)
     }
 
+    #[inline]
     fn unpack(word: u64) -> Cursor {
         Cursor {
-            generation: (word >> 32) as u32,
+            claims: (word >> 32) as u32,
             chunk: (word as u32) >> Self::LINE_BITS & ((1 << Self::CHUNK_BITS) - 1),
             line: word as u32 & ((1 << Self::LINE_BITS) - 1),
         }
     }
 }
 
-/// What is known of one chunk.
+/// What the claims tell the turn of one chunk.
 struct Chunk {
-    /// Claims in it that are neither committed nor abandoned.
-    open: AtomicU32,
-    /// One past the last slot that has a record in it.
-    last: AtomicU64,
+    /// The claims made before it became current; written by whoever makes it so.
+    first_claim: AtomicU32,
+    /// [`ENDED`], and the claims made when it stopped being current; written by whoever changes
+    /// to another.
+    end: AtomicU64,
+    /// Claims in it that were abandoned.
+    abandoned: AtomicU32,
 }
+
+/// A chunk is not current any more.
+const ENDED: u64 = 1 << 32;
 
 struct Inner {
     region: OwnRegion,
     geometry: Geometry,
-    /// Places in the order ring that nobody has claimed.
-    credits: AtomicI64,
+    /// Places in the order ring that claims may have; the rest is for null runs.
+    places: u32,
+    null_places: usize,
     cursor: AtomicU64,
+    /// How many claims may have been made by now.
+    limit: AtomicU32,
     /// A bit for each chunk that nobody uses.
     free: AtomicU64,
-    /// Slots that were committed, complete or not.
-    tail: AtomicU64,
+    tail: Tail,
     chunks: Box<[Chunk]>,
+    /// The places of the bells of readers that see a commit without a turn, a bit each.
+    audience: AtomicU64,
+    /// Some reader sees a commit only after a turn of this node.
+    needs_turn: AtomicBool,
 }
 
 /// A sender's memory. Clones are handles on the same one.
@@ -104,25 +120,45 @@ struct Inner {
 pub struct SenderMemory(Arc<Inner>);
 
 impl SenderMemory {
-    /// Lays a region of at least [`Geometry::words`] out as a sender's memory.
+    /// Lays a region of at least [`Geometry::words`] out as a sender's memory, for messages only.
     pub fn new(region: OwnRegion, geometry: Geometry) -> SenderMemory {
+        SenderMemory::with_places(region, geometry, 0)
+    }
+
+    /// As [`SenderMemory::new`], with places in the order ring that only null runs may take, so
+    /// that no claim can keep one from its place: for a sender whose messages are ordered among
+    /// others.
+    pub fn with_nulls(region: OwnRegion, geometry: Geometry) -> SenderMemory {
+        SenderMemory::with_places(region, geometry, (geometry.entries() / 8).max(1))
+    }
+
+    fn with_places(region: OwnRegion, geometry: Geometry, null_places: u64) -> SenderMemory {
         assert!(region.words() >= geometry.words(), "the region was opened for this geometry");
         for (index, word) in geometry.header().into_iter().enumerate() {
             region.word(index).publish(word);
         }
         let chunks = (0..geometry.chunks())
-            .map(|_| Chunk { open: AtomicU32::new(0), last: AtomicU64::new(0) })
+            .map(|_| Chunk {
+                first_claim: AtomicU32::new(0),
+                end: AtomicU64::new(0),
+                abandoned: AtomicU32::new(0),
+            })
             .collect();
+        let places = (geometry.entries() - null_places) as u32;
         // The first chunk is current from the start.
         let free = (u64::MAX >> (64 - geometry.chunks())) & !1;
         SenderMemory(Arc::new(Inner {
             region,
             geometry,
-            credits: AtomicI64::new(geometry.entries() as i64),
-            cursor: AtomicU64::new(Cursor { generation: 0, chunk: 0, line: 0 }.pack()),
+            places,
+            null_places: null_places as usize,
+            cursor: AtomicU64::new(Cursor { claims: 0, chunk: 0, line: 0 }.pack()),
+            limit: AtomicU32::new(places),
             free: AtomicU64::new(free),
-            tail: AtomicU64::new(0),
+            tail: Tail::new(),
             chunks,
+            audience: AtomicU64::new(0),
+            needs_turn: AtomicBool::new(false),
         }))
     }
 
@@ -136,16 +172,33 @@ impl SenderMemory {
         self.0.geometry
     }
 
-    /// Slots committed so far.
-    #[inline]
-    pub fn committed(&self) -> u64 {
-        self.0.tail.load(Ordering::Acquire)
+    /// Places in the order ring that only null runs may take.
+    pub fn null_places(&self) -> usize {
+        self.0.null_places
     }
 
-    /// Slots published so far.
+    /// Messages committed so far, complete or not.
     #[inline]
-    pub fn sent(&self) -> u64 {
-        self.0.region.word(SENT).peek()
+    pub fn committed(&self) -> u64 {
+        self.0.tail.messages()
+    }
+
+    /// Whose bells have to be rung after a commit; see [`Bells`](crate::link::Bells).
+    #[inline]
+    pub fn audience(&self) -> u64 {
+        self.0.audience.load(Ordering::Relaxed)
+    }
+
+    /// Whether a commit has to be followed by a turn before all readers can see it.
+    #[inline]
+    pub fn needs_turn(&self) -> bool {
+        self.0.needs_turn.load(Ordering::Relaxed)
+    }
+
+    /// Says who has to be told of a commit, and how.
+    pub(super) fn set_audience(&self, places: u64, needs_turn: bool) {
+        self.0.audience.store(places, Ordering::Relaxed);
+        self.0.needs_turn.store(needs_turn, Ordering::Relaxed);
     }
 
     /// Claims room for a record of up to `length` bytes. Never waits.
@@ -156,16 +209,9 @@ impl SenderMemory {
         if lines > inner.geometry.chunk_lines() {
             return Err(ClaimError::TooLong { length, largest: inner.geometry.largest() });
         }
-        if inner.credits.fetch_sub(1, Ordering::AcqRel) <= 0 {
-            inner.credits.fetch_add(1, Ordering::Relaxed);
-            return Err(ClaimError::Full);
-        }
         match inner.claim_lines(lines as u32) {
             Some(position) => Ok(Claim { memory: inner, position, length: length as u32 }),
-            None => {
-                inner.credits.fetch_add(1, Ordering::Relaxed);
-                Err(ClaimError::Full)
-            }
+            None => Err(ClaimError::Full),
         }
     }
 
@@ -174,7 +220,7 @@ impl SenderMemory {
         let inner = &*self.0;
         let lines = length.div_ceil(LINE).max(1);
         let cursor = Cursor::unpack(inner.cursor.load(Ordering::Relaxed));
-        inner.credits.load(Ordering::Relaxed) > 0
+        inner.places_left(cursor) > 0
             && (cursor.line as usize + lines <= inner.geometry.chunk_lines()
                 || inner.free.load(Ordering::Relaxed) != 0)
     }
@@ -182,43 +228,72 @@ impl SenderMemory {
     /// Whether half of the order ring or of the chunks is in use: reason to look what readers have
     /// given back. Before that nobody needs it, and each look takes a line from a reader.
     #[inline]
-    pub(super) fn is_half_full(&self) -> bool {
+    pub fn is_half_full(&self) -> bool {
         let inner = &*self.0;
-        let entries = inner.geometry.entries() as i64;
-        inner.credits.load(Ordering::Relaxed) < entries / 2
+        let cursor = Cursor::unpack(inner.cursor.load(Ordering::Relaxed));
+        inner.places_left(cursor) < (inner.places / 2) as i32
             || (inner.free.load(Ordering::Relaxed).count_ones() as usize)
                 < inner.geometry.chunks() / 2
     }
 
-    /// Gives places in the order ring back. Called by the turn only.
-    pub(super) fn give_credits(&self, count: u64) {
-        self.0.credits.fetch_add(count as i64, Ordering::AcqRel);
+    /// Commits a null run of `slots - committed` slots, as far as that is more than none, given
+    /// that `nulls` null slots were committed before. Called by the turn only, which sees to it
+    /// that there is a place for it. Returns its length.
+    pub(super) fn commit_nulls(&self, slots: u64, nulls: u64) -> u64 {
+        let inner = &*self.0;
+        let mut messages = inner.tail.messages();
+        loop {
+            // Messages that were committed count first, also those that come in between.
+            let run = slots.saturating_sub(nulls + messages).min(u64::from(u32::MAX));
+            if run == 0 {
+                return 0;
+            }
+            match inner.tail.add_nulls_after(messages) {
+                Ok(place) => {
+                    let words = Entry::Nulls(run as u32).encode(place.index);
+                    let first = inner.geometry.entry_word(place.index);
+                    inner.region.word(first).put(words[0]);
+                    inner.region.word(first + 1).publish(words[1]);
+                    return run;
+                }
+                Err(now) => messages = now,
+            }
+        }
     }
 
-    /// Gives back every chunk of which nobody needs anything. `taken` and `held` are over all
-    /// readers. Called by the turn only. Returns how many.
-    pub(super) fn give_chunks(&self, taken: u64, held: u64) -> usize {
-        let inner = &*self.0;
-        // A chunk on its way from free to current has its bit cleared already and a claim open,
-        // see `take_free_chunk`. So: first the bits, then the cursor, then the open claims, and
-        // the cursor again. If no chunk became current in between, a chunk that is neither free
-        // nor current and has no open claim cannot get one.
-        let free = inner.free.load(Ordering::Acquire);
-        let before = Cursor::unpack(inner.cursor.load(Ordering::Acquire));
-        let used = !free & !(1 << before.chunk) & !held & inner.all_chunks();
-        let mut unused = 0;
-        for (index, chunk) in inner.chunks.iter().enumerate() {
-            let idle = used >> index & 1 == 1
-                && chunk.open.load(Ordering::Acquire) == 0
-                && chunk.last.load(Ordering::Acquire) <= taken;
-            unused |= u64::from(idle) << index;
+    /// So many messages are known to be complete. Called by the turn only.
+    pub(super) fn know(&self, messages: u64) {
+        self.0.tail.know(messages);
+    }
+
+    /// Gives places in the order ring back. Called by the turn only.
+    pub(super) fn give_places(&self, count: u32) {
+        self.0.limit.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// How many claims were made in a chunk and not abandoned, if no more can be. Called by the
+    /// turn only.
+    pub(super) fn claims_in(&self, chunk: usize) -> Option<u32> {
+        let chunk = &self.0.chunks[chunk];
+        let end = chunk.end.load(Ordering::Acquire);
+        if end & ENDED == 0 {
+            return None;
         }
-        let after = Cursor::unpack(inner.cursor.load(Ordering::Acquire));
-        if unused == 0 || after.generation != before.generation {
-            return 0;
-        }
-        inner.free.fetch_or(unused, Ordering::AcqRel);
-        unused.count_ones() as usize
+        let claims = (end as u32).wrapping_sub(chunk.first_claim.load(Ordering::Relaxed));
+        Some(claims.wrapping_sub(chunk.abandoned.load(Ordering::Acquire)))
+    }
+
+    /// Gives a chunk back of which nobody needs anything. Called by the turn only.
+    pub(super) fn free_chunk(&self, index: usize) {
+        let chunk = &self.0.chunks[index];
+        chunk.end.store(0, Ordering::Relaxed);
+        chunk.abandoned.store(0, Ordering::Relaxed);
+        self.0.free.fetch_or(1 << index, Ordering::AcqRel);
+    }
+
+    /// Whether there is no chunk to change to.
+    pub(super) fn is_out_of_chunks(&self) -> bool {
+        self.0.free.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -229,64 +304,66 @@ impl fmt::Debug for SenderMemory {
 }
 
 impl Inner {
-    /// Takes lines of the current chunk, or of a free one that becomes current.
+    /// How many claims may still be made. It only grows behind our back.
+    #[inline]
+    fn places_left(&self, cursor: Cursor) -> i32 {
+        self.limit.load(Ordering::Acquire).wrapping_sub(cursor.claims).cast_signed()
+    }
+
+    /// Takes a place, and lines of the current chunk or of a free one that becomes current.
     #[inline]
     fn claim_lines(&self, lines: u32) -> Option<u32> {
         let chunk_lines = self.geometry.chunk_lines() as u32;
         loop {
             let packed = self.cursor.load(Ordering::Acquire);
             let cursor = Cursor::unpack(packed);
+            if self.places_left(cursor) <= 0 {
+                return None;
+            }
             if cursor.line + lines <= chunk_lines {
-                let chunk = &self.chunks[cursor.chunk as usize];
-                // Before the swap: whoever sees the cursor leave this chunk sees this claim.
-                chunk.open.fetch_add(1, Ordering::AcqRel);
-                let next = Cursor { line: cursor.line + lines, ..cursor }.pack();
-                if self.swap_cursor(packed, next) {
+                let line = cursor.line + lines;
+                let claims = cursor.claims.wrapping_add(1);
+                if self.swap_cursor(packed, Cursor { line, claims, ..cursor }) {
                     return Some(cursor.chunk * chunk_lines + cursor.line);
                 }
-                chunk.open.fetch_sub(1, Ordering::AcqRel);
                 continue;
             }
-            let fresh = self.take_free_chunk()?;
-            let generation = cursor.generation.wrapping_add(1);
-            if !self.swap_cursor(packed, Cursor { generation, chunk: fresh, line: 0 }.pack()) {
-                self.free.fetch_or(1 << fresh, Ordering::AcqRel);
-            }
-            self.chunks[fresh as usize].open.fetch_sub(1, Ordering::AcqRel);
+            self.change_chunk(packed, cursor)?;
         }
     }
 
-    fn swap_cursor(&self, from: u64, to: u64) -> bool {
-        self.cursor.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    /// Makes a free chunk current, unless another thread was quicker.
+    #[cold]
+    fn change_chunk(&self, packed: u64, cursor: Cursor) -> Option<()> {
+        let fresh = self.take_free_chunk()?;
+        // Ours alone until the swap: the turn does not look at a chunk that has not ended.
+        self.chunks[fresh as usize].first_claim.store(cursor.claims, Ordering::Relaxed);
+        if self.swap_cursor(packed, Cursor { chunk: fresh, line: 0, ..cursor }) {
+            // The old chunk gets no more claims. Release: the turn sees its first claim with it.
+            let end = ENDED | u64::from(cursor.claims);
+            self.chunks[cursor.chunk as usize].end.store(end, Ordering::Release);
+        } else {
+            self.free.fetch_or(1 << fresh, Ordering::AcqRel);
+        }
+        Some(())
     }
 
-    /// Takes a free chunk; it counts as having a claim open until the caller has made it current
-    /// or put it back, so that the turn does not take it for an unused one meanwhile.
+    #[inline]
+    fn swap_cursor(&self, from: u64, to: Cursor) -> bool {
+        self.cursor.compare_exchange(from, to.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     fn take_free_chunk(&self) -> Option<u32> {
         let mut free = self.free.load(Ordering::Acquire);
         while free != 0 {
             let chunk = free.trailing_zeros();
             let without = free & !(1 << chunk);
-            let open = &self.chunks[chunk as usize].open;
-            open.fetch_add(1, Ordering::AcqRel);
             match self.free.compare_exchange(free, without, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(chunk),
-                Err(now) => {
-                    open.fetch_sub(1, Ordering::AcqRel);
-                    free = now;
-                }
+                Err(now) => free = now,
             }
         }
         None
-    }
-
-    fn all_chunks(&self) -> u64 {
-        u64::MAX >> (64 - self.geometry.chunks())
-    }
-
-    fn close(&self, position: u32) {
-        let chunk = position as usize / self.geometry.chunk_lines();
-        self.chunks[chunk].open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -298,11 +375,14 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
+    fn extent(&self) -> Extent {
+        Extent { position: self.position, length: self.length }
+    }
+
     /// The room. What is in it is left over from earlier records.
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
-        let entry = Entry { position: self.position, length: self.length };
-        let offset = entry.first_byte(self.memory.geometry);
+        let offset = self.extent().first_byte(self.memory.geometry);
         let length = self.length as usize;
         let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
         // SAFETY: the range lies in the region, which `memory` keeps alive. It belongs to this
@@ -311,33 +391,35 @@ impl Claim<'_> {
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
     }
 
-    /// Commits the first `length` bytes as a record: gives it the next slot. `seal` gets the slot
-    /// before anyone can see the record, to write it where it belongs.
+    /// Commits the first `length` bytes as a record: gives it the next place in the order. `seal`
+    /// gets the sender's sequence number of the message, to write it where it belongs, before
+    /// anyone can see the record. Returns that number.
+    ///
+    /// Peers that share the memory see the record from here on; what else is to be done is said by
+    /// [`SenderMemory::audience`] and [`SenderMemory::needs_turn`].
     #[inline]
     pub fn commit(mut self, length: usize, seal: impl FnOnce(u64, &mut [u8])) -> u64 {
         assert!(length <= self.length as usize, "a record fits its claim");
         let memory = self.memory;
-        let entry = Entry { position: self.position, length: length as u32 };
-        let slot = memory.tail.fetch_add(1, Ordering::AcqRel);
-        seal(slot, self.bytes());
-        // The credit guarantees that every reader has copied the entry of the last lap.
-        let first = memory.geometry.entry_word(slot);
-        let words = entry.encode(slot);
+        let place = memory.tail.add_message();
+        seal(place.messages, self.bytes());
+        // The claim has a place, so every reader has done with the entry of the last lap.
+        let extent = Extent { position: self.position, length: length as u32 };
+        let words = Entry::Message(extent).encode(place.index);
+        let first = memory.geometry.entry_word(place.index);
         memory.region.word(first).put(words[0]);
-        let chunk = entry.chunk(memory.geometry);
-        memory.chunks[chunk].last.fetch_max(slot + 1, Ordering::AcqRel);
-        // Publishes the record and the first word; `send` looks for this one.
+        // Publishes the record and the first word.
         memory.region.word(first + 1).publish(words[1]);
-        memory.close(self.position);
-        // The credit stays with the slot until all readers have received it.
+        // The place in the ring stays taken until all readers are done with the entry.
         let _ = core::mem::ManuallyDrop::new(self);
-        slot
+        place.messages
     }
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.memory.close(self.position);
-        self.memory.credits.fetch_add(1, Ordering::AcqRel);
+        let chunk = self.memory.geometry.chunk_of(self.position as usize);
+        self.memory.chunks[chunk].abandoned.fetch_add(1, Ordering::AcqRel);
+        self.memory.limit.fetch_add(1, Ordering::AcqRel);
     }
 }

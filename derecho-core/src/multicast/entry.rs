@@ -1,29 +1,31 @@
-//! An entry of the order ring: what a sender produced in a slot, and where its bytes lie.
+//! An entry of the order ring: what a sender produced, and where its bytes lie.
 //!
 //! ```text
 //!   word 0   [ stamp: 32 | kind: 2 | position: 30 ]   in lines from the start of the byte memory
-//!   word 1   [ stamp: 32 | length: 32             ]   in bytes
+//!   word 1   [ stamp: 32 | length: 32             ]   in bytes; of a null run, in slots
 //! ```
-//! The stamp says which slot a word belongs to. It tells the sender's own turn which commits are
-//! complete: entries are filled in by many threads, in any order. A reader relies on `sent`, which
-//! is posted after the entries, and looks at both stamps all the same: whatever is not of this slot
-//! has not arrived, or never will from a sender that breaks its rules, and is waited for.
+//! The stamp says which entry a word belongs to (I-9). So an entry vouches for itself, whole or not
+//! at all, however its words come: entries are filled in by many threads in any order, and over a
+//! link that copies the words of one write appear in any order. No counter has to guard them.
 
 use super::geometry::Geometry;
+use super::tail::INDEX_BITS;
 use crate::memory::LINE;
 
 /// The kind of an entry that names a record.
 const MESSAGE: u64 = 1 << KIND_SHIFT;
+/// The kind of an entry that stands for a run of slots without content.
+const NULLS: u64 = 2 << KIND_SHIFT;
 /// Where the kind lies in the low half of the first word. Positions are below: no geometry has
 /// more than 2^30 lines.
 const KIND_SHIFT: u32 = 30;
 const POSITION_MASK: u64 = (1 << KIND_SHIFT) - 1;
 const LOW: u64 = 0xffff_ffff;
 
-/// What is found at the place of a slot.
+/// What is found at the place of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// The slot's entry.
+    /// The entry.
     Entry(Entry),
     /// Not all of it has arrived.
     NotYet,
@@ -31,9 +33,18 @@ pub enum Found {
     Nonsense,
 }
 
+/// What a sender produced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// A message: one slot.
+    Message(Extent),
+    /// So many slots without content; at least one.
+    Nulls(u32),
+}
+
 /// Where a record lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct Extent {
     /// Its first line in the byte memory.
     pub position: u32,
     /// Its length in bytes.
@@ -43,33 +54,47 @@ pub struct Entry {
 impl Entry {
     /// Its words, to be stored in this order.
     #[inline]
-    pub fn encode(self, slot: u64) -> [u64; 2] {
-        let position = MESSAGE | u64::from(self.position);
-        [stamp(slot) | position, stamp(slot) | u64::from(self.length)]
+    pub fn encode(self, index: u64) -> [u64; 2] {
+        let (low, high) = match self {
+            Entry::Message(extent) => (MESSAGE | u64::from(extent.position), extent.length),
+            Entry::Nulls(run) => (NULLS, run),
+        };
+        [stamp(index) | low, stamp(index) | u64::from(high)]
     }
 
-    /// Reads a peer's entry of a slot.
+    /// Reads the words of the entry of this number, a peer's or this node's own.
     #[inline]
-    pub fn decode(words: [u64; 2], slot: u64, geometry: Geometry) -> Found {
-        if words.iter().any(|word| word & !LOW != stamp(slot)) {
+    pub fn decode(words: [u64; 2], index: u64, geometry: Geometry) -> Found {
+        let stamp = stamp(index);
+        if (words[0] ^ stamp | words[1] ^ stamp) & !LOW != 0 {
             return Found::NotYet;
         }
-        let position = (words[0] & POSITION_MASK) as u32;
-        let entry = Entry { position, length: words[1] as u32 };
-        let first = position as usize;
-        let last = first + (entry.lines() - 1);
-        let is_message = words[0] & LOW & !POSITION_MASK == MESSAGE;
-        let inside = last < geometry.lines();
-        let one_chunk = first / geometry.chunk_lines() == last / geometry.chunk_lines();
-        if is_message && inside && one_chunk { Found::Entry(entry) } else { Found::Nonsense }
+        let (position, high) = ((words[0] & POSITION_MASK) as u32, words[1] as u32);
+        match words[0] & LOW & !POSITION_MASK {
+            MESSAGE => {
+                let extent = Extent { position, length: high };
+                if extent.is_inside(geometry) {
+                    Found::Entry(Entry::Message(extent))
+                } else {
+                    Found::Nonsense
+                }
+            }
+            NULLS if position == 0 && high > 0 => Found::Entry(Entry::Nulls(high)),
+            _ => Found::Nonsense,
+        }
     }
 
-    /// Whether the commit of this slot is complete, judged by its second word.
+    /// Slots that it takes.
     #[inline]
-    pub fn is_committed(word1: u64, slot: u64) -> bool {
-        word1 & !LOW == stamp(slot)
+    pub fn slots(self) -> u64 {
+        match self {
+            Entry::Message(_) => 1,
+            Entry::Nulls(run) => u64::from(run),
+        }
     }
+}
 
+impl Extent {
     /// Lines that the record takes; at least one.
     #[inline]
     pub fn lines(self) -> usize {
@@ -79,7 +104,7 @@ impl Entry {
     /// Which chunk it lies in.
     #[inline]
     pub fn chunk(self, geometry: Geometry) -> usize {
-        self.position as usize / geometry.chunk_lines()
+        geometry.chunk_of(self.position as usize)
     }
 
     /// Its first byte in the region.
@@ -87,40 +112,52 @@ impl Entry {
     pub fn first_byte(self, geometry: Geometry) -> usize {
         geometry.first_byte() + self.position as usize * LINE
     }
+
+    /// Whether it lies in one chunk of the byte memory.
+    #[inline]
+    fn is_inside(self, geometry: Geometry) -> bool {
+        let first = self.position as usize;
+        let last = first + (self.lines() - 1);
+        last < geometry.lines() && geometry.chunk_of(first) == geometry.chunk_of(last)
+    }
 }
 
-/// Of 31 bits of the slot; the other bit tells it from memory that was never written.
+/// The number, shortened, in the high half; a bit of it tells it from memory never written.
 #[inline]
-fn stamp(slot: u64) -> u64 {
-    (slot | 1 << 31) << 32
+fn stamp(index: u64) -> u64 {
+    (index & ((1 << INDEX_BITS) - 1) | 1 << 31) << 32
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
+    fn message(position: u32, length: u32) -> Entry {
+        Entry::Message(Extent { position, length })
+    }
+
     #[test]
-    fn only_a_senders_own_entry_of_that_slot_is_accepted() {
+    fn only_a_senders_own_entry_of_that_number_is_accepted() {
         let geometry = Geometry::fitting(16 * 128, 8, 128).expect("sixteen chunks of two lines");
-        let entry = Entry { position: 2, length: 100 };
-        let words = entry.encode(9);
-        let longest = Entry { position: 30, length: 128 };
-        assert_eq!(Entry::decode(words, 9, geometry), Found::Entry(entry));
-        assert_eq!(Entry::decode(longest.encode(9), 9, geometry), Found::Entry(longest));
-        for other in [1, 10, u64::MAX] {
-            let newer = entry.encode(other);
-            for words in [newer, [newer[0], words[1]], [words[0], newer[1]], [0, words[1]]] {
-                assert_eq!(Entry::decode(words, 9, geometry), Found::NotYet, "of {other}");
+        for entry in [message(2, 100), message(30, 128), Entry::Nulls(1), Entry::Nulls(u32::MAX)] {
+            let words = entry.encode(9);
+            assert_eq!(Entry::decode(words, 9, geometry), Found::Entry(entry));
+            for other in [1, 10, u64::MAX] {
+                let newer = entry.encode(other);
+                for words in [newer, [newer[0], words[1]], [words[0], newer[1]], [0, words[1]]] {
+                    assert_eq!(Entry::decode(words, 9, geometry), Found::NotYet, "of {other}");
+                }
             }
+            let kind = [words[0] | 3 << KIND_SHIFT, words[1]];
+            assert_eq!(Entry::decode(kind, 9, geometry), Found::Nonsense, "no known kind");
         }
         assert_eq!(Entry::decode([0; 2], u64::from(u32::MAX), geometry), Found::NotYet);
-        let crossing = Entry { position: 1, length: 100 };
-        assert_eq!(Entry::decode(crossing.encode(9), 9, geometry), Found::Nonsense, "two chunks");
+        let crossing = message(1, 100).encode(9);
+        assert_eq!(Entry::decode(crossing, 9, geometry), Found::Nonsense, "two chunks");
         for (position, length) in [(32, 1), (31, 100), ((1 << 30) - 1, 100), (0, u32::MAX)] {
-            let outside = Entry { position, length };
-            assert_eq!(Entry::decode(outside.encode(9), 9, geometry), Found::Nonsense, "outside");
+            let outside = message(position, length).encode(9);
+            assert_eq!(Entry::decode(outside, 9, geometry), Found::Nonsense, "outside");
         }
-        let kind = [words[0] ^ 3 << KIND_SHIFT, words[1]];
-        assert_eq!(Entry::decode(kind, 9, geometry), Found::Nonsense, "no known kind");
+        assert_eq!(Entry::decode(Entry::Nulls(0).encode(9), 9, geometry), Found::Nonsense);
     }
 }

@@ -5,15 +5,13 @@
 use super::Fault;
 use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
 
-/// Word of the `sent` counter.
-pub const SENT: usize = LINE_WORDS;
 /// First word of the order ring.
-pub const ENTRIES: usize = 2 * LINE_WORDS;
+pub const ENTRIES: usize = LINE_WORDS;
 /// Words of an entry.
 pub const ENTRY_WORDS: usize = 2;
 
 /// What says that a region is a sender's memory of this layout.
-const MAGIC: u64 = 0x5351_4c4c_0000_0001;
+const MAGIC: u64 = 0x5351_4c4c_0000_0002;
 
 /// Most entries of an order ring: 2^20 of 16 bytes.
 const MOST_ENTRIES_LOG2: u32 = 20;
@@ -28,6 +26,9 @@ pub struct Geometry {
     entries_log2: u32,
     chunks: usize,
     chunk_lines: usize,
+    /// 2^64 over the lines of a chunk, rounded up; a division costs more than all else that is
+    /// done with an entry. Zero for chunks of one line.
+    per_chunk_line: u64,
 }
 
 impl Geometry {
@@ -42,15 +43,18 @@ impl Geometry {
         let chunks = (bytes / largest.max(1)).clamp(FEWEST, MOST);
         let chunk = bytes.div_ceil(chunks).max(largest);
         let chunk_lines = chunk.div_ceil(LINE).max(1);
-        Geometry { entries_log2, chunks, chunk_lines }.valid()
+        Geometry::new(entries_log2, chunks, chunk_lines)
     }
 
-    fn valid(self) -> Option<Geometry> {
-        let valid = (1..=MOST_ENTRIES_LOG2).contains(&self.entries_log2)
-            && (2..=MOST_CHUNKS).contains(&self.chunks)
-            && (1..=MOST_LINES).contains(&self.chunk_lines)
-            && self.chunks * self.chunk_lines <= MOST_LINES;
-        valid.then_some(self)
+    fn new(entries_log2: u32, chunks: usize, chunk_lines: usize) -> Option<Geometry> {
+        let valid = (1..=MOST_ENTRIES_LOG2).contains(&entries_log2)
+            && (2..=MOST_CHUNKS).contains(&chunks)
+            && (1..=MOST_LINES).contains(&chunk_lines)
+            && chunks * chunk_lines <= MOST_LINES;
+        valid.then(|| {
+            let per_chunk_line = (u64::MAX / chunk_lines as u64).wrapping_add(1);
+            Geometry { entries_log2, chunks, chunk_lines, per_chunk_line }
+        })
     }
 
     /// Entries of the order ring.
@@ -78,16 +82,26 @@ impl Geometry {
         self.chunks * self.chunk_lines
     }
 
-    /// First word of the entry of a slot.
+    /// The chunk that a line of the byte memory lies in.
     #[inline]
-    pub fn entry_word(self, slot: u64) -> usize {
-        ENTRIES + (slot & (self.entries() - 1)) as usize * ENTRY_WORDS
+    pub fn chunk_of(self, line: usize) -> usize {
+        if self.per_chunk_line == 0 {
+            return line;
+        }
+        // Exact: lines are fewer than 2^32, so the rounding never reaches the next whole number.
+        ((line as u128 * u128::from(self.per_chunk_line)) >> 64) as usize
+    }
+
+    /// First word of the entry of this number.
+    #[inline]
+    pub fn entry_word(self, index: u64) -> usize {
+        ENTRIES + (index & (self.entries() - 1)) as usize * ENTRY_WORDS
     }
 
     /// First byte of the byte memory.
     #[inline]
     pub fn first_byte(self) -> usize {
-        let entries = (self.entries() as usize * ENTRY_WORDS).div_ceil(LINE_WORDS) * LINE_WORDS;
+        let entries = (self.entries() as usize * ENTRY_WORDS).next_multiple_of(LINE_WORDS);
         (ENTRIES + entries) * WORD
     }
 
@@ -98,7 +112,7 @@ impl Geometry {
 
     /// The header's words.
     pub fn header(self) -> [u64; 4] {
-        let Geometry { entries_log2, chunks, chunk_lines } = self;
+        let Geometry { entries_log2, chunks, chunk_lines, .. } = self;
         [u64::from(entries_log2), chunks as u64, chunk_lines as u64, MAGIC]
     }
 
@@ -111,12 +125,8 @@ impl Geometry {
             return Ok(None);
         }
         let small = |value| usize::try_from(value).map_err(|_| Fault::Geometry);
-        let geometry = Geometry {
-            entries_log2: u32::try_from(header[0]).map_err(|_| Fault::Geometry)?,
-            chunks: small(header[1])?,
-            chunk_lines: small(header[2])?,
-        };
-        match geometry.valid() {
+        let entries_log2 = u32::try_from(header[0]).map_err(|_| Fault::Geometry)?;
+        match Geometry::new(entries_log2, small(header[1])?, small(header[2])?) {
             Some(valid) if header[3] == MAGIC && valid.words() <= replica.words() => {
                 Ok(Some(valid))
             }
@@ -139,6 +149,19 @@ mod tests {
         assert_eq!(shape.first_byte() % LINE, 0);
         assert!(Geometry::fitting(1 << 20, 1 << 30, 1).is_none());
         assert!(Geometry::fitting(1, 1, usize::MAX).is_none());
+    }
+
+    #[test]
+    fn every_line_is_in_its_chunk() {
+        for chunk_lines in [1, 2, 3, 5, 7, 64, 1000, 1023, (1 << 22) - 1] {
+            let shape = Geometry::new(4, 4, chunk_lines).expect("a valid shape");
+            for chunk in 0..4 {
+                for line in [chunk * chunk_lines, (chunk + 1) * chunk_lines - 1] {
+                    assert_eq!(shape.chunk_of(line), chunk, "{line} of {chunk_lines}");
+                }
+            }
+            assert_eq!(shape.chunk_of(u32::MAX as usize), u32::MAX as usize / chunk_lines);
+        }
     }
 
     #[test]

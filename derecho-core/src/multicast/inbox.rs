@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ptr::NonNull;
 
-use super::entry::Entry;
+use super::entry::Extent;
 use super::geometry::Geometry;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::link::Waker;
@@ -39,9 +39,14 @@ impl Source {
         &self.replica
     }
 
-    /// Counts a reference to a chunk, before the reader can see what it is for.
-    pub(super) fn hold(&self, chunk: usize) {
-        self.references[chunk].fetch_add(1, Ordering::Relaxed);
+    /// Counts references to a chunk, before a reader can see what they are for. The first one to a
+    /// chunk keeps the source itself, for all of them: a record does without a handle of its own.
+    #[inline]
+    pub(super) fn hold(this: &Arc<Source>, chunk: usize, count: u32) {
+        if this.references[chunk].fetch_add(count, Ordering::Relaxed) == 0 {
+            // SAFETY: the pointer comes from this handle, which is alive.
+            unsafe { Arc::increment_strong_count(Arc::as_ptr(this)) };
+        }
     }
 
     /// Whether nobody of this node refers to a chunk. Acquire: the last read of what was released
@@ -50,11 +55,23 @@ impl Source {
         self.references[chunk].load(Ordering::Acquire) == 0
     }
 
-    fn release(&self, chunk: usize) {
-        // Release: this thread's reads of the record stay before it.
-        if self.references[chunk].fetch_sub(1, Ordering::Release) == 1 {
+    /// Counts a reference down.
+    ///
+    /// # Safety
+    /// The reference was counted by [`Source::hold`] on the source that this points to, and is
+    /// released once.
+    #[inline]
+    unsafe fn release(this: NonNull<Source>, chunk: usize) {
+        // SAFETY: as long as a reference to the chunk is counted, the source is kept for it.
+        let source = unsafe { this.as_ref() };
+        // Release: this thread's reads of the record stay before it. Acquire: so do those of all
+        // others stay before the source may go.
+        if source.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
             // The last reference: a turn has to tell the sender, who may wait for it.
-            (self.waker)();
+            (source.waker)();
+            // SAFETY: the handle that the first reference to this chunk has made is ours now, for
+            // whoever refers to it again makes another one.
+            unsafe { Arc::decrement_strong_count(this.as_ptr()) };
         }
     }
 }
@@ -62,10 +79,11 @@ impl Source {
 /// A record that was received: bytes in its sender's memory, which stay as they are until this is
 /// dropped.
 pub struct Record {
-    source: Arc<Source>,
+    /// Kept by the reference to its chunk that this record is.
+    source: NonNull<Source>,
     start: NonNull<u8>,
-    entry: Entry,
-    slot: u64,
+    extent: Extent,
+    origin: u64,
 }
 
 // SAFETY: the bytes are only read; the source keeps them mapped and its counts are atomic.
@@ -81,29 +99,42 @@ impl Record {
         // SAFETY: `start` and the length were checked against the replica, which the source keeps
         // mapped. Every bit pattern is a valid u8. The sender does not overwrite the range while
         // this node's `held` bit for its chunk is set, which it is as long as this lives.
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.entry.length as usize) }
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.extent.length as usize) }
     }
 
-    /// Its slot in the sender's order.
-    pub fn slot(&self) -> u64 {
-        self.slot
+    /// Its number among its sender's messages.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.origin >> SENDER_BITS
+    }
+
+    /// Which of the queue's senders sent it.
+    #[inline]
+    pub fn sender(&self) -> usize {
+        (self.origin & SENDER_MASK) as usize
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.source.release(self.entry.chunk(self.source.geometry));
+        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        let geometry = unsafe { self.source.as_ref() }.geometry;
+        // SAFETY: the turn counted a reference for this record, which ends here.
+        unsafe { Source::release(self.source, self.extent.chunk(geometry)) };
     }
 }
 
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Record(slot {}, {} bytes)", self.slot, self.entry.length)
+        write!(f, "Record({} of {}, {} bytes)", self.number(), self.sender(), self.extent.length)
     }
 }
 
-/// Words of a place in a queue: where the bytes are, and the slot.
+/// Words of a place in a queue: where the bytes are, and whose they are.
 const PLACE_WORDS: usize = 2;
+/// Bits of the second word that say which sender; the others are the message's number.
+const SENDER_BITS: u32 = 16;
+const SENDER_MASK: u64 = (1 << SENDER_BITS) - 1;
 
 /// So many atomic zeros, of which only those that are used take memory.
 #[cfg(not(loom))]
@@ -119,58 +150,74 @@ fn zeros(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The queue of one reader for one sender: the turn puts in, the application takes out.
+/// The queue of one reader: the turn puts in what is delivered, the application takes it out.
 ///
 /// One thread at a time may take, and only the turn puts; the queue itself needs no lock. Used
-/// wrongly it would mix up records, but never leave the sender's memory.
+/// wrongly it would mix up records, but never leave the senders' memory.
 pub struct Inbox {
-    source: Arc<Source>,
+    sources: Box<[Arc<Source>]>,
     /// A power of two of places.
     places: Box<[AtomicU64]>,
+    /// Records put in and not yet shown; the turn's alone.
+    staged: AtomicU64,
     /// Records put in; written by the turn.
-    head: AtomicU64,
+    head: Line,
     /// Records taken out; written by the application.
-    taken: AtomicU64,
+    taken: Line,
 }
 
+/// A counter on a line of its own: the turn and the application each write one.
+#[repr(align(64))]
+struct Line(AtomicU64);
+
 impl Inbox {
-    pub(super) fn new(source: Arc<Source>) -> Arc<Inbox> {
-        let room = source.geometry.lines().next_power_of_two();
-        let places = zeros(room * PLACE_WORDS);
-        let (head, taken) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Inbox { source, places, head, taken })
+    /// A queue for the records of these senders.
+    pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
+        assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
+        let lines: usize = sources.iter().map(|source| source.geometry.lines()).sum();
+        let places = zeros(lines.next_power_of_two() * PLACE_WORDS);
+        let zero = || Line(AtomicU64::new(0));
+        let staged = AtomicU64::new(0);
+        Arc::new(Inbox { sources, places, staged, head: zero(), taken: zero() })
     }
 
     fn room(&self) -> u64 {
         (self.places.len() / PLACE_WORDS) as u64
     }
 
-    /// Where the bytes are and the slot of the record of that number.
+    /// Where the bytes are and whose they are, of the record of that number.
     fn place(&self, count: u64) -> (&AtomicU64, &AtomicU64) {
         let first = (count & (self.room() - 1)) as usize * PLACE_WORDS;
         (&self.places[first], &self.places[first + 1])
     }
 
-    /// Puts an entry in. Its chunk has been counted. `false` if there is no room.
+    /// Puts a sender's record in, to be shown by [`Inbox::publish`]. Its chunk is counted before
+    /// that. `false` if there is no room.
     #[inline]
-    pub(super) fn put(&self, entry: Entry, slot: u64) -> bool {
-        let head = self.head.load(Ordering::Relaxed);
-        if head.wrapping_sub(self.taken.load(Ordering::Acquire)) >= self.room() {
+    pub(super) fn put(&self, sender: usize, extent: Extent, number: u64) -> bool {
+        let staged = self.staged.load(Ordering::Relaxed);
+        if staged.wrapping_sub(self.taken.0.load(Ordering::Acquire)) >= self.room() {
             return false;
         }
-        let (bytes, its_slot) = self.place(head);
-        let place = u64::from(entry.position) | u64::from(entry.length) << 32;
+        let (bytes, origin) = self.place(staged);
+        let place = u64::from(extent.position) | u64::from(extent.length) << 32;
         bytes.store(place, Ordering::Relaxed);
-        its_slot.store(slot, Ordering::Relaxed);
-        self.head.store(head.wrapping_add(1), Ordering::Release);
+        origin.store(number << SENDER_BITS | sender as u64, Ordering::Relaxed);
+        self.staged.store(staged.wrapping_add(1), Ordering::Relaxed);
         true
+    }
+
+    /// Shows what was put in, all of it at once.
+    #[inline]
+    pub(super) fn publish(&self) {
+        self.head.0.store(self.staged.load(Ordering::Relaxed), Ordering::Release);
     }
 
     /// Records that wait to be taken.
     #[inline]
     pub fn len(&self) -> usize {
-        let taken = self.taken.load(Ordering::Relaxed);
-        self.head.load(Ordering::Acquire).wrapping_sub(taken) as usize
+        let taken = self.taken.0.load(Ordering::Relaxed);
+        self.head.0.load(Ordering::Acquire).wrapping_sub(taken) as usize
     }
 
     /// Whether none waits.
@@ -182,20 +229,22 @@ impl Inbox {
     /// Takes the oldest record out.
     #[inline]
     pub fn take(&self) -> Option<Record> {
-        let taken = self.taken.load(Ordering::Relaxed);
-        if taken == self.head.load(Ordering::Acquire) {
+        let taken = self.taken.0.load(Ordering::Relaxed);
+        if taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
-        let (bytes, slot) = self.place(taken);
+        let (bytes, origin) = self.place(taken);
         let bytes = bytes.load(Ordering::Relaxed);
-        let slot = slot.load(Ordering::Relaxed);
-        self.taken.store(taken.wrapping_add(1), Ordering::Release);
-        let entry = Entry { position: bytes as u32, length: (bytes >> 32) as u32 };
-        let source = &self.source;
-        let offset = entry.first_byte(source.geometry);
-        let start = source.replica.bytes(offset, entry.length as usize);
+        let origin = origin.load(Ordering::Relaxed);
+        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
+        let extent = Extent { position: bytes as u32, length: (bytes >> 32) as u32 };
+        let source = &self.sources[(origin & SENDER_MASK) as usize];
+        let offset = extent.first_byte(source.geometry);
+        let start = source.replica.bytes(offset, extent.length as usize);
         let start = start.expect("receive checked the entry against the geometry");
-        Some(Record { source: Arc::clone(source), start, entry, slot })
+        // Not from a reference: a record may have to let the whole source go.
+        let source = NonNull::new(Arc::as_ptr(source).cast_mut()).expect("no handle is null");
+        Some(Record { source, start, extent, origin })
     }
 }
 

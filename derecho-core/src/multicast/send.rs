@@ -1,81 +1,79 @@
-//! The send predicate: publishes all that is committed, in slot order.
+//! The send predicate: takes in what was committed, and posts it where a store is not enough.
 //!
-//! Owns: `sent`, and who reads this stream from which slot. Never does: touch a record's bytes, or
-//! wait for a claim that is still open: only commits have slots.
+//! Owns: what this sender has produced, what of its memory is still needed, and the room for null
+//! runs. Never does: touch a record's bytes, or wait for a claim that is still open: only commits
+//! have a place in the order.
 //!
-//! Three steps, as the link's contract asks for: the records' bytes, their entries, then `sent`.
-//! Where memory is shared the first two are there already and one store is all.
+//! Peers that share the memory see a commit as it is made. For the others it is posted in two
+//! steps, as the link's contract asks for: the records' bytes, then their entries, which vouch for
+//! themselves. Everything that is ready leaves in as few writes as its neighbourhood allows.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::acknowledgement::AckView;
 use super::claim::SenderMemory;
 use super::entry::{Entry, Found};
-use super::geometry::{ENTRY_WORDS, SENT};
-use crate::ids::{Peer, RegionId};
-use crate::link::{Sharing, WordRange};
+use super::geometry::ENTRY_WORDS;
+use crate::ids::RegionId;
+use crate::link::WordRange;
 use crate::machine::{Effects, Target};
-use crate::memory::{LINE_WORDS, Replica, WORD};
+use crate::memory::{LINE_WORDS, WORD};
 
-/// One reader node of a stream.
-pub struct Member {
-    /// Where it is; none if it is this node itself.
-    pub(super) target: Option<Target>,
-    /// The reader node's name for its subscription.
-    pub(super) reader: u64,
-    /// Its line of acknowledgements for this stream.
-    pub(super) ack: AckView,
-    /// It leaves, and was sent nothing from this slot on.
-    pub(super) until: Option<u64>,
+/// What the turn knows of a chunk.
+#[derive(Clone, Copy, Default)]
+struct ChunkUse {
+    /// Records in it that were taken in.
+    committed: u32,
+    /// One past the last entry that names a record in it.
+    end: u64,
 }
 
-impl Member {
-    /// Where it is; none if it is this node itself.
-    pub fn target(&self) -> Option<Target> {
-        self.target
-    }
-
-    /// The reader node's name for its subscription.
-    pub fn reader(&self) -> u64 {
-        self.reader
-    }
-
-    /// Whether it is this peer's (or this node's own) subscription of that name.
-    pub fn is(&self, peer: Option<Peer>, reader: u64) -> bool {
-        self.peer() == peer && self.reader == reader
-    }
-
-    /// The peer; none if it is this node itself.
-    pub fn peer(&self) -> Option<Peer> {
-        self.target.map(|target| target.peer)
-    }
-}
-
-/// One stream that this node sends.
+/// One sender: this node, in one subgroup or stream.
 pub struct Sender {
-    pub(super) memory: SenderMemory,
+    memory: SenderMemory,
     region: RegionId,
-    pub(super) sent: u64,
-    pub(super) members: Vec<Member>,
-    pub(super) members_changed: bool,
-    /// Readers that have left since they were last asked for.
-    pub(super) departed: Vec<(Peer, u64)>,
-    /// Slots whose entries every member has received, as far as credits were given back.
-    pub(super) credited: u64,
-    /// What members held when chunks were last given back.
-    pub(super) last_given: (u64, u64),
+    /// Entries taken in: complete, and those before them too.
+    entries: u64,
+    /// Messages among them.
+    messages: u64,
+    /// Slots of them.
+    slots: u64,
+    /// Null slots committed so far, taken in or not.
+    nulls: u64,
+    /// Null runs committed so far.
+    run_count: u64,
+    /// Those that were not yet taken in.
+    new_runs: usize,
+    /// The numbers of null runs that were taken in and that not all readers have taken.
+    runs: VecDeque<u64>,
+    chunks: Vec<ChunkUse>,
+    /// Entries whose places were given back.
+    returned: u64,
+    /// What readers needed when chunks were last given back.
+    last_given: (u64, u64),
 }
 
 impl Sender {
     /// The sender of a memory that lies in `region`.
     pub fn new(memory: SenderMemory, region: RegionId) -> Sender {
-        let sent = memory.sent();
-        let (members, members_changed, departed) = (Vec::new(), false, Vec::new());
-        let (credited, last_given) = (sent, (sent, 0));
-        Sender { memory, region, sent, members, members_changed, departed, credited, last_given }
+        let (geometry, null_places) = (memory.geometry(), memory.null_places());
+        Sender {
+            memory,
+            region,
+            entries: 0,
+            messages: 0,
+            slots: 0,
+            nulls: 0,
+            run_count: 0,
+            new_runs: 0,
+            runs: VecDeque::with_capacity(null_places),
+            chunks: alloc::vec![ChunkUse::default(); geometry.chunks()],
+            returned: 0,
+            last_given: (0, 0),
+        }
     }
 
-    /// The stream's region.
+    /// The region that the memory lies in.
     pub fn region(&self) -> RegionId {
         self.region
     }
@@ -85,127 +83,132 @@ impl Sender {
         &self.memory
     }
 
-    /// Who reads the stream, and who has not quite left it yet.
-    pub fn members(&self) -> &[Member] {
-        &self.members
+    /// Entries taken in so far.
+    pub fn entries(&self) -> u64 {
+        self.entries
     }
 
-    /// How many read the stream.
-    pub fn readers(&self) -> usize {
-        self.members.iter().filter(|member| member.until.is_none()).count()
+    /// Messages among the entries taken in so far.
+    pub fn messages(&self) -> u64 {
+        self.messages
     }
 
-    /// Shows the header and the count to a peer that can receive them from now on.
-    pub fn introduce(&self, target: Target, effects: &mut Effects) {
-        effects.write(target, self.region, WordRange::new(SENT, 1));
-        effects.write(target, self.region, WordRange::new(0, LINE_WORDS));
+    /// Entries committed so far, taken in or not: as many as a reader can have seen that has said
+    /// so before this was called.
+    pub fn committed(&self) -> u64 {
+        self.memory.committed() + self.run_count
     }
 
-    /// Counts a node among the readers, from the next slot on. Returns that slot. `None` if the
-    /// reader's line does not lie in its region.
-    pub fn add_member(
-        &mut self,
-        target: Option<Target>,
-        reader: u64,
-        ack: Replica,
-        ack_line: usize,
-    ) -> Option<u64> {
-        let slot = self.sent;
-        let ack = AckView::new(ack, ack_line, reader, slot)?;
-        self.members_changed = true;
-        self.members.push(Member { target, reader, ack, until: None });
-        Some(slot)
+    /// Slots of the entries taken in so far.
+    pub fn slots(&self) -> u64 {
+        self.slots
     }
 
-    /// Sends a reader nothing more. It has left when it shows that everything which was posted to
-    /// it has arrived: then no write from this memory to it is under way any more, and the memory
-    /// may be closed, or read by the same node anew.
-    ///
-    /// `false` if there is no such reader.
-    pub fn dismiss(&mut self, peer: Peer, reader: u64) -> bool {
-        let until = self.sent;
-        let mut known = false;
-        for member in self.members.iter_mut().filter(|member| member.is(Some(peer), reader)) {
-            member.until.get_or_insert(until);
-            (known, self.members_changed) = (true, true);
-        }
-        known
+    /// Whether everything that was committed is taken in and given back.
+    pub fn is_at_rest(&self) -> bool {
+        self.returned == self.entries && self.memory.committed() == self.messages
     }
 
-    /// Takes out a reader that was dismissed and has left.
-    pub fn take_departed(&mut self) -> Option<(Peer, u64)> {
-        self.departed.pop()
-    }
-
-    /// Waits for these readers no more.
-    pub fn remove_members(&mut self, mut gone: impl FnMut(&Member) -> bool) -> usize {
-        let before = self.members.len();
-        self.members.retain(|member| !gone(member));
-        self.members_changed |= before != self.members.len();
-        before - self.members.len()
-    }
-
-    /// How many readers there are now, if that has changed since the last call.
-    pub fn take_members_changed(&mut self) -> Option<usize> {
-        core::mem::take(&mut self.members_changed).then(|| self.readers())
-    }
-
-    /// Slots published so far.
-    pub fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// Whether every reader has received everything that was committed.
-    pub fn is_acknowledged(&self) -> bool {
-        self.memory.committed() == self.sent
-            && self
-                .members
-                .iter()
-                .all(|member| member.until.is_some() || member.ack.seen().received == self.sent)
-    }
-
-    /// Whether it is time to look what readers have given back, in a turn that is not idle.
+    /// Makes the null predicate's wish come true: commits a null run that brings this sender to so
+    /// many slots, unless messages do. Returns whether there was anything to do. Without a place
+    /// for it, a later turn does it.
     #[inline]
-    pub fn is_half_full(&self) -> bool {
-        self.memory.is_half_full()
+    pub fn fill_up_to(&mut self, slots: u64) -> bool {
+        if slots <= self.slots || slots <= self.nulls + self.memory.committed() {
+            return false;
+        }
+        if self.runs.len() + self.new_runs >= self.memory.null_places() {
+            return false;
+        }
+        let run = self.memory.commit_nulls(slots, self.nulls);
+        self.nulls += run;
+        self.new_runs += usize::from(run > 0);
+        self.run_count += u64::from(run > 0);
+        run > 0
     }
 
-    /// Publishes every complete commit. Returns how many.
+    /// Commits a null run of so many slots, if there is a place for it.
+    pub fn fill_up_with(&mut self, slots: u64) -> bool {
+        self.fill_up_to((self.nulls + self.memory.committed()).saturating_add(slots))
+    }
+
+    /// Takes in every complete commit, up to `most` entries. Returns how many.
     #[inline]
-    pub fn send(&mut self, effects: &mut Effects) -> usize {
-        if self.memory.committed() == self.sent {
-            return 0;
-        }
+    pub fn send(&mut self, most: u64) -> usize {
         let geometry = self.memory.geometry();
         let region = self.memory.region();
-        let mut next = self.sent;
-        // A lap of the ring is the most there can be: each commit had a credit.
-        while next - self.sent < geometry.entries() {
-            let word1 = region.word(geometry.entry_word(next) + 1).load();
-            if !Entry::is_committed(word1, next) {
-                break;
+        let first = self.entries;
+        // A lap of the ring is the most there can be: each commit had a place.
+        let end = self.returned + geometry.entries();
+        let end = end.min(first.saturating_add(most));
+        while self.entries < end {
+            let word = geometry.entry_word(self.entries);
+            let word1 = region.word(word + 1).load();
+            match Entry::decode([region.word(word).peek(), word1], self.entries, geometry) {
+                Found::Entry(Entry::Message(extent)) => {
+                    let chunk = &mut self.chunks[extent.chunk(geometry)];
+                    chunk.committed += 1;
+                    chunk.end = self.entries + 1;
+                    self.messages += 1;
+                    self.slots += 1;
+                }
+                Found::Entry(Entry::Nulls(run)) => {
+                    self.slots += u64::from(run);
+                    self.runs.push_back(self.entries);
+                    self.new_runs -= 1;
+                }
+                Found::NotYet => break,
+                Found::Nonsense => unreachable!("this node's own entries make sense"),
             }
-            next += 1;
+            self.entries += 1;
         }
-        let count = (next - self.sent) as usize;
-        if count == 0 {
-            return 0;
+        let count = (self.entries - first) as usize;
+        if count > 0 {
+            self.memory.know(self.messages);
         }
-        region.word(SENT).publish(next);
-        let readers = self.members.iter().filter(|member| member.until.is_none());
-        for member in readers.filter_map(|member| member.target) {
-            if member.sharing == Sharing::Copied {
-                self.post_records(member, next, effects);
-            }
-            effects.write(member, self.region, WordRange::new(SENT, 1));
-        }
-        self.sent = next;
         count
     }
 
-    /// Posts the bytes and the entries of the slots from `sent` to `next`, in as few writes as
-    /// their neighbourhood allows.
-    fn post_records(&self, target: Target, next: u64, effects: &mut Effects) {
+    /// Gives back what no reader needs any more: places of entries below the least `taken`; chunks
+    /// of which all entries are below it and that no `held` has. Every bit for what lies below a
+    /// `taken` was set before it, so a missing bit means that it was cleared. Returns how much.
+    #[inline]
+    pub fn give_back(&mut self, taken: u64, held: u64) -> usize {
+        let mut done = 0;
+        if taken > self.returned {
+            let mut places = taken - self.returned;
+            while self.runs.front().is_some_and(|&run| run < taken) {
+                self.runs.pop_front();
+                places -= 1;
+            }
+            self.returned = taken;
+            self.memory.give_places(places as u32);
+            done += places as usize;
+        }
+        // Abandoned claims may free a chunk without any acknowledgement, so a memory that is out
+        // of room is looked at in any case.
+        if (taken, held) == self.last_given && !self.memory.is_out_of_chunks() {
+            return done;
+        }
+        self.last_given = (taken, held);
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            let needed = held >> index & 1 == 1 || chunk.end > taken;
+            if !needed && self.memory.claims_in(index) == Some(chunk.committed) {
+                *chunk = ChunkUse::default();
+                self.memory.free_chunk(index);
+                done += 1;
+            }
+        }
+        done
+    }
+
+    /// Shows the header to a peer that can receive it from now on.
+    pub fn introduce(&self, target: Target, effects: &mut Effects) {
+        effects.write(target, self.region, WordRange::new(0, LINE_WORDS));
+    }
+
+    /// Posts the bytes and the entries with the numbers `from..to`, which were taken in.
+    pub fn post(&self, target: Target, from: u64, to: u64, effects: &mut Effects) {
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let mut run: Option<(usize, usize)> = None;
@@ -213,14 +216,14 @@ impl Sender {
         let post = |(first, count): (usize, usize), effects: &mut Effects| {
             effects.write(target, self.region, WordRange::new(first, count));
         };
-        for slot in self.sent..next {
-            let word = geometry.entry_word(slot);
+        for index in from..to {
+            let word = geometry.entry_word(index);
             let words = [region.word(word).peek(), region.word(word + 1).peek()];
-            let Found::Entry(entry) = Entry::decode(words, slot, geometry) else {
-                unreachable!("an entry that is committed is whole");
+            let Found::Entry(Entry::Message(extent)) = Entry::decode(words, index, geometry) else {
+                continue;
             };
-            let first = first_word + entry.position as usize * LINE_WORDS;
-            let count = entry.lines() * LINE_WORDS;
+            let first = first_word + extent.position as usize * LINE_WORDS;
+            let count = extent.lines() * LINE_WORDS;
             run = match run {
                 Some((start, length)) if start + length == first => Some((start, length + count)),
                 Some(done) => {
@@ -234,10 +237,10 @@ impl Sender {
             post(done, effects);
         }
         // The ring of entries is one range, or two where it wraps.
-        let until_wrap = geometry.entries() - self.sent % geometry.entries();
-        let count = next - self.sent;
+        let until_wrap = geometry.entries() - from % geometry.entries();
+        let count = to - from;
         let straight = count.min(until_wrap);
-        post((geometry.entry_word(self.sent), straight as usize * ENTRY_WORDS), effects);
+        post((geometry.entry_word(from), straight as usize * ENTRY_WORDS), effects);
         if count > straight {
             post((geometry.entry_word(0), (count - straight) as usize * ENTRY_WORDS), effects);
         }

@@ -9,7 +9,11 @@ use super::{ACK_LINES, Attach, Node, NodeEvent, Origin, Stage, Subscription};
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
 use crate::multicast::Fault;
+use crate::multicast::stream::Beginning;
 use crate::note::Note;
+
+/// No count of a correct node gets this far: at a hundred million a second in two weeks.
+const MOST_COUNTED: u64 = 1 << 47;
 
 impl Node {
     pub(super) fn note(&mut self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
@@ -25,14 +29,16 @@ impl Node {
             Note::Attach { reader, stream, acks, line } => {
                 self.attach_asked(peer, Attach { reader, stream, acks, line });
             }
-            Note::Accept { reader, slot } => self.accepted(peer, reader, slot, effects),
-            Note::End { reader, slot } => self.end_at(Origin::Peer(peer), reader, slot),
+            Note::Accept { reader, entry, message } => {
+                self.accepted(peer, reader, Beginning { entry, message }, effects);
+            }
+            Note::End { reader, entry } => self.end_at(Origin::Peer(peer), reader, entry),
             Note::Detach { reader, stream } => {
                 if let Some(state) = self.peers.get_mut(&peer) {
                     state.attaching.retain(|attach| attach.reader != reader);
                 }
-                let sender = self.senders.iter_mut().find(|s| s.region() == stream);
-                if !sender.is_some_and(|sender| sender.dismiss(peer, reader)) {
+                let known = self.streams.iter_mut().find(|s| s.region() == stream);
+                if !known.is_some_and(|stream| stream.dismiss(peer, reader)) {
                     effects.note(peer, Note::Detached { reader }.encode());
                 }
                 self.unsettled = true;
@@ -53,7 +59,7 @@ impl Node {
     /// A peer wants to read a stream. It has [`ACK_LINES`] lines for that, and a subscription
     /// asks once.
     pub(super) fn attach_asked(&mut self, peer: Peer, attach: Attach) {
-        let members = self.senders.iter().flat_map(|sender| sender.members());
+        let members = self.streams.iter().flat_map(|stream| stream.members());
         let (mut known, mut again) = (0, false);
         for member in members.filter(|member| member.peer() == Some(peer)) {
             (known, again) = (known + 1, again || member.reader() == attach.reader);
@@ -68,13 +74,22 @@ impl Node {
         self.unsettled = true;
     }
 
-    pub(super) fn accepted(&mut self, peer: Peer, reader: u64, slot: u64, effects: &mut Effects) {
+    pub(super) fn accepted(
+        &mut self,
+        peer: Peer,
+        reader: u64,
+        from: Beginning,
+        effects: &mut Effects,
+    ) {
         let subscription = self
             .subscriptions
             .iter_mut()
             .find(|s| s.id.0 == reader && s.origin == Origin::Peer(peer) && s.is_unanswered());
-        if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = subscription {
-            receiver.start(slot, effects);
+        if from.entry > MOST_COUNTED || from.message > MOST_COUNTED {
+            self.faulty(peer, Fault::Note);
+        } else if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = subscription
+        {
+            receiver.start(from.entry, from.message, effects);
             if *stage == Stage::AwaitsAccept {
                 *stage = Stage::Receiving;
                 let inbox = receiver.inbox().cloned();
@@ -84,12 +99,12 @@ impl Node {
     }
 
     /// A stream ends for one of this node's subscriptions.
-    pub(super) fn end_at(&mut self, origin: Origin, reader: u64, slot: u64) {
+    pub(super) fn end_at(&mut self, origin: Origin, reader: u64, entry: u64) {
         let subscription =
             self.subscriptions.iter_mut().find(|s| s.id.0 == reader && s.origin == origin);
         if let Some(subscription) = subscription {
             match subscription.stage {
-                Stage::Receiving => subscription.stage = Stage::Ending(slot),
+                Stage::Receiving => subscription.stage = Stage::Ending(entry),
                 Stage::AwaitsHeader | Stage::AwaitsAccept => {
                     (subscription.stage, subscription.receiver) = (Stage::Draining, None);
                     self.events.push_back(NodeEvent::Ended(subscription.id));
@@ -111,12 +126,13 @@ impl Node {
         state.attaching.clear();
         self.events.push_back(NodeEvent::Faulty { peer, fault });
         self.forget(peer);
+        self.wedge(peer);
     }
 
     /// Reads nothing from a peer any more and waits for it no more.
     pub(super) fn forget(&mut self, peer: Peer) {
-        for sender in &mut self.senders {
-            sender.remove_members(|member| member.peer() == Some(peer));
+        for stream in &mut self.streams {
+            stream.remove_members(|member| member.peer() == Some(peer));
         }
         let (gone, kept) = core::mem::take(&mut self.subscriptions)
             .into_iter()
@@ -137,9 +153,10 @@ impl Node {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         state.ready.push(region);
         let target = Target { peer, sharing: state.sharing };
-        if let Some(sender) = self.sender(region) {
-            sender.introduce(target, effects);
+        if let Some(stream) = self.stream(region) {
+            stream.introduce(target, effects);
         }
+        self.subgroup_region_ready(peer, region, effects);
         self.unsettled = true;
     }
 }

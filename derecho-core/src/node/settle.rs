@@ -7,6 +7,7 @@ use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Stage, Subscriptio
 use crate::machine::{Effects, Target};
 use crate::multicast::geometry::Geometry;
 use crate::multicast::receive::Receiver;
+use crate::multicast::stream::Beginning;
 use crate::note::Note;
 
 impl Node {
@@ -14,10 +15,11 @@ impl Node {
         self.unsettled = false;
         let settled = self.settle_readers(effects)
             + self.settle_subscriptions(effects)
-            + self.settle_streams(effects);
-        for sender in &mut self.senders {
-            if let Some(count) = sender.take_members_changed() {
-                self.events.push_back(NodeEvent::Readers { stream: sender.region(), count });
+            + self.settle_streams(effects)
+            + self.settle_subgroups();
+        for stream in &mut self.streams {
+            if let Some(count) = stream.take_members_changed() {
+                self.events.push_back(NodeEvent::Readers { stream: stream.region(), count });
             }
         }
         settled
@@ -26,14 +28,14 @@ impl Node {
     /// Counts those peers among the readers that can be written to by now.
     pub(super) fn settle_readers(&mut self, effects: &mut Effects) -> usize {
         let mut settled = 0;
-        let Node { peers, senders, ending, unsettled, .. } = self;
+        let Node { peers, streams, ending, unsettled, .. } = self;
         for (&peer, state) in peers.iter_mut() {
             let target = Target { peer, sharing: state.sharing };
-            let PeerState { attaching, ready, replicas, .. } = state;
+            let PeerState { attaching, ready, replicas, place, .. } = state;
             attaching.retain(|&Attach { reader, stream, acks, line }| {
-                let sender = senders.iter_mut().find(|s| s.region() == stream);
-                let Some(sender) = sender.filter(|_| !ending.contains(&stream)) else {
-                    effects.note(peer, Note::End { reader, slot: 0 }.encode());
+                let known = streams.iter_mut().find(|s| s.region() == stream);
+                let Some(known) = known.filter(|_| !ending.contains(&stream)) else {
+                    effects.note(peer, Note::End { reader, entry: 0 }.encode());
                     return false;
                 };
                 let (true, Some(ack)) = (ready.contains(&stream), replicas.get(&acks)) else {
@@ -41,9 +43,10 @@ impl Node {
                     return true;
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
-                let note = match sender.add_member(Some(target), reader, ack.clone(), line) {
-                    Some(slot) => Note::Accept { reader, slot },
-                    None => Note::End { reader, slot: 0 },
+                let ack = ack.clone();
+                let note = match known.add_member(Some(target), *place, reader, ack, line) {
+                    Some(Beginning { entry, message }) => Note::Accept { reader, entry, message },
+                    None => Note::End { reader, entry: 0 },
                 };
                 effects.note(peer, note.encode());
                 settled += 1;
@@ -60,7 +63,7 @@ impl Node {
             let (found, before) = (self.subscriptions[index].stage, self.subscriptions.len());
             match found {
                 Stage::AwaitsHeader => settled += self.attach(index, effects),
-                Stage::Ending(slot) => settled += self.ending(index, slot),
+                Stage::Ending(entry) => settled += self.ending(index, entry),
                 Stage::Draining => {
                     if self.subscriptions[index].is_occupied() {
                         self.unsettled = true;
@@ -83,7 +86,9 @@ impl Node {
     pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
         let Subscription { id, origin, stream, line, .. } = self.subscriptions[index];
         let (replica, target) = match origin {
-            Origin::Own => (self.sender(stream).map(|s| s.memory().region().replica()), None),
+            Origin::Own => {
+                (self.stream(stream).map(|s| s.sender().memory().region().replica()), None)
+            }
             Origin::Peer(peer) => match self.peers.get(&peer) {
                 Some(state) => {
                     let target = Target { peer, sharing: state.sharing };
@@ -122,9 +127,10 @@ impl Node {
             }
             None => {
                 let acks = self.acks.replica();
-                let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
-                let slot = sender.and_then(|s| s.add_member(None, id.0, acks, line));
-                receiver.start(slot.expect("an own stream and an own line"), effects);
+                let known = self.streams.iter_mut().find(|known| known.region() == stream);
+                let from = known.and_then(|s| s.add_member(None, None, id.0, acks, line));
+                let from = from.expect("an own stream and an own line");
+                receiver.start(from.entry, from.message, effects);
                 let inbox = receiver.inbox().cloned();
                 self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(id, inbox)));
                 Stage::Receiving
@@ -136,10 +142,10 @@ impl Node {
     }
 
     /// Ends a subscription when the last record of its stream has come.
-    pub(super) fn ending(&mut self, index: usize, slot: u64) -> usize {
+    pub(super) fn ending(&mut self, index: usize, entry: u64) -> usize {
         let subscription = &mut self.subscriptions[index];
         self.unsettled = true;
-        if subscription.receiver.as_ref().is_some_and(|receiver| receiver.next() < slot) {
+        if subscription.receiver.as_ref().is_some_and(|receiver| receiver.next() < entry) {
             return 0;
         }
         if let Some(receiver) = &mut subscription.receiver {
@@ -166,9 +172,9 @@ impl Node {
                 self.subscriptions[index].stage = Stage::Detaching;
             }
             Origin::Own => {
-                let sender = self.senders.iter_mut().find(|sender| sender.region() == stream);
-                if let Some(sender) = sender {
-                    sender.remove_members(|member| member.is(None, reader));
+                let known = self.streams.iter_mut().find(|known| known.region() == stream);
+                if let Some(known) = known {
+                    known.remove_members(|member| member.is(None, reader));
                 }
                 self.free_lines.push(self.subscriptions.swap_remove(index).line);
                 self.unsettled = true;
@@ -178,12 +184,12 @@ impl Node {
 
     /// Closes the regions of ended streams that nobody reads any more.
     pub(super) fn settle_streams(&mut self, effects: &mut Effects) -> usize {
-        let Node { senders, ending, .. } = self;
+        let Node { streams, ending, .. } = self;
         let before = ending.len();
         ending.retain(|&stream| {
-            let unused = senders.iter().all(|s| s.region() != stream || s.members().is_empty());
+            let unused = streams.iter().all(|s| s.region() != stream || s.members().is_empty());
             if unused {
-                senders.retain(|sender| sender.region() != stream);
+                streams.retain(|known| known.region() != stream);
                 effects.close(stream);
             }
             !unused

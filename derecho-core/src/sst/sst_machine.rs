@@ -374,7 +374,7 @@ impl<R: Row> Sst<R> {
 impl<R: Row> Machine for Sst<R> {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
         match event {
-            LinkEvent::PeerUp { peer, node, sharing } => {
+            LinkEvent::PeerUp { peer, node, sharing, .. } => {
                 let (replicas, ready) = (BTreeMap::new(), Vec::new());
                 let known = Known { node, sharing, replicas, ready, announced: false };
                 self.known.insert(peer, known);

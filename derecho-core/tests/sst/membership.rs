@@ -97,7 +97,7 @@ fn a_failure_is_told_once_and_strangers_are_no_members() {
     let failures = told.clone();
     rig.nodes[0].sst.on_failure(move |_, _| *failures.lock().unwrap() += 1);
     let (peer, node, sharing) = (Peer(9), id(9), Sharing::Copied);
-    rig.tell(0, LinkEvent::PeerUp { peer, node, sharing });
+    rig.tell(0, LinkEvent::PeerUp { peer, node, sharing, place: None });
     rig.tell(0, LinkEvent::PeerDown { peer, evidence: Evidence::Uncertain });
     assert_eq!(*told.lock().unwrap(), 0);
     rig.crash(1);
@@ -183,7 +183,7 @@ fn a_newcomer_joins_those_who_rebuild() {
     rig.nodes.push(node);
     for (reader, owner) in [(0, 2), (1, 2), (2, 0), (2, 1)] {
         let (peer, node, sharing) = (Peer(owner), id(owner as usize), Sharing::Copied);
-        rig.tell(reader, LinkEvent::PeerUp { peer, node, sharing });
+        rig.tell(reader, LinkEvent::PeerUp { peer, node, sharing, place: None });
     }
     for index in [0, 1] {
         regenerate(&mut rig, index, generation, &[0, 1, 2], count_up_to(4));
@@ -200,7 +200,7 @@ fn a_newcomer_joins_those_who_rebuild() {
 fn meets(words: usize, first: u64) -> Rig<Count> {
     let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
     let (peer, node, sharing) = (Peer(1), id(1), Sharing::Copied);
-    rig.tell(0, LinkEvent::PeerUp { peer, node, sharing });
+    rig.tell(0, LinkEvent::PeerUp { peer, node, sharing, place: None });
     let theirs = OwnRegion::heap(words);
     if words > 0 {
         theirs.word(0).publish(first);

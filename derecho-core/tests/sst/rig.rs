@@ -80,7 +80,7 @@ impl<R: Row> Rig<R> {
             for reader in 0..self.nodes.len() {
                 if owner != reader {
                     let (peer, node, sharing) = (Peer(owner as u32), id(owner), self.sharing);
-                    self.tell(reader, LinkEvent::PeerUp { peer, node, sharing });
+                    self.tell(reader, LinkEvent::PeerUp { peer, node, sharing, place: None });
                 }
             }
         }

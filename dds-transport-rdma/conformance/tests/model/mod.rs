@@ -192,7 +192,10 @@ impl World {
                 let peer = Peer(self.nodes[to].peers.len() as u32);
                 self.nodes[to].peers.push(node);
                 let id = id(node);
-                self.tell(to, LinkEvent::PeerUp { peer, node: id, sharing: Sharing::Copied });
+                self.tell(
+                    to,
+                    LinkEvent::PeerUp { peer, node: id, sharing: Sharing::Copied, place: None },
+                );
             }
             Item::Open { region, words } => {
                 let copy = OwnRegion::heap(words);

@@ -159,7 +159,7 @@ impl Network {
             .filter_map(|(&region, own)| own.clone().map(|own| (region, own)))
             .collect();
         self.channels[from][to].up = true;
-        self.tell(to, LinkEvent::PeerUp { peer, node, sharing: Sharing::Copied });
+        self.tell(to, LinkEvent::PeerUp { peer, node, sharing: Sharing::Copied, place: None });
         for (region, own) in open {
             self.send_control(to, from, Control::Region(region, own));
         }

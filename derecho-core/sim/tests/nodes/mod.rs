@@ -66,7 +66,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     fn check(&self, record: &Record, when: &str) -> Result<(), String> {
-        let slot = record.slot();
+        let slot = record.number();
         if record.bytes() != content_of(self.tag, slot) {
             return Err(format!("slot {slot} of stream {} is corrupt when {when}", self.tag));
         }
@@ -77,7 +77,7 @@ impl Reader {
         let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) else {
             return Ok(None);
         };
-        let slot = record.slot();
+        let slot = record.number();
         if self.first.is_some() && slot != self.next {
             return Err(format!("slot {slot} of stream {} where {} is due", self.tag, self.next));
         }
@@ -284,7 +284,10 @@ impl App {
                 }
             }
             NodeEvent::Faulty { fault, .. } => self.faults.push(fault),
-            NodeEvent::PeerUp { .. } => {}
+            NodeEvent::PeerUp { .. }
+            | NodeEvent::Founded(_)
+            | NodeEvent::Gathered { .. }
+            | NodeEvent::Wedged(_) => {}
         }
     }
 }
@@ -451,7 +454,7 @@ impl World {
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             let app = self.app(node);
             for writer in &app.writers {
-                let (written, sent) = (writer.written, writer.memory.sent());
+                let (written, sent) = (writer.written, writer.memory.committed());
                 all.push(format!(
                     "node {} wrote {written}, sent {sent}, {} readers",
                     node.0, writer.readers

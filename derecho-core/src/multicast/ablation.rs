@@ -1,0 +1,72 @@
+//! Optimisations that can be switched off one by one, so that the worth of each can be measured.
+//!
+//! An ablation limits a predicate to one item a turn, or moves its post; none adds a second
+//! implementation. All of them together are the papers' baseline.
+
+/// What is switched off. Nothing, by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ablation {
+    /// A turn sends one message.
+    pub send_batching: bool,
+    /// A turn receives one entry of each sender.
+    pub receive_batching: bool,
+    /// A turn delivers one message.
+    pub delivery_batching: bool,
+    /// Nobody sends nulls: the order waits for every sender.
+    pub nulls: bool,
+    /// Each predicate posts what it has changed, instead of one post at the end of the turn.
+    pub post_at_end: bool,
+    /// Samples are copied into the sender's memory and out of it, instead of built and read there.
+    pub in_place: bool,
+}
+
+impl Ablation {
+    /// The names by which they are asked for.
+    pub const NAMES: [&str; 6] = [
+        "send-batching",
+        "receive-batching",
+        "delivery-batching",
+        "nulls",
+        "post-at-end",
+        "in-place",
+    ];
+
+    /// Switches everything off.
+    pub fn all() -> Ablation {
+        let mut all = Ablation::default();
+        Ablation::NAMES.iter().for_each(|name| *all.named(name).expect("a name of ours") = true);
+        all
+    }
+
+    /// What goes by this name.
+    pub fn named(&mut self, name: &str) -> Option<&mut bool> {
+        Some(match name {
+            "send-batching" => &mut self.send_batching,
+            "receive-batching" => &mut self.receive_batching,
+            "delivery-batching" => &mut self.delivery_batching,
+            "nulls" => &mut self.nulls,
+            "post-at-end" => &mut self.post_at_end,
+            "in-place" => &mut self.in_place,
+            _ => return None,
+        })
+    }
+
+    /// How many entries a turn sends.
+    pub(super) fn most_sent(self) -> u64 {
+        limit(self.send_batching)
+    }
+
+    /// How many entries a turn receives of each sender.
+    pub(super) fn most_received(self) -> u64 {
+        limit(self.receive_batching)
+    }
+
+    /// How many messages a turn delivers.
+    pub(super) fn most_delivered(self) -> u64 {
+        limit(self.delivery_batching)
+    }
+}
+
+fn limit(off: bool) -> u64 {
+    if off { 1 } else { u64::MAX }
+}

@@ -1,0 +1,95 @@
+//! The order of an ordered subgroup: round-robin over its senders. Pure arithmetic.
+//!
+//! ```text
+//!   senders      0   1   2        position of slot k of sender i:  k * senders + i
+//!   slot 0       0   1   2
+//!   slot 1       3   4   5        a slot is a message or a null
+//! ```
+
+/// Positions of the order without a gap, given how many slots of each sender were received: the
+/// first that is missing is the first missing slot of some sender.
+#[inline]
+pub fn received_without_gap(slots: impl ExactSizeIterator<Item = u64>) -> u64 {
+    let senders = slots.len() as u64;
+    let positions = slots
+        .enumerate()
+        .map(|(rank, slots)| slots.saturating_mul(senders).saturating_add(rank as u64));
+    positions.min().unwrap_or(0)
+}
+
+/// How many slots a sender owes the others: as many as are needed before the last message received
+/// of each of them. `messages` gives, for every other sender by its rank, one past the slot of its
+/// last message; nulls ask for nothing, so none is ever sent because of nulls or of silence.
+#[inline]
+pub fn owed(rank: usize, messages: impl Iterator<Item = (usize, u64)>) -> u64 {
+    // Slot k of a sender of lower rank comes before slot k of this one.
+    messages.map(|(other, slots)| slots.saturating_sub(u64::from(other < rank))).max().unwrap_or(0)
+}
+
+/// A position, as the slot whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Position {
+    /// Positions before it.
+    pub count: u64,
+    /// The rank of its sender.
+    pub rank: usize,
+}
+
+impl Position {
+    /// The next one, among so many senders.
+    #[inline]
+    pub fn next(self, senders: usize) -> Position {
+        let rank = if self.rank + 1 == senders { 0 } else { self.rank + 1 };
+        Position { count: self.count + 1, rank }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The rule as the papers say it, by looking at every slot.
+    fn by_looking(slots: &[u64]) -> u64 {
+        let mut position = Position::default();
+        loop {
+            let slot = position.count / slots.len() as u64;
+            if slot >= slots[position.rank] {
+                return position.count;
+            }
+            position = position.next(slots.len());
+        }
+    }
+
+    #[test]
+    fn the_first_gap_is_the_first_missing_slot() {
+        for case in 0..256_u64 {
+            let slots = [case & 3, case >> 2 & 3, case >> 4 & 3, case >> 6];
+            for senders in 1..=4 {
+                let slots = &slots[..senders];
+                let count = received_without_gap(slots.iter().copied());
+                assert_eq!(count, by_looking(slots), "{slots:?}");
+            }
+        }
+    }
+
+    /// What is owed is exactly enough: with it the last message of the other can be delivered, with
+    /// one less it cannot.
+    #[test]
+    fn what_is_owed_is_just_enough() {
+        for (mine, other) in [(0_usize, 1_usize), (1, 0)] {
+            for messages in 1..5 {
+                let owed = owed(mine, [(other, messages)].into_iter());
+                let mut slots = [0; 2];
+                slots[other] = messages;
+                let last = (messages - 1) * 2 + other as u64;
+                slots[mine] = owed;
+                assert!(received_without_gap(slots.into_iter()) > last);
+                if owed > 0 {
+                    slots[mine] = owed - 1;
+                    assert!(received_without_gap(slots.into_iter()) <= last);
+                }
+            }
+            assert_eq!(owed(mine, [(other, 0)].into_iter()), 0, "nothing because of silence");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A stream: one sender, and readers that come and go.
+//!
+//! Owns: who reads the stream from which entry. Never does: put anything in an order with what
+//! others send; that is a [subgroup](super::subgroup)'s.
+
+use alloc::vec::Vec;
+
+use super::Fault;
+use super::acknowledgement::AckView;
+use super::claim::SenderMemory;
+use super::send::Sender;
+use crate::ids::{Peer, RegionId};
+use crate::link::{OWN_PLACE, Sharing};
+use crate::machine::{Effects, Target};
+use crate::memory::Replica;
+
+/// One reader node of a stream.
+pub struct Member {
+    /// Where it is; none if it is this node itself.
+    target: Option<Target>,
+    /// Its place among the bells.
+    place: Option<u32>,
+    /// The reader node's name for its subscription.
+    reader: u64,
+    /// Its line of acknowledgements for this stream.
+    ack: AckView,
+    /// It leaves, and was sent nothing from this entry on.
+    until: Option<u64>,
+}
+
+impl Member {
+    /// The reader node's name for its subscription.
+    pub fn reader(&self) -> u64 {
+        self.reader
+    }
+
+    /// Whether it is this peer's (or this node's own) subscription of that name.
+    pub fn is(&self, peer: Option<Peer>, reader: u64) -> bool {
+        self.peer() == peer && self.reader == reader
+    }
+
+    /// The peer; none if it is this node itself.
+    pub fn peer(&self) -> Option<Peer> {
+        self.target.map(|target| target.peer)
+    }
+}
+
+/// Where a reader begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beginning {
+    /// The first entry that it gets.
+    pub entry: u64,
+    /// The number of the first message that it gets.
+    pub message: u64,
+}
+
+/// One stream that this node sends.
+pub struct Stream {
+    sender: Sender,
+    members: Vec<Member>,
+    members_changed: bool,
+    /// Readers that have left since they were last asked for.
+    departed: Vec<(Peer, u64)>,
+}
+
+impl Stream {
+    /// The stream of a memory that lies in `region`.
+    pub fn new(memory: SenderMemory, region: RegionId) -> Stream {
+        let sender = Sender::new(memory, region);
+        Stream { sender, members: Vec::new(), members_changed: false, departed: Vec::new() }
+    }
+
+    /// The stream's region.
+    pub fn region(&self) -> RegionId {
+        self.sender.region()
+    }
+
+    /// What it sends.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Who reads the stream, and who has not quite left it yet.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// How many read the stream.
+    pub fn readers(&self) -> usize {
+        self.members.iter().filter(|member| member.until.is_none()).count()
+    }
+
+    /// Shows the header to a peer that can receive it from now on.
+    pub fn introduce(&self, target: Target, effects: &mut Effects) {
+        self.sender.introduce(target, effects);
+    }
+
+    /// Counts a node among the readers, from the next entry on; returns which. `place` is its place
+    /// among the bells. `None` if the reader's line does not lie in its region.
+    pub fn add_member(
+        &mut self,
+        target: Option<Target>,
+        place: Option<u32>,
+        reader: u64,
+        ack: Replica,
+        ack_line: usize,
+    ) -> Option<Beginning> {
+        let (entry, message) = (self.sender.entries(), self.sender.messages());
+        let ack = AckView::new(ack, ack_line, reader, entry)?;
+        self.members.push(Member { target, place, reader, ack, until: None });
+        self.changed();
+        Some(Beginning { entry, message })
+    }
+
+    fn changed(&mut self) {
+        self.members_changed = true;
+        let (mut places, mut needs_turn) = (0, false);
+        for member in self.members.iter().filter(|member| member.until.is_none()) {
+            match member.target {
+                None => places |= 1 << OWN_PLACE,
+                Some(Target { sharing: Sharing::Copied, .. }) => needs_turn = true,
+                Some(_) => match member.place {
+                    Some(place) => places |= 1 << place,
+                    None => needs_turn = true,
+                },
+            }
+        }
+        self.sender.memory().set_audience(places, needs_turn);
+    }
+
+    /// Sends a reader nothing more. It has left when it shows that everything which was posted to
+    /// it has arrived: then no write from this memory to it is under way any more, and the memory
+    /// may be closed, or read by the same node anew.
+    ///
+    /// `false` if there is no such reader.
+    pub fn dismiss(&mut self, peer: Peer, reader: u64) -> bool {
+        let until = self.sender.entries();
+        let mut known = false;
+        for member in self.members.iter_mut().filter(|member| member.is(Some(peer), reader)) {
+            member.until.get_or_insert(until);
+            known = true;
+        }
+        self.changed();
+        known
+    }
+
+    /// Takes out a reader that was dismissed and has left.
+    pub fn take_departed(&mut self) -> Option<(Peer, u64)> {
+        self.departed.pop()
+    }
+
+    /// Waits for these readers no more.
+    pub fn remove_members(&mut self, mut gone: impl FnMut(&Member) -> bool) {
+        let before = self.members.len();
+        self.members.retain(|member| !gone(member));
+        if before != self.members.len() {
+            self.changed();
+        }
+    }
+
+    /// How many readers there are now, if that has changed since the last call.
+    pub fn take_members_changed(&mut self) -> Option<usize> {
+        core::mem::take(&mut self.members_changed).then(|| self.readers())
+    }
+
+    /// Whether every reader has received everything that was committed.
+    pub fn is_acknowledged(&self) -> bool {
+        self.sender.memory().committed() == self.sender.messages()
+            && self.members.iter().all(|member| {
+                member.until.is_some() || member.ack.seen().received >= self.sender.entries()
+            })
+    }
+
+    /// Whether an acknowledgement would be news.
+    pub fn awaits_readers(&self) -> bool {
+        !self.sender.is_at_rest() && !self.members.is_empty()
+    }
+
+    /// Whether it is time to look what readers have given back, in a turn that is not idle.
+    #[inline]
+    pub fn is_half_full(&self) -> bool {
+        self.sender.memory().is_half_full()
+    }
+
+    /// Sends every complete commit to every reader. Returns how many.
+    #[inline]
+    pub fn send(&mut self, effects: &mut Effects) -> usize {
+        let from = self.sender.entries();
+        let count = self.sender.send(u64::MAX);
+        if count == 0 {
+            return 0;
+        }
+        let to = self.sender.entries();
+        let readers = self.members.iter().filter(|member| member.until.is_none());
+        for target in readers.filter_map(|member| member.target) {
+            match target.sharing {
+                Sharing::Copied => self.sender.post(target, from, to, effects),
+                Sharing::Shared => effects.touch(target.peer),
+            }
+        }
+        count
+    }
+
+    /// Gives back what all readers are done with. Returns how much, and tells `faulty` of each
+    /// reader whose acknowledgement cannot be; it is waited for no more.
+    #[inline]
+    pub fn reclaim(&mut self, mut faulty: impl FnMut(&Member, Fault)) -> usize {
+        let sent = self.sender.entries();
+        let (mut taken, mut held) = (sent, 0);
+        let geometry = self.sender.memory().geometry();
+        let mut index = 0;
+        while index < self.members.len() {
+            match self.members[index].ack.look(|| self.sender.committed(), geometry) {
+                Ok(seen) if self.members[index].until.is_some_and(|entry| seen.taken >= entry) => {
+                    let member = self.members.swap_remove(index);
+                    self.departed.extend(member.peer().map(|peer| (peer, member.reader)));
+                    self.changed();
+                }
+                Ok(seen) => {
+                    taken = taken.min(seen.taken);
+                    held |= seen.held;
+                    index += 1;
+                }
+                Err(fault) => {
+                    faulty(&self.members.swap_remove(index), fault);
+                    self.changed();
+                }
+            }
+        }
+        self.sender.give_back(taken, held)
+    }
+}

@@ -1,0 +1,185 @@
+//! One member of a subgroup, as another one sees it.
+//!
+//! Owns: the two lines between this node and that member: what it is told, and what it tells.
+//! Never does: decide what follows from either.
+
+use crate::ids::{Peer, RegionId};
+use crate::link::{OWN_PLACE, Sharing};
+use crate::machine::{Effects, Target};
+use crate::memory::{OwnRegion, Replica};
+use crate::multicast::Fault;
+use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
+use crate::multicast::geometry::Geometry;
+use crate::multicast::incoming::Incoming;
+use crate::multicast::send::Sender;
+
+/// What has to be known of a member before a subgroup can begin.
+#[derive(Clone, Debug)]
+pub struct Founder {
+    /// Where it is; none if it is this node itself.
+    pub target: Option<Target>,
+    /// Its place among the bells.
+    pub place: Option<u32>,
+    /// Whether it delivers.
+    pub reads: bool,
+    /// Its memory, if it sends.
+    pub sends: Option<(Replica, Geometry)>,
+    /// Whether this node's stream can be posted to it by now.
+    pub ready: bool,
+    /// The region of its lines.
+    pub lines: Replica,
+    /// The first of them; there is one for each member.
+    pub first_line: usize,
+}
+
+/// This node's lines, one for each member.
+#[derive(Clone, Debug)]
+pub struct OwnLines {
+    /// The region that they lie in.
+    pub region: OwnRegion,
+    /// Its name.
+    pub id: RegionId,
+    /// The first of them.
+    pub first: usize,
+    /// What the subgroup is called in the lines, the same at every member.
+    pub name: u64,
+}
+
+pub(super) struct Member {
+    target: Option<Target>,
+    place: Option<u32>,
+    pub(super) reads: bool,
+    /// Its rank among the senders.
+    pub(super) source: Option<usize>,
+    /// What this node tells it.
+    line: AckLine,
+    /// What it tells this node.
+    view: AckView,
+    ready: bool,
+    pub(super) gone: bool,
+    /// Entries of this node's that were posted or shown to it.
+    shown: u64,
+    told: Option<Acknowledged>,
+}
+
+impl Member {
+    /// The member of this number; `None` if its lines do not lie in its region.
+    pub(super) fn new(
+        founder: Founder,
+        source: Option<usize>,
+        lines: &OwnLines,
+        index: usize,
+        me: usize,
+    ) -> Option<Member> {
+        let its_line = founder.first_line.checked_add(me)?;
+        let line = AckLine::new(lines.region.clone(), lines.id, lines.first + index, lines.name);
+        line.clear();
+        Some(Member {
+            target: founder.target,
+            place: founder.place,
+            reads: founder.reads,
+            source,
+            line,
+            view: AckView::new(founder.lines, its_line, lines.name, 0)?,
+            ready: founder.ready,
+            gone: false,
+            shown: 0,
+            told: None,
+        })
+    }
+
+    pub(super) fn peer(&self) -> Option<Peer> {
+        self.target.map(|target| target.peer)
+    }
+
+    /// The place of the bell that tells it of a commit; `None` if a turn has to.
+    pub(super) fn bell(&self) -> Option<u32> {
+        match self.target {
+            None => Some(OWN_PLACE),
+            Some(Target { sharing: Sharing::Shared, .. }) => self.place,
+            Some(Target { sharing: Sharing::Copied, .. }) => None,
+        }
+    }
+
+    /// Whether it is known to have begun. Looks whether it shows so, and at nothing else.
+    pub(super) fn has_begun(&mut self) -> bool {
+        // What is wrong with its line is found where its content matters.
+        self.target.is_none() || self.view.is_named() || {
+            let _ = self.view.look_received(|| u64::MAX);
+            self.view.is_named()
+        }
+    }
+
+    pub(super) fn become_ready(&mut self, sender: &Sender, effects: &mut Effects) {
+        if let Some(target) = self.target
+            && !core::mem::replace(&mut self.ready, true)
+        {
+            sender.introduce(target, effects);
+        }
+    }
+
+    /// Shows it what the sender has taken in since the last time.
+    pub(super) fn send(&mut self, sender: &Sender, effects: &mut Effects) {
+        let (from, to) = (self.shown, sender.entries());
+        let Some(target) = self.target.filter(|_| self.ready && !self.gone && from < to) else {
+            return;
+        };
+        match target.sharing {
+            Sharing::Copied => sender.post(target, from, to, effects),
+            Sharing::Shared => effects.touch(target.peer),
+        }
+        self.shown = to;
+    }
+
+    /// Tells it how far this node has received the order, and if it sends, what this node has
+    /// taken and still refers to.
+    pub(super) fn tell(
+        &mut self,
+        received: u64,
+        incoming: Option<&Incoming>,
+        effects: &mut Effects,
+    ) {
+        let Some(target) = self.target.filter(|_| !self.gone) else { return };
+        let what = match incoming {
+            Some(incoming) => incoming.acknowledged(received),
+            None => Acknowledged { received, taken: 0, held: 0 },
+        };
+        if self.told == Some(what) {
+            return;
+        }
+        self.told = Some(what);
+        match incoming {
+            Some(incoming) => {
+                let geometry = incoming.source().geometry();
+                self.line.store(what, geometry);
+                self.line.post(Some(target), geometry, effects);
+            }
+            None => {
+                self.line.store_received(received);
+                self.line.post_received(target, effects);
+            }
+        }
+    }
+
+    /// How far it has received the order; `None` for this node itself.
+    #[inline]
+    pub(super) fn received(&mut self) -> Result<Option<u64>, Fault> {
+        match self.target {
+            None => Ok(None),
+            // This node may not have seen yet what the other has received.
+            Some(_) => self.view.look_received(|| u64::MAX).map(Some),
+        }
+    }
+
+    /// What it has taken of this node's entries, and refers to; `None` for this node itself.
+    #[inline]
+    pub(super) fn taken(&mut self, sender: &Sender) -> Result<Option<Acknowledged>, Fault> {
+        if self.target.is_none() {
+            return Ok(None);
+        }
+        let geometry = sender.memory().geometry();
+        let mut seen = self.view.look_taken(|| sender.committed(), geometry)?;
+        seen.taken = seen.taken.min(sender.entries());
+        Ok(Some(seen))
+    }
+}
