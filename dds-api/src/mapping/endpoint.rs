@@ -3,6 +3,8 @@
 //! Owns: the announcement's content and encoding (CDR, like any sample), and the rule by which a
 //! reader and a writer match. Never does: trust a peer's announcement beyond decoding it.
 
+use std::fmt;
+
 use idl_cdr::{DdsType, from_cdr, to_cdr};
 
 /// Writer or reader.
@@ -34,6 +36,20 @@ impl TypeIdentity {
     }
 }
 
+/// How many participants an ordered topic is made for. Zero of both: it is not ordered.
+#[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Founders {
+    pub(crate) writers: u32,
+    pub(crate) readers: u32,
+}
+
+impl Founders {
+    pub(crate) fn is_ordered(self) -> bool {
+        self != Founders::default()
+    }
+}
+
 /// An endpoint, as its participant announces it.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr")]
@@ -41,8 +57,11 @@ pub(crate) struct Endpoint {
     pub(crate) kind: EndpointKind,
     pub(crate) topic: String,
     pub(crate) data_type: TypeIdentity,
+    pub(crate) founders: Founders,
     /// A writer's stream; zero for a reader.
     pub(crate) stream: u64,
+    /// Of an ordered topic, where its participant tells the others how far it is.
+    pub(crate) lines: u64,
 }
 
 /// How a reader and a writer go together.
@@ -92,7 +111,23 @@ impl Endpoint {
                 ours.name, self.topic
             ));
         }
+        if self.founders != writer.founders {
+            return Match::Inconsistent(format!(
+                "topic `{}` is {} here and {} there: make it alike in all participants",
+                self.topic, self.founders, writer.founders
+            ));
+        }
         Match::Yes
+    }
+}
+
+impl fmt::Display for Founders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_ordered() {
+            return f.write_str("unordered");
+        }
+        let Founders { writers, readers } = self;
+        write!(f, "atomic for {writers} that write and {readers} that read")
     }
 }
 
@@ -102,7 +137,14 @@ mod tests {
 
     fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
         let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
-        Endpoint { kind, topic: topic.into(), data_type, stream: 16 }
+        Endpoint {
+            kind,
+            topic: topic.into(),
+            data_type,
+            founders: Founders::default(),
+            stream: 16,
+            lines: 0,
+        }
     }
 
     #[test]
@@ -121,6 +163,10 @@ mod tests {
         let mut writer = endpoint(EndpointKind::Writer, "A");
         assert_eq!(reader.matches(&writer), Match::Yes);
         assert_eq!(reader.matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
+        writer.founders = Founders { writers: 1, readers: 2 };
+        assert!(
+            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("atomic"))
+        );
         writer.data_type.layout = 3;
         assert!(
             matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("repr(C)"))

@@ -4,17 +4,21 @@
 //! application.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::LinkEvent;
+use derecho_core::link::{Interest, Link, LinkError, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::LINE_WORDS;
+use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
+use derecho_core::node::{Node, NodeEvent, Origin, SubgroupId, SubscriptionId};
 
 use super::endpoint::{Endpoint, EndpointKind, Match};
+use super::group::Group;
 
 /// Writers that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -30,16 +34,42 @@ pub(crate) struct ReaderShared {
     pub(crate) matched: AtomicU32,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
+    /// Its topic's order has ended: a participant is gone without whom nothing can be agreed on.
+    pub(crate) broken: AtomicBool,
 }
 
-/// One writer, as a reader sees it.
+/// One writer, or all writers of an ordered topic, as a reader sees them.
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
-    pub(crate) subscription: SubscriptionId,
-    pub(crate) writer: NodeId,
+    pub(crate) id: SourceId,
+    /// Who sends what is in the queue, by the queue's numbers for them.
+    pub(crate) writers: Arc<[NodeId]>,
     pub(crate) inbox: Arc<Inbox>,
     /// The writer is gone: what is queued is the last of it.
     pub(crate) ended: bool,
+}
+
+/// Where a queue comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SourceId {
+    /// A stream of one writer.
+    Stream(SubscriptionId),
+    /// The order of a topic, for the reader of this number.
+    Group(u64),
+}
+
+/// Why an endpoint of an ordered topic was not made.
+pub(crate) enum Refusal {
+    /// The link has no memory for it.
+    Link(LinkError),
+    /// It does not go with what is there.
+    Mismatch(String),
+}
+
+impl From<LinkError> for Refusal {
+    fn from(error: LinkError) -> Refusal {
+        Refusal::Link(error)
+    }
 }
 
 /// What a writer shares with the machine.
@@ -47,6 +77,8 @@ pub(crate) struct ReaderSource {
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
+    /// Its topic's order has ended: a participant is gone without whom nothing can be agreed on.
+    pub(crate) broken: AtomicBool,
 }
 
 struct LocalReader {
@@ -65,6 +97,8 @@ pub(crate) struct ParticipantMachine {
     node: Node,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
+    /// Memberships in ordered topics, by topic.
+    groups: BTreeMap<String, Group>,
     /// Writers that peers have announced.
     remote: BTreeMap<Peer, BTreeMap<u64, Endpoint>>,
     peers: BTreeMap<Peer, NodeId>,
@@ -77,6 +111,7 @@ impl ParticipantMachine {
             node,
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
+            groups: BTreeMap::new(),
             remote: BTreeMap::new(),
             peers: BTreeMap::new(),
             next_endpoint: 1,
@@ -94,8 +129,14 @@ impl ParticipantMachine {
 
     /// Whether every reader has received all that a writer wrote.
     pub(crate) fn is_acknowledged(&self, writer: u64) -> bool {
-        let stream = self.writers.get(&writer).map(|writer| RegionId(writer.endpoint.stream));
-        stream.is_none_or(|stream| self.node.is_acknowledged(stream))
+        let Some(writer) = self.writers.get(&writer) else { return true };
+        if writer.endpoint.founders.is_ordered() {
+            let group = self.groups.get(&writer.endpoint.topic);
+            // Before the topic has begun nobody has received anything.
+            let subgroup = group.and_then(Group::subgroup);
+            return subgroup.is_some_and(|subgroup| self.node.is_subgroup_acknowledged(subgroup));
+        }
+        self.node.is_acknowledged(RegionId(writer.endpoint.stream))
     }
 
     fn fresh_endpoint(&mut self) -> u64 {
@@ -122,8 +163,107 @@ impl ParticipantMachine {
         id
     }
 
+    /// This participant's membership in an ordered topic, made if need be.
+    fn group(
+        &mut self,
+        link: &mut impl Link,
+        endpoint: &Endpoint,
+        ablation: Ablation,
+    ) -> Result<&mut Group, Refusal> {
+        if !self.groups.contains_key(&endpoint.topic) {
+            let founders = endpoint.founders;
+            let (region, members) = (self.node.fresh_region(), founders.writers + founders.readers);
+            let lines = (region, link.open(region, members as usize * LINE_WORDS)?);
+            let group = Group::new(endpoint.clone(), founders, lines, ablation);
+            self.groups.insert(endpoint.topic.clone(), group);
+        }
+        let group = self.groups.get_mut(&endpoint.topic).expect("it was just made");
+        group.check(endpoint).map_err(Refusal::Mismatch)?;
+        if group.is_late(endpoint.kind) {
+            return Err(Refusal::Mismatch(format!(
+                "topic `{}` has begun without this participant's {}: make all of its endpoints \
+                 before the others are there, or make it for more participants",
+                endpoint.topic,
+                match endpoint.kind {
+                    EndpointKind::Writer => "writer",
+                    EndpointKind::Reader => "reader",
+                }
+            )));
+        }
+        Ok(group)
+    }
+
+    /// Adds a writer of an ordered topic. Returns its id, and the memory that it shares with the
+    /// topic's other writers of this participant.
+    pub(crate) fn add_group_writer(
+        &mut self,
+        link: &mut impl Link,
+        mut endpoint: Endpoint,
+        (geometry, ablation): (Geometry, Ablation),
+        shared: Arc<WriterShared>,
+        effects: &mut Effects,
+    ) -> Result<(u64, SenderMemory), Refusal> {
+        let id = self.fresh_endpoint();
+        let fresh = self.node.fresh_region();
+        let group = self.group(link, &endpoint, ablation)?;
+        let (region, memory) = match group.memory() {
+            Some((region, memory)) => (*region, memory.clone()),
+            None => {
+                let memory = link.open(fresh, geometry.words())?;
+                (fresh, SenderMemory::with_nulls(memory, geometry))
+            }
+        };
+        group.add_writer(id, Arc::clone(&shared), (region, memory.clone()));
+        (endpoint.stream, endpoint.lines) = (region.0, group.lines().0);
+        self.node.announce(id, endpoint.encode(), effects);
+        let topic = endpoint.topic.clone();
+        self.writers.insert(id, LocalWriter { endpoint, shared });
+        self.try_found(&topic, effects);
+        Ok((id, memory))
+    }
+
+    /// Adds a reader of an ordered topic. Returns its id.
+    pub(crate) fn add_group_reader(
+        &mut self,
+        link: &mut impl Link,
+        mut endpoint: Endpoint,
+        ablation: Ablation,
+        shared: Arc<ReaderShared>,
+        effects: &mut Effects,
+    ) -> Result<u64, Refusal> {
+        let id = self.fresh_endpoint();
+        let lines = self.group(link, &endpoint, ablation)?.lines();
+        endpoint.lines = lines.0;
+        self.node.announce(id, endpoint.encode(), effects);
+        let topic = endpoint.topic.clone();
+        if let Some(group) = self.groups.get_mut(&topic) {
+            group.add_reader(id, Arc::clone(&shared), &mut self.node);
+        }
+        let subscriptions = BTreeMap::new();
+        self.readers.insert(id, LocalReader { endpoint, shared, subscriptions });
+        self.try_found(&topic, effects);
+        Ok(id)
+    }
+
+    fn try_found(&mut self, topic: &str, effects: &mut Effects) {
+        let ParticipantMachine { groups, node, peers, remote, .. } = self;
+        if let Some(group) = groups.get_mut(topic) {
+            group.try_found(node, peers, remote, effects);
+        }
+    }
+
+    fn group_of(&mut self, subgroup: SubgroupId) -> Option<(&mut Group, &mut Node)> {
+        let group = self.groups.values_mut().find(|group| group.subgroup() == Some(subgroup));
+        group.map(|group| (group, &mut self.node))
+    }
+
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
         if let Some(writer) = self.writers.remove(&id) {
+            if let Some(group) = self.groups.get_mut(&writer.endpoint.topic) {
+                // The participant stays a member, silent, for the others cannot go on without it.
+                group.remove(id, &mut self.node);
+                return;
+            }
             self.node.retract(id, effects);
             self.node.end_stream(RegionId(writer.endpoint.stream), effects);
         }
@@ -153,6 +293,10 @@ impl ParticipantMachine {
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
         if let Some(reader) = self.readers.remove(&id) {
+            if let Some(group) = self.groups.get_mut(&reader.endpoint.topic) {
+                group.remove(id, &mut self.node);
+                return;
+            }
             self.node.retract(id, effects);
             for &subscription in reader.subscriptions.keys() {
                 self.node.unsubscribe(subscription);
@@ -160,7 +304,7 @@ impl ParticipantMachine {
         }
     }
 
-    fn take_in(&mut self, event: NodeEvent) {
+    fn take_in(&mut self, event: NodeEvent, effects: &mut Effects) {
         match event {
             NodeEvent::PeerUp { peer, node } => {
                 tracing::debug!(%node, "a participant is there");
@@ -171,7 +315,7 @@ impl ParticipantMachine {
                 self.peers.remove(&peer);
                 self.remote.remove(&peer);
             }
-            NodeEvent::Announced { peer, id, bytes } => self.announced(peer, id, &bytes),
+            NodeEvent::Announced { peer, id, bytes } => self.announced(peer, id, &bytes, effects),
             NodeEvent::Retracted { peer, id } => {
                 if let Some(announced) = self.remote.get_mut(&peer) {
                     announced.remove(&id);
@@ -185,7 +329,21 @@ impl ParticipantMachine {
             }
             NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
             NodeEvent::Ended(subscription) => self.ended(subscription),
-            NodeEvent::Founded(_) | NodeEvent::Gathered { .. } | NodeEvent::Wedged(_) => {}
+            NodeEvent::Founded(subgroup) => {
+                if let Some((group, node)) = self.group_of(subgroup) {
+                    group.founded(node);
+                }
+            }
+            NodeEvent::Gathered { subgroup, readers, .. } => {
+                if let Some((group, _)) = self.group_of(subgroup) {
+                    group.gathered(readers);
+                }
+            }
+            NodeEvent::Wedged(subgroup) => {
+                if let Some((group, _)) = self.group_of(subgroup) {
+                    group.wedged();
+                }
+            }
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.peers.get(&peer).map(NodeId::to_string).unwrap_or_default();
                 tracing::error!(%node, %fault, "a participant broke the protocol and is left out");
@@ -194,12 +352,13 @@ impl ParticipantMachine {
         }
     }
 
-    fn announced(&mut self, peer: Peer, id: u64, bytes: &[u8]) {
+    fn announced(&mut self, peer: Peer, id: u64, bytes: &[u8], effects: &mut Effects) {
         let Some(endpoint) = Endpoint::decode(bytes) else {
             tracing::warn!(?peer, "an announcement makes no sense and is left out");
             return;
         };
-        if endpoint.kind == EndpointKind::Reader {
+        let ordered = endpoint.founders.is_ordered();
+        if endpoint.kind == EndpointKind::Reader && !ordered {
             return;
         }
         let announced = self.remote.entry(peer).or_default();
@@ -207,20 +366,27 @@ impl ParticipantMachine {
             tracing::warn!(?peer, "a participant announces too many writers; the rest is left out");
             return;
         }
-        for reader in self.readers.values_mut() {
-            subscribe(&mut self.node, reader, Origin::Peer(peer), id, &endpoint);
+        if endpoint.kind == EndpointKind::Writer {
+            for reader in self.readers.values_mut() {
+                subscribe(&mut self.node, reader, Origin::Peer(peer), id, &endpoint);
+            }
         }
+        let topic = endpoint.topic.clone();
         announced.insert(id, endpoint);
+        if ordered {
+            self.try_found(&topic, effects);
+        }
     }
 
     fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         let Some(reader) = reader else { return };
-        let writer = match reader.subscriptions[&subscription].0 {
+        let writer: NodeId = match reader.subscriptions[&subscription].0 {
             Origin::Own => self.node.id(),
             Origin::Peer(peer) => self.peers.get(&peer).copied().unwrap_or(self.node.id()),
         };
-        let source = ReaderSource { subscription, writer, inbox, ended: false };
+        let id = SourceId::Stream(subscription);
+        let source = ReaderSource { id, writers: Arc::new([writer]), inbox, ended: false };
         reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
         reader.shared.changes.fetch_add(1, Ordering::Release);
         reader.shared.matched.fetch_add(1, Ordering::Release);
@@ -232,7 +398,7 @@ impl ParticipantMachine {
         let Some(reader) = reader else { return };
         reader.subscriptions.remove(&subscription);
         let mut sources = reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = sources.iter_mut().find(|source| source.subscription == subscription);
+        let source = sources.iter_mut().find(|s| s.id == SourceId::Stream(subscription));
         if let Some(source) = source {
             source.ended = true;
             reader.shared.matched.fetch_sub(1, Ordering::Release);
@@ -251,6 +417,8 @@ fn subscribe(
 ) {
     match reader.endpoint.matches(writer) {
         Match::OtherTopic => {}
+        // Its topic's subgroup brings it.
+        Match::Yes if writer.founders.is_ordered() => {}
         Match::Inconsistent(why) => {
             tracing::warn!(%why, "a writer and a reader of one topic cannot be matched");
             reader.shared.inconsistent.fetch_add(1, Ordering::Release);
@@ -276,10 +444,14 @@ impl Machine for ParticipantMachine {
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = self.node.turn(now, effects);
         while let Some(event) = self.node.next_event() {
-            self.take_in(event);
+            self.take_in(event, effects);
             done += 1;
         }
         done
+    }
+
+    fn interest(&self) -> Interest {
+        self.node.interest()
     }
 
     fn wants_turn_at(&self) -> Option<Time> {

@@ -4,5 +4,6 @@
 //! application; the entities do.
 
 pub(crate) mod endpoint;
+pub(crate) mod group;
 pub(crate) mod machine;
 pub(crate) mod record;

@@ -5,3 +5,4 @@ mod writer;
 
 pub use loan::Loan;
 pub use writer::{DataWriter, DataWriterBuilder};
+pub(crate) use writer::{broken_order, refused};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use derecho_core::link::Link;
+use derecho_core::link::{Bells, Link};
 use derecho_core::multicast::claim::{Claim, ClaimError, SenderMemory};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
@@ -16,14 +16,18 @@ use super::loan::Loan;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::machine::WriterShared;
+use crate::mapping::machine::{Refusal, WriterShared};
 use crate::mapping::record::{HEADER, is_plain, record_size, seal, write_payload};
 use crate::topic::Topic;
 
 /// Memory of a writer that says nothing else.
 const DEFAULT_MEMORY: usize = 1 << 20;
-/// Samples in flight of a writer that says nothing else.
-const DEFAULT_IN_FLIGHT: usize = 8192;
+/// Samples in flight of a writer that says nothing else; an order ring of 8192 entries, of which an
+/// atomic topic has an eighth for nulls.
+const DEFAULT_IN_FLIGHT: usize = 7168;
+/// A turn takes back what readers are done with, and receives what others send: so many commits
+/// share one, as a rule.
+const COMMITS_A_TURN: u64 = 32;
 /// The standard's default of RELIABILITY.max_blocking_time.
 const DEFAULT_MAX_BLOCKING: Timeout = Timeout::millis(100);
 
@@ -55,7 +59,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
         self
     }
 
-    /// Keeps up to so many samples that readers have not yet received (8192 by default).
+    /// Keeps up to so many samples that readers have not yet received (7168 by default).
     pub fn in_flight(mut self, samples: usize) -> Self {
         self.in_flight = samples;
         self
@@ -84,7 +88,12 @@ impl<T: DdsType> DataWriterBuilder<T> {
                 topic.name()
             )));
         }
-        let geometry = Geometry::fitting(memory, in_flight, largest.saturating_add(HEADER))
+        let founders = topic.founders();
+        let entries = match founders.is_ordered() {
+            true => in_flight.saturating_add(in_flight.div_ceil(7)),
+            false => in_flight,
+        };
+        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(HEADER))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
                     "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
@@ -96,20 +105,42 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let machine_share = Arc::clone(&shared);
         let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
         let made = participant.engine.act(|machine, link, effects| {
+            let (kind, stream, lines) = (EndpointKind::Writer, 0, 0);
+            let mut endpoint =
+                Endpoint { kind, topic: topic_name, data_type, founders, stream, lines };
+            let bells = link.bells();
+            if founders.is_ordered() {
+                let terms = (geometry, topic.ablation());
+                let made = machine.add_group_writer(link, endpoint, terms, machine_share, effects);
+                return made.map(|(id, memory)| (id, memory, bells));
+            }
             let region = machine.fresh_region();
             let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
-            let kind = EndpointKind::Writer;
-            let endpoint = Endpoint { kind, topic: topic_name, data_type, stream: region.0 };
+            endpoint.stream = region.0;
             let id = machine.add_writer(endpoint, memory.clone(), machine_share, effects);
-            Ok((id, memory))
+            Ok((id, memory, bells))
         });
-        let (id, memory) = made.map_err(|error: derecho_core::link::LinkError| {
-            DdsError::OutOfResources(format!(
-                "no memory for a writer of `{}`: {error}",
-                topic.name()
-            ))
-        })?;
-        Ok(DataWriter { participant, topic, shared, memory, id, max_blocking })
+        let (id, memory, bells) =
+            made.map_err(|refusal| refused(&refusal, "writer", topic.name()))?;
+        Ok(DataWriter { participant, topic, shared, memory, bells, id, max_blocking })
+    }
+}
+
+/// The error of whoever writes or reads a topic whose order has ended.
+pub(crate) fn broken_order(topic: &str) -> DdsError {
+    DdsError::Error(format!(
+        "a participant of atomic topic `{topic}` is gone, and the others can agree on nothing more: \
+         make the topic anew under another name, with the participants that are there"
+    ))
+}
+
+/// The error of an endpoint that was not made.
+pub(crate) fn refused(refusal: &Refusal, what: &str, topic: &str) -> DdsError {
+    match refusal {
+        Refusal::Link(error) => {
+            DdsError::OutOfResources(format!("no memory for a {what} of `{topic}`: {error}"))
+        }
+        Refusal::Mismatch(why) => DdsError::PreconditionNotMet(why.clone()),
     }
 }
 
@@ -120,6 +151,7 @@ pub struct DataWriter<T: DdsType> {
     topic: Topic<T>,
     shared: Arc<WriterShared>,
     memory: SenderMemory,
+    bells: Arc<dyn Bells>,
     id: u64,
     max_blocking: Timeout,
 }
@@ -224,6 +256,9 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline]
     fn claim(&self, size: usize) -> DdsResult<Claim<'_>> {
+        if self.shared.broken.load(Ordering::Relaxed) {
+            return Err(self.broken());
+        }
         match self.memory.claim(size) {
             Ok(claim) => Ok(claim),
             Err(error) => self.claim_slowly(size, error),
@@ -234,7 +269,11 @@ impl<T: DdsType> DataWriter<T> {
     fn claim_slowly(&self, size: usize, error: ClaimError) -> DdsResult<Claim<'_>> {
         let deadline = self.max_blocking.deadline();
         let mut error = error;
+        let broken = || self.shared.broken.load(Ordering::Relaxed);
         loop {
+            if broken() {
+                return Err(self.broken());
+            }
             if let ClaimError::TooLong { largest, .. } = error {
                 return Err(DdsError::OutOfResources(format!(
                     "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
@@ -244,7 +283,8 @@ impl<T: DdsType> DataWriter<T> {
                     largest - HEADER
                 )));
             }
-            match self.participant.engine.wait(deadline, || self.memory.has_room(size)) {
+            match self.participant.engine.wait(deadline, || self.memory.has_room(size) || broken())
+            {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
                 Waited::TimedOut => {
@@ -275,8 +315,13 @@ impl<T: DdsType> DataWriter<T> {
     pub(super) fn commit(&self, claim: Claim<'_>, size: usize) {
         let (now, id) = (clock::now(), self.id);
         let timestamp = clock::wall(now);
-        claim.commit(size, |slot, record| seal::<T>(record, id, slot, timestamp, size));
-        self.participant.engine.poke_at(now);
+        let number =
+            claim.commit(size, |number, record| seal::<T>(record, id, number, timestamp, size));
+        // Readers that share the memory have it now; those that sleep are told.
+        self.bells.ring(self.memory.audience());
+        if number.is_multiple_of(COMMITS_A_TURN) || self.memory.needs_turn() {
+            self.participant.engine.poke_at(now);
+        }
     }
 
     fn not_encodable(&self, error: &CdrError) -> DdsError {
@@ -284,6 +329,11 @@ impl<T: DdsType> DataWriter<T> {
             "this sample of `{}` cannot be encoded: {error}",
             self.topic.name()
         ))
+    }
+
+    #[cold]
+    fn broken(&self) -> DdsError {
+        broken_order(self.topic.name())
     }
 
     fn deleted(&self) -> DdsError {

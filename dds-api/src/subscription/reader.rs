@@ -15,6 +15,7 @@ use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::machine::{ReaderShared, ReaderSource};
+use crate::publication::{broken_order, refused};
 use crate::topic::Topic;
 
 /// A reader that is being made.
@@ -38,12 +39,18 @@ impl<T: DdsType> DataReaderBuilder<T> {
             )));
         }
         let shared = Arc::new(ReaderShared::default());
-        let kind = EndpointKind::Reader;
+        let (kind, founders) = (EndpointKind::Reader, topic.founders());
         let (name, data_type) = (topic.name().to_owned(), topic.identity());
-        let endpoint = Endpoint { kind, topic: name, data_type, stream: 0 };
-        let id = participant
-            .engine
-            .act(|machine, _, effects| machine.add_reader(endpoint, Arc::clone(&shared), effects));
+        let endpoint = Endpoint { kind, topic: name, data_type, founders, stream: 0, lines: 0 };
+        let machine_share = Arc::clone(&shared);
+        let id = participant.engine.act(|machine, link, effects| {
+            if founders.is_ordered() {
+                let ablation = topic.ablation();
+                return machine.add_group_reader(link, endpoint, ablation, machine_share, effects);
+            }
+            Ok(machine.add_reader(endpoint, machine_share, effects))
+        });
+        let id = id.map_err(|refusal| refused(&refusal, "reader", topic.name()))?;
         let (queues, unreadable) = (Mutex::new(Queues::default()), AtomicU64::new(0));
         Ok(DataReader { participant, topic, shared, queues, unreadable, id })
     }
@@ -138,6 +145,9 @@ impl<T: DdsType> DataReader<T> {
     ) -> DdsResult<Samples<'_, T>> {
         self.wait_for_samples(timeout.into())?;
         let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
+        if waiting == 0 && self.is_broken() {
+            return Err(broken_order(self.topic.name()));
+        }
         Ok(Samples { reader: self, left: limit.limit().min(waiting) })
     }
 
@@ -148,7 +158,14 @@ impl<T: DdsType> DataReader<T> {
             return Ok(Some(sample));
         }
         self.wait_for_samples(timeout.into())?;
-        Ok(self.pop())
+        match self.pop() {
+            None if self.is_broken() => Err(broken_order(self.topic.name())),
+            sample => Ok(sample),
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.shared.broken.load(Ordering::Acquire)
     }
 
     fn wait_for_samples(&self, timeout: Timeout) -> DdsResult<()> {
@@ -158,7 +175,11 @@ impl<T: DdsType> DataReader<T> {
             }
             return Ok(());
         }
-        match self.participant.engine.wait(timeout.deadline(), || self.has_samples()) {
+        match self
+            .participant
+            .engine
+            .wait(timeout.deadline(), || self.has_samples() || self.is_broken())
+        {
             Waited::Ready | Waited::TimedOut => Ok(()),
             Waited::Stopped => Err(self.deleted()),
         }
@@ -190,8 +211,8 @@ impl<T: DdsType> DataReader<T> {
         for step in 0..count {
             let index = (queues.next + step) % count;
             let source = &queues.sources[index];
-            let writer = source.writer;
             while let Some(record) = source.inbox.take() {
+                let writer = source.writers[record.sender()];
                 match Sample::new(record, writer) {
                     Some(sample) => {
                         queues.next = index;

@@ -49,7 +49,8 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
         if idle.is_over(done) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
-            shared.park(&mut role, None);
+            let interest = role.duty.machine.interest();
+            shared.park(&mut role, None, interest);
             idle = Idle::new(shared.pace);
         }
     }

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use derecho_core::ids::Time;
-use derecho_core::link::{Link, Parker};
+use derecho_core::link::{Interest, Link, Parker};
 use derecho_core::machine::{Effects, Machine};
 
 use crate::clock;
@@ -214,12 +214,17 @@ impl<M: Machine, L: Link> Shared<M, L> {
             self.knocks.store(0, Ordering::SeqCst);
         }
         let done = role.duty.turn(now);
+        self.count(done);
+        done
+    }
+
+    #[inline]
+    fn count(&self, done: usize) {
         self.counters.turns.up();
         if done > 0 {
             self.counters.busy_turns.up();
             self.tell_waiters();
         }
-        done
     }
 
     fn tell_waiters(&self) {
@@ -230,11 +235,19 @@ impl<M: Machine, L: Link> Shared<M, L> {
     }
 
     /// Sleeps with the role until a bell rings, `limit` has passed or the machine wants a turn.
-    /// Looks once more between saying so and doing it; returns whether it really slept.
-    pub(crate) fn park(&self, role: &mut Role<'_, M, L>, until: Option<Time>) -> bool {
-        self.parker.arm(role.duty.machine.interest());
+    /// Looks at everything between saying so and doing it, and again when it is awake; returns
+    /// whether it really slept.
+    pub(crate) fn park(
+        &self,
+        role: &mut Role<'_, M, L>,
+        until: Option<Time>,
+        interest: Interest,
+    ) -> bool {
+        self.parker.arm(interest);
         let now = clock::now();
-        let news = self.turn(role, now) > 0
+        let done = role.duty.thorough_turn(now);
+        self.count(done);
+        let news = done > 0
             || self.wanted.load(Ordering::SeqCst) > 0
             || self.knocks.load(Ordering::SeqCst) > 0
             || self.stopped.load(Ordering::SeqCst);
@@ -246,6 +259,8 @@ impl<M: Machine, L: Link> Shared<M, L> {
         self.counters.parks.up();
         self.parker.sleep(until.into_iter().chain(wanted).min().map(|at| at.since(now)));
         self.parker.disarm();
+        let done = role.duty.thorough_turn(clock::now());
+        self.count(done);
         true
     }
 
@@ -406,7 +421,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 break;
             }
             if over {
-                shared.park(&mut role, deadline);
+                // It may wait for room, or for what others acknowledge.
+                shared.park(&mut role, deadline, Interest::Hints);
                 idle = Idle::new(shared.pace);
                 is_ready = ready();
                 if is_ready || shared.stopped.load(Ordering::SeqCst) {
