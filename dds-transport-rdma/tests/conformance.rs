@@ -126,8 +126,10 @@ impl Rig for SecretSleepers {
 
 #[test]
 fn sleepers_that_do_not_show_it_are_found_out() {
-    use link_conformance::sleep;
+    use link_conformance::{bells, sleep};
     assert!(catch_unwind(|| sleep::a_ring_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
     assert!(catch_unwind(|| sleep::no_wake_up_is_lost::<SecretSleepers>(0)).is_err());
     assert!(catch_unwind(|| sleep::an_event_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
+    assert!(catch_unwind(|| bells::a_bell_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
+    assert!(catch_unwind(|| bells::no_bell_is_lost::<SecretSleepers>(0)).is_err());
 }

@@ -262,7 +262,15 @@ pub trait Link {
     /// [hints](Interest) too, after everything that was stored or posted before.
     fn ring(&mut self, news: &[Peer], hints: &[Peer]);
 
-    /// The bells of the peers that have a place, and of this node.
+    /// The place of a peer among those that [`Bells`] reach, from its [`LinkEvent::PeerUp`] to its
+    /// [`LinkEvent::PeerDown`]; `None` for one that only [`Link::ring`] wakes. A place that is free
+    /// again is given to another.
+    fn place(&self, peer: Peer) -> Option<u32> {
+        let _ = peer;
+        None
+    }
+
+    /// The bells of the peers that have a [place](Link::place), and of this node.
     fn bells(&self) -> Arc<dyn Bells> {
         Arc::new(NoBells)
     }
@@ -283,10 +291,26 @@ pub const OWN_PLACE: u32 = 63;
 
 /// Bells that any thread of a node may ring, at any time and without its driver: what an
 /// application thread has published in memory that peers share needs no turn to be seen.
+///
+/// Where the places may change meanwhile, they are loaded between the two calls:
+///
+/// ```text
+///   publish the news
+///   bells.before_looking()
+///   bells.ring(places.load())
+/// ```
+/// Then a peer whose place was stored before the peer was told that there will be news for it
+/// misses none: either its look before it sleeps finds the news, or this thread finds its place.
 pub trait Bells: Send + Sync {
+    /// Orders what this thread has stored before its loads that follow, as far as those who may
+    /// sleep need it. Not needed before a [`ring`](Bells::ring) of places that never change.
+    fn before_looking(&self) {
+        crate::park::before_looking();
+    }
+
     /// Wakes those that sleep among the nodes in these places (a bit each, [`OWN_PLACE`] for the
     /// node itself): there is news, stored by this thread before. Cheap while nobody sleeps. A
-    /// place whose peer has gone says nothing.
+    /// place whose peer has gone says nothing, or wakes the next that has it.
     fn ring(&self, places: u64);
 }
 
@@ -311,7 +335,7 @@ pub enum Interest {
 /// ```text
 ///   sleeper                              writer (a peer, or an application thread)
 ///   arm(): parked = interest             publish the news
-///            fence(SeqCst)               fence(SeqCst)
+///            fence(SeqCst), barrier      fence(SeqCst), unless the sleeper's barrier does it
 ///   look once more; if there is news     if parked: ring
 ///            disarm(), go on
 ///   sleep(limit)

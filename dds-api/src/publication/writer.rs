@@ -318,6 +318,7 @@ impl<T: DdsType> DataWriter<T> {
         let number =
             claim.commit(size, |number, record| seal::<T>(record, id, number, timestamp, size));
         // Readers that share the memory have it now; those that sleep are told.
+        self.bells.before_looking();
         self.bells.ring(self.memory.audience());
         if number.is_multiple_of(COMMITS_A_TURN) || self.memory.needs_turn() {
             self.participant.engine.poke_at(now);

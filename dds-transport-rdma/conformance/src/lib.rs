@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use derecho_core::link::{Evidence, Link, Parker};
 
+pub mod bells;
 pub mod departure;
 pub mod notes;
 pub mod reads;
@@ -149,6 +150,10 @@ macro_rules! __clauses {
             sleep::a_ring_wakes_a_sleeper,
             sleep::no_wake_up_is_lost,
             sleep::an_event_wakes_a_sleeper,
+            sleep::a_sleeper_is_woken_for_what_it_wants,
+            bells::a_bell_wakes_a_sleeper,
+            bells::a_place_whose_peer_has_gone_says_nothing,
+            bells::no_bell_is_lost,
         }
     };
 }

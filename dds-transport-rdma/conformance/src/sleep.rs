@@ -10,11 +10,11 @@ use derecho_core::memory::{OwnRegion, Replica};
 use crate::{Rig, Suite};
 
 /// Longer than any wake-up takes; a sleep that lasts this long was not woken.
-const FOR_EVER: Duration = Duration::from_secs(5);
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(5);
 const NEWS: RegionId = RegionId(8);
 const HEARD: RegionId = RegionId(9);
 
-fn nanos(duration: Duration) -> Option<u64> {
+pub(crate) fn nanos(duration: Duration) -> Option<u64> {
     u64::try_from(duration.as_nanos()).ok()
 }
 
@@ -46,6 +46,37 @@ pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
     parker.sleep(nanos(FOR_EVER));
     parker.disarm();
     assert!(start.elapsed() < FOR_EVER, "the node's own wake-up was lost");
+}
+
+/// A sleeper for news sleeps on when there is a hint, one for hints is woken by both.
+pub fn a_sleeper_is_woken_for_what_it_wants<R: Rig>(seed: u64) {
+    let mut suite = Suite::<R>::new(2, seed);
+    let Some(parker) = suite.rig.parker(1) else { return };
+    let peer = [suite.peer(0, 1)];
+    for (interest, news, woken) in [
+        (Interest::News, false, false),
+        (Interest::News, true, true),
+        (Interest::Hints, false, true),
+        (Interest::Hints, true, true),
+    ] {
+        let before = suite.link(0).counters().rings;
+        parker.arm(interest);
+        if news {
+            suite.link(0).ring(&peer, &[]);
+        } else {
+            suite.link(0).ring(&[], &peer);
+        }
+        let rings = suite.link(0).counters().rings - before;
+        assert_eq!(rings, u64::from(woken), "asleep for {interest:?}, rung for news: {news}");
+        let start = Instant::now();
+        parker.sleep(nanos(if woken { FOR_EVER } else { Duration::from_millis(20) }));
+        parker.disarm();
+        if woken {
+            assert!(start.elapsed() < FOR_EVER, "a ring for {interest:?} was lost");
+        } else {
+            assert!(start.elapsed() >= Duration::from_millis(19), "a hint has woken it");
+        }
+    }
 }
 
 /// Thousands of times: publish and ring against arm, look and sleep. None is lost.

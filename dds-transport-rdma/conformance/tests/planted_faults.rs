@@ -42,6 +42,17 @@ const PLANTED: &[(Fault, &str)] = &[
     (Fault::Miscount, "writes_reads_and_notes_are_counted"),
     (Fault::NeverRing, "a_ring_wakes_a_sleeper"),
     (Fault::RingTheWaking, "a_ring_wakes_a_sleeper"),
+    (Fault::HintEverybody, "a_sleeper_is_woken_for_what_it_wants"),
+    (Fault::IgnoreHints, "a_sleeper_is_woken_for_what_it_wants"),
+    (Fault::NeverRing, "a_sleeper_is_woken_for_what_it_wants"),
+    (Fault::IgnoreBells, "a_bell_wakes_a_sleeper"),
+    (Fault::RingBellsOfTheWaking, "a_bell_wakes_a_sleeper"),
+    (Fault::ForgetTheOwnBell, "a_bell_wakes_a_sleeper"),
+    (Fault::ShareAPlace, "a_bell_wakes_a_sleeper"),
+    (Fault::RingTheGone, "a_place_whose_peer_has_gone_says_nothing"),
+    (Fault::ShareAPlace, "a_place_whose_peer_has_gone_says_nothing"),
+    (Fault::LoseBells, "no_bell_is_lost"),
+    (Fault::IgnoreBells, "no_bell_is_lost"),
 ];
 
 fn check(name: &str, seed: u64) -> bool {

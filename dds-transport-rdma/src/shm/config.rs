@@ -45,6 +45,14 @@ pub struct ShmConfig {
     pub hello_limit: Duration,
     /// How long a peer may leave a full queue unread before it is cut off.
     pub silence_limit: Duration,
+    /// Whether to issue a barrier before each sleep where the system can, so that peers need no
+    /// fence for this node's sake; for tests of what happens where it cannot.
+    #[doc(hidden)]
+    pub sleep_behind_barriers: bool,
+    /// Whether to agree to the barriers of others where the system can, and leave out the fences
+    /// that they stand for; for tests of what happens where it cannot.
+    #[doc(hidden)]
+    pub agree_to_barriers: bool,
     /// The protocol versions to speak, for tests of their negotiation.
     #[doc(hidden)]
     pub versions: Vec<u16>,
@@ -70,6 +78,8 @@ impl ShmConfig {
             evidence_limit: Duration::from_secs(1),
             hello_limit: Duration::from_secs(5),
             silence_limit: Duration::from_secs(10),
+            sleep_behind_barriers: true,
+            agree_to_barriers: true,
             versions: wire::VERSIONS.to_vec(),
             memory_limit_text: setting("SQUALL_MEMORY_LIMIT"),
         }

@@ -5,6 +5,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use derecho_core::link::{Interest, Parker};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
@@ -12,30 +13,41 @@ use derecho_core::park;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
+use super::barrier::{self, Barriers};
+
 /// Words of a node's header, at the beginning of its first arena.
 ///
 /// ```text
-///   word 0  HEADER_MAGIC   1, 2  node id (low, high)   8  parked
+///   word 0  HEADER_MAGIC   1, 2  node id (low, high)   3  barriers   8  parked
 /// ```
 pub(crate) const HEADER_WORDS: usize = 8 * LINE_WORDS;
 /// The first word of a header.
 pub(crate) const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SQUALL\x00\x01");
 /// Where the node id is.
 pub(crate) const HEADER_NODE: usize = 1;
+/// Where the node says what it does about [`Barriers`]. Written once, before anybody sees it.
+pub(crate) const HEADER_BARRIERS: usize = 3;
 /// Where `parked` is: on a line of its own, for all peers look at it after every write.
 pub(crate) const HEADER_PARKED: usize = LINE_WORDS;
+
+/// How long a sleeper sleeps at most once a barrier that it had promised has failed: what it is
+/// not rung for it finds by itself.
+const DOUBTFUL_SLEEP: u64 = 1_000_000;
 
 /// What wakes this node.
 pub(crate) struct Doorbell {
     bell: Arc<OwnedFd>,
     header: OwnRegion,
+    barriers: Barriers,
+    /// A barrier has failed, although it was possible when the node joined.
+    doubtful: AtomicBool,
 }
 
 impl Doorbell {
     /// The doorbell of the node whose header this is.
-    pub(crate) fn new(header: OwnRegion) -> Result<Doorbell, Errno> {
+    pub(crate) fn new(header: OwnRegion, barriers: Barriers) -> Result<Doorbell, Errno> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Doorbell { bell: Arc::new(bell), header })
+        Ok(Doorbell { bell: Arc::new(bell), header, barriers, doubtful: AtomicBool::new(false) })
     }
 
     /// The descriptor that peers get.
@@ -49,9 +61,23 @@ impl Doorbell {
 
     /// Wakes this node's sleeper, if it sleeps, after everything stored before.
     pub(crate) fn wake(&self) {
-        park::before_looking();
+        if self.barriers.before_sleep && self.barriers.agreed {
+            park::before_looking_without_fence();
+        } else {
+            park::before_looking();
+        }
         if park::asleep(self.parked()) {
             ring(&self.bell);
+        }
+    }
+
+    /// The barrier that was promised, which peers rely on. A sandbox that the process has entered
+    /// since it joined may refuse it.
+    fn issue_barrier(&self) {
+        if let Err(errno) = barrier::issue()
+            && !self.doubtful.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(%errno, "membarrier is refused now; sleeps last a millisecond at most");
         }
     }
 }
@@ -83,10 +109,15 @@ impl ShmParker {
 impl Parker for ShmParker {
     fn arm(&self, interest: Interest) {
         park::announce(self.0.parked(), interest);
+        if self.0.barriers.before_sleep {
+            self.0.issue_barrier();
+        }
     }
 
     fn sleep(&self, limit: Option<u64>) {
         const SECOND: u64 = 1_000_000_000;
+        let doubtful = self.0.doubtful.load(Ordering::Relaxed).then_some(DOUBTFUL_SLEEP);
+        let limit = limit.into_iter().chain(doubtful).min();
         let limit = limit.map(|nanos| Timespec {
             tv_sec: i64::try_from(nanos / SECOND).unwrap_or(i64::MAX),
             tv_nsec: (nanos % SECOND).cast_signed() as _,
@@ -106,5 +137,23 @@ impl Parker for ShmParker {
 
     fn wake(&self) {
         self.0.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_its_barrier_a_sleeper_looks_again_by_itself() {
+        let header = OwnRegion::heap(HEADER_WORDS);
+        let barriers = Barriers { before_sleep: true, agreed: true };
+        let doorbell = Arc::new(Doorbell::new(header, barriers).unwrap());
+        doorbell.doubtful.store(true, Ordering::Relaxed);
+        let parker = ShmParker::new(doorbell);
+        parker.arm(Interest::News);
+        // Would last for ever.
+        parker.sleep(None);
+        parker.disarm();
     }
 }

@@ -23,12 +23,36 @@ const EVENT_BYTES: usize = 128;
 
 /// What has happened, with what the link needs to know beyond what the node is told.
 pub(crate) enum Event {
-    PeerUp { peer: Peer, node: NodeId, header: Replica, bell: OwnedFd, outbox: Arc<Outbox> },
-    RegionUp { peer: Peer, region: RegionId, replica: Replica },
-    RegionReady { peer: Peer, region: RegionId },
-    RegionDown { peer: Peer, region: RegionId },
-    Note { peer: Peer, bytes: Vec<u8> },
-    PeerDown { peer: Peer, evidence: Evidence },
+    PeerUp {
+        peer: Peer,
+        node: NodeId,
+        header: Replica,
+        /// What the header lies at the beginning of.
+        memory: OwnedFd,
+        bell: OwnedFd,
+        outbox: Arc<Outbox>,
+    },
+    RegionUp {
+        peer: Peer,
+        region: RegionId,
+        replica: Replica,
+    },
+    RegionReady {
+        peer: Peer,
+        region: RegionId,
+    },
+    RegionDown {
+        peer: Peer,
+        region: RegionId,
+    },
+    Note {
+        peer: Peer,
+        bytes: Vec<u8>,
+    },
+    PeerDown {
+        peer: Peer,
+        evidence: Evidence,
+    },
 }
 
 impl Event {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::memory::{LINE, Replica, WORD};
-use rustix::fs::{FileType, SealFlags, fcntl_get_seals, fstat};
+use rustix::fs::{FileType, FsWord, SealFlags, fcntl_get_seals, fstat, fstatfs};
 use rustix::net::Shutdown;
 
 use super::arena::{ARENA_BYTES_LIMIT, ARENAS_LIMIT, Space};
@@ -20,6 +20,9 @@ use super::mapping::Mapping;
 
 /// The most regions that a peer may have open. At this its announcements are refused.
 pub(crate) const REGIONS_LIMIT: usize = 1 << 16;
+
+/// The file system of anonymous memory of the usual page size, as `fstatfs` names it.
+const TMPFS: FsWord = 0x0102_1994;
 
 /// Shows the peer that somebody here still looks at its memory. When the last holder lets go, the
 /// sending half of the connection is closed, also long after the link itself.
@@ -84,6 +87,8 @@ pub(crate) struct Imports {
     connection: u32,
     commands: CommandSender,
     arenas: BTreeMap<u32, (u64, Arc<Mapping>)>,
+    /// The memory of the first arena, until the peer is up.
+    header_memory: Option<OwnedFd>,
     next_arena: u32,
     regions: BTreeMap<u64, RegionId>,
     names: BTreeSet<RegionId>,
@@ -98,6 +103,7 @@ impl Imports {
             connection,
             commands,
             arenas: BTreeMap::new(),
+            header_memory: None,
             next_arena: 0,
             regions: BTreeMap::new(),
             names: BTreeSet::new(),
@@ -127,6 +133,9 @@ impl Imports {
         })?;
         self.next_arena = index + 1;
         self.arenas.insert(index, (bytes, Arc::new(mapping)));
+        if index == 0 {
+            self.header_memory = Some(memory);
+        }
         Ok(())
     }
 
@@ -138,8 +147,8 @@ impl Imports {
         }
     }
 
-    /// The peer's header.
-    pub(crate) fn header(&self, node: NodeId) -> Result<Replica, Fault> {
+    /// The peer's header, and the memory that it is the beginning of. Asked for once.
+    pub(crate) fn header(&mut self, node: NodeId) -> Result<(Replica, OwnedFd), Fault> {
         let bytes = HEADER_WORDS * WORD;
         let Some((_, mapping)) = self.arenas.get(&0).filter(|(size, _)| *size >= bytes as u64)
         else {
@@ -154,7 +163,10 @@ impl Imports {
         if header.load(0) != HEADER_MAGIC || (u128::from(high) << 64 | u128::from(low)) != node.0 {
             return fault("the first arena has no header of this node");
         }
-        Ok(header)
+        match self.header_memory.take() {
+            Some(memory) => Ok((header, memory)),
+            None => fault("the header was shown before"),
+        }
     }
 
     /// A region, as it can be seen here from now on.
@@ -240,6 +252,10 @@ fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> 
     if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
         return Err("it is not sealed against being cut".to_owned());
     }
+    // A mapping of huge pages may be larger than was asked for, and replace what lies behind it.
+    if fstatfs(memory).map_err(|errno| errno.to_string())?.f_type != TMPFS {
+        return Err("it is no memory of ordinary pages".to_owned());
+    }
     if u64::try_from(stat.st_size) != Ok(bytes) || bytes == 0 || bytes > ARENA_BYTES_LIMIT {
         return Err(format!("it has {} bytes where {bytes} were announced", stat.st_size));
     }
@@ -247,4 +263,29 @@ fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> 
         return Err(format!("it belongs to user {}, the peer is user {owner}", stat.st_uid));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+    fn check(kind: MemfdFlags) -> Option<Result<(), String>> {
+        const BYTES: u64 = 2 << 20;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = memfd_create("squall-test", flags | kind).ok()?;
+        ftruncate(&memory, BYTES).ok()?;
+        fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW).ok()?;
+        Some(check_memory(&memory, BYTES, rustix::process::geteuid().as_raw()))
+    }
+
+    #[test]
+    fn huge_pages_are_refused() {
+        assert_eq!(check(MemfdFlags::empty()), Some(Ok(())));
+        let Some(huge) = check(MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB) else {
+            eprintln!("skipped: there are no huge pages here");
+            return;
+        };
+        assert!(huge.is_err_and(|text| text.contains("ordinary")));
+    }
 }

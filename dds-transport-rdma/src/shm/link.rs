@@ -11,15 +11,16 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender};
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, NoBells, Parker, ReadId, Sharing,
-    WordRange,
+    Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, Replica, WORD, Word};
 use derecho_core::park;
 
 use super::arena::{Arenas, Carved, Space};
+use super::barrier::Barriers;
+use super::board::Board;
 use super::command::{Command, CommandSender, MESSAGE_BYTES, Outbox, QUEUE_HARD_LIMIT};
-use super::doorbell::{Doorbell, HEADER_PARKED, ShmParker, ring};
+use super::doorbell::{Doorbell, HEADER_BARRIERS, HEADER_PARKED, ShmParker, ring};
 use super::event::{Event, EventReceiver};
 use super::exports::Freed;
 use super::imports::REGIONS_LIMIT;
@@ -44,9 +45,13 @@ pub struct ShmLink {
     spaces: BTreeMap<u64, Lent>,
     freed: Receiver<Freed>,
     freed_sender: Sender<Freed>,
+    board: Arc<Board>,
     peers: Vec<Option<PeerLine>>,
+    /// Peers that are up and issue no barrier before they sleep.
+    fenced_peers: usize,
     reads: VecDeque<(Peer, ReadId)>,
     next_read: u64,
+    /// What was done, but for the rings, which the board counts.
     counters: LinkCounters,
     thread: Option<JoinHandle<()>>,
 }
@@ -84,7 +89,10 @@ struct Lent {
 /// A peer that is up, as the node knows it.
 struct PeerLine {
     header: Replica,
-    bell: OwnedFd,
+    bell: Arc<OwnedFd>,
+    /// Its place on the board, if it has one.
+    place: Option<u32>,
+    barriers: Barriers,
     outbox: Arc<Outbox>,
     /// Words of its regions.
     regions: BTreeMap<RegionId, usize>,
@@ -117,6 +125,8 @@ impl ShmLink {
     }
 
     fn end(&mut self, command: Command) {
+        // Threads may hold the board for longer.
+        self.board.close();
         self.commands.send(command);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -126,12 +136,12 @@ impl ShmLink {
     }
 
     #[inline]
-    fn ring_if(&mut self, peer: Peer, asleep: fn(&Word) -> bool) {
+    fn ring_if(&self, peer: Peer, asleep: fn(&Word) -> bool) {
         if let Some(Some(line)) = self.peers.get(peer.index())
             && line.header.get(HEADER_PARKED).is_some_and(asleep)
         {
             ring(&line.bell);
-            self.counters.rings += 1;
+            self.board.count_ring();
         }
     }
 
@@ -163,11 +173,17 @@ impl ShmLink {
     /// What the node is told of an event, if anything.
     fn take_in(&mut self, event: Event) -> Option<LinkEvent> {
         match event {
-            Event::PeerUp { peer, node, header, bell, outbox } => {
+            Event::PeerUp { peer, node, header, memory, bell, outbox } => {
                 assert_eq!(peer.index(), self.peers.len(), "peers are handed out in order");
+                let barriers = Barriers::from_word(header.load(HEADER_BARRIERS));
+                let bell = Arc::new(bell);
+                let place = self.board.seat(&memory, &bell, barriers);
+                tracing::debug!(?peer, ?place, ?barriers, "bell");
+                self.fenced_peers += usize::from(!barriers.before_sleep);
                 let regions = BTreeMap::new();
-                self.peers.push(Some(PeerLine { header, bell, outbox, regions }));
-                Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place: None })
+                let line = PeerLine { header, bell, place, barriers, outbox, regions };
+                self.peers.push(Some(line));
+                Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place })
             }
             Event::RegionUp { peer, region, replica } => {
                 let line = self.peers[peer.index()].as_mut().expect("the peer is up");
@@ -186,7 +202,11 @@ impl ShmLink {
             }
             Event::Note { peer, bytes } => Some(LinkEvent::Note { peer, bytes }),
             Event::PeerDown { peer, evidence } => {
-                self.peers[peer.index()] = None;
+                let line = self.peers[peer.index()].take().expect("the peer is up");
+                self.fenced_peers -= usize::from(!line.barriers.before_sleep);
+                if let Some(place) = line.place {
+                    self.board.clear(place);
+                }
                 Some(LinkEvent::PeerDown { peer, evidence })
             }
         }
@@ -313,7 +333,11 @@ impl Link for ShmLink {
 
     #[inline]
     fn ring(&mut self, news: &[Peer], hints: &[Peer]) {
-        park::before_looking();
+        if self.board.agreed() && self.fenced_peers == 0 {
+            park::before_looking_without_fence();
+        } else {
+            park::before_looking();
+        }
         for peer in news {
             self.ring_if(*peer, park::asleep);
         }
@@ -322,8 +346,12 @@ impl Link for ShmLink {
         }
     }
 
+    fn place(&self, peer: Peer) -> Option<u32> {
+        self.peers.get(peer.index())?.as_ref()?.place
+    }
+
     fn bells(&self) -> Arc<dyn Bells> {
-        Arc::new(NoBells)
+        Arc::clone(&self.board) as Arc<dyn Bells>
     }
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
@@ -352,7 +380,7 @@ impl Link for ShmLink {
     }
 
     fn counters(&self) -> LinkCounters {
-        self.counters
+        LinkCounters { rings: self.board.rings(), ..self.counters }
     }
 }
 

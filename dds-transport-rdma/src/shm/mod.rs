@@ -10,6 +10,7 @@
 //!   arena (memfd, sealed)  ---- the same pages, mapped read-only ---->  Replica of A's region
 //!   header line `parked`   <--- read by B, which rings A's eventfd if A sleeps
 //! ```
+//! Every thread of B may ring: its board of bells shows it the headers of all peers.
 //!
 //! * **No names but sockets.** Memory is an anonymous `memfd`, sealed against shrinking, growing
 //!   and new writers before anybody else gets it. Nothing of it outlives its last user, and no
@@ -27,6 +28,8 @@
 //! [`Link::write`]: derecho_core::link::Link::write
 
 mod arena;
+mod barrier;
+mod board;
 mod budget;
 mod command;
 mod config;
@@ -40,6 +43,7 @@ mod imports;
 mod link;
 mod mapping;
 mod names;
+mod pages;
 mod rendezvous;
 mod socket;
 #[doc(hidden)]

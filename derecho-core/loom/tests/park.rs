@@ -1,4 +1,7 @@
 //! Parking: between a sleeper and those who have news, one always sees the other.
+//!
+//! With fences on both sides. A barrier that the kernel makes other threads pass is nothing that
+//! loom can run; for that pair there are real processes in the tests of the shared-memory link.
 #![cfg(loom)]
 
 use derecho_core::link::Interest;

@@ -7,16 +7,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Evidence, INLINE_WORDS, Interest, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker,
+    Bells, Evidence, INLINE_WORDS, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker,
     ReadId, Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, WORD};
 use link_conformance::{Random, Rig};
+
+mod bells;
+
+use bells::{Bell, ModelBells, ModelParker};
 
 /// What the model does wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +47,14 @@ pub(crate) enum Fault {
     Miscount,
     NeverRing,
     RingTheWaking,
+    HintEverybody,
+    IgnoreHints,
+    IgnoreBells,
+    LoseBells,
+    RingBellsOfTheWaking,
+    ForgetTheOwnBell,
+    ShareAPlace,
+    RingTheGone,
     MeetTwice,
 }
 
@@ -81,12 +91,6 @@ struct Own {
 }
 
 #[derive(Default)]
-struct Bell {
-    parked: AtomicBool,
-    rung: AtomicBool,
-}
-
-#[derive(Default)]
 struct State {
     gone: bool,
     /// Nodes by the handle that this one has for them.
@@ -100,6 +104,8 @@ struct State {
     reads: u64,
     counters: LinkCounters,
     bell: Arc<Bell>,
+    bells: Arc<ModelBells>,
+    places: BTreeMap<Peer, u32>,
 }
 
 impl State {
@@ -123,8 +129,8 @@ impl World {
     fn tell(&mut self, node: usize, event: LinkEvent) {
         self.nodes[node].events.push_back(event);
         let bell = &self.nodes[node].bell;
-        if bell.parked.load(Ordering::SeqCst) {
-            bell.rung.store(true, Ordering::SeqCst);
+        if bell.is_asleep() {
+            bell.ring();
         }
     }
 
@@ -134,7 +140,9 @@ impl World {
 
     fn add(&mut self) -> usize {
         let new = self.nodes.len();
-        self.nodes.push(State::default());
+        let bell = Arc::new(Bell::default());
+        let bells = Arc::new(ModelBells::new(self.fault, Arc::clone(&bell)));
+        self.nodes.push(State { bell, bells, ..State::default() });
         for old in (0..new).filter(|old| !self.nodes[*old].gone).collect::<Vec<_>>() {
             self.pipe(new, old).push_back(Item::Up { node: new });
             self.pipe(old, new).push_back(Item::Up { node: old });
@@ -436,35 +444,58 @@ impl Link for ModelLink {
         Ok(())
     }
 
-    fn ring(&mut self, news: &[Peer], _hints: &[Peer]) {
+    fn ring(&mut self, news: &[Peer], hints: &[Peer]) {
         let world = &mut *self.world.borrow_mut();
-        for peer in news {
-            let Ok(target) = world.target(self.node, *peer) else { continue };
+        let asked = news.iter().map(|peer| (*peer, false));
+        for (peer, hint) in asked.chain(hints.iter().map(|peer| (*peer, true))) {
+            let Ok(target) = world.target(self.node, peer) else { continue };
             let bell = Arc::clone(&world.nodes[target].bell);
             let wanted = match world.fault {
                 Fault::NeverRing => false,
                 Fault::RingTheWaking => true,
-                _ => bell.parked.load(Ordering::SeqCst),
+                Fault::IgnoreHints if hint => false,
+                Fault::HintEverybody => bell.is_asleep(),
+                _ if hint => bell.is_asleep_for_hints(),
+                _ => bell.is_asleep(),
             };
             if wanted {
-                bell.rung.store(true, Ordering::SeqCst);
+                bell.ring();
                 world.nodes[self.node].counters.rings += 1;
             }
         }
+    }
+
+    fn place(&self, peer: Peer) -> Option<u32> {
+        self.world.borrow().nodes[self.node].places.get(&peer).copied()
+    }
+
+    fn bells(&self) -> Arc<dyn Bells> {
+        Arc::clone(&self.world.borrow().nodes[self.node].bells) as Arc<dyn Bells>
     }
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
         let mut handed = 0;
         loop {
             let mut world = self.world.borrow_mut();
+            let bells: Vec<Arc<Bell>> =
+                world.nodes.iter().map(|state| Arc::clone(&state.bell)).collect();
             let state = &mut world.nodes[self.node];
             let Some(event) = state.events.pop_front() else { return handed };
             match &event {
                 LinkEvent::RegionReady { peer, region } => {
                     state.ready.insert((*peer, *region));
                 }
+                LinkEvent::PeerUp { peer, .. } => {
+                    let bell = &bells[state.peers[peer.index()]];
+                    if let Some(place) = state.bells.seat(Arc::clone(bell)) {
+                        state.places.insert(*peer, place);
+                    }
+                }
                 LinkEvent::PeerDown { peer, .. } => {
                     state.down.insert(*peer);
+                    if let Some(place) = state.places.remove(peer) {
+                        state.bells.clear(place);
+                    }
                     state.fetches.retain(|fetch| fetch.peer != *peer);
                 }
                 _ => {}
@@ -476,7 +507,9 @@ impl Link for ModelLink {
     }
 
     fn counters(&self) -> LinkCounters {
-        self.world.borrow().nodes[self.node].counters
+        let state = &self.world.borrow().nodes[self.node];
+        let rings = state.counters.rings + state.bells.rings();
+        LinkCounters { rings, ..state.counters }
     }
 }
 
@@ -486,32 +519,6 @@ impl World {
             if to != from && !self.nodes[to].gone {
                 self.pipe(from, to).push_back(item());
             }
-        }
-    }
-}
-
-struct ModelParker(Arc<Bell>);
-
-impl Parker for ModelParker {
-    fn arm(&self, _interest: Interest) {
-        self.0.parked.store(true, Ordering::SeqCst);
-    }
-
-    fn sleep(&self, limit: Option<u64>) {
-        let start = Instant::now();
-        let limit = Duration::from_nanos(limit.unwrap_or(u64::MAX));
-        while !self.0.rung.swap(false, Ordering::SeqCst) && start.elapsed() < limit {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn disarm(&self) {
-        self.0.parked.store(false, Ordering::SeqCst);
-    }
-
-    fn wake(&self) {
-        if self.0.parked.load(Ordering::SeqCst) {
-            self.0.rung.store(true, Ordering::SeqCst);
         }
     }
 }

@@ -14,10 +14,12 @@ use rustix::io::Errno;
 
 use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
 use crate::shm::arena::NewArena;
+use crate::shm::barrier::Barriers;
+use crate::shm::board::Board;
 use crate::shm::command;
 use crate::shm::config::ShmConfig;
 use crate::shm::directory::{Folder, Lock, Place};
-use crate::shm::doorbell::{HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
+use crate::shm::doorbell::{HEADER_BARRIERS, HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
 use crate::shm::error::JoinError;
 use crate::shm::event;
 use crate::shm::exports::Exports;
@@ -50,9 +52,17 @@ impl ShmLink {
 
         let mut arenas = Arenas::new(checked.config.arena_bytes, checked.config.memory_limit);
         let (freed_sender, freed) = unbounded();
-        let (header, header_arena) = make_header(&mut arenas, node, freed_sender.clone())?;
-        let doorbell = Doorbell::new(header)
+        let barriers = Barriers::prepare(
+            checked.config.sleep_behind_barriers,
+            checked.config.agree_to_barriers,
+        );
+        tracing::debug!(?barriers, "what this node does about barriers");
+        let (header, header_arena) =
+            make_header(&mut arenas, node, barriers, freed_sender.clone())?;
+        let doorbell = Doorbell::new(header, barriers)
             .map_err(|errno| JoinError::system("making the node's doorbell", errno))?;
+        let board = Board::new(&header_arena.memory, doorbell.bell(), barriers)
+            .map_err(|errno| JoinError::system("making the board of bells", errno))?;
         let doorbell = Arc::new(doorbell);
         let mut exports = Exports::new(freed_sender.clone());
         exports.add_arena(header_arena);
@@ -87,7 +97,9 @@ impl ShmLink {
             spaces: BTreeMap::new(),
             freed,
             freed_sender,
+            board: Arc::new(board),
             peers: Vec::new(),
+            fenced_peers: 0,
             reads: VecDeque::new(),
             next_read: 0,
             counters: LinkCounters::default(),
@@ -103,6 +115,7 @@ impl ShmLink {
 fn make_header(
     arenas: &mut Arenas,
     node: NodeId,
+    barriers: Barriers,
     freed: crossbeam_channel::Sender<Freed>,
 ) -> Result<(OwnRegion, NewArena), JoinError> {
     // A whole page, so that the words all peers look at share none with regions.
@@ -112,6 +125,7 @@ fn make_header(
     let header = own_region(&carved, HEADER_WORDS, HEADER_SERIAL, freed);
     header.word(HEADER_NODE).put(node.0 as u64);
     header.word(HEADER_NODE + 1).put((node.0 >> 64) as u64);
+    header.word(HEADER_BARRIERS).put(barriers.to_word());
     header.word(0).publish(HEADER_MAGIC);
     Ok((header, arena))
 }

@@ -231,7 +231,7 @@ impl Rendezvous {
 
     fn peer_up(&mut self, connection: &mut Connection) -> Result<(), crate::shm::imports::Fault> {
         let node = connection.node.expect("a node says who it is before it shows memory");
-        let header = connection.imports.header(node)?;
+        let (header, memory) = connection.imports.header(node)?;
         let bell = connection.bell.take().expect("a hello brings the doorbell");
         if !self.known.insert(node) {
             // Two connections of one node raced; the first has won.
@@ -243,7 +243,7 @@ impl Rendezvous {
         connection.phase = Phase::Up { peer };
         tracing::debug!(%node, pid = connection.credentials.pid, ?peer, "peer up");
         let outbox = Arc::clone(&connection.outbox);
-        self.events.send(Event::PeerUp { peer, node, header, bell, outbox });
+        self.events.send(Event::PeerUp { peer, node, header, memory, bell, outbox });
         for announcement in self.exports.catch_up(connection.key) {
             connection.push(announcement);
         }

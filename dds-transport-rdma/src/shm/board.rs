@@ -1,0 +1,289 @@
+//! The board: the bells of the peers, for every thread of this node.
+//!
+//! Owns: who has which place, a page for each place in which its node's header can be seen, and
+//! the descriptors that wake. Never does: ask a thread that rings whether it is in time. A thread
+//! may be stopped for any time between loading its places and ringing them, while peers die and
+//! others come:
+//!
+//! * The pages are readable for as long as the board lives, see [`Pages`]. A place that nobody has
+//!   shows zeros, which say that nobody sleeps.
+//! * A descriptor is taken from the table, and held, before it is written; so it is not closed,
+//!   and its number not used again, while somebody writes it.
+//!
+//! ```text
+//!   ring: places --> parked of each (one line each) --all awake--> done: no lock, no store
+//!                                    '--somebody sleeps--> table (mutex) --> eventfd
+//! ```
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use derecho_core::link::{Bells, OWN_PLACE};
+use derecho_core::memory::Word;
+use derecho_core::park;
+use rustix::io::Errno;
+
+use super::barrier::{self, Barriers};
+use super::doorbell::{HEADER_PARKED, ring};
+use super::pages::Pages;
+
+/// Places: one for each bit, the last one the node's own.
+const PLACES: usize = OWN_PLACE as usize + 1;
+
+type Table = [Option<Arc<OwnedFd>>; PLACES];
+
+/// The bells of a node's peers and of itself.
+pub(crate) struct Board {
+    pages: Pages,
+    /// Whether this process has agreed to barriers, without which each of its threads fences.
+    agreed: bool,
+    /// The places for whose sake a thread has to fence before it looks.
+    fenced: AtomicU64,
+    rare: Rare,
+}
+
+/// What only the slow path touches, away from the lines that every ring reads.
+#[repr(align(64))]
+struct Rare {
+    rings: AtomicU64,
+    table: Mutex<Table>,
+}
+
+impl Board {
+    /// A board on which only the node itself has its place: its header begins `memory`.
+    pub(crate) fn new(
+        memory: impl AsFd,
+        bell: &Arc<OwnedFd>,
+        barriers: Barriers,
+    ) -> Result<Board, Errno> {
+        let pages = Pages::new(PLACES)?;
+        pages.show(OWN_PLACE as usize, memory)?;
+        let mut table: Table = [const { None }; PLACES];
+        table[OWN_PLACE as usize] = Some(Arc::clone(bell));
+        let own = if barriers.before_sleep { 0 } else { 1 << OWN_PLACE };
+        let rare = Rare { rings: AtomicU64::new(0), table: Mutex::new(table) };
+        Ok(Board {
+            pages,
+            agreed: barriers.agreed,
+            fenced: AtomicU64::new(if barriers.agreed { own } else { u64::MAX }),
+            rare,
+        })
+    }
+
+    /// Gives a place to a peer whose header begins `memory`, if one is free. Only the node's
+    /// driver gives and takes places.
+    pub(crate) fn seat(
+        &self,
+        memory: impl AsFd,
+        bell: &Arc<OwnedFd>,
+        barriers: Barriers,
+    ) -> Option<u32> {
+        let place = self.table().iter().position(Option::is_none)?;
+        if let Err(errno) = self.prepare(place, barriers, memory) {
+            tracing::warn!(%errno, "a peer gets no place among the bells; only turns wake it");
+            self.pages.hide(place);
+            return None;
+        }
+        // Nobody knows of this place before it is returned, so the order does not matter to new
+        // rings; a stale one finds no bell, or wakes the peer for nothing.
+        self.table()[place] = Some(Arc::clone(bell));
+        u32::try_from(place).ok()
+    }
+
+    fn prepare(&self, place: usize, barriers: Barriers, memory: impl AsFd) -> Result<(), Errno> {
+        let bit = 1 << place;
+        if barriers.before_sleep && self.agreed {
+            self.fenced.fetch_and(!bit, Ordering::Relaxed);
+        } else if self.fenced.fetch_or(bit, Ordering::SeqCst) & bit == 0 {
+            // A thread that publishes without a fence has asked before the barrier reaches it
+            // whether it needs one, and published before that. So everybody sees its news when
+            // the barrier is done: the new peer, which is told of anything only later, finds them
+            // without being rung.
+            barrier::issue()?;
+        }
+        self.pages.show(place, memory)
+    }
+
+    /// Takes the place of a peer that is gone.
+    pub(crate) fn clear(&self, place: u32) {
+        self.pages.hide(place as usize);
+        let bell = self.table()[place as usize].take();
+        if self.agreed {
+            self.fenced.fetch_and(!(1 << place), Ordering::Relaxed);
+        }
+        drop(bell);
+    }
+
+    /// The node leaves: nobody is rung any more, and nobody's memory is held by the board.
+    pub(crate) fn close(&self) {
+        for place in 0..=OWN_PLACE {
+            self.clear(place);
+        }
+    }
+
+    /// Whether the node's threads need not fence for the sake of those who issue barriers.
+    #[inline]
+    pub(crate) fn agreed(&self) -> bool {
+        self.agreed
+    }
+
+    /// A peer was woken.
+    #[inline]
+    pub(crate) fn count_ring(&self) {
+        self.rare.rings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often peers were woken.
+    pub(crate) fn rings(&self) -> u64 {
+        self.rare.rings.load(Ordering::Relaxed)
+    }
+
+    /// The writer's half before it looks at these places.
+    #[inline]
+    fn fence_for(&self, places: u64) {
+        // Two steps: whether to fence is itself asked after what was published, see `prepare`.
+        park::before_looking_without_fence();
+        if self.fenced.load(Ordering::Relaxed) & places != 0 {
+            park::before_looking();
+        }
+    }
+
+    #[inline]
+    fn parked(&self, place: usize) -> &Word {
+        self.pages.word(place, HEADER_PARKED)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing that is done under the lock can be left half done.
+        self.rare.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    fn wake(&self, sleepers: u64) {
+        for place in places(sleepers) {
+            // Held while it is written, and written without the lock: a peer that has made its
+            // bell block then stops one thread, and not all that ring.
+            let bell = self.table()[place].clone();
+            let Some(bell) = bell else { continue };
+            ring(&bell);
+            if place != OWN_PLACE as usize {
+                self.count_ring();
+            }
+        }
+    }
+}
+
+/// The places whose bits are set.
+#[inline]
+fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = (bits != 0).then_some(bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(place)
+    })
+}
+
+impl Bells for Board {
+    #[inline]
+    fn before_looking(&self) {
+        self.fence_for(u64::MAX);
+    }
+
+    #[inline]
+    fn ring(&self, asked: u64) {
+        self.fence_for(asked);
+        let mut sleepers = 0;
+        for place in places(asked) {
+            sleepers |= u64::from(park::asleep(self.parked(place))) << place;
+        }
+        if sleepers != 0 {
+            self.wake(sleepers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use rustix::io::pwrite;
+
+    const HONEST: Barriers = Barriers { before_sleep: true, agreed: true };
+
+    /// The memory of a node that says that it sleeps.
+    fn sleeper() -> OwnedFd {
+        let memory = memfd_create("squall-test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, rustix::param::page_size() as u64).unwrap();
+        let parked = 8 * HEADER_PARKED as u64;
+        assert_eq!(pwrite(&memory, &1_u64.to_ne_bytes(), parked).unwrap(), 8);
+        memory
+    }
+
+    fn bell() -> Arc<OwnedFd> {
+        Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap())
+    }
+
+    /// How often a bell was rung since it was last asked.
+    fn rung(bell: &Arc<OwnedFd>) -> u64 {
+        let mut count = [0; 8];
+        rustix::io::read(bell, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
+    }
+
+    fn board(own: Barriers) -> Board {
+        Board::new(sleeper(), &bell(), own).unwrap()
+    }
+
+    #[test]
+    fn fences_are_left_out_only_where_both_sides_have_agreed() {
+        for own in (0..4).map(Barriers::from_word) {
+            let board = board(own);
+            for peer in (0..4).map(Barriers::from_word) {
+                let place = board.seat(sleeper(), &bell(), peer).unwrap();
+                let fenced = board.fenced.load(Ordering::Relaxed) >> place & 1 == 1;
+                assert_eq!(fenced, !(own.agreed && peer.before_sleep), "{own:?} {peer:?}");
+                board.clear(place);
+                let fenced = board.fenced.load(Ordering::Relaxed) >> OWN_PLACE & 1 == 1;
+                assert_eq!(fenced, !(own.agreed && own.before_sleep), "{own:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_places_for_sixty_three_and_they_are_used_again() {
+        let board = board(HONEST);
+        let bells: Vec<_> = (0..OWN_PLACE).map(|_| bell()).collect();
+        let places = bells.iter().map(|bell| board.seat(sleeper(), bell, HONEST));
+        assert!(places.eq((0..OWN_PLACE).map(Some)));
+        assert_eq!(board.seat(sleeper(), &bell(), HONEST), None);
+        board.ring(!0);
+        assert_eq!(board.rings(), 63);
+        assert!(bells.iter().all(|bell| rung(bell) == 1));
+        board.clear(17);
+        board.ring(!0);
+        assert_eq!(rung(&bells[17]), 0);
+        let other = bell();
+        assert_eq!(board.seat(sleeper(), &other, HONEST), Some(17));
+        board.ring(1 << 17);
+        assert_eq!((rung(&other), rung(&bells[17]), rung(&bells[18])), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_board_that_is_closed_holds_nobody_and_says_nothing() {
+        let board = board(HONEST);
+        let bell = bell();
+        board.seat(sleeper(), &bell, HONEST).unwrap();
+        board.close();
+        board.ring(!0);
+        assert_eq!((rung(&bell), Arc::strong_count(&bell)), (0, 1));
+    }
+
+    #[test]
+    fn memory_that_cannot_be_shown_gets_no_place() {
+        let board = board(HONEST);
+        let (pipe, _other) = rustix::pipe::pipe().unwrap();
+        assert_eq!(board.seat(pipe, &bell(), HONEST), None);
+        assert_eq!(board.seat(sleeper(), &bell(), HONEST), Some(0));
+    }
+}

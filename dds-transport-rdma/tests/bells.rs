@@ -1,0 +1,246 @@
+//! Bells between real processes: with barriers in place of fences, with fences, and mixed; and
+//! rung by a thread while their peers are killed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dds_transport_rdma::shm::ShmConfig;
+use derecho_core::ids::{Peer, RegionId};
+use derecho_core::link::{Bells, Evidence, Interest, Link, Parker};
+use derecho_core::memory::Replica;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use support::{Actor, Meeting, Node, config, role};
+
+const NEWS: RegionId = RegionId(1);
+const ECHO: RegionId = RegionId(2);
+const ROUNDS: u64 = 30_000;
+/// The round after the last.
+const END: u64 = u64::MAX;
+/// A sleep that ends by this was not ended by a bell.
+const FOR_EVER: Duration = Duration::from_secs(10);
+
+/// What a node does about barriers: it issues them, and it leaves out fences for those who do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Means {
+    issues: bool,
+    agrees: bool,
+}
+
+const ALL: [Means; 4] = [
+    Means { issues: true, agrees: true },
+    Means { issues: true, agrees: false },
+    Means { issues: false, agrees: true },
+    Means { issues: false, agrees: false },
+];
+
+impl Means {
+    fn config(self, folder: &Path) -> ShmConfig {
+        let mut config = config(folder);
+        config.sleep_behind_barriers = self.issues;
+        config.agree_to_barriers = self.agrees;
+        config
+    }
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    let index: usize = role.parse().unwrap();
+    echo(&mut Node::join(ALL[index].config(&folder)));
+}
+
+/// Stores that miss every cache, so that those which follow them wait in the store buffer: for as
+/// long as that, a thread without a fence and without a barrier could look past a sleeper.
+struct Litter(Vec<AtomicU64>);
+
+impl Litter {
+    fn new() -> Litter {
+        Litter((0..4 << 20).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn drop_some(&self, round: u64) {
+        for step in 0..32 {
+            let place = (round ^ step << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 42;
+            self.0[place as usize].store(round, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Keeps this thread on one processor, so that two processes really run at once: left alone, the
+/// kernel likes to put those that wake each other on the same one, where nothing can go wrong.
+fn stay_on(number: usize) {
+    let allowed = sched_getaffinity(None).unwrap();
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|it| allowed.is_set(*it));
+    if let Some(processor) = processors.nth(number) {
+        let mut set = CpuSet::new();
+        set.set(processor);
+        sched_setaffinity(None, &set).unwrap();
+    }
+}
+
+/// A little time, of many lengths.
+fn linger(round: u64, most: u64) {
+    (0..(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % most).for_each(|step| {
+        std::hint::black_box(step);
+    });
+}
+
+/// Answers every round, woken by bells and waking by bells.
+fn echo(node: &mut Node) {
+    let own = node.link.open(ECHO, 8).unwrap();
+    node.until("the news are there", |node| !node.regions.is_empty());
+    let (parker, bells) = (node.link.parker(), node.link.bells());
+    let news = node.replica(NEWS);
+    let place = 1 << node.link.place(Peer(0)).unwrap();
+    let (litter, mut round) = (Litter::new(), 0);
+    stay_on(0);
+    while round != END {
+        round = wait_for(&*parker, &news, round + 1);
+        litter.drop_some(round);
+        own.word(0).publish(round);
+        bells.before_looking();
+        bells.ring(place);
+        linger(round, 1500);
+    }
+    node.until("the other has left", |node| !node.down.is_empty());
+}
+
+/// Sleeps until a round is there; returns the newest.
+fn wait_for(parker: &dyn Parker, seen: &Replica, round: u64) -> u64 {
+    loop {
+        parker.arm(Interest::News);
+        let newest = seen.load(0);
+        if newest < round {
+            let start = Instant::now();
+            parker.sleep(u64::try_from(FOR_EVER.as_nanos()).ok());
+            let woken = start.elapsed() < FOR_EVER;
+            assert!(woken, "a wake-up was lost in round {round}; now it is {}", seen.load(0));
+        }
+        parker.disarm();
+        if newest >= round {
+            return newest;
+        }
+    }
+}
+
+fn wake_each_other(ours: Means, theirs: usize) {
+    let meeting = Meeting::new();
+    let mut node = Node::join(ours.config(&meeting.runtime_dir()));
+    let own = node.link.open(NEWS, 8).unwrap();
+    let other = Actor::start(&theirs.to_string(), &meeting.runtime_dir());
+    node.until("both see each other", |node| !node.ready.is_empty() && !node.regions.is_empty());
+    let (parker, bells) = (node.link.parker(), node.link.bells());
+    let answer = node.replica(ECHO);
+    let place = 1 << node.link.place(Peer(0)).unwrap();
+    // Rung by a thread that drives nothing.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let litter = Litter::new();
+            stay_on(1);
+            for round in 1..=ROUNDS {
+                litter.drop_some(round);
+                own.word(0).publish(round);
+                bells.before_looking();
+                bells.ring(place);
+                // Asleep, or on the way there, or awake: and after pauses of many lengths the
+                // news meet the other in each of its steps towards its sleep.
+                if round % 3 == 0 {
+                    wait_for(&*parker, &answer, round);
+                } else {
+                    look_for(&answer, round);
+                    linger(round / 7, 1500);
+                }
+            }
+            own.word(0).publish(END);
+            bells.ring(place);
+        });
+    });
+    assert!(node.link.counters().rings > 0, "nobody ever slept, so nothing was tested");
+    drop((answer, node));
+    other.finish();
+    meeting.assert_empty();
+}
+
+fn look_for(seen: &Replica, round: u64) {
+    let start = Instant::now();
+    let mut looks = 0_u64;
+    while seen.load(0) < round {
+        looks += 1;
+        if looks.is_multiple_of(1000) {
+            assert!(start.elapsed() < FOR_EVER, "round {round} was never answered");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn with_barriers_on_both_sides_no_bell_is_lost() {
+    wake_each_other(ALL[0], 0);
+}
+
+#[test]
+fn with_fences_on_both_sides_no_bell_is_lost() {
+    wake_each_other(ALL[3], 3);
+}
+
+#[test]
+fn where_only_one_side_has_barriers_no_bell_is_lost() {
+    wake_each_other(ALL[0], 3);
+    wake_each_other(ALL[3], 0);
+}
+
+#[test]
+fn where_each_side_has_one_half_no_bell_is_lost() {
+    wake_each_other(ALL[1], 2);
+    wake_each_other(ALL[2], 1);
+}
+
+#[test]
+fn peers_may_be_killed_while_a_thread_rings_them() {
+    const CYCLES: u32 = 20;
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let own = node.link.open(NEWS, 8).unwrap();
+    let bells: Arc<dyn Bells> = node.link.bells();
+    let (stop, rings) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                bells.ring(!0);
+                rings.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for cycle in 0..CYCLES {
+            let peer = Peer(cycle);
+            // Every second newcomer wants to be fenced for.
+            let index = if cycle % 2 == 0 { 0 } else { 3 };
+            let mut other = Actor::start(&index.to_string(), &meeting.runtime_dir());
+            node.until("it sees the news and shows its echo", |node| {
+                let ready = node.ready.iter().any(|(it, _)| *it == peer);
+                ready && node.regions.iter().any(|(it, _, _)| *it == peer)
+            });
+            assert_eq!(node.link.place(peer), Some(0), "the place of the last one is used again");
+            let (_, _, answer) = node.regions.iter().rfind(|(it, _, _)| *it == peer).unwrap();
+            let round = u64::from(cycle) + 1;
+            own.word(0).publish(round);
+            // The thread that rings wakes it.
+            look_for(answer, round);
+            let before = rings.load(Ordering::Relaxed);
+            other.kill();
+            node.until("it is down", |node| node.down.len() == cycle as usize + 1);
+            assert_eq!(node.down.last(), Some(&(peer, Evidence::Certain)));
+            assert_eq!(node.link.place(peer), None);
+            support::until("the thread goes on", || rings.load(Ordering::Relaxed) > before + 2);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    drop(node);
+    bells.ring(!0);
+    meeting.assert_empty();
+}
