@@ -5,6 +5,7 @@
 //! | `multicast` | one record through a node: claim, commit, turn, take, release |
 //! | `sst` | a predicate over the rows of a shared state table |
 //! | `park` | what parking costs a writer and a sleeper that never really sleeps |
+//! | `clock` | a look at the clock, beside the system's |
 //! | `cdr` | a small struct to CDR and back |
 //! | `dds` | a sample from write to take, through the public API |
 //!

@@ -52,7 +52,12 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf throughput", "--size");
     refused("perf throughput --size 0", "8 to 67108864");
     refused("perf throughput --size many", "no number of bytes");
-    refused("perf throughput --size 128 --level atomic", "[possible values: unordered]");
+    refused("perf throughput --size 128 --level causal", "[possible values: unordered, atomic]");
+    refused("perf throughput --size 128 --level atomic", "--level unordered");
+    refused("perf latency --size 128 --level atomic", "--level unordered");
+    refused("perf pub --size 128 --level atomic", "--level unordered");
+    refused("perf bare --kind lossy --size 128", "[possible values: plain, futex, stable]");
+    refused("perf bare --kind stable --size 128 --every 0", "--every");
     refused("perf throughput --size 128 --transport verbs", "[possible values: shm]");
     refused("perf throughput --size 128 --count 5 --seconds 1", "cannot be used with");
     refused("perf throughput --size 128 --loan --copy", "cannot be used with");
@@ -207,6 +212,36 @@ fn roles_that_people_start_meet_and_leave() {
     assert_eq!(ping.json()["count"], 100);
     assert_eq!(pong.result()["answered"], 110);
     pong.leaves_with(0);
+    place.assert_empty();
+}
+
+#[test]
+fn a_bare_ring_is_measured_alone_and_nothing_is_lost() {
+    let place = Place::new();
+    let cases = [
+        ("stable", 16, "1", "64"),
+        ("stable", 128, "3", "1"),
+        ("stable", 128, "3", "64"),
+        ("stable", 100_000, "2", "64"),
+        ("plain", 128, "2", "64"),
+        ("futex", 128, "2", "64"),
+    ];
+    for (kind, size, subs, every) in cases {
+        let size = size.to_string();
+        let more = ["--every", every, "--seconds", "0.1", "--json"];
+        let arguments = ["perf", "bare", "--kind", kind, "--size", &size, "--subs", subs];
+        let report = place.run(&[&arguments[..], &more[..]].concat()).code(0).json();
+        has(&report, &["kind", "msgs_per_s", "bytes_per_s", "cpu_s", "machine", "commit"]);
+        // Each reader has seen every message in its place, or the run would have failed.
+        let written = report["written"].as_u64().unwrap();
+        let readers = report["read_by"].as_array().unwrap();
+        assert!(written > 0);
+        assert_eq!(readers.len().to_string(), subs);
+        assert!(readers.iter().all(|read| *read == written), "{report}");
+    }
+    let arguments = "perf bare --kind stable --size 64 --seconds 0.05";
+    let text = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);
+    assert!(text.out.contains("messages/s"), "{}", text.out);
     place.assert_empty();
 }
 

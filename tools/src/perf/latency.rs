@@ -43,6 +43,7 @@ pub(crate) struct LatencyArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
+    args.part.means.are_offered()?;
     let runs = args.runs.unwrap_or(if args.baseline { BASELINE_RUNS } else { 1 });
     let limit = Duration::from_secs(args.limit);
     let mut ours = Vec::new();

@@ -51,6 +51,8 @@ enum Command {
     #[command(hide = true)]
     Bare(baseline::BareArgs),
     #[command(hide = true)]
+    BareNode(baseline::BareNodeArgs),
+    #[command(hide = true)]
     SstNode(sst_node::SstNodeArgs),
 }
 
@@ -65,7 +67,8 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
         Command::Pong(args) => roles::pong(args, json),
         Command::Peer(args) => peer::run(args),
         Command::Sst(args) => sst::run(&args, json),
-        Command::Bare(args) => baseline::run(&args),
+        Command::Bare(args) => baseline::run_alone(&args, json),
+        Command::BareNode(args) => baseline::run_node(&args),
         Command::SstNode(args) => sst_node::run(&args),
     }
 }

@@ -27,6 +27,8 @@ pub(crate) type Report<T> = Box<dyn FnOnce(&T) -> Result<(), Failure> + Send>;
 pub(crate) enum Level {
     /// Reliable, in the order of each writer.
     Unordered,
+    /// To all readers or to none, in one order.
+    Atomic,
 }
 
 /// What moves them.
@@ -41,6 +43,7 @@ impl Level {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Level::Unordered => "unordered",
+            Level::Atomic => "atomic",
         }
     }
 }
@@ -114,8 +117,21 @@ impl Means {
         arguments
     }
 
+    /// Fails if the product does not offer this.
+    pub(crate) fn are_offered(&self) -> Result<(), Failure> {
+        match self.level {
+            Level::Unordered => Ok(()),
+            Level::Atomic => Err(Failure::Usage(
+                "topics cannot be atomic yet: take --level unordered; what the bare machine can \
+                 do is printed by `squall perf bare --kind stable`"
+                    .to_owned(),
+            )),
+        }
+    }
+
     /// Joins the domain.
     pub(crate) fn join(&self) -> Result<DomainParticipant, Failure> {
+        self.are_offered()?;
         let mut config = ParticipantConfig::new();
         if let Some(micros) = self.spin {
             config = config.spin(Duration::from_micros(micros));

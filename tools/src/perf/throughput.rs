@@ -6,12 +6,12 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::baseline::{self, BareOrder, BareThroughput, Wait};
+use super::baseline::{self, BareOrder, BareThroughput, Kind};
 use super::crew::Crew;
 use super::machine::{commit, machine, median};
 use super::payload::{Read, form};
 use super::publish::Published;
-use super::role::Part;
+use super::role::{Level, Part};
 use super::subscribe::Subscribed;
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
@@ -130,11 +130,24 @@ struct Run {
     subscribers: Vec<Subscribed>,
 }
 
+/// The bare rings that a level is measured beside; the first is its limit.
+fn rings(level: Level) -> &'static [Kind] {
+    match level {
+        Level::Unordered => &[Kind::Plain, Kind::Futex],
+        Level::Atomic => &[Kind::Stable, Kind::Plain, Kind::Futex],
+    }
+}
+
+/// A bare ring, and what was measured of it.
+type Bare = (Kind, Vec<BareThroughput>);
+
 /// Runs the command.
 pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
+    args.part.means.are_offered()?;
     let runs = args.runs.unwrap_or(if args.baseline { BASELINE_RUNS } else { 1 });
     let mut ours = Vec::new();
-    let mut bare: [Vec<BareThroughput>; 2] = [Vec::new(), Vec::new()];
+    let kinds = rings(args.part.means.level);
+    let mut bare: Vec<Bare> = kinds.iter().map(|&kind| (kind, Vec::new())).collect();
     for number in 1..=runs {
         progress(format_args!("run {number} of {runs} ..."));
         let run = measure(args)?;
@@ -147,11 +160,12 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
                 readers: args.subs as usize,
                 read: args.read,
                 seconds,
+                every: baseline::EVERY,
                 limit: args.limit(),
             };
-            for (wait, found) in [Wait::Poll, Wait::Futex].into_iter().zip(&mut bare) {
-                let run = baseline::throughput(order, wait)?;
-                progress(format_args!("  bare, {}: {}", wait.name(), short(run.msgs_per_s)));
+            for (kind, found) in &mut bare {
+                let run = baseline::throughput(order, *kind)?;
+                progress(format_args!("  bare, {}: {}", kind.label(), short(run.msgs_per_s)));
                 found.push(run);
             }
         }
@@ -278,24 +292,33 @@ fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
     Ok(report)
 }
 
-/// Adds the baselines and the ratios to them.
-fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Vec<BareThroughput>; 2]) {
-    let middle = |runs: &[BareThroughput]| median(runs.iter().map(|run| run.msgs_per_s));
-    let [poll, futex] = [middle(&bare[0]), middle(&bare[1])];
+/// Adds the baselines and the ratios to them. `ratio` is the one to the polling ring, at every
+/// level, so that levels can be compared.
+fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Bare]) {
     let memcpy = baseline::memcpy(size);
     report["baseline"] = json!({
         "ring_bytes": baseline::ring_bytes(size),
-        "poll": { "msgs_per_s": poll, "runs": bare[0] },
-        "futex": { "msgs_per_s": futex, "runs": bare[1] },
         "memcpy_bytes_per_s": memcpy,
     });
-    report["ratio"] = (rate / poll).into();
-    report["ratio_futex"] = (rate / futex).into();
+    for (kind, runs) in bare {
+        let middle = median(runs.iter().map(|run| run.msgs_per_s));
+        report["baseline"][kind.name()] = json!({ "msgs_per_s": middle, "runs": runs });
+        report[ratio_name(*kind)] = (rate / middle).into();
+    }
     report["ratio_memcpy"] = (rate * size as f64 / memcpy).into();
 }
 
+/// Where a report has the ratio to a ring.
+fn ratio_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Plain => "ratio",
+        Kind::Futex => "ratio_futex",
+        Kind::Stable => "ratio_stable",
+    }
+}
+
 /// A rate as people read it.
-fn short(rate: f64) -> String {
+pub(crate) fn short(rate: f64) -> String {
     match rate {
         r if r >= 1e6 => format!("{:.2} million", r / 1e6),
         r if r >= 1e3 => format!("{:.1} thousand", r / 1e3),
@@ -333,17 +356,41 @@ fn text(report: &Value) -> String {
         report["allocs"],
     );
     if !report["baseline"].is_null() {
-        let bare = |wait: &str| report["baseline"][wait]["msgs_per_s"].as_f64().unwrap_or(0.0);
+        for kind in [Kind::Stable, Kind::Plain, Kind::Futex] {
+            let ring = &report["baseline"][kind.name()]["msgs_per_s"];
+            if let Some(rate) = ring.as_f64() {
+                let (label, ratio) = (kind.label(), number(ratio_name(kind)));
+                text += &format!("  bare ring, {label} {}/s: ratio {ratio:.3}\n", short(rate));
+            }
+        }
         text += &format!(
-            "  bare ring, polling {}/s: ratio {:.3}\n  bare ring, sleeping {}/s: ratio {:.3}\n  \
-             memcpy {:.1} GB/s: ratio {:.3}\n",
-            short(bare("poll")),
-            number("ratio"),
-            short(bare("futex")),
-            number("ratio_futex"),
+            "  memcpy {:.1} GB/s: ratio {:.3}\n",
             report["baseline"]["memcpy_bytes_per_s"].as_f64().unwrap_or(0.0) / 1e9,
             number("ratio_memcpy"),
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atomic_level_is_compared_with_the_ring_that_agrees_as_well() {
+        let run =
+            |msgs_per_s| BareThroughput { msgs_per_s, cpu_s: 0.1, written: 7, read_by: vec![7, 7] };
+        let mut bare = Vec::new();
+        for (&kind, rate) in rings(Level::Atomic).iter().zip([2e6, 4e6, 1e6]) {
+            bare.push((kind, vec![run(rate), run(9e9), run(1.0)]));
+        }
+        let mut report = json!({ "size": 16 });
+        compare(&mut report, 1e6, 16, &bare);
+        assert_eq!(report["ratio_stable"], 0.5);
+        assert_eq!((&report["ratio"], &report["ratio_futex"]), (&0.25.into(), &1.0.into()));
+        let text = text(&report);
+        assert!(text.contains("waiting until all have it 2.00 million/s: ratio 0.500"), "{text}");
+        assert!(text.contains("polling 4.00 million/s: ratio 0.250"), "{text}");
+        assert!(!rings(Level::Unordered).contains(&Kind::Stable));
+    }
 }

@@ -1,11 +1,14 @@
 //! What the bare machine does, measured beside ours in the same run: the yardstick.
 //!
-//! Owns: a broadcast ring and a ping-pong between processes, written by hand with nothing around
-//! them, and one `memcpy`. Payloads are written and looked at by the very code that ours are.
+//! Owns: a broadcast ring, plain and with agreement, and a ping-pong between processes, written by
+//! hand with nothing around them, and one `memcpy`. Payloads are written and looked at by the very
+//! code that ours are.
 
+mod alone;
 mod line;
 mod ring;
 mod shared;
+mod stable;
 mod wait;
 
 use std::hint::black_box;
@@ -24,12 +27,52 @@ use crate::outcome::{Done, Failure, Outcome, say};
 use ring::{Moved, Ring};
 use shared::{MOST_READERS, Mapping, Memory};
 
+pub(crate) use alone::{BareArgs, run as run_alone};
 pub(crate) use ring::ring_bytes;
+pub(crate) use stable::EVERY;
 pub(crate) use wait::Wait;
+
+/// A bare ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Kind {
+    /// Everyone looks again and again.
+    Plain,
+    /// Whoever has nothing to do sleeps in a futex.
+    Futex,
+    /// Everyone looks again and again, and reads only what all readers have received.
+    Stable,
+}
+
+impl Kind {
+    /// As it is called in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Plain => "poll",
+            Kind::Futex => "futex",
+            Kind::Stable => "stable",
+        }
+    }
+
+    /// For people.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Kind::Plain => "polling",
+            Kind::Futex => "sleeping",
+            Kind::Stable => "waiting until all have it",
+        }
+    }
+
+    fn wait(self) -> Wait {
+        match self {
+            Kind::Plain | Kind::Stable => Wait::Poll,
+            Kind::Futex => Wait::Futex,
+        }
+    }
+}
 
 /// One process of a baseline.
 #[derive(Args, Debug)]
-pub(crate) struct BareArgs {
+pub(crate) struct BareNodeArgs {
     /// What it does.
     #[arg(value_enum)]
     role: BareRole,
@@ -60,7 +103,13 @@ pub(crate) struct BareArgs {
     /// Round trips of messages of this size, not of a bare counter.
     #[arg(long)]
     messages: bool,
+    /// Read only what all have received, and say after so many messages how far this process is.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    stable: Option<u64>,
 }
+
+/// The command of one process.
+const NODE: &str = "bare-node";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum BareRole {
@@ -71,7 +120,7 @@ enum BareRole {
 }
 
 /// Runs one process of a baseline.
-pub(crate) fn run(args: &BareArgs) -> Done {
+pub(crate) fn run_node(args: &BareNodeArgs) -> Done {
     let control = Control::new(true);
     let mapping = Mapping::of(args.memory)?;
     if args.readers > MOST_READERS || args.index >= args.readers {
@@ -84,9 +133,15 @@ pub(crate) fn run(args: &BareArgs) -> Done {
     let result = match args.role {
         BareRole::Write | BareRole::Read => {
             let ring = Ring::new(mapping, args.size, args.wait)?;
-            let moved = match args.role {
-                BareRole::Write => ring.write(args.readers, args.seconds, &control),
-                _ => ring.read(args.index, args.read, &control),
+            let moved = match (args.role, args.stable) {
+                (BareRole::Write, every) => {
+                    let every = every.map_or(1, |every| ring.at_most(every));
+                    ring.write(args.readers, every, args.seconds, &control)
+                }
+                (_, None) => ring.read(args.index, args.read, &control),
+                (_, Some(every)) => {
+                    ring.read_stable((args.index, args.readers), every, args.read, &control)
+                }
             };
             serde_json::to_string(&moved)
         }
@@ -106,11 +161,14 @@ pub(crate) fn run(args: &BareArgs) -> Done {
 }
 
 /// A run of the bare ring.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct BareThroughput {
     /// Mean over the readers.
     pub(crate) msgs_per_s: f64,
     pub(crate) cpu_s: f64,
+    /// Messages written, and read by each reader, in order and unspoilt.
+    pub(crate) written: u64,
+    pub(crate) read_by: Vec<u64>,
 }
 
 /// What a bare run is to do.
@@ -120,26 +178,31 @@ pub(crate) struct BareOrder {
     pub(crate) readers: usize,
     pub(crate) read: Read,
     pub(crate) seconds: f64,
+    /// After how many messages a process of the stable ring says how far it is.
+    pub(crate) every: u64,
     pub(crate) limit: Duration,
 }
 
-/// Runs the bare ring.
-pub(crate) fn throughput(order: BareOrder, wait: Wait) -> Result<BareThroughput, Failure> {
-    let BareOrder { size, readers, read, seconds, limit } = order;
+/// Runs a bare ring.
+pub(crate) fn throughput(order: BareOrder, kind: Kind) -> Result<BareThroughput, Failure> {
+    let BareOrder { size, readers, read, seconds, every, limit } = order;
     let memory = Memory::new(ring_bytes(size))?;
     let mut crew = Crew::without_folder(limit);
     let common = |role: &str| {
+        let stable = (kind == Kind::Stable).then(|| format!("--stable={every}"));
         [
-            "bare".to_owned(),
+            NODE.to_owned(),
             role.to_owned(),
             format!("--memory={}", memory.number()),
-            format!("--wait={}", wait.name()),
+            format!("--wait={}", kind.wait().name()),
             format!("--size={size}"),
             format!("--readers={readers}"),
             format!("--read={}", read.name()),
             format!("--seconds={seconds}"),
         ]
-        .to_vec()
+        .into_iter()
+        .chain(stable)
+        .collect::<Vec<_>>()
     };
     for index in 0..readers {
         let mut arguments = common("read");
@@ -150,7 +213,7 @@ pub(crate) fn throughput(order: BareOrder, wait: Wait) -> Result<BareThroughput,
     crew.all_ready()?;
     crew.tell(writer, "GO")?;
     let written: Moved = crew.result(writer)?;
-    let (mut rates, mut cpu_s) = (0.0, written.cpu_s);
+    let (mut rates, mut cpu_s, mut read_by) = (0.0, written.cpu_s, Vec::new());
     for reader in 0..readers {
         let moved: Moved = crew.result(reader)?;
         if moved.wrong > 0 || moved.messages != written.messages {
@@ -159,9 +222,11 @@ pub(crate) fn throughput(order: BareOrder, wait: Wait) -> Result<BareThroughput,
         let nanos = moved.t_end_ns.saturating_sub(written.t_start_ns).max(1);
         rates += moved.messages as f64 * 1e9 / nanos as f64;
         cpu_s += moved.cpu_s;
+        read_by.push(moved.messages);
     }
     crew.dismiss()?;
-    Ok(BareThroughput { msgs_per_s: rates / readers as f64, cpu_s })
+    let msgs_per_s = rates / readers as f64;
+    Ok(BareThroughput { msgs_per_s, cpu_s, written: written.messages, read_by })
 }
 
 /// Runs the bare ping-pong: of messages of this size through two rings, or of a counter on one
@@ -176,7 +241,7 @@ pub(crate) fn latency(
     let mut crew = Crew::without_folder(limit);
     let arguments = |role: &str| {
         [
-            "bare".to_owned(),
+            NODE.to_owned(),
             role.to_owned(),
             format!("--memory={}", memory.number()),
             format!("--wait={}", wait.name()),

@@ -16,21 +16,21 @@ use crate::perf::clock;
 use crate::perf::control::Control;
 use crate::perf::payload::{Read, check, fill};
 
-const HEAD: usize = 0;
-const END: usize = 1;
-const NEWS: Futex = Futex { word: 2, sleepers: 3 };
+pub(super) const HEAD: usize = 0;
+pub(super) const END: usize = 1;
+pub(super) const NEWS: Futex = Futex { word: 2, sleepers: 3 };
 const ROOM: Futex = Futex { word: 4, sleepers: 5 };
-const TAILS: usize = 8;
+pub(super) const TAILS: usize = 8;
 
 /// How often the writer looks at the clock.
 const LOOK_EVERY: u64 = 64;
 
 /// The ring, as one process sees it.
 pub(crate) struct Ring {
-    mapping: Mapping,
-    size: usize,
+    pub(super) mapping: Mapping,
+    pub(super) size: usize,
     stride: usize,
-    slots: u64,
+    pub(super) slots: u64,
     wait: Wait,
 }
 
@@ -64,7 +64,7 @@ impl Ring {
         Ok(Ring { mapping, size, stride, slots, wait })
     }
 
-    fn offset(&self, message: u64) -> usize {
+    pub(super) fn offset(&self, message: u64) -> usize {
         (message & (self.slots - 1)) as usize * self.stride
     }
 
@@ -73,12 +73,19 @@ impl Ring {
         (0..readers).map(tail).min().unwrap_or(u64::MAX)
     }
 
-    /// Writes for so many seconds.
-    pub(crate) fn write(&self, readers: usize, seconds: f64, control: &Control) -> Moved {
+    /// Writes for so many seconds, and says so after `every` so many messages, and when there is
+    /// no room.
+    pub(super) fn write(
+        &self,
+        readers: usize,
+        every: u64,
+        seconds: f64,
+        control: &Control,
+    ) -> Moved {
         let (cpu, t_start_ns) = (clock::cpu(), clock::now());
         let deadline = t_start_ns + (seconds * 1e9) as u64;
         let head = self.mapping.counter(HEAD);
-        let (mut next, mut free_until, mut stamp) = (0, self.slots, 0);
+        let (mut next, mut free_until, mut say_at, mut stamp) = (0, self.slots, every, 0);
         loop {
             if next % LOOK_EVERY == 0 {
                 stamp = clock::now();
@@ -87,6 +94,7 @@ impl Ring {
                 }
             }
             if next >= free_until {
+                head.store(next, Ordering::Release);
                 self.wait.until(&self.mapping, ROOM, control, || {
                     free_until = self.slowest(readers).saturating_add(self.slots);
                     next < free_until
@@ -100,9 +108,13 @@ impl Ring {
             let slot = unsafe { self.mapping.bytes_mut(self.offset(next), self.size) };
             fill(slot, next, stamp);
             next += 1;
-            head.store(next, Ordering::Release);
-            self.wait.wake(&self.mapping, NEWS);
+            if next >= say_at {
+                say_at = next + every;
+                head.store(next, Ordering::Release);
+                self.wait.wake(&self.mapping, NEWS);
+            }
         }
+        head.store(next, Ordering::Release);
         self.mapping.counter(END).store(next + 1, Ordering::Release);
         fence(SeqCst);
         self.wait.wake(&self.mapping, NEWS);
@@ -111,7 +123,7 @@ impl Ring {
     }
 
     /// Reads until the writer has said how many there are in all.
-    pub(crate) fn read(&self, reader: usize, read: Read, control: &Control) -> Moved {
+    pub(super) fn read(&self, reader: usize, read: Read, control: &Control) -> Moved {
         let cpu = clock::cpu();
         let (head, end) = (self.mapping.counter(HEAD), self.mapping.counter(END));
         let tail = self.mapping.counter(TAILS + reader);

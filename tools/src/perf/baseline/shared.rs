@@ -6,7 +6,8 @@
 //!         2   news            u32   futex of the readers; 3 how many sleep on it
 //!         4   room            u32   futex of the writer;  5 whether it sleeps on it
 //!         8+i tail            u64   messages that reader i is done with
-//!   4096..    the ring
+//!        64+i received        u64   messages that reader i has, and may not look at yet
+//!   8192..    the ring
 //! ```
 
 use std::ffi::c_void;
@@ -21,10 +22,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use crate::outcome::Failure;
 
 /// Bytes before the ring.
-const HEADER: usize = 4096;
+const HEADER: usize = 8192;
 const LINE: usize = 64;
-/// How many readers have a line.
-pub(crate) const MOST_READERS: usize = HEADER / LINE - 8;
+/// How many readers have lines.
+pub(crate) const MOST_READERS: usize = 56;
 
 /// An anonymous file that children inherit.
 pub(crate) struct Memory {

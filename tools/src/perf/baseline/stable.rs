@@ -1,0 +1,118 @@
+//! The bare ring made to agree: the limit for everything that is delivered atomically.
+//!
+//! The writer and the memory are those of the plain ring. A reader says how far it has received,
+//! and looks at a message only when all readers have received it: nobody acts on what another
+//! might never get. That is all that agreement costs when nobody dies.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::ring::{END, HEAD, Moved, NEWS, Ring, TAILS};
+use super::wait::Wait;
+use crate::perf::clock;
+use crate::perf::control::Control;
+use crate::perf::payload::{Read, check};
+
+/// After how many messages the writer and the readers say how far they are. In runs in turn that is
+/// faster than after each one for most sizes (docs/PERFORMANCE.md); it is the writer's part that
+/// makes the difference.
+pub(crate) const EVERY: u64 = 64;
+/// The lines in which readers say how far they have received.
+const RECEIVED: usize = 64;
+
+impl Ring {
+    /// After how many messages to say so, if it should be so many: a quarter of the ring at most,
+    /// so that writer and readers work at once.
+    pub(super) fn at_most(&self, every: u64) -> u64 {
+        every.min(self.slots / 4).max(1)
+    }
+
+    /// What every reader has received.
+    fn received_by_all(&self, readers: usize) -> u64 {
+        let received = |reader| self.mapping.counter(RECEIVED + reader).load(Acquire);
+        (0..readers).map(received).min().unwrap_or(u64::MAX)
+    }
+
+    /// Reads what all have received, until the writer has said how many there are in all. Says how
+    /// far it is, and looks how far the others are, after `every` so many messages at the latest.
+    pub(super) fn read_stable(
+        &self,
+        (reader, readers): (usize, usize),
+        every: u64,
+        read: Read,
+        control: &Control,
+    ) -> Moved {
+        let cpu = clock::cpu();
+        let (head, end) = (self.mapping.counter(HEAD), self.mapping.counter(END));
+        let (tail, mine) =
+            (self.mapping.counter(TAILS + reader), self.mapping.counter(RECEIVED + reader));
+        let (mut received, mut stable, mut next) = (0, 0, 0);
+        let (mut wrong, mut t_start_ns) = (0, 0);
+        while !control.ended() && end.load(Acquire) != next + 1 {
+            Wait::Poll.until(&self.mapping, NEWS, control, || {
+                let seen = head.load(Acquire);
+                if seen != received {
+                    received = seen;
+                    mine.store(received, Release);
+                }
+                stable = self.received_by_all(readers);
+                stable != next || end.load(Relaxed) == next + 1
+            });
+            if t_start_ns == 0 {
+                t_start_ns = clock::now();
+            }
+            let until = stable.min(next.saturating_add(every));
+            while next < until {
+                // SAFETY: all readers, this one too, have seen that the message is published, and
+                // the writer writes the slot again only when `tail` has passed it.
+                let slot = unsafe { self.mapping.bytes(self.offset(next), self.size) };
+                let good = check(slot, read).is_some_and(|(index, _)| index == next);
+                wrong += u64::from(!good);
+                next += 1;
+            }
+            tail.store(next, Release);
+        }
+        let (t_end_ns, cpu_s) = (clock::now(), clock::secs(clock::cpu() - cpu));
+        Moved { messages: next, wrong, t_start_ns, t_end_ns, cpu_s }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::thread;
+
+    use super::super::ring::ring_bytes;
+    use super::super::shared::{Mapping, Memory};
+    use super::*;
+
+    const SIZE: usize = 4096;
+
+    #[test]
+    fn nobody_looks_at_what_another_has_not_received() {
+        let memory = Memory::new(ring_bytes(SIZE)).unwrap();
+        let number = memory.number();
+        // As in processes of their own, everyone maps the memory.
+        let ring = move || Ring::new(Mapping::of(number).unwrap(), SIZE, Wait::Poll).unwrap();
+        let watch = ring();
+        let count = |line: usize| watch.mapping.counter(line).load(Acquire);
+        let reader =
+            move |reader| ring().read_stable((reader, 2), EVERY, Read::Whole, &Control::new(false));
+        thread::scope(|scope| {
+            let first = scope.spawn(move || reader(0));
+            let writer = scope.spawn(move || ring().write(2, 1, 0.02, &Control::new(false)));
+            // Until the writer has filled the ring, and the only reader there has received it all.
+            while count(RECEIVED) < watch.slots {
+                thread::yield_now();
+            }
+            assert_eq!((count(HEAD), count(TAILS)), (watch.slots, 0), "received and not looked at");
+            let second = scope.spawn(move || reader(1));
+            let written = writer.join().unwrap();
+            for reader in [first, second] {
+                let moved = reader.join().unwrap();
+                assert_eq!((moved.messages, moved.wrong), (written.messages, 0));
+            }
+            assert!(written.messages >= watch.slots);
+        });
+    }
+}
