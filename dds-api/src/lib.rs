@@ -53,6 +53,9 @@ pub mod types {
     pub use idl_cdr::*;
 }
 
+#[doc(hidden)]
+pub use derecho_core::multicast::ablation::Ablation;
+
 /// What most programs need.
 pub mod prelude {
     pub use crate::domain::{DomainParticipant, ParticipantConfig};

@@ -156,3 +156,38 @@ fn participants_that_do_not_agree_are_not_matched() {
     let late = one.writer(&topic(&one, 2, 1)).create().map(|_| ()).unwrap_err();
     assert!(late.to_string().contains("atomic for"), "{late}");
 }
+
+#[derive(DdsType, Clone, Copy, Debug)]
+struct Long {
+    number: u64,
+    rest: [u64; 15],
+}
+
+/// Records that do not fill their chunks to the last line.
+#[test]
+fn chunks_of_which_a_part_stays_unused_come_back() {
+    let meeting = Meeting::new();
+    let (one, two) = (meeting.join(), meeting.join());
+    let topic = |participant: &DomainParticipant| {
+        participant.topic::<Long>("Long").atomic(1, 1).create().unwrap()
+    };
+    let reader = two.reader(&topic(&two)).create().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let writer = one.writer(&topic(&one)).max_blocking_time(SOON).create().unwrap();
+            for number in 0..100_000 {
+                writer.write(&Long { number, rest: [number; 15] }).unwrap();
+            }
+            writer.wait_for_acknowledgments(SOON).unwrap();
+        });
+        let deadline = Instant::now() + PATIENCE;
+        let mut next = 0;
+        while next < 100_000 {
+            assert!(Instant::now() < deadline, "only {next} came");
+            for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+                assert_eq!((sample.number, sample.rest), (next, [next; 15]));
+                next += 1;
+            }
+        }
+    });
+}

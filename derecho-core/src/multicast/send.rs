@@ -109,6 +109,12 @@ impl Sender {
         self.returned == self.entries && self.memory.committed() == self.messages
     }
 
+    /// Whether readers have nothing more to give back: they hold nothing, and room is not short.
+    #[inline]
+    pub fn is_given_back(&self) -> bool {
+        self.is_at_rest() && self.last_given.1 == 0 && !self.memory.is_half_full()
+    }
+
     /// Makes the null predicate's wish come true: commits a null run that brings this sender to so
     /// many slots, unless messages do. Returns whether there was anything to do. Without a place
     /// for it, a later turn does it.

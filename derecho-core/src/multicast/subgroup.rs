@@ -443,7 +443,7 @@ impl Subgroup {
 
     fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let Some(own) = &mut self.own else { return 0 };
-        if own.sender.is_at_rest() {
+        if own.sender.is_given_back() {
             return 0;
         }
         effects.work().predicates += 1;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use dds_api::Ablation;
 use dds_api::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +100,35 @@ pub(crate) struct Means {
     /// Samples of each writer that may be under way (the product's default otherwise).
     #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) in_flight: Option<u32>,
+    /// Optimisations to switch off, of an atomic topic, to see what each is worth: send-batching,
+    /// receive-batching, delivery-batching, nulls, post-at-end, in-place, or all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ablation)]
+    pub(crate) ablate: Vec<String>,
+}
+
+/// How many participants write an atomic topic, and how many read it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Founders {
+    pub(crate) writers: u32,
+    pub(crate) readers: u32,
+}
+
+impl Founders {
+    /// One that writes, and so many that read.
+    pub(crate) fn one_to(readers: usize) -> Founders {
+        Founders { writers: 1, readers: readers as u32 }
+    }
+}
+
+/// Parses the name of something that can be switched off.
+fn ablation(text: &str) -> Result<String, String> {
+    if text == "all" || Ablation::NAMES.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{text}` cannot be switched off; take all or some of {}",
+        Ablation::NAMES.join(",")
+    ))
 }
 
 impl Means {
@@ -114,19 +144,45 @@ impl Means {
         arguments.extend(self.spin.map(|micros| format!("--spin={micros}")));
         arguments.extend(self.memory.map(|bytes| format!("--memory={bytes}")));
         arguments.extend(self.in_flight.map(|samples| format!("--in-flight={samples}")));
+        arguments.extend(
+            (!self.ablate.is_empty()).then(|| format!("--ablate={}", self.ablate.join(","))),
+        );
         arguments
     }
 
     /// Fails if the product does not offer this.
     pub(crate) fn are_offered(&self) -> Result<(), Failure> {
-        match self.level {
-            Level::Unordered => Ok(()),
-            Level::Atomic => Err(Failure::Usage(
-                "topics cannot be atomic yet: take --level unordered; what the bare machine can \
-                 do is printed by `squall perf bare --kind stable`"
-                    .to_owned(),
-            )),
+        if self.level == Level::Unordered && !self.ablate.is_empty() {
+            return Err(Failure::Usage(
+                "only what an atomic topic does can be switched off: add --level atomic".to_owned(),
+            ));
         }
+        Ok(())
+    }
+
+    /// What is switched off.
+    pub(crate) fn ablation(&self) -> Ablation {
+        let mut ablation = Ablation::default();
+        for name in &self.ablate {
+            match ablation.named(name) {
+                Some(off) => *off = true,
+                None => return Ablation::all(),
+            }
+        }
+        ablation
+    }
+
+    fn topic<P: Payload>(
+        &self,
+        participant: &DomainParticipant,
+        name: &str,
+        founders: Founders,
+    ) -> Result<Topic<P>, Failure> {
+        let mut topic = participant.topic::<P>(name);
+        if self.level == Level::Atomic {
+            topic = topic.atomic(founders.writers, founders.readers).ablation(self.ablation());
+        }
+        Ok(topic.create()?)
     }
 
     /// Joins the domain.
@@ -144,10 +200,10 @@ impl Means {
     pub(crate) fn writer<P: Payload>(
         &self,
         participant: &DomainParticipant,
-        topic: &str,
+        (topic, founders): (&str, Founders),
         size: usize,
     ) -> Result<DataWriter<P>, Failure> {
-        let topic = participant.topic::<P>(topic).create()?;
+        let topic = self.topic::<P>(participant, topic, founders)?;
         let mut writer = participant.writer(&topic).max_blocking_time(LOOK);
         if let Some(bytes) = self.memory {
             writer = writer.memory(bytes);
@@ -166,9 +222,9 @@ impl Means {
     pub(crate) fn reader<P: Payload>(
         &self,
         participant: &DomainParticipant,
-        topic: &str,
+        (topic, founders): (&str, Founders),
     ) -> Result<DataReader<P>, Failure> {
-        let topic = participant.topic::<P>(topic).create()?;
+        let topic = self.topic::<P>(participant, topic, founders)?;
         Ok(participant.reader(&topic).create()?)
     }
 }

@@ -7,7 +7,7 @@ use super::control::Control;
 use super::payload::Read;
 use super::pingpong::{PingPong, Pinged, Ponged};
 use super::publish::{Amount, Publish, Published};
-use super::role::Part;
+use super::role::{Founders, Part};
 use super::subscribe::{Subscribe, Subscribed};
 use super::throughput::{MannerArgs, seconds};
 use crate::outcome::{Done, Failure, Outcome, say, show};
@@ -38,6 +38,9 @@ pub(crate) struct PubArgs {
     /// Begin when so many subscribers are there.
     #[arg(long, default_value_t = 1)]
     subs: usize,
+    /// Publishers in all; they have to agree on it where the level is atomic.
+    #[arg(long, default_value_t = 1)]
+    pubs: usize,
     /// Samples to write [default: 100000].
     #[arg(long, conflicts_with = "seconds")]
     count: Option<u64>,
@@ -58,6 +61,9 @@ pub(crate) struct SubArgs {
     /// Begin when so many publishers are there.
     #[arg(long, default_value_t = 1)]
     pubs: usize,
+    /// Subscribers in all; they have to agree on it where the level is atomic.
+    #[arg(long, default_value_t = 1)]
+    subs: usize,
     /// Samples of all publishers together [default: until they leave].
     #[arg(long)]
     count: Option<u64>,
@@ -95,7 +101,7 @@ pub(crate) struct PongArgs {
 
 /// Publishes.
 pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
-    let PubArgs { role, subs, count, seconds, manner } = args;
+    let PubArgs { role, subs, pubs, count, seconds, manner } = args;
     let amount = match (count, seconds) {
         (_, Some(seconds)) => Amount::Seconds(seconds),
         (count, None) => Amount::Count(count.unwrap_or(USUAL_COUNT)),
@@ -105,7 +111,7 @@ pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
         means: role.part.means,
         size,
         session: role.session,
-        subs,
+        founders: Founders { writers: pubs as u32, readers: subs as u32 },
         amount,
         manner: manner.manner(size),
         stamps: true,
@@ -126,10 +132,11 @@ pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
 
 /// Subscribes.
 pub(crate) fn subscribe(args: SubArgs, json: bool) -> Done {
-    let SubArgs { role, pubs, count, index, read } = args;
+    let SubArgs { role, pubs, subs, count, index, read } = args;
     let size = role.part.size;
-    let order =
-        Subscribe { means: role.part.means, size, session: role.session, pubs, index, count, read };
+    let founders = Founders { writers: pubs as u32, readers: subs as u32 };
+    let (means, session) = (role.part.means, role.session);
+    let order = Subscribe { means, size, session, founders, index, count, read };
     let harness = role.harness;
     let (verdict, found) = std::sync::mpsc::channel();
     order.run(Control::new(harness), move |seen| {

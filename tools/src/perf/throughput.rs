@@ -194,6 +194,7 @@ fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     for index in 0..args.subs {
         let mut arguments = common("sub");
         arguments.push(format!("--pubs={}", args.pubs));
+        arguments.push(format!("--subs={}", args.subs));
         arguments.push(format!("--index={index}"));
         arguments.push(format!("--read={}", args.read.name()));
         arguments.extend(total.map(|total| format!("--count={total}")));
@@ -202,6 +203,7 @@ fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     for index in 0..args.pubs {
         let mut arguments = common("pub");
         arguments.push(format!("--subs={}", args.subs));
+        arguments.push(format!("--pubs={}", args.pubs));
         arguments.push(args.manner.argument(args.part.size).to_owned());
         arguments.push(match args.count {
             Some(count) => format!("--count={count}"),
@@ -277,6 +279,7 @@ fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
         "level": args.part.means.level.name(),
         "transport": args.part.means.transport.name(),
         "form": form(args.part.size),
+        "ablate": args.part.means.ablate,
         "read": args.read.name(),
         "manner": args.manner.argument(args.part.size).trim_start_matches('-'),
         "runs_msgs_per_s": rates,
