@@ -34,7 +34,8 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    fn read(record: &[u8]) -> Option<Header> {
+    #[inline]
+    pub(crate) fn read(record: &[u8]) -> Option<Header> {
         let header = record.first_chunk::<HEADER>()?;
         let long = |at: usize| {
             u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes of the header"))
@@ -119,24 +120,24 @@ pub(crate) enum Payload<T> {
     InPlace,
     /// It was decoded. Boxed, so that a sample is small whatever its type, and one that lies in
     /// place is not moved about with room for one that does not.
-    Decoded(Box<T>),
+    Decoded(Box<(Header, T)>),
 }
 
 /// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
 #[inline]
-pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<(Header, Payload<T>)> {
+pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
     let payload = payload(record)?;
     match header.form {
         PLAIN if is_plain::<T>() => {
             plain_ref::<T>(payload)?;
-            Some((header, Payload::InPlace))
+            Some(Payload::InPlace)
         }
         CDR => {
             // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
             // a writer gone mad could change the record in between.
             let private = payload.to_vec();
-            Some((header, Payload::Decoded(Box::new(from_cdr(&private).ok()?))))
+            Some(Payload::Decoded(Box::new((header, from_cdr(&private).ok()?))))
         }
         _ => None,
     }

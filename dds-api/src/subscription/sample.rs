@@ -30,29 +30,34 @@ pub struct SampleInfo {
 /// that part of its memory again, but can use the rest.
 pub struct Sample<T> {
     data: Data<T>,
-    info: SampleInfo,
+    writer: NodeId,
 }
 
 enum Data<T> {
     InPlace(Record),
-    Decoded(Box<T>),
+    Decoded(Box<(Header, T)>),
 }
 
 impl<T: DdsType> Sample<T> {
     /// The sample in a record, or `None` if there is none of this type.
     #[inline]
     pub(super) fn new(record: Record, writer: NodeId) -> Option<Sample<T>> {
-        let (header, payload) = record::read::<T>(record.bytes())?;
-        let data = match payload {
+        let data = match record::read::<T>(record.bytes())? {
             Payload::InPlace => Data::InPlace(record),
             Payload::Decoded(value) => Data::Decoded(value),
         };
-        Some(Sample { data, info: info(header, writer) })
+        Some(Sample { data, writer })
     }
 
-    /// What is known of it besides its data.
-    pub fn info(&self) -> &SampleInfo {
-        &self.info
+    /// What is known of it besides its data. Made when it is asked for: most samples never are.
+    #[inline]
+    pub fn info(&self) -> SampleInfo {
+        let header = match &self.data {
+            Data::InPlace(record) => Header::read(record.bytes())
+                .expect("the length was checked when the sample was made"),
+            Data::Decoded(decoded) => decoded.0,
+        };
+        info(header, self.writer)
     }
 
     /// Whether it is read where its writer built it.
@@ -61,6 +66,7 @@ impl<T: DdsType> Sample<T> {
     }
 }
 
+#[inline]
 fn info(header: Header, node: NodeId) -> SampleInfo {
     SampleInfo {
         // Every 64-bit count of nanoseconds is a time before the year 2555.
@@ -78,13 +84,13 @@ impl<T: DdsType> Deref for Sample<T> {
             Data::InPlace(record) => record::payload(record.bytes())
                 .and_then(plain_ref::<T>)
                 .expect("length and alignment were checked when the sample was made"),
-            Data::Decoded(value) => value,
+            Data::Decoded(decoded) => &decoded.1,
         }
     }
 }
 
 impl<T: DdsType + std::fmt::Debug> std::fmt::Debug for Sample<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sample").field("data", &**self).field("info", &self.info).finish()
+        f.debug_struct("Sample").field("data", &**self).field("info", &self.info()).finish()
     }
 }

@@ -26,6 +26,7 @@ pub struct Geometry {
     entries_log2: u32,
     chunks: usize,
     chunk_lines: usize,
+    first_byte: usize,
     /// 2^64 over the lines of a chunk, rounded up; a division costs more than all else that is
     /// done with an entry. Zero for chunks of one line.
     per_chunk_line: u64,
@@ -53,7 +54,9 @@ impl Geometry {
             && chunks * chunk_lines <= MOST_LINES;
         valid.then(|| {
             let per_chunk_line = (u64::MAX / chunk_lines as u64).wrapping_add(1);
-            Geometry { entries_log2, chunks, chunk_lines, per_chunk_line }
+            let ring = ((1 << entries_log2) * ENTRY_WORDS).next_multiple_of(LINE_WORDS);
+            let first_byte = (ENTRIES + ring) * WORD;
+            Geometry { entries_log2, chunks, chunk_lines, first_byte, per_chunk_line }
         })
     }
 
@@ -101,8 +104,7 @@ impl Geometry {
     /// First byte of the byte memory.
     #[inline]
     pub fn first_byte(self) -> usize {
-        let entries = (self.entries() as usize * ENTRY_WORDS).next_multiple_of(LINE_WORDS);
-        (ENTRIES + entries) * WORD
+        self.first_byte
     }
 
     /// Words of the whole region.

@@ -150,6 +150,22 @@ fn zeros(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
+/// A record on its way into the readers' queues.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Delivery {
+    bytes: u64,
+    origin: u64,
+}
+
+impl Delivery {
+    /// A sender's record.
+    #[inline]
+    pub(super) fn new(sender: usize, extent: Extent, number: u64) -> Delivery {
+        let bytes = u64::from(extent.position) | u64::from(extent.length) << 32;
+        Delivery { bytes, origin: number << SENDER_BITS | sender as u64 }
+    }
+}
+
 /// The queue of one reader: the turn puts in what is delivered, the application takes it out.
 ///
 /// One thread at a time may take, and only the turn puts; the queue itself needs no lock. Used
@@ -191,19 +207,21 @@ impl Inbox {
         (&self.places[first], &self.places[first + 1])
     }
 
-    /// Puts a sender's record in, to be shown by [`Inbox::publish`]. Its chunk is counted before
-    /// that. `false` if there is no room.
+    /// Puts records in, to be shown by [`Inbox::publish`]. Their chunks are counted before that.
+    /// `false` if there is no room for all of them.
     #[inline]
-    pub(super) fn put(&self, sender: usize, extent: Extent, number: u64) -> bool {
+    pub(super) fn put(&self, batch: &[Delivery]) -> bool {
         let staged = self.staged.load(Ordering::Relaxed);
-        if staged.wrapping_sub(self.taken.0.load(Ordering::Acquire)) >= self.room() {
+        let waiting = staged.wrapping_sub(self.taken.0.load(Ordering::Acquire));
+        if waiting + batch.len() as u64 > self.room() {
             return false;
         }
-        let (bytes, origin) = self.place(staged);
-        let place = u64::from(extent.position) | u64::from(extent.length) << 32;
-        bytes.store(place, Ordering::Relaxed);
-        origin.store(number << SENDER_BITS | sender as u64, Ordering::Relaxed);
-        self.staged.store(staged.wrapping_add(1), Ordering::Relaxed);
+        for (count, delivery) in batch.iter().enumerate() {
+            let (bytes, origin) = self.place(staged.wrapping_add(count as u64));
+            bytes.store(delivery.bytes, Ordering::Relaxed);
+            origin.store(delivery.origin, Ordering::Relaxed);
+        }
+        self.staged.store(staged.wrapping_add(batch.len() as u64), Ordering::Relaxed);
         true
     }
 

@@ -12,11 +12,11 @@ use alloc::sync::Arc;
 
 use super::Fault;
 use super::acknowledgement::Acknowledged;
-use super::entry::{Entry, Extent, Found};
+use super::entry::{Arrived, Entry, Extent, Found};
 use super::geometry::Geometry;
 use super::inbox::Source;
 use crate::link::Waker;
-use crate::memory::Replica;
+use crate::memory::{LINE, Replica};
 
 /// One sender, as this node receives it.
 pub struct Incoming {
@@ -98,13 +98,12 @@ impl Incoming {
     }
 
     #[inline]
-    fn look(&self, index: u64) -> Found {
-        let geometry = self.source.geometry();
+    fn words(&self, index: u64) -> [u64; 2] {
         let replica = self.source.replica();
-        let word = geometry.entry_word(index);
+        let word = self.source.geometry().entry_word(index);
         // The second word first: where memory is shared it publishes the first one.
         let word1 = replica.load(word + 1);
-        Entry::decode([replica.load(word), word1], index, geometry)
+        [replica.load(word), word1]
     }
 
     /// Receives up to `most` entries that have arrived. Returns how many, or what is wrong with
@@ -116,16 +115,16 @@ impl Incoming {
         // Only a sender that overtakes its readers has more than a lap for them.
         let end = (self.taken + geometry.entries()).min(first.saturating_add(most));
         while self.entries < end {
-            match self.look(self.entries) {
-                Found::Entry(entry) => {
-                    self.slots = self.slots.saturating_add(entry.slots());
-                    if let Entry::Message(extent) = entry {
-                        self.message_slots = self.slots;
-                        self.source.replica().prefetch(extent.first_byte(geometry));
-                    }
+            match Entry::arrived(self.words(self.entries), self.entries) {
+                Arrived::Message(position) => {
+                    self.slots = self.slots.saturating_add(1);
+                    self.message_slots = self.slots;
+                    let first = geometry.first_byte() + position as usize * LINE;
+                    self.source.replica().prefetch(first);
                 }
-                Found::NotYet => break,
-                Found::Nonsense => return Err(Fault::Entry { index: self.entries }),
+                Arrived::Nulls(run) => self.slots = self.slots.saturating_add(u64::from(run)),
+                Arrived::NotYet => break,
+                Arrived::Nonsense => return Err(Fault::Entry { index: self.entries }),
             }
             self.entries += 1;
         }
@@ -135,11 +134,14 @@ impl Incoming {
     /// Takes the next entry, which was received. It is read anew, so it is checked anew.
     #[inline]
     pub fn take(&mut self) -> Result<Entry, Fault> {
-        let Found::Entry(entry) = self.look(self.taken) else {
-            return Err(Fault::Entry { index: self.taken });
-        };
-        self.taken += 1;
-        Ok(entry)
+        let words = self.words(self.taken);
+        match Entry::decode(words, self.taken, self.source.geometry()) {
+            Found::Entry(entry) => {
+                self.taken += 1;
+                Ok(entry)
+            }
+            Found::NotYet | Found::Nonsense => Err(Fault::Entry { index: self.taken }),
+        }
     }
 
     /// The sender's number of the message that was just taken.

@@ -9,7 +9,7 @@ use super::Fault;
 use super::acknowledgement::AckLine;
 use super::entry::Entry;
 use super::geometry::Geometry;
-use super::inbox::Inbox;
+use super::inbox::{Delivery, Inbox};
 use super::incoming::Incoming;
 use crate::link::Waker;
 use crate::machine::{Effects, Target};
@@ -102,7 +102,7 @@ impl Receiver {
                 let number = self.incoming.number();
                 if let Some(inbox) = &self.inbox {
                     self.incoming.refer(extent, 1);
-                    if !inbox.put(0, extent, number) {
+                    if !inbox.put(&[Delivery::new(0, extent, number)]) {
                         return Err(Fault::Overrun);
                     }
                 }

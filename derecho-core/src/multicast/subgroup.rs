@@ -27,7 +27,7 @@ use super::Fault;
 use super::ablation::Ablation;
 use super::claim::SenderMemory;
 use super::entry::Entry;
-use super::inbox::Inbox;
+use super::inbox::{Delivery, Inbox};
 use super::incoming::Incoming;
 use super::order::{Position, owed, received_without_gap};
 use super::send::Sender;
@@ -370,14 +370,15 @@ impl Subgroup {
     ) -> usize {
         let senders = self.sources.len();
         let (first, mut messages) = (self.next.count, 0);
+        let mut batch = Batch::default();
         while self.next.count < stable && messages < most {
             let source = &mut self.sources[self.next.rank];
             if source.nulls > 0 {
                 source.nulls -= 1;
             } else {
-                match deliver_next(source, self.next.rank, &self.inboxes) {
-                    Ok(Some(nulls)) => source.nulls = nulls - 1,
-                    Ok(None) => messages += 1,
+                match batch.take_from(source, self.next.rank, &self.inboxes) {
+                    Ok(0) => messages += 1,
+                    Ok(nulls) => source.nulls = nulls - 1,
                     Err(fault) => {
                         self.broke(self.next.rank, fault, faulty);
                         break;
@@ -386,15 +387,25 @@ impl Subgroup {
             }
             self.next = self.next.next(senders);
         }
+        self.put(batch, faulty);
         (self.next.count - first) as usize
+    }
+
+    fn put(&self, mut batch: Batch, faulty: &mut dyn FnMut(Peer, Fault)) {
+        if let Err(fault) = batch.flush(&self.inboxes) {
+            // Somebody has more under way than its memory holds; whoever sent the most of it.
+            let most = self.sources.iter().enumerate().max_by_key(|(_, s)| s.incoming.entries());
+            most.into_iter().for_each(|(rank, _)| self.broke(rank, fault, faulty));
+        }
     }
 
     fn deliver_received(&mut self, most: u64, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let mut done = 0;
+        let mut batch = Batch::default();
         for rank in 0..self.sources.len() {
             let source = &mut self.sources[rank];
             while source.incoming.taken() < source.incoming.entries() && done < most {
-                match deliver_next(source, rank, &self.inboxes) {
+                match batch.take_from(source, rank, &self.inboxes) {
                     Ok(_) => done += 1,
                     Err(fault) => {
                         self.broke(rank, fault, faulty);
@@ -403,6 +414,7 @@ impl Subgroup {
                 }
             }
         }
+        self.put(batch, faulty);
         done as usize
     }
 
@@ -473,26 +485,49 @@ impl Subgroup {
     }
 }
 
-/// Delivers a source's next entry to all readers of this node. Returns the length of a null run.
-#[inline]
-fn deliver_next(
-    source: &mut Source,
-    rank: usize,
-    inboxes: &[Arc<Inbox>],
-) -> Result<Option<u64>, Fault> {
-    match source.incoming.take()? {
-        Entry::Nulls(run) => Ok(Some(u64::from(run))),
-        Entry::Message(extent) => {
-            let number = source.incoming.number();
-            if !inboxes.is_empty() {
-                source.incoming.refer(extent, inboxes.len() as u32);
-                for inbox in inboxes {
-                    if !inbox.put(rank, extent, number) {
-                        return Err(Fault::Overrun);
+/// Deliveries that go into the readers' queues together.
+struct Batch {
+    deliveries: [Delivery; Batch::ROOM],
+    count: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch { deliveries: [Delivery::default(); Batch::ROOM], count: 0 }
+    }
+}
+
+impl Batch {
+    const ROOM: usize = 32;
+
+    /// Takes a source's next entry. Returns the length of a null run, or zero for a message.
+    #[inline]
+    fn take_from(
+        &mut self,
+        source: &mut Source,
+        rank: usize,
+        inboxes: &[Arc<Inbox>],
+    ) -> Result<u64, Fault> {
+        match source.incoming.take()? {
+            Entry::Nulls(run) => Ok(u64::from(run)),
+            Entry::Message(extent) => {
+                let number = source.incoming.number();
+                if !inboxes.is_empty() {
+                    source.incoming.refer(extent, inboxes.len() as u32);
+                    self.deliveries[self.count] = Delivery::new(rank, extent, number);
+                    self.count += 1;
+                    if self.count == Batch::ROOM {
+                        self.flush(inboxes)?;
                     }
                 }
+                Ok(0)
             }
-            Ok(None)
         }
+    }
+
+    fn flush(&mut self, inboxes: &[Arc<Inbox>]) -> Result<(), Fault> {
+        let batch = &self.deliveries[..core::mem::take(&mut self.count)];
+        let fits = inboxes.iter().fold(true, |fits, inbox| inbox.put(batch) && fits);
+        if fits { Ok(()) } else { Err(Fault::Overrun) }
     }
 }
