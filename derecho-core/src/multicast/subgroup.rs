@@ -443,7 +443,8 @@ impl Subgroup {
 
     fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let Some(own) = &mut self.own else { return 0 };
-        if own.sender.is_at_rest() {
+        // What is taken may be held for long, so chunks can be outstanding after all entries.
+        if own.sender.is_at_rest() && !own.sender.memory().is_half_full() {
             return 0;
         }
         effects.work().predicates += 1;
