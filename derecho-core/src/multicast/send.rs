@@ -177,13 +177,14 @@ impl Sender {
         let mut done = 0;
         if taken > self.returned {
             let mut places = taken - self.returned;
+            // Those of null runs too: the turn that follows may have a run to put there.
+            done += places as usize;
             while self.runs.front().is_some_and(|&run| run < taken) {
                 self.runs.pop_front();
                 places -= 1;
             }
             self.returned = taken;
             self.memory.give_places(places as u32);
-            done += places as usize;
         }
         // Abandoned claims may free a chunk without any acknowledgement, so a memory that is out
         // of room is looked at in any case.
