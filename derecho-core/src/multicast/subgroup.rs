@@ -138,6 +138,9 @@ impl Subgroup {
             wedged: false,
             untold: true,
         };
+        if let Some(own) = &subgroup.own {
+            subgroup.members.iter_mut().for_each(|member| member.note_early(&own.sender));
+        }
         subgroup.tell_audience();
         Some(subgroup)
     }
@@ -313,9 +316,9 @@ impl Subgroup {
     fn send(&mut self, effects: &mut Effects) -> usize {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
-        let done = own.sender.send(self.terms.ablation.most_sent());
+        let mut done = own.sender.send(self.terms.ablation.most_sent());
         for member in &mut self.members {
-            member.send(&own.sender, effects);
+            done += usize::from(member.send(&own.sender, effects));
         }
         done
     }
