@@ -455,7 +455,8 @@ impl Subgroup {
         let incoming = &self.sources[own.rank].incoming;
         let what = incoming.acknowledged(self.received);
         let (mut taken, mut held) = (what.taken.min(own.sender.entries()), what.held);
-        for member in &mut self.members {
+        // What one takes that only sends matters to nobody once it is gone.
+        for member in self.members.iter_mut().filter(|member| member.reads || !member.gone) {
             match member.taken(&own.sender) {
                 Ok(Some(seen)) => {
                     taken = taken.min(seen.taken);
