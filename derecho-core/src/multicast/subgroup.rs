@@ -62,6 +62,8 @@ struct Source {
     incoming: Incoming,
     /// Null slots of its last run that the order has not passed yet.
     nulls: u64,
+    /// It broke the rules: it is read no more.
+    broken: bool,
 }
 
 /// What this member itself sends.
@@ -109,7 +111,7 @@ impl Subgroup {
             if let Some((replica, geometry)) = &founder.sends {
                 rank = if index == me { Some(sources.len()) } else { rank };
                 let incoming = Incoming::new(replica.clone(), *geometry, Arc::clone(waker));
-                sources.push(Source { incoming, nulls: 0 });
+                sources.push(Source { incoming, nulls: 0, broken: false });
             }
         }
         let mut next_source = 0..;
@@ -235,6 +237,15 @@ impl Subgroup {
         self.tell_audience();
     }
 
+    /// A member broke the rules: it is gone, and nothing that it publishes from now on is read.
+    pub fn leave_out(&mut self, peer: Peer) {
+        for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
+            member.broken = true;
+            member.source.into_iter().for_each(|rank| self.sources[rank].broken = true);
+        }
+        self.peer_down(peer);
+    }
+
     fn tell_audience(&mut self) {
         if let Some(own) = &self.own {
             let (mut places, mut needs_turn) = (0, false);
@@ -285,6 +296,9 @@ impl Subgroup {
         effects.work().predicates += 1;
         effects.work().cells += self.sources.len() as u64;
         for rank in 0..self.sources.len() {
+            if self.sources[rank].broken {
+                continue;
+            }
             match self.sources[rank].incoming.receive(most) {
                 Ok(count) => done += count,
                 Err(fault) => self.broke(rank, fault, faulty),
@@ -372,11 +386,20 @@ impl Subgroup {
         faulty: &mut dyn FnMut(Peer, Fault),
     ) -> usize {
         let senders = self.sources.len();
-        let (first, mut messages) = (self.next.count, 0);
+        let (mut done, mut messages) = (0, 0);
         while self.next.count < stable && messages < most {
+            let rounds = self.null_rounds(stable);
+            if rounds > 0 {
+                self.sources.iter_mut().for_each(|source| source.nulls -= rounds);
+                self.next.count += rounds * senders as u64;
+                done += 1;
+                continue;
+            }
             let source = &mut self.sources[self.next.rank];
             if source.nulls > 0 {
                 source.nulls -= 1;
+            } else if source.broken {
+                break;
             } else {
                 match deliver_next(source, self.next.rank, &self.inboxes) {
                     Ok(Some(nulls)) => source.nulls = nulls - 1,
@@ -388,15 +411,28 @@ impl Subgroup {
                 }
             }
             self.next = self.next.next(senders);
+            done += 1;
         }
-        (self.next.count - first) as usize
+        done
+    }
+
+    /// Rounds in which nobody has a message: passed in one step, for a run may be as long as its
+    /// sender likes.
+    #[inline]
+    fn null_rounds(&self, stable: u64) -> u64 {
+        if self.next.rank != 0 {
+            return 0;
+        }
+        let nulls = self.sources.iter().map(|source| source.nulls).min().unwrap_or(0);
+        nulls.min((stable - self.next.count) / self.sources.len() as u64)
     }
 
     fn deliver_received(&mut self, most: u64, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let mut done = 0;
         for rank in 0..self.sources.len() {
             let source = &mut self.sources[rank];
-            while source.incoming.taken() < source.incoming.entries() && done < most {
+            let received = |source: &Source| source.incoming.taken() < source.incoming.entries();
+            while !source.broken && received(source) && done < most {
                 match deliver_next(source, rank, &self.inboxes) {
                     Ok(_) => done += 1,
                     Err(fault) => {
@@ -413,8 +449,8 @@ impl Subgroup {
     fn drop_all(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let mut done = 0;
         for rank in 0..self.sources.len() {
-            let incoming = &mut self.sources[rank].incoming;
-            while incoming.taken() < incoming.entries() {
+            let Source { incoming, broken, .. } = &mut self.sources[rank];
+            while !*broken && incoming.taken() < incoming.entries() {
                 if let Err(fault) = incoming.take() {
                     self.broke(rank, fault, faulty);
                     break;

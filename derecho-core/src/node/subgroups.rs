@@ -229,6 +229,9 @@ impl Node {
                 Origin::Peer(peer) => {
                     // The first turn already tells it something in this node's lines.
                     let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
+                    if state.faulty {
+                        return None;
+                    }
                     let sends = match member.sends {
                         Some(stream) => {
                             let replica = state.replicas.get(&stream)?.clone();
@@ -254,6 +257,14 @@ impl Node {
         let lines = OwnLines { region, id: own_lines, first: 0, name: charter.name };
         let memory = share.memory.clone().zip(own_stream);
         Subgroup::new(charter.terms, founders, me, memory, &lines, &self.waker)
+    }
+
+    /// Nothing that a peer publishes in a subgroup is read any more.
+    pub(super) fn leave_out(&mut self, peer: Peer) {
+        for founded in &mut self.subgroups {
+            founded.subgroup.leave_out(peer);
+        }
+        self.unsettled = true;
     }
 
     pub(super) fn wedge(&mut self, peer: Peer) {

@@ -60,6 +60,8 @@ pub(super) struct Member {
     view: AckView,
     ready: bool,
     pub(super) gone: bool,
+    /// It broke the rules: what it tells is believed no more.
+    pub(super) broken: bool,
     /// Entries of this node's that were posted or shown to it.
     shown: u64,
     /// Those of them whose posts have left: shown before this turn.
@@ -90,6 +92,7 @@ impl Member {
             view: AckView::new(founder.lines, its_line, lines.name, 0)?,
             ready: founder.ready,
             gone: false,
+            broken: false,
             shown: 0,
             left: 0,
             early: 0,
@@ -195,6 +198,7 @@ impl Member {
     pub(super) fn received(&mut self) -> Result<Option<u64>, Fault> {
         match self.target {
             None => Ok(None),
+            Some(_) if self.broken => Ok(Some(self.view.seen().received)),
             // This node may not have seen yet what the other has received.
             Some(_) => self.view.look_received(|| u64::MAX).map(Some),
         }
@@ -205,7 +209,10 @@ impl Member {
     pub(super) fn taken(&mut self, sender: &Sender) -> Result<Option<Acknowledged>, Fault> {
         let Some(target) = self.target else { return Ok(None) };
         let geometry = sender.memory().geometry();
-        let mut seen = self.view.look_taken(|| sender.committed(), geometry)?;
+        let mut seen = match self.broken {
+            true => self.view.seen(),
+            false => self.view.look_taken(|| sender.committed(), geometry)?,
+        };
         // What it has taken without having been shown it is still to be posted as it is.
         seen.taken = seen.taken.min(match target.sharing {
             Sharing::Copied => self.left,
