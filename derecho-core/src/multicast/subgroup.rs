@@ -205,9 +205,11 @@ impl Subgroup {
         self.own.as_ref().is_none_or(|own| own.sender.is_at_rest())
     }
 
-    /// Whether something was received that cannot be delivered before others have received it.
-    pub fn awaits_stability(&self) -> bool {
-        self.next.count < self.received
+    /// Whether something was received that cannot be delivered before others have received it, or
+    /// is owed and cannot be sent before others have taken something.
+    pub fn awaits_others(&self) -> bool {
+        let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
+        short || self.next.count < self.received
     }
 
     /// Promises that this member sends no message in so many rounds. `false` if it does not send,
@@ -273,7 +275,7 @@ impl Subgroup {
         let idle = done == 0;
         done += self.release(idle);
         self.acknowledge(effects);
-        let full = |own: &Own| own.sender.memory().is_half_full();
+        let full = |own: &Own| own.sender.memory().is_half_full() || own.sender.wants_place();
         if idle || self.own.as_ref().is_some_and(full) {
             done += self.reclaim(effects, faulty);
         }
