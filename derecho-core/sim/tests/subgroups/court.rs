@@ -56,6 +56,11 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
+    /// Entries that had arrived when its member last turned.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
     pub(crate) fn look(&mut self, geometry: Geometry) {
         let Some(replica) = &self.replica else { return };
         loop {
