@@ -449,8 +449,8 @@ impl Machine for Node {
 
     fn interest(&self) -> Interest {
         // Whoever waits for room or for acknowledgements drives, and asks for hints itself.
-        let awaits = self.unsettled
-            || self.subgroups.iter().any(|founded| founded.subgroup.awaits_stability());
+        let awaits =
+            self.unsettled || self.subgroups.iter().any(|founded| founded.subgroup.awaits_others());
         if awaits { Interest::Hints } else { Interest::News }
     }
 }

@@ -26,9 +26,14 @@ pub fn explore(most: usize, model: impl Fn() + Sync + Send + 'static) {
 
 /// The smallest memory: so many entries (a power of two) and chunks of one line each.
 pub fn smallest(entries: u64, chunks: u64) -> Geometry {
+    shape(entries, chunks, 1)
+}
+
+/// A memory of so many entries (a power of two) and chunks of so many lines.
+pub fn shape(entries: u64, chunks: u64, lines: u64) -> Geometry {
     // Whatever is larger has the same mark at its end.
     let mut header = Geometry::fitting(1, 2, 1).expect("a small shape").header();
-    (header[0], header[1], header[2]) = (entries.ilog2().into(), chunks, 1);
+    (header[0], header[1], header[2]) = (entries.ilog2().into(), chunks, lines);
     let region = OwnRegion::heap(1024);
     header.iter().enumerate().for_each(|(index, word)| region.word(index).publish(*word));
     Geometry::read(&region.replica()).expect("a valid shape").expect("a whole header")
@@ -37,6 +42,11 @@ pub fn smallest(entries: u64, chunks: u64) -> Geometry {
 /// A sender's memory of such a shape.
 pub fn memory(geometry: Geometry) -> SenderMemory {
     SenderMemory::new(OwnRegion::heap(geometry.words()), geometry)
+}
+
+/// As [`memory`], with a place for null runs.
+pub fn memory_with_nulls(geometry: Geometry) -> SenderMemory {
+    SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry)
 }
 
 /// Stands for the lines of a byte memory: loom cannot see bytes, but it sees whoever looks at one
@@ -59,6 +69,18 @@ impl Lines {
     fn of_bytes(&self, bytes: &[u8]) -> Range<usize> {
         let first = (bytes.as_ptr() as usize - self.base) / LINE;
         first..first + bytes.len().div_ceil(LINE).max(1)
+    }
+
+    /// Writes the line at this address, whoever may write it by now.
+    pub fn write_at(&self, address: usize, value: u64) {
+        // SAFETY: as in `write`.
+        self.cells[(address - self.base) / LINE].with_mut(|line| unsafe { *line = value });
+    }
+
+    /// Reads the line at this address.
+    pub fn read_at(&self, address: usize) -> u64 {
+        // SAFETY: as in `write`.
+        self.cells[(address - self.base) / LINE].with(|line| unsafe { *line })
     }
 
     /// Writes the lines of these bytes.

@@ -1,8 +1,7 @@
-//! Claims of several threads against the turn that sends and gives back.
+//! Claims of several threads against the turn that goes over commits and frees chunks.
 #![cfg(loom)]
 
 use derecho_core::ids::RegionId;
-use derecho_core::machine::Effects;
 use derecho_core::multicast::claim::{ClaimError, SenderMemory};
 use derecho_core::multicast::send::Sender;
 use derecho_loom::{Lines, explore, memory, smallest};
@@ -35,12 +34,13 @@ fn application(memory: &SenderMemory, lines: &Lines, uses: &[Use], value: u64) -
     slots
 }
 
-fn turn(sender: &mut Sender, effects: &mut Effects) {
-    let before = sender.sent();
-    let sent = sender.send(effects) as u64;
-    assert_eq!(sender.sent(), before + sent);
-    assert!(sender.sent() <= sender.memory().committed());
-    sender.reclaim(|_, fault| panic!("{fault}"));
+/// Goes over what was committed, and gives back what nobody needs: there are no readers.
+fn turn(sender: &mut Sender) {
+    let before = sender.entries();
+    let count = sender.send(u64::MAX) as u64;
+    assert_eq!(sender.entries(), before + count);
+    assert!(sender.messages() <= sender.memory().committed());
+    sender.give_back(sender.entries(), 0);
 }
 
 /// Two application threads against `turns` turns, without readers: what is sent is free again.
@@ -56,30 +56,29 @@ fn run(
         let memory = memory(smallest(entries, chunks));
         let lines = Arc::new(Lines::of(&memory));
         let mut sender = Sender::new(memory.clone(), RegionId(16));
-        let mut effects = Effects::new();
         for _ in 0..before {
             application(&memory, &lines, &[Use::Commit], 9);
-            turn(&mut sender, &mut effects);
+            turn(&mut sender);
         }
         let threads = [0, 1].map(|index| {
             let (memory, lines) = (memory.clone(), lines.clone());
             thread::spawn(move || application(&memory, &lines, uses[index], index as u64 + 1))
         });
-        (0..turns).for_each(|_| turn(&mut sender, &mut effects));
+        (0..turns).for_each(|_| turn(&mut sender));
         let slots = threads.map(|thread| thread.join().unwrap());
         assert!(slots.iter().all(|slots| slots.is_sorted()), "a thread's order is kept");
         let mut all = slots.concat();
         all.sort_unstable();
         let end = (before + all.len()) as u64;
         assert!(all.iter().copied().eq(before as u64..end), "each slot once, none left out");
-        turn(&mut sender, &mut effects);
-        assert_eq!(sender.sent(), end, "all that is committed is sent");
+        turn(&mut sender);
+        assert_eq!(sender.messages(), end, "all that is committed is gone over");
         // Nothing has leaked: there is room for all but what the current chunk has no more. What is
         // free is looked for when there is no room.
         let mut room = Vec::new();
         while room.len() < entries.min(chunks - 1) as usize {
             let claim = memory.claim(1).or_else(|_| {
-                turn(&mut sender, &mut effects);
+                turn(&mut sender);
                 memory.claim(1)
             });
             room.push(claim.expect("credits and chunks come back"));
@@ -114,10 +113,38 @@ fn a_chunk_is_not_handed_out_while_a_claim_in_it_is_open() {
             move || application(&memory, &lines, &[Use::Commit, Use::Commit], 1)
         });
         let mut sender = Sender::new(memory.clone(), RegionId(16));
-        let mut effects = Effects::new();
-        (0..2).for_each(|_| turn(&mut sender, &mut effects));
+        (0..2).for_each(|_| turn(&mut sender));
         assert_eq!(lines.read(open.bytes()), 7, "an open claim's room is its own");
         other.join().unwrap();
         assert_eq!(lines.read(open.bytes()), 7, "an open claim's room is its own");
+    });
+}
+
+/// The thread that changes the chunk says so after the other one has already filled the next.
+#[test]
+fn the_current_chunk_changes_while_the_turn_looks_for_what_is_free() {
+    run(2, (4, 3), 0, [&[Use::Commit, Use::Commit], &[Use::Abandon]], 1);
+}
+
+/// The model can fail: a thread that goes on writing when it has committed meets the next claim.
+#[test]
+#[should_panic]
+fn a_thread_that_writes_after_its_commit_is_caught() {
+    loom::model(|| {
+        let memory = memory(smallest(4, 2));
+        let lines = Arc::new(Lines::of(&memory));
+        let mut sender = Sender::new(memory.clone(), RegionId(16));
+        let mut claim = memory.claim(1).unwrap();
+        let room = claim.bytes().as_ptr() as usize;
+        claim.commit(1, |_, _| {});
+        let other = thread::spawn({
+            let lines = lines.clone();
+            move || lines.write_at(room, 1)
+        });
+        for _ in 0..3 {
+            application(&memory, &lines, &[Use::Commit], 9);
+            turn(&mut sender);
+        }
+        other.join().unwrap();
     });
 }

@@ -8,7 +8,7 @@ use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_WORDS, AckLine};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::receive::Receiver;
-use derecho_core::multicast::send::Sender;
+use derecho_core::multicast::stream::Stream;
 use derecho_loom::{Lines, explore, memory, smallest};
 use loom::sync::Arc;
 use loom::thread;
@@ -20,7 +20,7 @@ const READER: u64 = 5;
 struct Pair {
     memory: SenderMemory,
     lines: Arc<Lines>,
-    sender: Sender,
+    stream: Stream,
     receiver: Receiver,
     acks: OwnRegion,
 }
@@ -30,14 +30,14 @@ fn pair(entries: u64, chunks: u64) -> Pair {
     let memory = memory(geometry);
     let lines = Arc::new(Lines::of(&memory));
     let acks = OwnRegion::heap(ACK_WORDS);
-    let mut sender = Sender::new(memory.clone(), STREAM);
+    let mut stream = Stream::new(memory.clone(), STREAM);
     let line = AckLine::new(acks.clone(), ACKS, 0, READER);
     let waker = std::sync::Arc::new(|| {});
     let replica = memory.region().replica();
     let mut receiver = Receiver::new(replica, geometry, line, None, waker);
-    let slot = sender.add_member(None, READER, acks.replica(), 0).unwrap();
-    receiver.start(slot, &mut Effects::new());
-    Pair { memory, lines, sender, receiver, acks }
+    let from = stream.add_member(None, None, READER, acks.replica(), 0).unwrap();
+    receiver.start(from.entry, from.message, &mut Effects::new());
+    Pair { memory, lines, stream, receiver, acks }
 }
 
 /// Writes one record, if there is room.
@@ -48,9 +48,9 @@ fn write(memory: &SenderMemory, lines: &Lines) {
     }
 }
 
-fn turn(sender: &mut Sender, effects: &mut Effects) {
-    sender.send(effects);
-    sender.reclaim(|_, fault| panic!("{fault}"));
+fn turn(stream: &mut Stream, effects: &mut Effects) {
+    stream.send(effects);
+    stream.reclaim(|_, fault| panic!("{fault}"));
 }
 
 /// Both chunks are full and sent: a third record needs one of them back.
@@ -58,17 +58,17 @@ fn full() -> Pair {
     let mut pair = pair(4, 2);
     for _ in 0..2 {
         write(&pair.memory, &pair.lines);
-        turn(&mut pair.sender, &mut Effects::new());
+        turn(&mut pair.stream, &mut Effects::new());
     }
     assert!(pair.memory.claim(1).is_err());
     pair
 }
 
 /// Tries for the third record.
-fn reuse(memory: &SenderMemory, lines: &Lines, sender: &mut Sender) {
+fn reuse(memory: &SenderMemory, lines: &Lines, stream: &mut Stream) {
     let mut effects = Effects::new();
     for _ in 0..2 {
-        turn(sender, &mut effects);
+        turn(stream, &mut effects);
         if memory.committed() == 2 {
             write(memory, lines);
         }
@@ -78,8 +78,8 @@ fn reuse(memory: &SenderMemory, lines: &Lines, sender: &mut Sender) {
 /// Takes what is there, and looks at each record twice.
 fn take(inbox: &Inbox, lines: &Lines) {
     while let Some(record) = inbox.take() {
-        assert_eq!(lines.read(record.bytes()), record.slot() + 1);
-        assert_eq!(lines.read(record.bytes()), record.slot() + 1, "what is held is not reused");
+        assert_eq!(lines.read(record.bytes()), record.number() + 1);
+        assert_eq!(lines.read(record.bytes()), record.number() + 1, "what is held is not reused");
     }
 }
 
@@ -87,7 +87,7 @@ fn take(inbox: &Inbox, lines: &Lines) {
 #[test]
 fn a_chunk_is_reused_only_after_its_reader_has_let_go() {
     explore(3, || {
-        let Pair { memory, lines, mut sender, mut receiver, .. } = full();
+        let Pair { memory, lines, mut stream, mut receiver, .. } = full();
         let reader = thread::spawn({
             let lines = lines.clone();
             move || {
@@ -97,7 +97,7 @@ fn a_chunk_is_reused_only_after_its_reader_has_let_go() {
                 receiver.release(true, &mut Effects::new());
             }
         });
-        reuse(&memory, &lines, &mut sender);
+        reuse(&memory, &lines, &mut stream);
         reader.join().unwrap();
     });
 }
@@ -106,7 +106,7 @@ fn a_chunk_is_reused_only_after_its_reader_has_let_go() {
 #[test]
 fn a_record_is_seen_whole_or_not_at_all() {
     explore(3, || {
-        let Pair { memory, lines, mut sender, mut receiver, .. } = pair(4, 2);
+        let Pair { memory, lines, mut stream, mut receiver, .. } = pair(4, 2);
         let reader = thread::spawn({
             let lines = lines.clone();
             move || {
@@ -121,7 +121,7 @@ fn a_record_is_seen_whole_or_not_at_all() {
             }
         });
         write(&memory, &lines);
-        turn(&mut sender, &mut Effects::new());
+        turn(&mut stream, &mut Effects::new());
         assert!(reader.join().unwrap() <= 1);
     });
 }
@@ -130,14 +130,14 @@ fn a_record_is_seen_whole_or_not_at_all() {
 #[test]
 fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
     explore(3, || {
-        let Pair { memory, lines, mut sender, mut receiver, .. } = full();
+        let Pair { memory, lines, mut stream, mut receiver, .. } = full();
         receiver.receive().unwrap();
         let application = thread::spawn({
             let (lines, inbox) = (lines.clone(), receiver.inbox().unwrap().clone());
             move || take(&inbox, &lines)
         });
         let turns = thread::spawn(move || receiver.release(true, &mut Effects::new()));
-        reuse(&memory, &lines, &mut sender);
+        reuse(&memory, &lines, &mut stream);
         application.join().unwrap();
         turns.join().unwrap();
     });
@@ -148,7 +148,7 @@ fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
 #[should_panic]
 fn a_bit_that_is_cleared_too_early_is_caught() {
     explore(3, || {
-        let Pair { memory, lines, mut sender, mut receiver, acks } = full();
+        let Pair { memory, lines, mut stream, mut receiver, acks } = full();
         let reader = thread::spawn({
             let lines = lines.clone();
             move || {
@@ -159,7 +159,7 @@ fn a_bit_that_is_cleared_too_early_is_caught() {
                 take(&inbox, &lines);
             }
         });
-        reuse(&memory, &lines, &mut sender);
+        reuse(&memory, &lines, &mut stream);
         reader.join().unwrap();
     });
 }

@@ -33,19 +33,6 @@ pub enum Found {
     Nonsense,
 }
 
-/// What is seen of an entry before it is decoded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrived {
-    /// A message, at this line if its sender is to be believed.
-    Message(u32),
-    /// So many nulls.
-    Nulls(u32),
-    /// Not all of it has arrived.
-    NotYet,
-    /// What no sender puts there.
-    Nonsense,
-}
-
 /// What a sender produced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
@@ -75,21 +62,6 @@ impl Entry {
         [stamp(index) | low, stamp(index) | u64::from(high)]
     }
 
-    /// Looks whether the entry of this number is there, without a look at where its bytes lie:
-    /// its kind, to be decoded when it is taken.
-    #[inline]
-    pub fn arrived(words: [u64; 2], index: u64) -> Arrived {
-        let stamp = stamp(index);
-        if (words[0] ^ stamp | words[1] ^ stamp) & !LOW != 0 {
-            return Arrived::NotYet;
-        }
-        match words[0] & LOW & !POSITION_MASK {
-            MESSAGE => Arrived::Message(words[0] as u32 & POSITION_MASK as u32),
-            NULLS => Arrived::Nulls(words[1] as u32),
-            _ => Arrived::Nonsense,
-        }
-    }
-
     /// Reads the words of the entry of this number, a peer's or this node's own.
     #[inline]
     pub fn decode(words: [u64; 2], index: u64, geometry: Geometry) -> Found {
@@ -109,6 +81,15 @@ impl Entry {
             }
             NULLS if position == 0 && high > 0 => Found::Entry(Entry::Nulls(high)),
             _ => Found::Nonsense,
+        }
+    }
+
+    /// Slots that it takes.
+    #[inline]
+    pub fn slots(self) -> u64 {
+        match self {
+            Entry::Message(_) => 1,
+            Entry::Nulls(run) => u64::from(run),
         }
     }
 }

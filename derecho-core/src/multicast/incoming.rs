@@ -12,11 +12,11 @@ use alloc::sync::Arc;
 
 use super::Fault;
 use super::acknowledgement::Acknowledged;
-use super::entry::{Arrived, Entry, Extent, Found};
+use super::entry::{Entry, Extent, Found};
 use super::geometry::Geometry;
 use super::inbox::Source;
 use crate::link::Waker;
-use crate::memory::{LINE, Replica};
+use crate::memory::Replica;
 
 /// One sender, as this node receives it.
 pub struct Incoming {
@@ -115,16 +115,16 @@ impl Incoming {
         // Only a sender that overtakes its readers has more than a lap for them.
         let end = (self.taken + geometry.entries()).min(first.saturating_add(most));
         while self.entries < end {
-            match Entry::arrived(self.words(self.entries), self.entries) {
-                Arrived::Message(position) => {
-                    self.slots = self.slots.saturating_add(1);
-                    self.message_slots = self.slots;
-                    let first = geometry.first_byte() + position as usize * LINE;
-                    self.source.replica().prefetch(first);
+            match Entry::decode(self.words(self.entries), self.entries, geometry) {
+                Found::Entry(entry) => {
+                    self.slots = self.slots.saturating_add(entry.slots());
+                    if let Entry::Message(extent) = entry {
+                        self.message_slots = self.slots;
+                        self.source.replica().prefetch(extent.first_byte(geometry));
+                    }
                 }
-                Arrived::Nulls(run) => self.slots = self.slots.saturating_add(u64::from(run)),
-                Arrived::NotYet => break,
-                Arrived::Nonsense => return Err(Fault::Entry { index: self.entries }),
+                Found::NotYet => break,
+                Found::Nonsense => return Err(Fault::Entry { index: self.entries }),
             }
             self.entries += 1;
         }

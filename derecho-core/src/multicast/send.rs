@@ -44,6 +44,8 @@ pub struct Sender {
     run_count: u64,
     /// Those that were not yet taken in.
     new_runs: usize,
+    /// A null run was wanted, and had no place.
+    wants_place: bool,
     /// The numbers of null runs that were taken in and that not all readers have taken.
     runs: VecDeque<u64>,
     chunks: Vec<ChunkUse>,
@@ -66,6 +68,7 @@ impl Sender {
             nulls: 0,
             run_count: 0,
             new_runs: 0,
+            wants_place: false,
             runs: VecDeque::with_capacity(null_places),
             chunks: alloc::vec![ChunkUse::default(); geometry.chunks()],
             returned: 0,
@@ -120,10 +123,12 @@ impl Sender {
     /// for it, a later turn does it.
     #[inline]
     pub fn fill_up_to(&mut self, slots: u64) -> bool {
+        self.wants_place = false;
         if slots <= self.slots || slots <= self.nulls + self.memory.committed() {
             return false;
         }
         if self.runs.len() + self.new_runs >= self.memory.null_places() {
+            self.wants_place = true;
             return false;
         }
         let run = self.memory.commit_nulls(slots, self.nulls);
@@ -131,6 +136,11 @@ impl Sender {
         self.new_runs += usize::from(run > 0);
         self.run_count += u64::from(run > 0);
         run > 0
+    }
+
+    /// Whether a null run that was wanted last waits for a place that readers give back.
+    pub fn wants_place(&self) -> bool {
+        self.wants_place
     }
 
     /// Commits a null run of so many slots, if there is a place for it.
@@ -183,6 +193,7 @@ impl Sender {
         let mut done = 0;
         if taken > self.returned {
             let mut places = taken - self.returned;
+            // Those of null runs too: the turn that follows may have a run to put there.
             done += places as usize;
             while self.runs.front().is_some_and(|&run| run < taken) {
                 self.runs.pop_front();

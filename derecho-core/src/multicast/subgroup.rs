@@ -62,6 +62,8 @@ struct Source {
     incoming: Incoming,
     /// Null slots of its last run that the order has not passed yet.
     nulls: u64,
+    /// It broke the rules: it is read no more.
+    broken: bool,
 }
 
 /// What this member itself sends.
@@ -109,7 +111,7 @@ impl Subgroup {
             if let Some((replica, geometry)) = &founder.sends {
                 rank = if index == me { Some(sources.len()) } else { rank };
                 let incoming = Incoming::new(replica.clone(), *geometry, Arc::clone(waker));
-                sources.push(Source { incoming, nulls: 0 });
+                sources.push(Source { incoming, nulls: 0, broken: false });
             }
         }
         let mut next_source = 0..;
@@ -138,6 +140,9 @@ impl Subgroup {
             wedged: false,
             untold: true,
         };
+        if let Some(own) = &subgroup.own {
+            subgroup.members.iter_mut().for_each(|member| member.note_early(&own.sender));
+        }
         subgroup.tell_audience();
         Some(subgroup)
     }
@@ -200,9 +205,11 @@ impl Subgroup {
         self.own.as_ref().is_none_or(|own| own.sender.is_at_rest())
     }
 
-    /// Whether something was received that cannot be delivered before others have received it.
-    pub fn awaits_stability(&self) -> bool {
-        self.next.count < self.received
+    /// Whether something was received that cannot be delivered before others have received it, or
+    /// is owed and cannot be sent before others have taken something.
+    pub fn awaits_others(&self) -> bool {
+        let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
+        short || self.next.count < self.received
     }
 
     /// Promises that this member sends no message in so many rounds. `false` if it does not send,
@@ -232,6 +239,15 @@ impl Subgroup {
         self.tell_audience();
     }
 
+    /// A member broke the rules: it is gone, and nothing that it publishes from now on is read.
+    pub fn leave_out(&mut self, peer: Peer) {
+        for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
+            member.broken = true;
+            member.source.into_iter().for_each(|rank| self.sources[rank].broken = true);
+        }
+        self.peer_down(peer);
+    }
+
     fn tell_audience(&mut self) {
         if let Some(own) = &self.own {
             let (mut places, mut needs_turn) = (0, false);
@@ -259,7 +275,7 @@ impl Subgroup {
         let idle = done == 0;
         done += self.release(idle);
         self.acknowledge(effects);
-        let full = |own: &Own| own.sender.memory().is_half_full();
+        let full = |own: &Own| own.sender.memory().is_half_full() || own.sender.wants_place();
         if idle || self.own.as_ref().is_some_and(full) {
             done += self.reclaim(effects, faulty);
         }
@@ -282,6 +298,9 @@ impl Subgroup {
         effects.work().predicates += 1;
         effects.work().cells += self.sources.len() as u64;
         for rank in 0..self.sources.len() {
+            if self.sources[rank].broken {
+                continue;
+            }
             match self.sources[rank].incoming.receive(most) {
                 Ok(count) => done += count,
                 Err(fault) => self.broke(rank, fault, faulty),
@@ -313,9 +332,9 @@ impl Subgroup {
     fn send(&mut self, effects: &mut Effects) -> usize {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
-        let done = own.sender.send(self.terms.ablation.most_sent());
+        let mut done = own.sender.send(self.terms.ablation.most_sent());
         for member in &mut self.members {
-            member.send(&own.sender, effects);
+            done += usize::from(member.send(&own.sender, effects));
         }
         done
     }
@@ -369,12 +388,21 @@ impl Subgroup {
         faulty: &mut dyn FnMut(Peer, Fault),
     ) -> usize {
         let senders = self.sources.len();
-        let (first, mut messages) = (self.next.count, 0);
+        let (mut done, mut messages) = (0, 0);
         let mut batch = Batch::default();
         while self.next.count < stable && messages < most {
+            let rounds = self.null_rounds(stable);
+            if rounds > 0 {
+                self.sources.iter_mut().for_each(|source| source.nulls -= rounds);
+                self.next.count += rounds * senders as u64;
+                done += 1;
+                continue;
+            }
             let source = &mut self.sources[self.next.rank];
             if source.nulls > 0 {
                 source.nulls -= 1;
+            } else if source.broken {
+                break;
             } else {
                 match batch.take_from(source, self.next.rank, &self.inboxes) {
                     Ok(0) => messages += 1,
@@ -386,9 +414,21 @@ impl Subgroup {
                 }
             }
             self.next = self.next.next(senders);
+            done += 1;
         }
         self.put(batch, faulty);
-        (self.next.count - first) as usize
+        done
+    }
+
+    /// Rounds in which nobody has a message: passed in one step, for a run may be as long as its
+    /// sender likes.
+    #[inline]
+    fn null_rounds(&self, stable: u64) -> u64 {
+        if self.next.rank != 0 || self.sources[0].nulls == 0 {
+            return 0;
+        }
+        let nulls = self.sources.iter().map(|source| source.nulls).min().unwrap_or(0);
+        nulls.min((stable - self.next.count) / self.sources.len() as u64)
     }
 
     fn put(&self, mut batch: Batch, faulty: &mut dyn FnMut(Peer, Fault)) {
@@ -404,7 +444,8 @@ impl Subgroup {
         let mut batch = Batch::default();
         for rank in 0..self.sources.len() {
             let source = &mut self.sources[rank];
-            while source.incoming.taken() < source.incoming.entries() && done < most {
+            let received = |source: &Source| source.incoming.taken() < source.incoming.entries();
+            while !source.broken && received(source) && done < most {
                 match batch.take_from(source, rank, &self.inboxes) {
                     Ok(_) => done += 1,
                     Err(fault) => {
@@ -422,8 +463,8 @@ impl Subgroup {
     fn drop_all(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let mut done = 0;
         for rank in 0..self.sources.len() {
-            let incoming = &mut self.sources[rank].incoming;
-            while incoming.taken() < incoming.entries() {
+            let Source { incoming, broken, .. } = &mut self.sources[rank];
+            while !*broken && incoming.taken() < incoming.entries() {
                 if let Err(fault) = incoming.take() {
                     self.broke(rank, fault, faulty);
                     break;
@@ -463,7 +504,8 @@ impl Subgroup {
         let incoming = &self.sources[own.rank].incoming;
         let what = incoming.acknowledged(self.received);
         let (mut taken, mut held) = (what.taken.min(own.sender.entries()), what.held);
-        for member in &mut self.members {
+        // What one takes that only sends matters to nobody once it is gone.
+        for member in self.members.iter_mut().filter(|member| member.reads || !member.gone) {
             match member.taken(&own.sender) {
                 Ok(Some(seen)) => {
                     taken = taken.min(seen.taken);
@@ -527,7 +569,7 @@ impl Batch {
 
     fn flush(&mut self, inboxes: &[Arc<Inbox>]) -> Result<(), Fault> {
         let batch = &self.deliveries[..core::mem::take(&mut self.count)];
-        let fits = inboxes.iter().fold(true, |fits, inbox| inbox.put(batch) && fits);
+        let fits = inboxes.iter().filter(|inbox| !inbox.put(batch)).count() == 0;
         if fits { Ok(()) } else { Err(Fault::Overrun) }
     }
 }

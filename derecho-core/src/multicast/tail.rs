@@ -41,7 +41,12 @@ impl Tail {
 
     #[inline]
     fn place(&self, word: u64) -> Place {
-        let known = self.known.load(Ordering::Relaxed);
+        Tail::place_after(self.known.load(Ordering::Relaxed), word)
+    }
+
+    /// Which place a word means that was read after this many messages were known.
+    #[inline]
+    fn place_after(known: u64, word: u64) -> Place {
         // No less than what was known: the turn knows only what was added before.
         let messages = known + (word.wrapping_sub(known) & MESSAGE_MASK);
         // What is left of the word are the null runs, for messages carry into them.
@@ -72,12 +77,15 @@ impl Tail {
     /// Messages added so far.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
-        self.place(self.word.load(Ordering::Acquire)).messages
+        // Any thread may ask. An older word beside what the turn has come to know since would be
+        // taken for one that has wrapped; acquire, so that the word is not older.
+        let known = self.known.load(Ordering::Acquire);
+        Tail::place_after(known, self.word.load(Ordering::Acquire)).messages
     }
 
     /// So many messages are known to be complete. Called by the turn.
     pub(super) fn know(&self, messages: u64) {
-        self.known.store(messages, Ordering::Relaxed);
+        self.known.store(messages, Ordering::Release);
     }
 }
 

@@ -126,7 +126,7 @@ impl Node {
         state.attaching.clear();
         self.events.push_back(NodeEvent::Faulty { peer, fault });
         self.forget(peer);
-        self.wedge(peer);
+        self.leave_out(peer);
     }
 
     /// Reads nothing from a peer any more and waits for it no more.

@@ -213,6 +213,7 @@ impl Node {
         let Pending { charter, share, .. } = pending;
         let own_stream = pending.stream();
         let me = charter.members.iter().position(|member| member.origin == Origin::Own)?;
+        let own_lines = charter.members[me].lines;
         let mut founders = Vec::new();
         for member in &charter.members {
             let founder = match member.origin {
@@ -226,7 +227,11 @@ impl Node {
                     first_line: 0,
                 },
                 Origin::Peer(peer) => {
-                    let state = self.peers.get(&peer)?;
+                    // The first turn already tells it something in this node's lines.
+                    let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
+                    if state.faulty {
+                        return None;
+                    }
                     let sends = match member.sends {
                         Some(stream) => {
                             let replica = state.replicas.get(&stream)?.clone();
@@ -248,10 +253,18 @@ impl Node {
             };
             founders.push(founder);
         }
-        let id = charter.members[me].lines;
-        let lines = OwnLines { region: share.lines.clone(), id, first: 0, name: charter.name };
+        let region = share.lines.clone();
+        let lines = OwnLines { region, id: own_lines, first: 0, name: charter.name };
         let memory = share.memory.clone().zip(own_stream);
         Subgroup::new(charter.terms, founders, me, memory, &lines, &self.waker)
+    }
+
+    /// Nothing that a peer publishes in a subgroup is read any more.
+    pub(super) fn leave_out(&mut self, peer: Peer) {
+        for founded in &mut self.subgroups {
+            founded.subgroup.leave_out(peer);
+        }
+        self.unsettled = true;
     }
 
     pub(super) fn wedge(&mut self, peer: Peer) {

@@ -4,12 +4,12 @@
 //! Never does: decide what follows from either.
 
 use crate::ids::{Peer, RegionId};
-use crate::link::{OWN_PLACE, Sharing};
+use crate::link::{INLINE_WORDS, OWN_PLACE, Sharing};
 use crate::machine::{Effects, Target};
 use crate::memory::{OwnRegion, Replica};
 use crate::multicast::Fault;
 use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
-use crate::multicast::geometry::Geometry;
+use crate::multicast::geometry::{ENTRY_WORDS, Geometry};
 use crate::multicast::incoming::Incoming;
 use crate::multicast::send::Sender;
 
@@ -45,6 +45,9 @@ pub struct OwnLines {
     pub name: u64,
 }
 
+/// Entries in a write that is taken at the post.
+const SHORT: u64 = (INLINE_WORDS / ENTRY_WORDS) as u64;
+
 pub(super) struct Member {
     target: Option<Target>,
     place: Option<u32>,
@@ -57,8 +60,14 @@ pub(super) struct Member {
     view: AckView,
     ready: bool,
     pub(super) gone: bool,
+    /// It broke the rules: what it tells is believed no more.
+    pub(super) broken: bool,
     /// Entries of this node's that were posted or shown to it.
     shown: u64,
+    /// Those of them whose posts have left: shown before this turn.
+    left: u64,
+    /// Entries that its replica may have had when it appeared, before any post.
+    early: u64,
     told: Option<Acknowledged>,
 }
 
@@ -83,7 +92,10 @@ impl Member {
             view: AckView::new(founder.lines, its_line, lines.name, 0)?,
             ready: founder.ready,
             gone: false,
+            broken: false,
             shown: 0,
+            left: 0,
+            early: 0,
             told: None,
         })
     }
@@ -115,20 +127,40 @@ impl Member {
             && !core::mem::replace(&mut self.ready, true)
         {
             sender.introduce(target, effects);
+            self.note_early(sender);
         }
     }
 
-    /// Shows it what the sender has taken in since the last time.
-    pub(super) fn send(&mut self, sender: &Sender, effects: &mut Effects) {
-        let (from, to) = (self.shown, sender.entries());
+    /// What is committed by now may be in the words with which its replica appears. It can be taken
+    /// from there, and its places be used again, before the post of it has been read.
+    pub(super) fn note_early(&mut self, sender: &Sender) {
+        self.early = sender.committed();
+    }
+
+    /// Shows it what the sender has taken in since the last time. Returns whether something is
+    /// posted for it.
+    pub(super) fn send(&mut self, sender: &Sender, effects: &mut Effects) -> bool {
+        self.left = self.shown;
+        let (mut from, to) = (self.shown, sender.entries());
         let Some(target) = self.target.filter(|_| self.ready && !self.gone && from < to) else {
-            return;
+            return false;
         };
         match target.sharing {
-            Sharing::Copied => sender.post(target, from, to, effects),
+            Sharing::Copied => {
+                // I-9: only a receiver that takes entries from their post allows for a long one.
+                while from < to.min(self.early) {
+                    let short = to.min(self.early).min(from + SHORT);
+                    sender.post(target, from, short, effects);
+                    from = short;
+                }
+                if from < to {
+                    sender.post(target, from, to, effects);
+                }
+            }
             Sharing::Shared => effects.touch(target.peer),
         }
         self.shown = to;
+        target.sharing == Sharing::Copied
     }
 
     /// Tells it how far this node has received the order, and if it sends, what this node has
@@ -166,6 +198,7 @@ impl Member {
     pub(super) fn received(&mut self) -> Result<Option<u64>, Fault> {
         match self.target {
             None => Ok(None),
+            Some(_) if self.broken => Ok(Some(self.view.seen().received)),
             // This node may not have seen yet what the other has received.
             Some(_) => self.view.look_received(|| u64::MAX).map(Some),
         }
@@ -174,12 +207,17 @@ impl Member {
     /// What it has taken of this node's entries, and refers to; `None` for this node itself.
     #[inline]
     pub(super) fn taken(&mut self, sender: &Sender) -> Result<Option<Acknowledged>, Fault> {
-        if self.target.is_none() {
-            return Ok(None);
-        }
+        let Some(target) = self.target else { return Ok(None) };
         let geometry = sender.memory().geometry();
-        let mut seen = self.view.look_taken(|| sender.committed(), geometry)?;
-        seen.taken = seen.taken.min(sender.entries());
+        let mut seen = match self.broken {
+            true => self.view.seen(),
+            false => self.view.look_taken(|| sender.committed(), geometry)?,
+        };
+        // What it has taken without having been shown it is still to be posted as it is.
+        seen.taken = seen.taken.min(match target.sharing {
+            Sharing::Copied => self.left,
+            Sharing::Shared => sender.entries(),
+        });
         Ok(Some(seen))
     }
 }

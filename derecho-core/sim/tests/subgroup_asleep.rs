@@ -1,0 +1,202 @@
+//! Members of a subgroup over shared memory that sleep whenever they have nothing to do: each is
+//! woken by a bell only, for news, or for hints if it said that it waits for them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Interest, LinkEvent, OWN_PLACE, Sharing};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::node::{ACKS_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share};
+use derecho_sim::Random;
+
+const LINES: RegionId = RegionId(100);
+const STREAM: RegionId = RegionId(101);
+
+struct Member {
+    node: Node,
+    memory: SenderMemory,
+    inbox: Option<Arc<Inbox>>,
+    held: Option<Record>,
+    goal: u64,
+    taken: u64,
+    /// In the turn before, nothing was done.
+    idle: bool,
+}
+
+struct Bus {
+    members: Vec<Member>,
+    /// A bit for each member that is awake; bells set them.
+    awake: Arc<AtomicU64>,
+    effects: Effects,
+}
+
+impl Bus {
+    /// Senders with such a memory, of whom each has a goal.
+    fn new(geometry: Geometry, goals: &[u64]) -> Bus {
+        let awake = Arc::new(AtomicU64::new(u64::MAX));
+        let regions: Vec<_> = goals
+            .iter()
+            .map(|_| (OwnRegion::heap(8 * LINE_WORDS), OwnRegion::heap(geometry.words())))
+            .collect();
+        let mut effects = Effects::new();
+        let members = goals.iter().enumerate().map(|(me, &goal)| {
+            let bell = Arc::clone(&awake);
+            let waker = Arc::new(move || {
+                bell.fetch_or(1 << me, Ordering::Relaxed);
+            });
+            let acks = OwnRegion::heap(ACKS_WORDS);
+            let mut node = Node::new(NodeId(me as u128), acks, waker);
+            let memory = SenderMemory::with_nulls(regions[me].1.clone(), geometry);
+            let mut members = Vec::new();
+            for (other, (lines, stream)) in regions.iter().enumerate() {
+                let peer = Peer(other as u32);
+                let origin = if other == me { Origin::Own } else { Origin::Peer(peer) };
+                let sends = Some(STREAM);
+                // Who has nothing to say listens to nobody either: no application wakes it.
+                let reads = goals[other] > 0;
+                members.push(Membership { origin, reads, sends, lines: LINES });
+                if other == me {
+                    continue;
+                }
+                let (id, sharing) = (NodeId(other as u128), Sharing::Shared);
+                let place = Some(other as u32);
+                let mut events = vec![LinkEvent::PeerUp { peer, node: id, sharing, place }];
+                for (region, own) in [(LINES, lines), (STREAM, stream)] {
+                    let replica = own.replica();
+                    events.push(LinkEvent::RegionUp { peer, region, replica });
+                    events.push(LinkEvent::RegionReady { peer, region });
+                }
+                events.into_iter().for_each(|event| node.handle(event, &mut effects));
+            }
+            let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+            let charter = Charter { name: 3, terms, members };
+            let share = Share { lines: regions[me].0.clone(), memory: Some(memory.clone()) };
+            node.found(charter, share, &mut effects).unwrap();
+            Member { node, memory, inbox: None, held: None, goal, taken: 0, idle: false }
+        });
+        Bus { members: members.collect(), awake, effects: Effects::new() }
+    }
+
+    fn ring(&self, places: u64) {
+        self.awake.fetch_or(places, Ordering::Relaxed);
+    }
+
+    fn awake(&self) -> u64 {
+        self.awake.load(Ordering::Relaxed) & ((1 << self.members.len()) - 1)
+    }
+
+    /// One turn; after two that are idle the member sleeps.
+    fn turn(&mut self, at: usize) {
+        let effects = &mut self.effects;
+        let member = &mut self.members[at];
+        let done = match member.idle {
+            false => member.node.turn(Time(0), effects),
+            true => member.node.thorough_turn(Time(0), effects),
+        };
+        let mut told = 0;
+        while let Some(event) = member.node.next_event() {
+            told += 1;
+            if let NodeEvent::Founded(id) = event {
+                member.inbox = member.node.add_subgroup_reader(id);
+            }
+        }
+        let news: Vec<usize> = effects.touched().iter().map(|peer| peer.index()).collect();
+        let hints: Vec<usize> = effects.hinted().iter().map(|peer| peer.index()).collect();
+        effects.clear();
+        if done + told == 0 && member.idle {
+            self.awake.fetch_and(!(1 << at), Ordering::Relaxed);
+        }
+        self.members[at].idle = done + told == 0;
+        news.into_iter().for_each(|peer| self.ring(1 << peer));
+        for peer in hints {
+            if self.members[peer].node.interest() == Interest::Hints {
+                self.ring(1 << peer);
+            }
+        }
+    }
+
+    fn commit(&mut self, at: usize) {
+        let memory = self.members[at].memory.clone();
+        if memory.committed() == self.members[at].goal {
+            return;
+        }
+        match memory.claim(8) {
+            Ok(claim) => {
+                claim.commit(8, |_, _| {});
+                let places = memory.audience();
+                self.ring(places);
+                if places >> OWN_PLACE & 1 == 1 || memory.needs_turn() {
+                    self.ring(1 << at);
+                }
+            }
+            // Whoever waits for room drives.
+            Err(_) => self.ring(1 << at),
+        }
+    }
+
+    /// The application takes one and lets the one before go, which wakes its node.
+    fn take(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        let record = member.inbox.as_ref().and_then(|inbox| inbox.take());
+        member.taken += u64::from(record.is_some());
+        member.held = record;
+    }
+
+    fn total(&self) -> u64 {
+        self.members.iter().map(|member| member.goal).sum()
+    }
+}
+
+#[test]
+fn nobody_sleeps_while_something_is_owed_to_the_others() {
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let entries = [2, 4, 8, 16][random.below(4) as usize];
+        let geometry = Geometry::fitting(2048, entries, 64).unwrap();
+        let goals: Vec<u64> = (0..random.between(2, 4))
+            .map(|_| if random.one_in(2) { 0 } else { random.between(1, 60) })
+            .collect();
+        let mut bus = Bus::new(geometry, &goals);
+        let mut steps = 0;
+        loop {
+            let at = random.below(goals.len() as u64) as usize;
+            match random.below(4) {
+                0 => bus.commit(at),
+                1 => bus.take(at),
+                _ if bus.awake() >> at & 1 == 1 => bus.turn(at),
+                _ => {}
+            }
+            let total = bus.total();
+            let written = bus.members.iter().all(|m| m.memory.committed() == m.goal);
+            if written && bus.members.iter().all(|m| m.goal == 0 || m.taken == total) {
+                break;
+            }
+            steps += 1;
+            let taken: Vec<u64> = bus.members.iter().map(|member| member.taken).collect();
+            assert!(
+                steps < 200_000,
+                "seed {seed}: {taken:?} of {goals:?}, awake {:b}",
+                bus.awake()
+            );
+        }
+        // And in the end all sleep.
+        for turn in 0..100 {
+            (0..goals.len()).for_each(|at| bus.take(at));
+            for at in 0..goals.len() {
+                if bus.awake() >> at & 1 == 1 {
+                    bus.turn(at);
+                }
+            }
+            assert!(turn < 99 || bus.awake() == 0, "seed {seed}: somebody never sleeps");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Members of a subgroup that crash: what the others still deliver, and what they report (I-24).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod subgroups;
+
+use derecho_core::multicast::subgroup::Level;
+use derecho_sim::{NodeIndex, Stop};
+use subgroups::{Pace, Role, Scenario, World, adversarial};
+
+/// Crashes a member in full flow. The checkers go on: the dead one has received what it had.
+fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {
+    let mut world = World::started(adversarial(seed), scenario);
+    let goal = world.random.between(0, 60);
+    let court = world.court.clone();
+    let members = world.members();
+    let stop = world.cluster.run_until_met(|cluster| {
+        let founded = (0..members).all(|member| cluster.machine(NodeIndex(member), 0).founded);
+        let court = court.borrow();
+        founded && (court.total() >= goal || court.writing == 0)
+    });
+    assert_eq!(stop, Stop::Reached, "seed {seed}");
+    let later = world.cluster.now().after(world.random.between(0, 20_000));
+    world.cluster.run_until(later);
+    world.cluster.crash(NodeIndex(victim));
+    let later = world.cluster.now().after(1_000_000);
+    world.cluster.run_until(later);
+    world.calm();
+    world.assert_no_complaints();
+    world
+}
+
+fn survivors(world: &World, victim: usize) -> impl Iterator<Item = usize> {
+    (0..world.members()).filter(move |&member| member != victim)
+}
+
+#[test]
+fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_wedged() {
+    let mut cut_short = 0;
+    for seed in 0..300 {
+        let mut scenario = Scenario::random(seed, Level::Atomic, 40);
+        let victim = seed as usize % scenario.members.len();
+        scenario.members[victim].reads = true;
+        if scenario.senders().count() < 2 {
+            scenario.members[victim].sends = Some(Pace { goal: 20, ..Pace::SILENT });
+        }
+        let world = crash(scenario, seed, victim);
+        let court = world.court.borrow();
+        for member in survivors(&world, victim).map(|member| world.member(member)) {
+            assert!(member.wedged, "seed {seed}: member {} says nothing", member.me);
+            let delivered = member.node.delivered(member.id.unwrap());
+            if member.role.reads {
+                assert!(delivered <= court.received[victim], "seed {seed}");
+                cut_short += u64::from(delivered < court.received[member.me]);
+            }
+        }
+    }
+    assert!(cut_short > 100, "hardly a crash cut anything short: {cut_short}");
+}
+
+/// A sender that does not read is not asked what it has received; but the order waits for it.
+#[test]
+fn a_dead_sender_among_several_wedges_the_order() {
+    for seed in 0..150 {
+        let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
+        let mut members = vec![Role::both(pace); 3];
+        members[1].reads = false;
+        let world = crash(Scenario::atomic(members), seed, 1);
+        assert!(survivors(&world, 1).all(|member| world.member(member).wedged), "seed {seed}");
+    }
+}
+
+/// With nobody else to wait for, all readers deliver what all of them have received of it.
+#[test]
+fn the_only_sender_may_die_without_wedging_its_readers() {
+    for seed in 0..150 {
+        let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
+        let reader = Role { reads: true, sends: None };
+        let sender = Role { reads: false, sends: Some(pace) };
+        let world = crash(Scenario::atomic(vec![reader, sender, reader, reader]), seed, 1);
+        let court = world.court.borrow();
+        let all = survivors(&world, 1).map(|member| court.received[member]).min().unwrap();
+        for member in survivors(&world, 1).map(|member| world.member(member)) {
+            assert!(!member.wedged, "seed {seed}");
+            assert_eq!(member.node.delivered(member.id.unwrap()), all, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn without_an_order_a_crash_takes_nothing_that_has_arrived() {
+    for seed in 0..150 {
+        let scenario = Scenario::random(seed, Level::Unordered, 40);
+        let victim = seed as usize % scenario.members.len();
+        let world = crash(scenario, seed, victim);
+        for member in survivors(&world, victim).map(|member| world.member(member)) {
+            let slots: u64 = member.arrived.iter().map(|arrived| arrived.slots).sum();
+            assert!(member.logs().all(|log| log.count as u64 == slots), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! A member of a subgroup that writes nonsense: into its lines and into its stream, any word at any
+//! time, and whole entries that look right.
+//!
+//! Three nodes over shared memory, in two subgroups: one of all three, and one of the two good ones.
+//! The good ones never panic, do a bounded amount of work in a turn, come to rest, and go on in
+//! their own subgroup; what they send each other is whole in both.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod nodes;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Evidence, LinkEvent, Sharing};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::entry::{Entry, Extent};
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::node::{
+    ACKS_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId,
+};
+use nodes::{content_of, tiny};
+use proptest::prelude::*;
+
+const GOOD: [usize; 2] = [0, 1];
+const EVIL: usize = 2;
+/// The subgroup of all, and that of the good ones.
+const ALL: usize = 0;
+const PURE: usize = 1;
+/// More than a turn with so small memories may ever do: each ring once, null runs as one step, and
+/// some steps of settling.
+const MOST_WORK: usize = 400;
+/// Turns within which everything settles.
+const PATIENCE: usize = 200;
+
+/// A node's part in a subgroup.
+struct Part {
+    id: Option<SubgroupId>,
+    lines: OwnRegion,
+    stream: OwnRegion,
+    memory: SenderMemory,
+    written: u64,
+    inbox: Option<Arc<Inbox>>,
+    /// The number that is due, of each sender.
+    next: [u64; 3],
+    held: VecDeque<Record>,
+    log: Vec<(usize, u64)>,
+}
+
+struct Member {
+    node: Node,
+    events: VecDeque<LinkEvent>,
+    effects: Effects,
+    parts: Vec<Part>,
+    faults: usize,
+    wedged: usize,
+}
+
+/// A node's handle for a peer is that peer's index.
+fn peer(index: usize) -> Peer {
+    Peer(index as u32)
+}
+
+fn lines_of(subgroup: usize) -> RegionId {
+    RegionId(100 + subgroup as u64 * 2)
+}
+
+fn stream_of(subgroup: usize) -> RegionId {
+    RegionId(101 + subgroup as u64 * 2)
+}
+
+fn members_of(subgroup: usize) -> usize {
+    if subgroup == ALL { 3 } else { 2 }
+}
+
+struct Bus {
+    members: Vec<Member>,
+    /// Records are let go of only when they are many.
+    hold: usize,
+}
+
+impl Bus {
+    fn new(level: Level, hold: usize) -> Bus {
+        let mut members: Vec<Member> = (0..3)
+            .map(|index| {
+                let acks = OwnRegion::heap(ACKS_WORDS);
+                let node = Node::new(NodeId(index as u128), acks, Arc::new(|| {}));
+                let parts = (0..2).filter(|&subgroup| index < members_of(subgroup)).map(|_| {
+                    let stream = OwnRegion::heap(tiny().words());
+                    Part {
+                        id: None,
+                        lines: OwnRegion::heap(3 * LINE_WORDS),
+                        memory: SenderMemory::with_nulls(stream.clone(), tiny()),
+                        stream,
+                        written: 0,
+                        inbox: None,
+                        next: [0; 3],
+                        held: VecDeque::new(),
+                        log: Vec::new(),
+                    }
+                });
+                let parts = parts.collect();
+                let (events, effects) = (VecDeque::new(), Effects::new());
+                Member { node, events, effects, parts, faults: 0, wedged: 0 }
+            })
+            .collect();
+        for at in 0..3 {
+            for about in (0..3).filter(|&about| about != at) {
+                let (peer, node, sharing) = (peer(about), NodeId(about as u128), Sharing::Shared);
+                let up = LinkEvent::PeerUp { peer, node, sharing, place: None };
+                let mut events = vec![up];
+                for (subgroup, part) in members[about].parts.iter().enumerate() {
+                    let regions =
+                        [(lines_of(subgroup), &part.lines), (stream_of(subgroup), &part.stream)];
+                    for (region, own) in regions {
+                        let replica = own.replica();
+                        events.push(LinkEvent::RegionUp { peer, region, replica });
+                        events.push(LinkEvent::RegionReady { peer, region });
+                    }
+                }
+                members[at].events.extend(events);
+            }
+        }
+        let mut bus = Bus { members, hold };
+        for at in 0..3 {
+            let Member { node, events, effects, parts, .. } = &mut bus.members[at];
+            events.drain(..).for_each(|event| node.handle(event, effects));
+            for (subgroup, part) in parts.iter_mut().enumerate() {
+                let members = (0..members_of(subgroup)).map(|member| Membership {
+                    origin: if member == at { Origin::Own } else { Origin::Peer(peer(member)) },
+                    reads: true,
+                    sends: Some(stream_of(subgroup)),
+                    lines: lines_of(subgroup),
+                });
+                let terms = Terms { level, ablation: Ablation::default() };
+                let charter = Charter { name: 5, terms, members: members.collect() };
+                let share = Share { lines: part.lines.clone(), memory: Some(part.memory.clone()) };
+                part.id = node.found(charter, share, effects);
+                assert!(part.id.is_some());
+            }
+        }
+        bus
+    }
+
+    /// One turn of a node and of its application. Returns how much was done.
+    fn turn(&mut self, at: usize) -> Result<usize, TestCaseError> {
+        let member = &mut self.members[at];
+        let Member { node, events, effects, .. } = member;
+        events.drain(..).for_each(|event| node.handle(event, effects));
+        let done = node.turn(Time(0), effects);
+        effects.clear();
+        prop_assert!(done <= MOST_WORK, "a turn did {done} things");
+        while let Some(event) = member.node.next_event() {
+            match event {
+                NodeEvent::Founded(id) => {
+                    let part = member.parts.iter_mut().find(|part| part.id == Some(id)).unwrap();
+                    part.inbox = member.node.add_subgroup_reader(id);
+                }
+                NodeEvent::Faulty { peer, fault } => {
+                    prop_assert_eq!(peer.index(), EVIL, "a good node is blamed: {}", fault);
+                    member.faults += 1;
+                }
+                NodeEvent::Wedged(id) => {
+                    prop_assert_eq!(Some(id), member.parts[ALL].id);
+                    member.wedged += 1;
+                }
+                _ => {}
+            }
+        }
+        self.take(at)?;
+        Ok(done)
+    }
+
+    fn take(&mut self, at: usize) -> Result<(), TestCaseError> {
+        for (subgroup, part) in self.members[at].parts.iter_mut().enumerate() {
+            let Some(inbox) = &part.inbox else { continue };
+            for _ in 0..4 {
+                let Some(record) = inbox.take() else { break };
+                let (from, number) = (record.sender(), record.number());
+                if from == EVIL {
+                    // Nothing is known of what is in it; but all of it can be read.
+                    let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
+                } else {
+                    prop_assert_eq!(number, part.next[from], "none lost, none twice");
+                    prop_assert_eq!(record.bytes(), content_of(tag_of(from, subgroup), number));
+                    part.next[from] += 1;
+                }
+                part.log.push((from, number));
+                part.held.push_back(record);
+            }
+            while part.held.len() > self.hold {
+                part.held.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: usize, subgroup: usize) {
+        let Some(part) = self.members[at].parts.get_mut(subgroup) else { return };
+        let content = content_of(tag_of(at, subgroup), part.written);
+        if let Ok(mut claim) = part.memory.claim(content.len()) {
+            claim.bytes().copy_from_slice(&content);
+            claim.commit(content.len(), |_, _| {});
+            part.written += 1;
+        }
+    }
+
+    fn change(&mut self, step: &Step) {
+        let Part { lines, stream, .. } = &self.members[EVIL].parts[ALL];
+        match *step {
+            Step::Line(word, how) => how.apply(lines, word as usize % lines.words()),
+            // Nearly all that matters is at the start: the header and the ring.
+            Step::Stream(word, how) => how.apply(stream, word as usize % (LINE_WORDS * 6)),
+            Step::Entry(index, entry) => {
+                let words = entry.encode(index);
+                let first = tiny().entry_word(index);
+                stream.word(first).publish(words[0]);
+                stream.word(first + 1).publish(words[1]);
+            }
+            _ => {}
+        }
+    }
+
+    /// Turns of all three.
+    fn rounds(&mut self, count: usize) {
+        for node in (0..count * 3).map(|turn| turn % 3) {
+            self.turn(node).unwrap();
+        }
+    }
+
+    /// The good ones come to rest, and their own subgroup delivers all that is written.
+    fn settles(&mut self) -> Result<(), TestCaseError> {
+        self.hold = 0;
+        for node in GOOD {
+            let goal = self.members[node].parts[PURE].written + 30;
+            let mut turns = 0;
+            while self.members[node].parts[PURE].written < goal {
+                self.write(node, PURE);
+                for node in GOOD {
+                    self.turn(node)?;
+                }
+                turns += 1;
+                prop_assert!(turns < PATIENCE, "node {} has no room any more", node);
+            }
+        }
+        let mut idle = 0;
+        for _ in 0..PATIENCE {
+            let done = self.turn(0)? + self.turn(1)?;
+            idle = if done == 0 { idle + 1 } else { 0 };
+        }
+        prop_assert!(idle > PATIENCE / 2, "there is always something to do");
+        for at in GOOD {
+            for from in GOOD {
+                let written = self.members[from].parts[PURE].written;
+                prop_assert_eq!(self.members[at].parts[PURE].next[from], written);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tag_of(from: usize, subgroup: usize) -> u64 {
+    (from * 2 + subgroup) as u64
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Value(u64),
+    Bit(u8),
+    Add(u8),
+}
+
+impl Change {
+    fn apply(self, region: &OwnRegion, word: usize) {
+        let word = region.word(word);
+        match self {
+            Change::Value(value) => word.publish(value),
+            Change::Bit(bit) => word.publish(word.peek() ^ 1 << (bit % 64)),
+            Change::Add(more) => word.publish(word.peek().wrapping_add(u64::from(more))),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Turn(usize),
+    Write(usize, usize),
+    Line(u32, Change),
+    Stream(u32, Change),
+    Entry(u64, Entry),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        any::<u64>().prop_map(Change::Value),
+        any::<u8>().prop_map(Change::Bit),
+        any::<u8>().prop_map(Change::Add),
+    ]
+}
+
+fn entry() -> impl Strategy<Value = Entry> {
+    let position = prop_oneof![4 => 0_u32..64, 1 => any::<u32>().prop_map(|p| p >> 2)];
+    let length = prop_oneof![4 => 0_u32..256, 1 => any::<u32>()];
+    let run = prop::sample::select(vec![1_u32, 2, 7, 1 << 20, u32::MAX]);
+    prop_oneof![
+        (position, length)
+            .prop_map(|(position, length)| Entry::Message(Extent { position, length })),
+        run.prop_map(Entry::Nulls),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (0..2_usize).prop_map(Step::Turn),
+        3 => (0..2_usize, 0..2_usize).prop_map(|(node, subgroup)| Step::Write(node, subgroup)),
+        2 => (any::<u32>(), change()).prop_map(|(word, how)| Step::Line(word, how)),
+        1 => (any::<u32>(), change()).prop_map(|(word, how)| Step::Stream(word, how)),
+        3 => (0..40_u64, entry()).prop_map(|(index, entry)| Step::Entry(index, entry)),
+    ]
+}
+
+/// Behaves for some rounds; then the evil one does what it likes, and nothing that a node does.
+fn run(level: Level, rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
+    let mut bus = Bus::new(level, 6);
+    for _ in 0..rounds {
+        for node in 0..3 {
+            bus.write(node, ALL);
+            bus.write(node, PURE);
+            bus.turn(node)?;
+        }
+    }
+    for step in steps {
+        match step {
+            Step::Turn(node) => {
+                bus.turn(*node)?;
+            }
+            Step::Write(node, subgroup) => bus.write(*node, *subgroup),
+            other => bus.change(other),
+        }
+    }
+    Ok(bus)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn good_members_survive_whatever_another_one_writes(
+        ordered in any::<bool>(),
+        rounds in 0_usize..12,
+        steps in prop::collection::vec(step(), 1..150),
+    ) {
+        let level = if ordered { Level::Atomic } else { Level::Unordered };
+        let mut bus = run(level, rounds, &steps)?;
+        // While the evil one is still there.
+        bus.settles()?;
+        if ordered {
+            let logs = GOOD.map(|node| bus.members[node].parts[PURE].log.clone());
+            prop_assert_eq!(&logs[0], &logs[1], "the good ones' own order");
+        }
+        for node in GOOD {
+            let evidence = Evidence::Certain;
+            let down = LinkEvent::PeerDown { peer: peer(EVIL), evidence };
+            bus.members[node].events.push_back(down);
+        }
+        bus.settles()?;
+        for node in GOOD {
+            // With a header that is nonsense they have never begun.
+            let begun = bus.members[node].parts[ALL].inbox.is_some();
+            prop_assert_eq!(bus.members[node].wedged, usize::from(begun));
+        }
+    }
+}
+
+/// Nobody answers a null, and a run is passed in one step, however long it is.
+#[test]
+fn a_run_of_nulls_without_end_costs_nobody_anything() {
+    let mut bus = run(Level::Atomic, 0, &[]).unwrap();
+    bus.rounds(10);
+    for member in &mut bus.members {
+        let id = member.parts[ALL].id.unwrap();
+        assert!(member.node.declare_silence(id, u64::MAX));
+    }
+    bus.rounds(10);
+    for member in &bus.members {
+        let id = member.parts[ALL].id.unwrap();
+        assert_eq!(member.node.delivered(id), 3 * u64::from(u32::MAX));
+    }
+}
+
+#[test]
+fn a_member_whose_entries_are_nonsense_is_reported_once_and_left_out() {
+    for level in [Level::Unordered, Level::Atomic] {
+        let mut bus = run(level, 8, &[]).unwrap();
+        bus.rounds(20);
+        let sent: u64 = bus.members[EVIL].parts[ALL].memory.committed();
+        // A right stamp, and a position behind the end; whatever entry is next.
+        for index in sent..sent + 8 {
+            let extent = Extent { position: (1 << 30) - 1, length: 64 };
+            bus.change(&Step::Entry(index, Entry::Message(extent)));
+        }
+        // The evil one's own node would find its memory broken.
+        for node in GOOD {
+            bus.turn(node).unwrap();
+        }
+        assert!(GOOD.iter().all(|&node| bus.members[node].faults == 1), "{level:?}");
+        assert!(GOOD.iter().all(|&node| bus.members[node].wedged == 1), "{level:?}");
+        bus.settles().unwrap();
+        assert!(GOOD.iter().all(|&node| bus.members[node].faults == 1), "{level:?}");
+    }
+}
+
+#[test]
+fn a_member_whose_acknowledgements_are_nonsense_is_reported_once_and_left_out() {
+    let mut bus = run(Level::Atomic, 8, &[]).unwrap();
+    let lines = bus.members[EVIL].parts[ALL].lines.clone();
+    (0..lines.words()).for_each(|word| lines.word(word).publish(0x1234_5678_9abc_def0));
+    bus.write(0, ALL);
+    bus.settles().unwrap();
+    assert_eq!(bus.members[0].faults, 1);
+    assert_eq!(bus.members[0].wedged, 1);
+}

@@ -1,0 +1,64 @@
+//! Subgroups over the simulated link, as badly as its contract allows, with far less memory than
+//! data: order, agreement, FIFO, every byte, liveness and quiet.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod subgroups;
+
+use derecho_core::multicast::subgroup::Level;
+use subgroups::{Scenario, World, adversarial};
+
+fn check(seed: u64, level: Level, most: u64) {
+    let mut world = World::started(adversarial(seed), Scenario::random(seed, level, most));
+    let complaints = world.run();
+    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}", world.scenario);
+}
+
+#[test]
+fn members_deliver_the_same_in_the_same_order() {
+    (0..1_000).for_each(|seed| check(seed, Level::Atomic, 40));
+}
+
+#[test]
+fn without_an_order_each_sender_is_delivered_whole() {
+    (0..600).for_each(|seed| check(seed, Level::Unordered, 40));
+}
+
+/// The lines of one member were posted before another one could receive them.
+#[test]
+fn a_subgroup_begins_when_its_members_can_be_told() {
+    (0..4).for_each(|seed| check(seed, Level::Unordered, 40));
+}
+
+/// All was taken, but held, and came back to a sender that looked no more.
+#[test]
+fn a_sender_at_rest_gets_back_what_was_held() {
+    check(3, Level::Atomic, 40);
+}
+
+/// A place for a null run came back, and no turn followed that would use it.
+#[test]
+fn a_null_that_waits_for_its_place_is_committed() {
+    check(24, Level::Atomic, 40);
+}
+
+/// A member took entries from the words with which its replica appeared; their post was read late,
+/// or left late, and carried later ones.
+#[test]
+fn entries_that_were_there_before_their_post_do_no_harm() {
+    check(260, Level::Unordered, 40);
+    check(87, Level::Atomic, 40);
+}
+
+#[test]
+fn a_seed_determines_the_run() {
+    for seed in 0..40 {
+        let hash = || {
+            let scenario = Scenario::random(seed, Level::Atomic, 30);
+            let mut world = World::started(adversarial(seed), scenario);
+            world.run();
+            (world.cluster.trace_hash(), world.cluster.steps())
+        };
+        assert_eq!(hash(), hash(), "seed {seed}");
+    }
+}

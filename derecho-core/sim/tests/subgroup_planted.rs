@@ -1,0 +1,311 @@
+//! A checker that never fails proves nothing: members of a subgroup with a fault planted in them,
+//! each of which has to be caught by the checker that is named for it, in every range of seeds.
+//!
+//! All faults are planted from outside, in the words that one member publishes or believes, or in
+//! the order of its posts, before or after its turns: production has no switch for any of them.
+//! A member that begins the round-robin order at another rank than the others shows, from outside,
+//! as one that counts a null more than they do.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod subgroups;
+
+use derecho_core::ids::Time;
+use derecho_core::link::Sharing;
+use derecho_core::machine::{Effects, PostKind, Target};
+use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
+use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
+use derecho_core::multicast::entry::{Entry, Found};
+use derecho_core::multicast::subgroup::Level;
+use derecho_sim::{Config, Random};
+use subgroups::member::{LINES, Mischief, Moment, STREAM};
+use subgroups::{Checker, Member, Pace, Role, Scenario, World};
+
+const RANGES: u64 = 3;
+const SEEDS: u64 = 12;
+const END: Time = Time(20_000_000);
+/// The low bits of a word of a line that count.
+const COUNT: u64 = (1 << 40) - 1;
+
+/// The first words of the lines that a member has written.
+fn lines(member: &Member) -> impl Iterator<Item = usize> {
+    let lines = (0..member.lines.words() / LINE_WORDS).map(|line| line * LINE_WORDS);
+    let region = member.lines.clone();
+    lines.filter(move |first| region.word(first + ACK_RECEIVED).peek() != 0)
+}
+
+fn add(region: &OwnRegion, word: usize, more: u64) {
+    region.word(word).publish(region.word(word).peek() + more);
+}
+
+/// Takes the others' word for having received what only it has.
+fn delivers_what_only_it_has_received(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::Before {
+        for view in member.views.values() {
+            let word: &Word = view.get(member.me * LINE_WORDS + ACK_RECEIVED).unwrap();
+            // Far more than there is, with the name that is there.
+            let name = word.peek() & !COUNT;
+            if name != 0 {
+                word.publish(name | 1_000_000);
+            }
+        }
+    }
+}
+
+fn says_that_it_has_received_one_more(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::After {
+        // Only what was told anew in this turn leaves.
+        let received = member.court.borrow().received[member.me];
+        for first in lines(member) {
+            let word = member.lines.word(first + ACK_RECEIVED);
+            if word.peek() & COUNT == received && received > 0 {
+                word.publish(word.peek() + 1);
+            }
+        }
+    }
+}
+
+/// Says that it has received what the others have committed, before it has.
+fn acknowledges_before_it_receives(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::After {
+        let most = member.court.borrow().received.iter().copied().max().unwrap();
+        for first in lines(member) {
+            let word = member.lines.word(first + ACK_RECEIVED);
+            word.publish(word.peek() & !COUNT | most.max(word.peek() & COUNT));
+        }
+    }
+}
+
+fn clears_held_while_it_still_reads(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::After {
+        for first in lines(member) {
+            let word = member.lines.word(first + ACK_HELD);
+            word.publish(word.peek() & !0xffff);
+        }
+    }
+}
+
+/// Says that it has taken two entries more than it has, wherever there are two more.
+fn takes_too_much(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::After {
+        let court = member.court.borrow();
+        for (rank, &sender) in court.senders.iter().enumerate() {
+            let first = sender * LINE_WORDS;
+            let taken = member.lines.word(first + ACK_TAKEN).peek() & COUNT;
+            if sender != member.me && taken >= 4 && court.committed[rank] >= taken + 2 {
+                add(&member.lines, first + ACK_TAKEN, 2);
+                // With the stamp that belongs to it, and without any chunk.
+                let word = member.lines.word(first + ACK_HELD);
+                word.publish((word.peek() & !0xffff) + (2 << 16));
+            }
+        }
+    }
+}
+
+/// Changes the null runs of the others in this member's memory, each once.
+fn change_runs(member: &mut Member, change: fn(u32) -> u32) {
+    let geometry = member.court.borrow().geometry;
+    for (rank, arrived) in member.arrived.iter().enumerate() {
+        let Some(replica) = arrived.replica.as_ref().filter(|_| Some(rank) != member.rank) else {
+            continue;
+        };
+        // Whatever has arrived since the last turn.
+        for index in arrived.entries()..arrived.entries() + geometry.entries() {
+            let word = geometry.entry_word(index);
+            let words = [replica.load(word), replica.load(word + 1)];
+            if let Found::Entry(Entry::Nulls(run)) = Entry::decode(words, index, geometry) {
+                let words = Entry::Nulls(change(run)).encode(index);
+                replica.get(word + 1).unwrap().publish(words[1]);
+            }
+        }
+    }
+}
+
+fn counts_a_null_twice(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::Before {
+        change_runs(member, |run| run + 1);
+    }
+}
+
+fn reads_a_run_as_one_slot(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::Before {
+        change_runs(member, |_| 1);
+    }
+}
+
+/// Commits runs that are one slot shorter than what it owes.
+fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
+    let (Some(rank), true) = (member.rank, when == Moment::After) else { return };
+    let geometry = member.court.borrow().geometry;
+    let region = member.memory.unwrap().region();
+    let next = member.arrived[rank].entries();
+    for index in next..next + geometry.entries() {
+        let word = geometry.entry_word(index);
+        let words = [region.word(word).peek(), region.word(word + 1).peek()];
+        match Entry::decode(words, index, geometry) {
+            Found::Entry(Entry::Nulls(run)) if run > 1 && member.mark <= index => {
+                region.word(word + 1).publish(Entry::Nulls(run - 1).encode(index)[1]);
+                member.mark = index + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Posts entries before the bytes that they name.
+fn posts_entries_before_bytes(_: &mut Member, when: Moment, effects: &mut Effects) {
+    if when == Moment::After {
+        let mut posts: Vec<_> = effects.take_posts().collect();
+        posts.sort_by_key(|post| match &post.kind {
+            PostKind::Write(STREAM, range) => (0, range.first),
+            _ => (1, 0),
+        });
+        for post in posts {
+            let target = Target { peer: post.peer, sharing: Sharing::Copied };
+            match post.kind {
+                PostKind::Write(region, range) => effects.write(target, region, range),
+                PostKind::Note(bytes) => effects.note(post.peer, bytes),
+                PostKind::Read(..) => {}
+            }
+        }
+    }
+}
+
+/// Forgets to tell the others, once it has begun.
+fn tells_nobody_any_more(_: &mut Member, when: Moment, effects: &mut Effects) {
+    if when == Moment::After {
+        let posts: Vec<_> = effects.take_posts().collect();
+        for post in posts {
+            let target = Target { peer: post.peer, sharing: Sharing::Copied };
+            match post.kind {
+                PostKind::Write(LINES, _) => {}
+                PostKind::Write(region, range) => effects.write(target, region, range),
+                PostKind::Note(bytes) => effects.note(post.peer, bytes),
+                PostKind::Read(..) => {}
+            }
+        }
+    }
+}
+
+/// Answers nulls with a null of its own.
+fn answers_nulls(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::Before {
+        let runs = member.arrived.iter().enumerate().filter(|(rank, _)| Some(*rank) != member.rank);
+        let runs: u64 = runs.map(|(_, arrived)| arrived.null_entries).sum();
+        if runs > member.mark && member.node.declare_silence(member.id.unwrap(), 1) {
+            member.mark = runs;
+        }
+    }
+}
+
+/// What is wrong with a run in which some members have a fault, if anything.
+fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool) -> Vec<Checker> {
+    let config = Config { deadline: END, ..Config::adversarial(seed) };
+    let mut random = Random::new(seed);
+    let pace = Pace { goal: 60, burst: 5, pause_ns: 2_000, careless: false };
+    let mut members = vec![Role::both(pace); 3];
+    // One is silent most of the time, so that there are nulls.
+    members[random.below(3) as usize].sends = Some(Pace { goal: 4, pause_ns: 60_000, ..pace });
+    let mut scenario = Scenario::atomic(members);
+    scenario.terms.level = level;
+    let mut world = World::started(config, scenario);
+    let victim = random.below(3) as usize;
+    for member in (0..3).filter(|&member| everywhere || member == victim) {
+        world.member_mut(member).mischief = mischief;
+    }
+    world.run().into_iter().map(|(checker, _)| checker).collect()
+}
+
+#[test]
+fn a_run_without_a_fault_is_no_trouble() {
+    for seed in 0..RANGES * SEEDS {
+        for level in [Level::Unordered, Level::Atomic] {
+            assert_eq!(trouble(seed, level, None, false), [], "seed {seed}");
+        }
+    }
+}
+
+/// In each range of seeds the checker named for it finds it first at least once.
+fn caught(name: &str, level: Level, mischief: Mischief, by: Checker, everywhere: bool) {
+    let mut all = Vec::new();
+    for range in 0..RANGES {
+        let seeds = range * SEEDS..(range + 1) * SEEDS;
+        let found: Vec<_> =
+            seeds.map(|seed| trouble(seed, level, Some(mischief), everywhere)).collect();
+        let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
+        assert!(hits > 0, "a member that {name} is not caught by {by:?} in {range}: {found:?}");
+        all.push(hits);
+    }
+    println!("a member that {name}: {all:?} of {SEEDS} seeds each, by {by:?}");
+}
+
+#[test]
+fn delivering_what_only_this_member_has_received_is_caught() {
+    let mischief = delivers_what_only_it_has_received;
+    caught("asks nobody", Level::Atomic, mischief, Checker::Agreement, false);
+}
+
+#[test]
+fn received_that_is_one_too_many_is_caught() {
+    let mischief = says_that_it_has_received_one_more;
+    caught("has received one more", Level::Atomic, mischief, Checker::Agreement, false);
+}
+
+#[test]
+fn acknowledging_before_receiving_is_caught() {
+    let mischief = acknowledges_before_it_receives;
+    caught("acknowledges too early", Level::Atomic, mischief, Checker::Agreement, false);
+}
+
+#[test]
+fn a_held_bit_that_is_cleared_too_early_is_caught() {
+    let mischief = clears_held_while_it_still_reads;
+    caught("clears held too early", Level::Atomic, mischief, Checker::Content, false);
+}
+
+#[test]
+fn taken_that_is_too_far_is_caught() {
+    caught("takes too much", Level::Atomic, takes_too_much, Checker::Content, false);
+}
+
+#[test]
+fn a_null_that_is_counted_twice_is_caught() {
+    caught("counts a null twice", Level::Atomic, counts_a_null_twice, Checker::Order, false);
+}
+
+#[test]
+fn a_run_that_is_read_as_one_slot_is_caught() {
+    caught(
+        "reads a run as one slot",
+        Level::Atomic,
+        reads_a_run_as_one_slot,
+        Checker::Order,
+        false,
+    );
+}
+
+#[test]
+fn a_null_that_is_owed_and_not_sent_is_caught() {
+    caught("owes one too few", Level::Atomic, owes_one_null_too_few, Checker::Liveness, false);
+}
+
+#[test]
+fn entries_that_are_posted_before_their_bytes_are_caught() {
+    caught(
+        "posts entries first",
+        Level::Unordered,
+        posts_entries_before_bytes,
+        Checker::Content,
+        false,
+    );
+}
+
+#[test]
+fn a_member_that_does_not_acknowledge_is_caught() {
+    caught("tells nobody", Level::Atomic, tells_nobody_any_more, Checker::Liveness, false);
+}
+
+#[test]
+fn nulls_that_answer_nulls_are_caught() {
+    caught("answers nulls", Level::Atomic, answers_nulls, Checker::Quiescence, true);
+}

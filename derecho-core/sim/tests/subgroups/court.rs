@@ -1,0 +1,215 @@
+//! What is known of a whole run, by somebody who sees all members at once, and the checkers over it.
+
+use derecho_core::ids::NodeId;
+use derecho_core::memory::Replica;
+use derecho_core::multicast::entry::{Entry, Found};
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Record;
+use derecho_core::multicast::subgroup::Level;
+use derecho_sim::Random;
+
+/// What was found to be wrong, by the name of the rule that it breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Checker {
+    /// Two members deliver in different orders (I-20).
+    Order,
+    /// A gap, a duplicate or a message that nobody sent (I-4).
+    Fifo,
+    /// Bytes that are not what was written, when taken or when let go of (I-5, I-6).
+    Content,
+    /// Delivered before all that read had received it (I-21, I-24).
+    Agreement,
+    /// A member lacks messages of its own.
+    SelfDelivery,
+    /// Something does not come about although everybody goes on.
+    Liveness,
+    /// Something is posted although there is nothing to say (I-22).
+    Quiescence,
+    /// A member calls another one faulty that is not.
+    Blame,
+}
+
+/// What one writes in the record of this number.
+pub(crate) fn fill(tag: usize, number: u64, bytes: &mut [u8]) {
+    let seed = (tag as u64).rotate_left(20) ^ number.rotate_left(32) ^ bytes.len() as u64;
+    let mut random = Random::new(seed);
+    for part in bytes.chunks_mut(8) {
+        part.copy_from_slice(&random.next_word().to_le_bytes()[..part.len()]);
+    }
+}
+
+fn is_as_written(tag: usize, number: u64, bytes: &[u8]) -> bool {
+    let mut room = [0; 512];
+    let written = &mut room[..bytes.len()];
+    fill(tag, number, written);
+    written == bytes
+}
+
+/// What has arrived at one member of one sender, read from the memory itself.
+#[derive(Clone, Default)]
+pub(crate) struct Arrived {
+    pub(crate) replica: Option<Replica>,
+    entries: u64,
+    pub(crate) slots: u64,
+    pub(crate) null_entries: u64,
+    pub(crate) null_slots: u64,
+}
+
+impl Arrived {
+    /// Entries that had arrived when its member last turned.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    pub(crate) fn look(&mut self, geometry: Geometry) {
+        let Some(replica) = &self.replica else { return };
+        loop {
+            let word = geometry.entry_word(self.entries);
+            let words = [replica.load(word), replica.load(word + 1)];
+            let Found::Entry(entry) = Entry::decode(words, self.entries, geometry) else { return };
+            self.entries += 1;
+            self.slots += entry.slots();
+            if let Entry::Nulls(run) = entry {
+                self.null_entries += 1;
+                self.null_slots += u64::from(run);
+            }
+        }
+    }
+}
+
+/// One reader's sequence of deliveries.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    pub(crate) member: usize,
+    /// Deliveries so far.
+    pub(crate) count: usize,
+    /// The number that is due, for each sender.
+    pub(crate) next: Vec<u64>,
+}
+
+impl Log {
+    pub(crate) fn new(member: usize, senders: usize) -> Log {
+        Log { member, count: 0, next: vec![0; senders] }
+    }
+}
+
+/// Sees everything and judges.
+pub(crate) struct Court {
+    pub(crate) level: Level,
+    pub(crate) geometry: Geometry,
+    pub(crate) ids: Vec<NodeId>,
+    /// Which member has which rank.
+    pub(crate) senders: Vec<usize>,
+    pub(crate) reads: Vec<bool>,
+    /// Positions of the order without a gap, as they have arrived at each member when it last
+    /// turned.
+    pub(crate) received: Vec<u64>,
+    /// The one order, as far as somebody has delivered it.
+    order: Vec<(usize, u64)>,
+    /// Committed by each sender.
+    pub(crate) committed: Vec<u64>,
+    /// Writers that are still at it.
+    pub(crate) writing: usize,
+    /// Deliveries by all readers, and how many readers there are.
+    delivered: usize,
+    pub(crate) readers: usize,
+    /// Applications come to an end.
+    pub(crate) over: bool,
+    pub(crate) complaints: Vec<(Checker, String)>,
+}
+
+impl Court {
+    pub(crate) fn new(level: Level, geometry: Geometry) -> Court {
+        Court {
+            level,
+            geometry,
+            ids: Vec::new(),
+            senders: Vec::new(),
+            reads: Vec::new(),
+            received: Vec::new(),
+            order: Vec::new(),
+            committed: Vec::new(),
+            writing: 0,
+            delivered: 0,
+            readers: 0,
+            over: false,
+            complaints: Vec::new(),
+        }
+    }
+
+    pub(crate) fn complain(&mut self, checker: Checker, text: String) {
+        if self.complaints.len() < 8 {
+            self.complaints.push((checker, text));
+        }
+    }
+
+    /// A member has a record in its hands, for the first time or for the last.
+    pub(crate) fn inspect(&mut self, member: usize, record: &Record, when: &str) {
+        let (rank, number) = (record.sender(), record.number());
+        if !is_as_written(self.senders[rank], number, record.bytes()) {
+            let text = format!("member {member}: {number} of rank {rank} is corrupt when {when}");
+            self.complain(Checker::Content, text);
+        }
+    }
+
+    /// A reader takes a record.
+    pub(crate) fn deliver(&mut self, log: &mut Log, record: &Record) {
+        let (member, rank, number) = (log.member, record.sender(), record.number());
+        let due = std::mem::replace(&mut log.next[rank], number + 1);
+        if number != due || number >= self.committed[rank] {
+            let text = format!("member {member}: {number} of rank {rank} where {due} is due");
+            self.complain(Checker::Fifo, text);
+        }
+        if self.level == Level::Atomic {
+            match self.order.get(log.count) {
+                Some(&agreed) if agreed != (rank, number) => {
+                    let here = (rank, number);
+                    let text = format!("member {member} delivers {here:?} where {agreed:?} is due");
+                    self.complain(Checker::Order, text);
+                }
+                Some(_) => {}
+                None => self.order.push((rank, number)),
+            }
+        }
+        log.count += 1;
+        self.delivered += 1;
+        self.inspect(member, record, "taken");
+    }
+
+    /// A member has delivered the order up to here.
+    pub(crate) fn agree(&mut self, member: usize, delivered: u64) {
+        if self.level == Level::Unordered {
+            return;
+        }
+        for other in (0..self.reads.len()).filter(|&other| self.reads[other]) {
+            let received = self.received[other];
+            if received < delivered {
+                let text = format!("member {member} delivers {delivered}, {other} has {received}");
+                self.complain(Checker::Agreement, text);
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.committed.iter().sum()
+    }
+
+    /// Whether every reader has every message.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.writing == 0 && self.delivered == self.total() as usize * self.readers
+    }
+
+    /// A reader's sequence at the end of a run in which nobody failed.
+    pub(crate) fn close(&mut self, log: &Log) {
+        for (rank, &next) in log.next.iter().enumerate() {
+            let (sender, committed) = (self.senders[rank], self.committed[rank]);
+            if next != committed {
+                let own = sender == log.member;
+                let checker = if own { Checker::SelfDelivery } else { Checker::Liveness };
+                let text = format!("member {} has {next}/{committed} of {sender}", log.member);
+                self.complain(checker, text);
+            }
+        }
+    }
+}

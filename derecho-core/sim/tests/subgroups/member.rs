@@ -1,0 +1,337 @@
+//! One member of a subgroup: a node and its application.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
+use derecho_core::multicast::claim::{Claim, SenderMemory};
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::multicast::order::received_without_gap;
+use derecho_core::multicast::subgroup::Terms;
+use derecho_core::node::{
+    ACKS, ACKS_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId,
+};
+use derecho_sim::{Random, SimLink};
+
+use super::court::{Arrived, Checker, Court, Log, fill};
+use super::{Pace, Role, Scenario};
+
+/// Records are at most this long.
+pub(crate) const LONGEST: u64 = 200;
+/// The region of every member's lines, and that of its stream.
+pub(crate) const LINES: RegionId = RegionId(16);
+pub(crate) const STREAM: RegionId = RegionId(17);
+
+/// What a planted fault does before and after each turn of its member.
+pub(crate) type Mischief = fn(&mut Member, Moment, &mut Effects);
+
+/// When a planted fault acts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
+
+/// What is done with a claim in the end.
+struct Open {
+    claim: Claim<'static>,
+    length: usize,
+    /// Acts for which it stays as it is.
+    acts: u64,
+    kept: bool,
+}
+
+/// A reader of this member's, which holds some of what it takes.
+struct Reader {
+    inbox: Arc<Inbox>,
+    log: Log,
+    held: Vec<Record>,
+}
+
+pub(crate) struct Member {
+    pub(crate) me: usize,
+    pub(crate) role: Role,
+    pub(crate) node: Node,
+    pub(crate) id: Option<SubgroupId>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) lines: OwnRegion,
+    /// What it sends from. Claims are kept from act to act, so it lives as long as the test.
+    pub(crate) memory: Option<&'static SenderMemory>,
+    pub(crate) rank: Option<usize>,
+    /// Each sender's entries, by rank.
+    pub(crate) arrived: Vec<Arrived>,
+    peers: BTreeMap<NodeId, Peer>,
+    /// The others' lines, as seen here.
+    pub(crate) views: BTreeMap<usize, Replica>,
+    pub(crate) founded: bool,
+    open: Vec<Open>,
+    /// Claims that are never closed.
+    forgotten: usize,
+    readers: Vec<Reader>,
+    pub(crate) wedged: bool,
+    pub(crate) gathered: (usize, usize),
+    pub(crate) mischief: Option<Mischief>,
+    /// For a planted fault to remember something.
+    pub(crate) mark: u64,
+}
+
+impl Member {
+    pub(crate) fn new(
+        link: &mut SimLink,
+        me: usize,
+        scenario: &Scenario,
+        court: &Rc<RefCell<Court>>,
+    ) -> Member {
+        let role = scenario.members[me];
+        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+        let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
+        assert_eq!([node.fresh_region(), node.fresh_region()], [LINES, STREAM]);
+        let lines = link.open(LINES, scenario.members.len() * LINE_WORDS).unwrap();
+        let memory = role.sends.map(|_| {
+            let region = link.open(STREAM, scenario.geometry.words()).unwrap();
+            &*Box::leak(Box::new(SenderMemory::with_nulls(region, scenario.geometry)))
+        });
+        let rank = memory.map(|_| scenario.senders().take_while(|&sender| sender < me).count());
+        let mut arrived = vec![Arrived::default(); scenario.senders().count()];
+        if let (Some(rank), Some(memory)) = (rank, memory) {
+            arrived[rank].replica = Some(memory.region().replica());
+        }
+        Member {
+            me,
+            role,
+            node,
+            id: None,
+            court: Rc::clone(court),
+            lines,
+            memory,
+            rank,
+            arrived,
+            peers: BTreeMap::new(),
+            views: BTreeMap::new(),
+            founded: false,
+            open: Vec::new(),
+            forgotten: 0,
+            readers: Vec::new(),
+            wedged: false,
+            gathered: (0, 0),
+            mischief: None,
+            mark: 0,
+        }
+    }
+
+    /// Founds the subgroup if all peers are known by now.
+    pub(crate) fn found(&mut self, terms: Terms, effects: &mut Effects) -> bool {
+        let court = self.court.borrow();
+        let mut members = Vec::new();
+        for (index, id) in court.ids.iter().enumerate() {
+            let origin = match self.peers.get(id) {
+                _ if index == self.me => Origin::Own,
+                Some(&peer) => Origin::Peer(peer),
+                None => return false,
+            };
+            let sends = court.senders.contains(&index).then_some(STREAM);
+            members.push(Membership { origin, reads: court.reads[index], sends, lines: LINES });
+        }
+        drop(court);
+        let charter = Charter { name: 77, terms, members };
+        let share = Share { lines: self.lines.clone(), memory: self.memory.cloned() };
+        self.id = Some(self.node.found(charter, share, effects).unwrap());
+        true
+    }
+
+    fn member_of(&self, peer: Peer) -> Option<usize> {
+        let (id, _) = self.peers.iter().find(|(_, known)| **known == peer)?;
+        self.court.borrow().ids.iter().position(|known| known == id)
+    }
+
+    /// Claims some records, and closes some of the claims that are open. Returns whether the
+    /// writer has reached its goal.
+    pub(crate) fn write(&mut self, random: &mut Random, pace: Pace) -> bool {
+        let (Some(memory), Some(rank)) = (self.memory, self.rank) else { return true };
+        let mut committed = self.court.borrow().committed[rank];
+        // A forgotten claim takes a chunk and a place from the others for ever.
+        let geometry = memory.geometry();
+        let may_forget = geometry.chunks() > 5 && geometry.entries() > 4;
+        for _ in 0..random.between(1, pace.burst) {
+            let length = random.between(1, LONGEST) as usize;
+            if committed + self.open.len() as u64 > pace.goal + 3 {
+                break;
+            }
+            let Ok(claim) = memory.claim(length) else { break };
+            let (mut acts, mut kept) = (0, true);
+            if pace.careless {
+                match random.below(24) {
+                    0..4 => acts = random.between(1, 4),
+                    4 => acts = random.between(10, 40),
+                    5..7 => kept = false,
+                    7 if may_forget && self.forgotten == 0 => {
+                        (acts, self.forgotten) = (u64::MAX, 1);
+                    }
+                    _ => {}
+                }
+            }
+            self.open.push(Open { claim, length, acts, kept });
+            if !random.one_in(3) {
+                continue;
+            }
+            committed = self.close_claims(committed, pace.goal);
+        }
+        committed = self.close_claims(committed, pace.goal);
+        if committed < pace.goal {
+            return false;
+        }
+        // What is still open is abandoned, unless it was forgotten.
+        self.open.retain(|open| open.acts > 1_000_000);
+        true
+    }
+
+    fn close_claims(&mut self, mut committed: u64, goal: u64) -> u64 {
+        let (me, rank) = (self.me, self.rank.unwrap());
+        for mut open in std::mem::take(&mut self.open) {
+            if open.acts > 0 {
+                open.acts -= 1;
+                self.open.push(open);
+            } else if open.kept && committed < goal {
+                // Shorter than what was claimed, now and then.
+                let length = if open.length.is_multiple_of(5) { 1 } else { open.length };
+                let number = open.claim.commit(length, |number, bytes| {
+                    fill(me, number, &mut bytes[..length]);
+                });
+                assert_eq!(number, committed, "numbers are gapless");
+                committed += 1;
+                self.court.borrow_mut().committed[rank] = committed;
+            }
+        }
+        committed
+    }
+
+    /// Commits a record at once; false if there is no room.
+    pub(crate) fn commit(&mut self, length: usize) -> bool {
+        let (memory, rank) = (self.memory.unwrap(), self.rank.unwrap());
+        let Ok(claim) = memory.claim(length) else { return false };
+        let number = claim.commit(length, |number, bytes| fill(self.me, number, bytes));
+        self.court.borrow_mut().committed[rank] = number + 1;
+        true
+    }
+
+    /// The second reader takes up to `count` records; keeps one in `keep`, and lets go of one in
+    /// `drop` of those kept before.
+    pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+        let Member { court, readers, me, .. } = self;
+        let mut court = court.borrow_mut();
+        for reader in readers.iter_mut().skip(1) {
+            for _ in 0..count {
+                let Some(record) = reader.inbox.take() else { break };
+                court.deliver(&mut reader.log, &record);
+                if random.one_in(keep) {
+                    reader.held.push(record);
+                }
+            }
+            for record in std::mem::take(&mut reader.held) {
+                if random.one_in(drop) {
+                    court.inspect(*me, &record, "let go of");
+                } else {
+                    reader.held.push(record);
+                }
+            }
+        }
+    }
+
+    /// Takes everything and lets go of everything.
+    pub(crate) fn take_all(&mut self) {
+        self.take(&mut Random::new(0), u64::MAX, 0, 1);
+    }
+
+    /// The first reader takes at once whatever is delivered.
+    fn observe(&mut self) {
+        let Member { court, readers, .. } = self;
+        if let Some(reader) = readers.first_mut() {
+            let mut court = court.borrow_mut();
+            while let Some(record) = reader.inbox.take() {
+                court.deliver(&mut reader.log, &record);
+            }
+        }
+    }
+
+    pub(crate) fn logs(&self) -> impl Iterator<Item = &Log> {
+        self.readers.iter().map(|reader| &reader.log)
+    }
+
+    fn take_in(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Founded(id) => {
+                self.founded = true;
+                for _ in 0..2 {
+                    let Some(inbox) = self.node.add_subgroup_reader(id) else { break };
+                    let log = Log::new(self.me, self.arrived.len());
+                    self.readers.push(Reader { inbox, log, held: Vec::new() });
+                }
+                assert_eq!(self.readers.is_empty(), !self.role.reads);
+            }
+            NodeEvent::Gathered { readers, senders, .. } => self.gathered = (readers, senders),
+            NodeEvent::Wedged(_) => self.wedged = true,
+            NodeEvent::Faulty { peer, fault } => {
+                let text = format!("member {} finds {:?}: {fault}", self.me, self.member_of(peer));
+                self.court.borrow_mut().complain(Checker::Blame, text);
+            }
+            _ => {}
+        }
+    }
+
+    fn look(&mut self) {
+        let geometry = self.court.borrow().geometry;
+        self.arrived.iter_mut().for_each(|arrived| arrived.look(geometry));
+        let slots: Vec<u64> = self.arrived.iter().map(|arrived| arrived.slots).collect();
+        let received = received_without_gap(slots.into_iter());
+        self.court.borrow_mut().received[self.me] = received;
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        match &event {
+            LinkEvent::PeerUp { peer, node, .. } => {
+                self.peers.insert(*node, *peer);
+            }
+            LinkEvent::RegionUp { peer, region, replica } => {
+                let member = self.member_of(*peer).unwrap();
+                let rank = self.court.borrow().senders.iter().position(|&s| s == member);
+                match (*region, rank) {
+                    (STREAM, Some(rank)) => self.arrived[rank].replica = Some(replica.clone()),
+                    (LINES, _) => drop(self.views.insert(member, replica.clone())),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        self.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if self.founded {
+            if let Some(mischief) = self.mischief {
+                mischief(self, Moment::Before, effects);
+            }
+            // What the node finds in this turn: nothing lands while it turns.
+            self.look();
+        }
+        let mut done = self.node.turn(now, effects);
+        while let Some(event) = self.node.next_event() {
+            self.take_in(event);
+            done += 1;
+        }
+        if let Some(id) = self.id.filter(|_| self.role.reads) {
+            self.court.borrow_mut().agree(self.me, self.node.delivered(id));
+        }
+        self.observe();
+        if let Some(mischief) = self.mischief.filter(|_| self.founded) {
+            mischief(self, Moment::After, effects);
+        }
+        done
+    }
+}

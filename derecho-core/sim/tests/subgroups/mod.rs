@@ -1,0 +1,323 @@
+//! Whole subgroups in a simulated cluster, with random applications on top, and what has to be true
+//! of what they deliver.
+//!
+//! ```text
+//!   member.rs   a node, a writer that claims and commits at random times, two readers: one takes
+//!               what is delivered at once, the other at random and holds some of it for long
+//!   court.rs    sees all members at once; one checker for each rule
+//! ```
+//! The content of every record follows from its sender, its number and its length, so every byte is
+//! checked, when it is taken and when it is let go of. What a member has *received* is read from
+//! its memory, not asked of it.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod court;
+pub(crate) mod member;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::ids::Time;
+use derecho_core::link::Link;
+use derecho_core::machine::Effects;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, Stop};
+
+pub(crate) use court::{Checker, Court};
+pub(crate) use member::{LONGEST, Member};
+
+/// Virtual time within which everything here is over.
+pub(crate) const END: Time = Time(400_000_000);
+
+/// How a member writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// So many messages.
+    pub(crate) goal: u64,
+    /// Claims in one act.
+    pub(crate) burst: u64,
+    /// Between two acts, at most. Nanoseconds.
+    pub(crate) pause_ns: u64,
+    /// Keeps claims open, abandons some, forgets one.
+    pub(crate) careless: bool,
+}
+
+impl Pace {
+    pub(crate) const SILENT: Pace = Pace { goal: 0, burst: 1, pause_ns: 1_000, careless: false };
+
+    fn random(random: &mut Random, most: u64) -> Pace {
+        let goal = if random.one_in(5) { 0 } else { random.between(1, most) };
+        let pause_ns = [1_000, 1_000, 4_000, 100_000, 1_000_000][random.below(5) as usize];
+        // Who is slow has less to say, so that a run ends.
+        let goal = if pause_ns > 50_000 { goal.min(8) } else { goal };
+        Pace { goal, burst: random.between(1, 8), pause_ns, careless: !random.one_in(3) }
+    }
+}
+
+/// What a member does in its subgroup.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Role {
+    pub(crate) reads: bool,
+    pub(crate) sends: Option<Pace>,
+}
+
+impl Role {
+    pub(crate) fn both(pace: Pace) -> Role {
+        Role { reads: true, sends: Some(pace) }
+    }
+}
+
+/// A subgroup.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) terms: Terms,
+    pub(crate) geometry: Geometry,
+    pub(crate) members: Vec<Role>,
+}
+
+impl Scenario {
+    /// Of these members; far less memory than data.
+    pub(crate) fn atomic(members: Vec<Role>) -> Scenario {
+        let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+        let geometry = Geometry::fitting(4096, 16, LONGEST as usize).unwrap();
+        Scenario { terms, geometry, members }
+    }
+
+    /// Of this level, with everything else at random: 2 to 7 members, of whom any may send and any
+    /// may read, with up to `most` messages each.
+    pub(crate) fn random(seed: u64, level: Level, most: u64) -> Scenario {
+        let mut random = Random::new(seed ^ 0x5ce_4a210);
+        let count = random.between(2, 7) as usize;
+        let mut members: Vec<Role> = (0..count)
+            .map(|_| Role {
+                reads: !random.one_in(3),
+                sends: (!random.one_in(3)).then(|| Pace::random(&mut random, most)),
+            })
+            .collect();
+        members[random.below(count as u64) as usize].reads = true;
+        if members.iter().all(|member| member.sends.is_none()) {
+            members[0].sends = Some(Pace::random(&mut random, most));
+        }
+        let messages = [2, 4, 8, 16, 32][random.below(5) as usize];
+        let bytes = [1024, 2048, 4096][random.below(3) as usize];
+        let geometry = Geometry::fitting(bytes, messages, LONGEST as usize).unwrap();
+        let terms = Terms { level, ablation: Ablation::default() };
+        Scenario { terms, geometry, members }
+    }
+
+    pub(crate) fn senders(&self) -> impl Iterator<Item = usize> {
+        (0..self.members.len()).filter(|&member| self.members[member].sends.is_some())
+    }
+}
+
+pub(crate) fn adversarial(seed: u64) -> Config {
+    Config { deadline: END, ..Config::adversarial(seed) }
+}
+
+/// A subgroup at work.
+pub(crate) struct World {
+    pub(crate) cluster: Cluster<Member>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) scenario: Scenario,
+    pub(crate) random: Random,
+    pub(crate) seed: u64,
+}
+
+impl World {
+    /// The members, each of which founds the subgroup at a time of its own.
+    pub(crate) fn new(config: Config, scenario: Scenario) -> World {
+        let seed = config.seed;
+        let court = Court::new(scenario.terms.level, scenario.geometry);
+        let court = Rc::new(RefCell::new(court));
+        let mut world = World {
+            cluster: Cluster::new(config),
+            court,
+            random: Random::new(seed ^ 0x5eed),
+            scenario,
+            seed,
+        };
+        {
+            let mut court = world.court.borrow_mut();
+            court.senders = world.scenario.senders().collect();
+            court.reads = world.scenario.members.iter().map(|member| member.reads).collect();
+            court.readers = court.reads.iter().filter(|reads| **reads).count() * 2;
+            court.committed = vec![0; court.senders.len()];
+            court.received = vec![0; court.reads.len()];
+        }
+        for me in 0..world.scenario.members.len() {
+            let World { cluster, court, scenario, .. } = &mut world;
+            let node = cluster.add_node(|link| {
+                court.borrow_mut().ids.push(link.node());
+                vec![Member::new(link, me, scenario, court)]
+            });
+            let terms = world.scenario.terms;
+            let start = Time(world.random.between(1, 20_000));
+            let mut founded = false;
+            let act = move |member: &mut Member, now: Time, effects: &mut Effects| {
+                if !founded && member.court.borrow().ids.len() > 1 {
+                    founded = member.found(terms, effects);
+                }
+                (!founded).then(|| now.after(1_000))
+            };
+            world.cluster.inject_again(node, 0, start, act);
+        }
+        world
+    }
+
+    /// As [`World::new`], at work at once.
+    pub(crate) fn started(config: Config, scenario: Scenario) -> World {
+        let mut world = World::new(config, scenario);
+        (0..world.members()).for_each(|member| world.start(member));
+        world
+    }
+
+    pub(crate) fn members(&self) -> usize {
+        self.scenario.members.len()
+    }
+
+    pub(crate) fn member(&self, member: usize) -> &Member {
+        self.cluster.machine(NodeIndex(member), 0)
+    }
+
+    pub(crate) fn member_mut(&mut self, member: usize) -> &mut Member {
+        self.cluster.machine_mut(NodeIndex(member), 0)
+    }
+
+    /// Lets a member's application begin.
+    fn start(&mut self, member: usize) {
+        let role = self.scenario.members[member];
+        let now = self.cluster.now();
+        if let Some(pace) = role.sends.filter(|pace| pace.goal > 0) {
+            self.court.borrow_mut().writing += 1;
+            let mut random = Random::new(self.random.next_word());
+            self.cluster.inject_again(NodeIndex(member), 0, now, move |member, now, _| {
+                if member.wedged || member.write(&mut random, pace) {
+                    member.court.borrow_mut().writing -= 1;
+                    return None;
+                }
+                Some(now.after(random.between(1, pace.pause_ns)))
+            });
+        }
+        if role.reads {
+            let mut random = Random::new(self.random.next_word());
+            let slow = random.between(1, 8) * 1_000;
+            let (keep, drop) = (random.between(2, 20), random.between(2, 12));
+            self.cluster.inject_again(NodeIndex(member), 0, now, move |member, now, _| {
+                if member.court.borrow().over {
+                    member.take_all();
+                    return None;
+                }
+                let count = random.between(0, 6);
+                member.take(&mut random, count, keep, drop);
+                Some(now.after(random.between(1, slow)))
+            });
+        }
+    }
+
+    /// Acts on a member now.
+    pub(crate) fn act(
+        &mut self,
+        member: usize,
+        action: impl FnOnce(&mut Member, &mut Effects) + 'static,
+    ) {
+        let now = self.cluster.now();
+        self.cluster
+            .inject(NodeIndex(member), 0, now, |member, _, effects| action(member, effects));
+        self.cluster.run_until(now.after(1));
+    }
+
+    /// Runs until everything is delivered everywhere, or something is wrong.
+    pub(crate) fn complete(&mut self) {
+        let court = Rc::clone(&self.court);
+        let stop = self.cluster.run_until_met(|_| {
+            let court = court.borrow();
+            court.is_complete() || !court.complaints.is_empty()
+        });
+        if stop != Stop::Reached {
+            let text = format!("{stop:?}: {}", self.states());
+            self.court.borrow_mut().complain(Checker::Liveness, text);
+        }
+    }
+
+    /// Lets every application come to an end, until nothing happens any more.
+    pub(crate) fn calm(&mut self) {
+        self.court.borrow_mut().over = true;
+        for _ in 0..2 {
+            for member in 0..self.members() {
+                self.act(member, |member, _| member.take_all());
+            }
+            let stop = self.cluster.run_until_met(|_| false);
+            if stop != Stop::Quiet {
+                self.court.borrow_mut().complain(Checker::Quiescence, format!("{stop:?}"));
+                return;
+            }
+        }
+        // Whoever turns once more has nothing to say.
+        let before = self.cluster.network().counters();
+        for member in 0..self.members() {
+            self.act(member, |_, _| {});
+        }
+        self.cluster.run_until_met(|_| false);
+        if self.cluster.network().counters() != before {
+            let text = "something is posted for no reason".into();
+            self.court.borrow_mut().complain(Checker::Quiescence, text);
+        }
+    }
+
+    /// When nobody refers to anything, all memory is free again and every sender can go on.
+    pub(crate) fn again(&mut self) {
+        for sender in self.scenario.senders().collect::<Vec<_>>() {
+            let member = self.member(sender);
+            let acknowledged = member.node.is_subgroup_acknowledged(member.id.unwrap());
+            if !acknowledged {
+                let text = format!("what {sender} has sent is not acknowledged");
+                self.court.borrow_mut().complain(Checker::Liveness, text);
+            }
+            self.act(sender, move |member, _| {
+                if !member.commit(LONGEST as usize) {
+                    let text = format!("{sender} has no room although nobody refers to anything");
+                    member.court.borrow_mut().complain(Checker::Liveness, text);
+                }
+            });
+        }
+    }
+
+    /// A whole run in which nobody fails; what is wrong with it.
+    pub(crate) fn run(&mut self) -> Vec<(Checker, String)> {
+        self.complete();
+        for step in [World::calm, World::again, World::calm] {
+            if self.court.borrow().complaints.is_empty() {
+                step(self);
+            }
+        }
+        let logs: Vec<_> =
+            (0..self.members()).flat_map(|m| self.member(m).logs()).cloned().collect();
+        let mut court = self.court.borrow_mut();
+        if court.complaints.is_empty() {
+            logs.iter().for_each(|log| court.close(log));
+        }
+        std::mem::take(&mut court.complaints)
+    }
+
+    pub(crate) fn assert_no_complaints(&self) {
+        let court = self.court.borrow();
+        assert!(court.complaints.is_empty(), "seed {}: {:#?}", self.seed, court.complaints);
+    }
+
+    /// Where every member stands, for messages.
+    pub(crate) fn states(&self) -> String {
+        let court = self.court.borrow();
+        let mut text = format!("committed {:?}, {} writing", court.committed, court.writing);
+        for index in 0..self.members() {
+            let member = self.member(index);
+            let delivered = member.id.map(|id| member.node.delivered(id));
+            let logs: Vec<usize> = member.logs().map(|log| log.count).collect();
+            let slots: Vec<u64> = member.arrived.iter().map(|arrived| arrived.slots).collect();
+            text +=
+                &format!("\n  {index} {:?}: slots {slots:?}, {delivered:?} {logs:?}", member.role);
+        }
+        text
+    }
+}
