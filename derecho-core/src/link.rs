@@ -275,6 +275,12 @@ pub trait Link {
         Arc::new(NoBells)
     }
 
+    /// A barrier that makes every thread of this process pass a full fence before it returns, if
+    /// the system has one. It costs its caller about a microsecond, and the others an interruption.
+    fn barrier(&self) -> Option<Barrier> {
+        None
+    }
+
     /// Hands over what has happened since the last call; returns how much. Never blocks.
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize;
 
@@ -285,6 +291,9 @@ pub trait Link {
 /// Wakes a node's own driver after an application thread has changed something that a turn has to
 /// look at: [`Parker::wake`], as something that may be kept anywhere.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// See [`Link::barrier`].
+pub type Barrier = Arc<dyn Fn() + Send + Sync>;
 
 /// The place of a node itself among its [`Bells`].
 pub const OWN_PLACE: u32 = 63;

@@ -210,7 +210,7 @@ impl ParticipantMachine {
             Some((region, memory)) => (*region, memory.clone()),
             None => {
                 let memory = link.open(fresh, geometry.words())?;
-                (fresh, SenderMemory::with_nulls(memory, geometry))
+                (fresh, SenderMemory::with_nulls(memory, geometry).with_barrier(link.barrier()))
             }
         };
         group.add_writer(id, Arc::clone(&shared), (region, memory.clone()));

@@ -44,7 +44,7 @@ unsafe impl<T: DdsType> Send for Loan<'_, T> {}
 
 impl<'a, T: DdsType> Loan<'a, T> {
     /// A plain sample in this claim, with whatever an earlier record left there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn as_left(writer: &'a DataWriter<T>, mut claim: Claim<'a>) -> Self {
         let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
         assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
@@ -53,7 +53,7 @@ impl<'a, T: DdsType> Loan<'a, T> {
 }
 
 impl<'a, T: DdsType + Default> Loan<'a, T> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn in_place(writer: &'a DataWriter<T>, claim: Claim<'a>) -> Self {
         let mut loan = Loan::as_left(writer, claim);
         *loan = T::default();
@@ -67,6 +67,7 @@ impl<'a, T: DdsType + Default> Loan<'a, T> {
 
 impl<T: DdsType> Loan<'_, T> {
     /// Publishes the sample.
+    #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
         self.room.0 = None;
         match self.place {
@@ -81,6 +82,7 @@ impl<T: DdsType> Loan<'_, T> {
 
 impl<T: DdsType> Deref for Loan<'_, T> {
     type Target = T;
+    #[inline(always)]
     fn deref(&self) -> &T {
         match &self.place {
             // SAFETY: the claim has room for a header and a `T`, aligned for it, for this loan
@@ -93,6 +95,7 @@ impl<T: DdsType> Deref for Loan<'_, T> {
 }
 
 impl<T: DdsType> DerefMut for Loan<'_, T> {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.place {
             // SAFETY: as in `deref`, and `self` is borrowed mutably.

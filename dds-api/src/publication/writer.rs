@@ -3,10 +3,12 @@
 //! Owns: a stream of samples and its memory. Never does: copy a sample more than once on its way
 //! into that memory, or lose one that it accepted.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use derecho_core::link::{Bells, Link};
+use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::{Claim, ClaimError, SenderMemory};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
@@ -116,6 +118,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
             }
             let region = machine.fresh_region();
             let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
+            let memory = memory.with_barrier(link.barrier());
             endpoint.stream = region.0;
             let id = machine.add_writer(endpoint, memory.clone(), machine_share, effects);
             Ok((id, memory, bells))
@@ -124,6 +127,27 @@ impl<T: DdsType> DataWriterBuilder<T> {
             made.map_err(|refusal| refused(&refusal, "writer", topic.name()))?;
         Ok(DataWriter { participant, topic, shared, memory, bells, id, max_blocking })
     }
+}
+
+/// This thread, under a number that no other one has or had.
+#[inline]
+fn thread() -> Thread {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+    NUMBER.with(|number| match number.get() {
+        Some(number) => Thread::new(number),
+        None => {
+            // Four thousand million threads later all are taken for others.
+            let fresh =
+                NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
+            fresh.map_or(Thread::ANY, |fresh| {
+                number.set(Some(fresh));
+                Thread::new(fresh)
+            })
+        }
+    })
 }
 
 /// The error of whoever writes or reads a topic whose order has ended.
@@ -233,7 +257,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
-    #[inline]
+    #[inline(always)]
     pub fn loan(&self) -> DdsResult<Loan<'_, T>>
     where
         T: Default,
@@ -248,18 +272,18 @@ impl<T: DdsType> DataWriter<T> {
     /// A sample to be built in place whose content is left over from earlier samples: for large
     /// plain types of which every part is filled in anyway. A type that is not plain is refused
     /// when the program is compiled.
-    #[inline]
+    #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
         Ok(Loan::as_left(self, self.claim(HEADER + size_of::<T>())?))
     }
 
-    #[inline]
+    #[inline(always)]
     fn claim(&self, size: usize) -> DdsResult<Claim<'_>> {
         if self.shared.broken.load(Ordering::Relaxed) {
             return Err(self.broken());
         }
-        match self.memory.claim(size) {
+        match self.memory.claim_on(thread(), size) {
             Ok(claim) => Ok(claim),
             Err(error) => self.claim_slowly(size, error),
         }
@@ -298,7 +322,7 @@ impl<T: DdsType> DataWriter<T> {
                     )));
                 }
             }
-            match self.memory.claim(size) {
+            match self.memory.claim_on(thread(), size) {
                 Ok(claim) => return Ok(claim),
                 // Another thread was quicker, perhaps.
                 Err(again) => error = again,
@@ -311,12 +335,13 @@ impl<T: DdsType> DataWriter<T> {
         self.participant.engine.poke();
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn commit(&self, claim: Claim<'_>, size: usize) {
         let (now, id) = (clock::now(), self.id);
         let timestamp = clock::wall(now);
-        let number =
-            claim.commit(size, |number, record| seal::<T>(record, id, number, timestamp, size));
+        let number = claim.commit_on(thread(), size, |number, record| {
+            seal::<T>(record, id, number, timestamp, size);
+        });
         // Readers that share the memory have it now; those that sleep are told.
         self.bells.before_looking();
         self.bells.ring(self.memory.audience());

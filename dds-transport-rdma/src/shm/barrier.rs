@@ -3,6 +3,10 @@
 //! Owns: the two system calls, and the word of a node's header that says what it does. Never does:
 //! decide who fences; the argument is [`derecho_core::park`]'s.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use derecho_core::link::Barrier;
 use rustix::io::Errno;
 use rustix::thread::{MembarrierCommand, membarrier};
 
@@ -15,6 +19,9 @@ pub(crate) struct Barriers {
     /// fence for the sake of those who issue them.
     pub(crate) agreed: bool,
 }
+
+/// How long a barrier takes that the system refuses.
+const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 
 const BEFORE_SLEEP: u64 = 1;
 const AGREED: u64 = 2;
@@ -46,6 +53,21 @@ impl Barriers {
 /// Lets every thread of every process that has agreed pass a full barrier before this returns.
 pub(crate) fn issue() -> Result<(), Errno> {
     membarrier(MembarrierCommand::GlobalExpedited)
+}
+
+/// The barrier of [`Link::barrier`](derecho_core::link::Link::barrier), if this process has agreed to be reached by it.
+pub(crate) fn own(barriers: Barriers) -> Option<Barrier> {
+    (barriers.agreed && barriers.before_sleep).then(|| {
+        let barrier: Barrier = Arc::new(|| {
+            if let Err(errno) = issue() {
+                // It was allowed when this node joined. Stores leave a processor within
+                // microseconds, so after this pause nothing is under way that was before it.
+                tracing::warn!(%errno, "membarrier is refused since the join; waiting instead");
+                std::thread::sleep(REFUSED_PAUSE);
+            }
+        });
+        barrier
+    })
 }
 
 #[cfg(test)]

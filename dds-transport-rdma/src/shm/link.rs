@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender};
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing, WordRange,
+    Barrier, Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing,
+    WordRange,
 };
 use derecho_core::memory::{OwnRegion, Replica, WORD, Word};
 use derecho_core::park;
@@ -46,6 +47,8 @@ pub struct ShmLink {
     freed: Receiver<Freed>,
     freed_sender: Sender<Freed>,
     board: Arc<Board>,
+    /// Of all threads of this process, where the system has one.
+    barrier: Option<Barrier>,
     peers: Vec<Option<PeerLine>>,
     /// Peers that are up and issue no barrier before they sleep.
     fenced_peers: usize,
@@ -348,6 +351,10 @@ impl Link for ShmLink {
 
     fn place(&self, peer: Peer) -> Option<u32> {
         self.peers.get(peer.index())?.as_ref()?.place
+    }
+
+    fn barrier(&self) -> Option<Barrier> {
+        self.barrier.clone()
     }
 
     fn bells(&self) -> Arc<dyn Bells> {

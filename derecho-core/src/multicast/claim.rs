@@ -9,7 +9,8 @@
 //!           the commit, not from the claim, so a claim that is held, dropped or forgotten delays
 //!           nobody
 //! ```
-//! Two atomic operations a message: one compare-and-swap claims, one addition commits. What a chunk
+//! Two atomic operations a message: one compare-and-swap claims, one addition commits; a thread that
+//! is the only one needs neither (see [`bias`](super::bias)). What a chunk
 //! is still needed for is counted by the turn, which goes over all entries anyway: it is given back
 //! when its last claim is closed, all its entries are below every reader's `taken`, and no reader's
 //! `held` has its bit. An abandoned claim leaves a hole in its chunk, a forgotten one pins it; the
@@ -19,11 +20,13 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
+use super::bias::{Bias, Thread};
 use super::entry::{Entry, Extent};
 use super::geometry::Geometry;
 use super::tail::Tail;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::memory::{LINE, OwnRegion};
+use crate::link::Barrier;
+use crate::memory::{LINE, OwnRegion, WORD};
 
 /// Why a claim was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,14 +68,14 @@ impl Cursor {
     const CHUNK_BITS: u32 = 6;
     const LINE_BITS: u32 = 26;
 
-    #[inline]
+    #[inline(always)]
     fn pack(self) -> u64 {
         u64::from(self.claims) << 32
             | u64::from(self.chunk) << Self::LINE_BITS
             | u64::from(self.line)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unpack(word: u64) -> Cursor {
         Cursor {
             claims: (word >> 32) as u32,
@@ -93,6 +96,15 @@ struct Chunk {
     abandoned: AtomicU32,
 }
 
+/// How far ahead of a claim lines are asked for: what it takes to get one, in lines that are filled
+/// meanwhile.
+const LINES_AHEAD: usize = 12;
+/// Lines that are asked for with one claim. Of a long record the processor sees by itself which
+/// lines come next.
+const LINES_AT_ONCE: usize = 4;
+/// Entries ahead of a commit whose line is asked for.
+const ENTRIES_AHEAD: u64 = 12;
+
 /// A chunk is not current any more.
 const ENDED: u64 = 1 << 32;
 
@@ -108,6 +120,8 @@ struct Inner {
     /// A bit for each chunk that nobody uses.
     free: AtomicU64,
     tail: Tail,
+    /// Who may move `cursor` and `tail` alone.
+    bias: Bias,
     chunks: Box<[Chunk]>,
     /// The places of the bells of readers that see a commit without a turn, a bit each.
     audience: AtomicU64,
@@ -130,6 +144,15 @@ impl SenderMemory {
     /// others.
     pub fn with_nulls(region: OwnRegion, geometry: Geometry) -> SenderMemory {
         SenderMemory::with_places(region, geometry, (geometry.entries() / 8).max(1))
+    }
+
+    /// Lets a thread that is the only one claim and commit at less cost, with this barrier of the
+    /// link. For a memory that nobody else has a handle on yet.
+    pub fn with_barrier(mut self, barrier: Option<Barrier>) -> SenderMemory {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.bias = Bias::new(barrier);
+        }
+        self
     }
 
     fn with_places(region: OwnRegion, geometry: Geometry, null_places: u64) -> SenderMemory {
@@ -156,6 +179,7 @@ impl SenderMemory {
             limit: AtomicU32::new(places),
             free: AtomicU64::new(free),
             tail: Tail::new(),
+            bias: Bias::new(None),
             chunks,
             audience: AtomicU64::new(0),
             needs_turn: AtomicBool::new(false),
@@ -201,16 +225,26 @@ impl SenderMemory {
         self.0.needs_turn.store(needs_turn, Ordering::Relaxed);
     }
 
-    /// Claims room for a record of up to `length` bytes. Never waits.
+    /// Claims room for a record of up to `length` bytes, for some thread. Never waits for room.
     #[inline]
     pub fn claim(&self, length: usize) -> Result<Claim<'_>, ClaimError> {
+        self.claim_on(Thread::ANY, length)
+    }
+
+    /// Claims room for a record of up to `length` bytes. As long as all claims and commits are of
+    /// one thread that says so, they need no atomic read-modify-write.
+    #[inline(always)]
+    pub fn claim_on(&self, thread: Thread, length: usize) -> Result<Claim<'_>, ClaimError> {
         let inner = &*self.0;
         let lines = length.div_ceil(LINE).max(1);
         if lines > inner.geometry.chunk_lines() {
             return Err(ClaimError::TooLong { length, largest: inner.geometry.largest() });
         }
-        match inner.claim_lines(lines as u32) {
-            Some(position) => Ok(Claim { memory: inner, position, length: length as u32 }),
+        match inner.claim_lines(thread, lines as u32) {
+            Some(position) => {
+                inner.ask_for_lines(position, lines);
+                Ok(Claim { memory: inner, position, length: length as u32 })
+            }
             None => Err(ClaimError::Full),
         }
     }
@@ -241,6 +275,9 @@ impl SenderMemory {
     /// that there is a place for it. Returns its length.
     pub(super) fn commit_nulls(&self, slots: u64, nulls: u64) -> u64 {
         let inner = &*self.0;
+        if slots <= nulls + inner.tail.messages() || !inner.bias.try_share() {
+            return 0;
+        }
         let mut messages = inner.tail.messages();
         loop {
             // Messages that were committed count first, also those that come in between.
@@ -305,14 +342,34 @@ impl fmt::Debug for SenderMemory {
 
 impl Inner {
     /// How many claims may still be made. It only grows behind our back.
-    #[inline]
+    #[inline(always)]
     fn places_left(&self, cursor: Cursor) -> i32 {
         self.limit.load(Ordering::Acquire).wrapping_sub(cursor.claims).cast_signed()
     }
 
+    /// Asks for the lines that the next claims will get. Readers on other cores have read what was
+    /// in them before, so the first store to each would wait; nobody reads them now.
+    #[inline(always)]
+    fn ask_for_lines(&self, position: u32, lines: usize) {
+        let first = self.geometry.first_byte() + (position as usize + LINES_AHEAD) * LINE;
+        for line in 0..lines.min(LINES_AT_ONCE) {
+            self.region.prefetch_to_write(first + line * LINE);
+        }
+    }
+
     /// Takes a place, and lines of the current chunk or of a free one that becomes current.
-    #[inline]
-    fn claim_lines(&self, lines: u32) -> Option<u32> {
+    #[inline(always)]
+    fn claim_lines(&self, thread: Thread, lines: u32) -> Option<u32> {
+        let alone = self.bias.enter(thread);
+        let position = self.claim_from_cursor(alone, lines);
+        if alone {
+            self.bias.leave();
+        }
+        position
+    }
+
+    #[inline(always)]
+    fn claim_from_cursor(&self, alone: bool, lines: u32) -> Option<u32> {
         let chunk_lines = self.geometry.chunk_lines() as u32;
         loop {
             let packed = self.cursor.load(Ordering::Acquire);
@@ -323,22 +380,22 @@ impl Inner {
             if cursor.line + lines <= chunk_lines {
                 let line = cursor.line + lines;
                 let claims = cursor.claims.wrapping_add(1);
-                if self.swap_cursor(packed, Cursor { line, claims, ..cursor }) {
+                if self.swap_cursor(alone, packed, Cursor { line, claims, ..cursor }) {
                     return Some(cursor.chunk * chunk_lines + cursor.line);
                 }
                 continue;
             }
-            self.change_chunk(packed, cursor)?;
+            self.change_chunk(alone, packed, cursor)?;
         }
     }
 
     /// Makes a free chunk current, unless another thread was quicker.
     #[cold]
-    fn change_chunk(&self, packed: u64, cursor: Cursor) -> Option<()> {
+    fn change_chunk(&self, alone: bool, packed: u64, cursor: Cursor) -> Option<()> {
         let fresh = self.take_free_chunk()?;
         // Ours alone until the swap: the turn does not look at a chunk that has not ended.
         self.chunks[fresh as usize].first_claim.store(cursor.claims, Ordering::Relaxed);
-        if self.swap_cursor(packed, Cursor { chunk: fresh, line: 0, ..cursor }) {
+        if self.swap_cursor(alone, packed, Cursor { chunk: fresh, line: 0, ..cursor }) {
             // The old chunk gets no more claims. Release: the turn sees its first claim with it.
             let end = ENDED | u64::from(cursor.claims);
             self.chunks[cursor.chunk as usize].end.store(end, Ordering::Release);
@@ -348,8 +405,12 @@ impl Inner {
         Some(())
     }
 
-    #[inline]
-    fn swap_cursor(&self, from: u64, to: Cursor) -> bool {
+    #[inline(always)]
+    fn swap_cursor(&self, alone: bool, from: u64, to: Cursor) -> bool {
+        if alone {
+            self.cursor.store(to.pack(), Ordering::Release);
+            return true;
+        }
         self.cursor.compare_exchange(from, to.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -380,7 +441,7 @@ impl Claim<'_> {
     }
 
     /// The room. What is in it is left over from earlier records.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&mut self) -> &mut [u8] {
         let offset = self.extent().first_byte(self.memory.geometry);
         let length = self.length as usize;
@@ -391,17 +452,34 @@ impl Claim<'_> {
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
     }
 
+    /// As [`Claim::commit_on`], on some thread.
+    #[inline]
+    pub fn commit(self, length: usize, seal: impl FnOnce(u64, &mut [u8])) -> u64 {
+        self.commit_on(Thread::ANY, length, seal)
+    }
+
     /// Commits the first `length` bytes as a record: gives it the next place in the order. `seal`
     /// gets the sender's sequence number of the message, to write it where it belongs, before
     /// anyone can see the record. Returns that number.
     ///
     /// Peers that share the memory see the record from here on; what else is to be done is said by
     /// [`SenderMemory::audience`] and [`SenderMemory::needs_turn`].
-    #[inline]
-    pub fn commit(mut self, length: usize, seal: impl FnOnce(u64, &mut [u8])) -> u64 {
+    #[inline(always)]
+    pub fn commit_on(
+        mut self,
+        thread: Thread,
+        length: usize,
+        seal: impl FnOnce(u64, &mut [u8]),
+    ) -> u64 {
         assert!(length <= self.length as usize, "a record fits its claim");
         let memory = self.memory;
-        let place = memory.tail.add_message();
+        let place = if memory.bias.enter(thread) {
+            let place = memory.tail.add_message_alone();
+            memory.bias.leave();
+            place
+        } else {
+            memory.tail.add_message()
+        };
         seal(place.messages, self.bytes());
         // The claim has a place, so every reader has done with the entry of the last lap.
         let extent = Extent { position: self.position, length: length as u32 };
@@ -410,6 +488,8 @@ impl Claim<'_> {
         memory.region.word(first).put(words[0]);
         // Publishes the record and the first word.
         memory.region.word(first + 1).publish(words[1]);
+        let ahead = memory.geometry.entry_word(place.index + ENTRIES_AHEAD);
+        memory.region.prefetch_to_write(ahead * WORD);
         // The place in the ring stays taken until all readers are done with the entry.
         let _ = core::mem::ManuallyDrop::new(self);
         place.messages

@@ -14,6 +14,7 @@
 
 pub mod ablation;
 pub mod acknowledgement;
+pub mod bias;
 pub mod claim;
 pub mod entry;
 pub mod geometry;

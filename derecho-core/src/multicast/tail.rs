@@ -60,6 +60,14 @@ impl Tail {
         self.place(self.word.fetch_add(1, Ordering::AcqRel))
     }
 
+    /// Adds a message; no other thread adds anything meanwhile.
+    #[inline]
+    pub(super) fn add_message_alone(&self) -> Place {
+        let word = self.word.load(Ordering::Relaxed);
+        self.word.store(word.wrapping_add(1), Ordering::Release);
+        self.place(word)
+    }
+
     /// Adds a null run, if there are `messages` messages now; otherwise tells how many there are.
     pub(super) fn add_nulls_after(&self, messages: u64) -> Result<Place, u64> {
         let word = self.word.load(Ordering::Acquire);

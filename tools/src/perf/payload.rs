@@ -58,6 +58,7 @@ macro_rules! plain_payloads {
 
             impl Payload for $name {
                 const PLAIN: bool = true;
+                #[inline(always)]
                 fn loan(writer: &DataWriter<Self>) -> DdsResult<Loan<'_, Self>> {
                     writer.loan_as_left()
                 }
@@ -65,6 +66,7 @@ macro_rules! plain_payloads {
                 fn bytes(&self) -> &[u8] {
                     &self.bytes
                 }
+                #[inline(always)]
                 fn bytes_mut(&mut self) -> &mut [u8] {
                     &mut self.bytes
                 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
 use crate::shm::arena::NewArena;
-use crate::shm::barrier::Barriers;
+use crate::shm::barrier::{self, Barriers};
 use crate::shm::board::Board;
 use crate::shm::command;
 use crate::shm::config::ShmConfig;
@@ -98,6 +98,7 @@ impl ShmLink {
             freed,
             freed_sender,
             board: Arc::new(board),
+            barrier: barrier::own(barriers),
             peers: Vec::new(),
             fenced_peers: 0,
             reads: VecDeque::new(),
