@@ -191,6 +191,30 @@ impl Inbox {
         (&self.places[first], &self.places[first + 1])
     }
 
+    /// Whether there is room for another record.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        let staged = self.staged.load(Ordering::Relaxed);
+        staged.wrapping_sub(self.taken.0.load(Ordering::Acquire)) < self.room()
+    }
+
+    /// Who has more records in a queue without room than its memory has lines. If nobody has, all
+    /// memories are in it as a whole, and whoever sends yet another record has overrun it.
+    #[cold]
+    pub(super) fn overrun_by(&self, sender: usize) -> usize {
+        let mut lines: Box<[usize]> = self.sources.iter().map(|s| s.geometry.lines()).collect();
+        let (taken, staged) = (&self.taken.0, &self.staged);
+        // Places up to `staged` are changed by nobody but the turn.
+        for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
+            let of = (self.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
+            match lines[of].checked_sub(1) {
+                Some(left) => lines[of] = left,
+                None => return of,
+            }
+        }
+        sender
+    }
+
     /// Puts a sender's record in, to be shown by [`Inbox::publish`]. Its chunk is counted before
     /// that. `false` if there is no room.
     #[inline]

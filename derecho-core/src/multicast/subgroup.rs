@@ -406,8 +406,8 @@ impl Subgroup {
                 match deliver_next(source, self.next.rank, &self.inboxes) {
                     Ok(Some(nulls)) => source.nulls = nulls - 1,
                     Ok(None) => messages += 1,
-                    Err(fault) => {
-                        self.broke(self.next.rank, fault, faulty);
+                    Err((rank, fault)) => {
+                        self.broke(rank, fault, faulty);
                         break;
                     }
                 }
@@ -437,7 +437,7 @@ impl Subgroup {
             while !source.broken && received(source) && done < most {
                 match deliver_next(source, rank, &self.inboxes) {
                     Ok(_) => done += 1,
-                    Err(fault) => {
+                    Err((rank, fault)) => {
                         self.broke(rank, fault, faulty);
                         break;
                     }
@@ -516,23 +516,26 @@ impl Subgroup {
     }
 }
 
-/// Delivers a source's next entry to all readers of this node. Returns the length of a null run.
+/// Delivers a source's next entry to all readers of this node. Returns the length of a null run, or
+/// who broke which rule; the entry is then still to be delivered.
 #[inline]
 fn deliver_next(
     source: &mut Source,
     rank: usize,
     inboxes: &[Arc<Inbox>],
-) -> Result<Option<u64>, Fault> {
-    match source.incoming.take()? {
+) -> Result<Option<u64>, (usize, Fault)> {
+    // A queue is shared by all senders: one that overruns it must not cost the others a message.
+    if let Some(full) = inboxes.iter().find(|inbox| !inbox.has_room()) {
+        return Err((full.overrun_by(rank), Fault::Overrun));
+    }
+    match source.incoming.take().map_err(|fault| (rank, fault))? {
         Entry::Nulls(run) => Ok(Some(u64::from(run))),
         Entry::Message(extent) => {
             let number = source.incoming.number();
             if !inboxes.is_empty() {
                 source.incoming.refer(extent, inboxes.len() as u32);
                 for inbox in inboxes {
-                    if !inbox.put(rank, extent, number) {
-                        return Err(Fault::Overrun);
-                    }
+                    assert!(inbox.put(rank, extent, number), "only the turn puts, and it looked");
                 }
             }
             Ok(None)
