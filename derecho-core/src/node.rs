@@ -438,8 +438,8 @@ impl Machine for Node {
             }
         }
         for (peer, fault) in faults {
-            self.faulty(peer, fault);
-            done += 1;
+            // It may be found again while what it has left behind is in the way.
+            done += usize::from(self.faulty(peer, fault));
         }
         if self.unsettled {
             done += self.settle(effects);

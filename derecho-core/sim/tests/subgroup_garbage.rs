@@ -82,6 +82,8 @@ struct Bus {
     members: Vec<Member>,
     /// Records are let go of only when they are many.
     hold: usize,
+    /// Applications take nothing.
+    deaf: bool,
 }
 
 impl Bus {
@@ -126,7 +128,7 @@ impl Bus {
                 members[at].events.extend(events);
             }
         }
-        let mut bus = Bus { members, hold };
+        let mut bus = Bus { members, hold, deaf: false };
         for at in 0..3 {
             let Member { node, events, effects, parts, .. } = &mut bus.members[at];
             events.drain(..).for_each(|event| node.handle(event, effects));
@@ -177,6 +179,9 @@ impl Bus {
     }
 
     fn take(&mut self, at: usize) -> Result<(), TestCaseError> {
+        if self.deaf {
+            return Ok(());
+        }
         for (subgroup, part) in self.members[at].parts.iter_mut().enumerate() {
             let Some(inbox) = &part.inbox else { continue };
             for _ in 0..4 {
@@ -428,4 +433,41 @@ fn a_member_whose_acknowledgements_are_nonsense_is_reported_once_and_left_out() 
     bus.settles().unwrap();
     assert_eq!(bus.members[0].faults, 1);
     assert_eq!(bus.members[0].wedged, 1);
+}
+
+/// One that sends far more than its memory holds fills the queue that it shares with the others; it
+/// is blamed, they are not, and nothing of theirs is lost.
+#[test]
+fn a_member_that_overruns_a_queue_is_blamed_and_nobody_else() {
+    for level in [Level::Unordered, Level::Atomic] {
+        let mut bus = run(level, 4, &[]).unwrap();
+        bus.rounds(20);
+        bus.deaf = true;
+        let mut index = bus.members[EVIL].parts[ALL].memory.committed();
+        for round in 0..40 {
+            for _ in 0..14 {
+                let extent = Extent { position: 0, length: 1 };
+                bus.change(&Step::Entry(index, Entry::Message(extent)));
+                index += 1;
+            }
+            // The evil one gives no room back, so they say little.
+            for node in GOOD {
+                if round % 3 == 0 {
+                    bus.write(node, ALL);
+                }
+                bus.turn(node).unwrap();
+            }
+        }
+        bus.deaf = false;
+        bus.settles().unwrap();
+        for at in GOOD {
+            if level == Level::Unordered {
+                assert_eq!(bus.members[at].faults, 1);
+                for from in GOOD {
+                    let written = bus.members[from].parts[ALL].written;
+                    assert_eq!(bus.members[at].parts[ALL].next[from], written, "{at} of {from}");
+                }
+            }
+        }
+    }
 }

@@ -207,13 +207,36 @@ impl Inbox {
         (&self.places[first], &self.places[first + 1])
     }
 
+    /// How many more records there is room for.
+    #[inline]
+    pub(super) fn room_left(&self) -> u64 {
+        let staged = self.staged.load(Ordering::Relaxed);
+        self.room() - staged.wrapping_sub(self.taken.0.load(Ordering::Acquire))
+    }
+
+    /// Who has more records in a queue without room than its memory has lines. If nobody has, all
+    /// memories are in it as a whole, and whoever sends yet another record has overrun it.
+    #[cold]
+    pub(super) fn overrun_by(&self, sender: usize) -> usize {
+        let mut lines: Box<[usize]> = self.sources.iter().map(|s| s.geometry.lines()).collect();
+        let (taken, staged) = (&self.taken.0, &self.staged);
+        // Places up to `staged` are changed by nobody but the turn.
+        for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
+            let of = (self.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
+            match lines[of].checked_sub(1) {
+                Some(left) => lines[of] = left,
+                None => return of,
+            }
+        }
+        sender
+    }
+
     /// Puts records in, to be shown by [`Inbox::publish`]. Their chunks are counted before that.
     /// `false` if there is no room for all of them.
     #[inline]
     pub(super) fn put(&self, batch: &[Delivery]) -> bool {
         let staged = self.staged.load(Ordering::Relaxed);
-        let waiting = staged.wrapping_sub(self.taken.0.load(Ordering::Acquire));
-        if waiting + batch.len() as u64 > self.room() {
+        if batch.len() as u64 > self.room_left() {
             return false;
         }
         for (count, delivery) in batch.iter().enumerate() {

@@ -389,7 +389,7 @@ impl Subgroup {
     ) -> usize {
         let senders = self.sources.len();
         let (mut done, mut messages) = (0, 0);
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(&self.inboxes);
         while self.next.count < stable && messages < most {
             let rounds = self.null_rounds(stable);
             if rounds > 0 {
@@ -407,8 +407,8 @@ impl Subgroup {
                 match batch.take_from(source, self.next.rank, &self.inboxes) {
                     Ok(0) => messages += 1,
                     Ok(nulls) => source.nulls = nulls - 1,
-                    Err(fault) => {
-                        self.broke(self.next.rank, fault, faulty);
+                    Err((rank, fault)) => {
+                        self.broke(rank, fault, faulty);
                         break;
                     }
                 }
@@ -416,7 +416,7 @@ impl Subgroup {
             self.next = self.next.next(senders);
             done += 1;
         }
-        self.put(batch, faulty);
+        batch.flush(&self.inboxes);
         done
     }
 
@@ -431,31 +431,23 @@ impl Subgroup {
         nulls.min((stable - self.next.count) / self.sources.len() as u64)
     }
 
-    fn put(&self, mut batch: Batch, faulty: &mut dyn FnMut(Peer, Fault)) {
-        if let Err(fault) = batch.flush(&self.inboxes) {
-            // Somebody has more under way than its memory holds; whoever sent the most of it.
-            let most = self.sources.iter().enumerate().max_by_key(|(_, s)| s.incoming.entries());
-            most.into_iter().for_each(|(rank, _)| self.broke(rank, fault, faulty));
-        }
-    }
-
     fn deliver_received(&mut self, most: u64, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let mut done = 0;
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(&self.inboxes);
         for rank in 0..self.sources.len() {
             let source = &mut self.sources[rank];
             let received = |source: &Source| source.incoming.taken() < source.incoming.entries();
             while !source.broken && received(source) && done < most {
                 match batch.take_from(source, rank, &self.inboxes) {
                     Ok(_) => done += 1,
-                    Err(fault) => {
+                    Err((rank, fault)) => {
                         self.broke(rank, fault, faulty);
                         break;
                     }
                 }
             }
         }
-        self.put(batch, faulty);
+        batch.flush(&self.inboxes);
         done as usize
     }
 
@@ -531,35 +523,39 @@ impl Subgroup {
 struct Batch {
     deliveries: [Delivery; Batch::ROOM],
     count: usize,
-}
-
-impl Default for Batch {
-    fn default() -> Batch {
-        Batch { deliveries: [Delivery::default(); Batch::ROOM], count: 0 }
-    }
+    /// So many more fit into all of the queues.
+    left: u64,
 }
 
 impl Batch {
     const ROOM: usize = 32;
 
-    /// Takes a source's next entry. Returns the length of a null run, or zero for a message.
+    fn new(inboxes: &[Arc<Inbox>]) -> Batch {
+        Batch { deliveries: [Delivery::default(); Batch::ROOM], count: 0, left: left_in(inboxes) }
+    }
+
+    /// Takes a source's next entry. Returns the length of a null run, zero for a message, or who
+    /// broke which rule; the entry is then still to be delivered.
     #[inline]
     fn take_from(
         &mut self,
         source: &mut Source,
         rank: usize,
         inboxes: &[Arc<Inbox>],
-    ) -> Result<u64, Fault> {
-        match source.incoming.take()? {
+    ) -> Result<u64, (usize, Fault)> {
+        if self.left == 0 {
+            self.look_for_room(rank, inboxes)?;
+        }
+        match source.incoming.take().map_err(|fault| (rank, fault))? {
             Entry::Nulls(run) => Ok(u64::from(run)),
             Entry::Message(extent) => {
                 let number = source.incoming.number();
                 if !inboxes.is_empty() {
                     source.incoming.refer(extent, inboxes.len() as u32);
                     self.deliveries[self.count] = Delivery::new(rank, extent, number);
-                    self.count += 1;
+                    (self.count, self.left) = (self.count + 1, self.left - 1);
                     if self.count == Batch::ROOM {
-                        self.flush(inboxes)?;
+                        self.flush(inboxes);
                     }
                 }
                 Ok(0)
@@ -567,9 +563,26 @@ impl Batch {
         }
     }
 
-    fn flush(&mut self, inboxes: &[Arc<Inbox>]) -> Result<(), Fault> {
-        let batch = &self.deliveries[..core::mem::take(&mut self.count)];
-        let fits = inboxes.iter().filter(|inbox| !inbox.put(batch)).count() == 0;
-        if fits { Ok(()) } else { Err(Fault::Overrun) }
+    /// Queues are shared by all senders: one that overruns them must not cost the others a message.
+    #[cold]
+    fn look_for_room(&mut self, rank: usize, inboxes: &[Arc<Inbox>]) -> Result<(), (usize, Fault)> {
+        self.flush(inboxes);
+        self.left = left_in(inboxes);
+        match inboxes.iter().find(|inbox| inbox.room_left() == 0) {
+            Some(full) => Err((full.overrun_by(rank), Fault::Overrun)),
+            None => Ok(()),
+        }
     }
+
+    fn flush(&mut self, inboxes: &[Arc<Inbox>]) {
+        let batch = &self.deliveries[..core::mem::take(&mut self.count)];
+        for inbox in inboxes {
+            assert!(inbox.put(batch), "only the turn puts, and it looked");
+        }
+    }
+}
+
+/// How many more records fit into all of these queues.
+fn left_in(inboxes: &[Arc<Inbox>]) -> u64 {
+    inboxes.iter().map(|inbox| inbox.room_left()).min().unwrap_or(u64::MAX)
 }

@@ -116,17 +116,18 @@ impl Node {
         }
     }
 
-    /// A peer broke the rules: nothing of it is read, and nobody waits for it, any more.
-    pub(super) fn faulty(&mut self, peer: Peer, fault: Fault) {
-        let Some(state) = self.peers.get_mut(&peer) else { return };
-        if state.faulty {
-            return;
-        }
+    /// A peer broke the rules: nothing of it is read, and nobody waits for it, any more. Returns
+    /// whether that is news.
+    pub(super) fn faulty(&mut self, peer: Peer, fault: Fault) -> bool {
+        let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.faulty) else {
+            return false;
+        };
         state.faulty = true;
         state.attaching.clear();
         self.events.push_back(NodeEvent::Faulty { peer, fault });
         self.forget(peer);
         self.leave_out(peer);
+        true
     }
 
     /// Reads nothing from a peer any more and waits for it no more.
