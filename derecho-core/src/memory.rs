@@ -207,26 +207,6 @@ impl OwnRegion {
         self.0.bytes(offset, length)
     }
 
-    /// Asks the processor for the line at `offset`, which this thread will write soon: readers may
-    /// have it. Only a hint, and outside the region none at all.
-    #[inline(always)]
-    pub fn prefetch_to_write(&self, offset: usize) {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        if let Some(place) = self.0.bytes(offset, LINE) {
-            // SAFETY: a prefetch changes nothing that the program could see and faults on
-            // nothing; processors that do not know this one take it for no operation.
-            unsafe {
-                core::arch::asm!(
-                    "prefetchw [{}]",
-                    in(reg) place.as_ptr(),
-                    options(nostack, preserves_flags, readonly)
-                );
-            }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-        let _ = offset;
-    }
-
     /// The region as its peers would see it over memory that is shared.
     pub fn replica(&self) -> Replica {
         Replica(self.0.clone())

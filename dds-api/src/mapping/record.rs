@@ -1,13 +1,12 @@
 //! A sample as it lies in a sender's memory.
 //!
 //! ```text
-//!   byte  0   writer: u64              which writer of the participant
-//!         8   sequence: u64            its order, the same for every reader
-//!        16   source timestamp: u64    nanoseconds since 1970
-//!        24   form: u32                plain or CDR
-//!        28   length: u32              of the payload
-//!        32   payload                  aligned to 32 bytes
+//!   byte  0   source timestamp: u64    nanoseconds since 1970
+//!         8   writer: u32              which writer of the participant
+//!        12   form: u32                plain or CDR
+//!        16   payload                  aligned to 16 bytes
 //! ```
+//! Its length and its number in the sender's order are the protocol's.
 //!
 //! Owns: the header, and the choice of form. Never does: trust what it reads.
 
@@ -18,7 +17,7 @@ use idl_cdr::{
 };
 
 /// Bytes before the payload.
-pub(crate) const HEADER: usize = 32;
+pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
@@ -26,36 +25,25 @@ const CDR: u32 = 2;
 /// What a record says of its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
-    pub(crate) writer: u64,
-    pub(crate) sequence: u64,
     pub(crate) timestamp: u64,
+    pub(crate) writer: u32,
     form: u32,
-    length: u32,
 }
 
 impl Header {
     #[inline]
     pub(crate) fn read(record: &[u8]) -> Option<Header> {
-        let header = record.first_chunk::<HEADER>()?;
-        let long = |at: usize| {
-            u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes of the header"))
-        };
-        let last = long(24);
-        Some(Header {
-            writer: long(0),
-            sequence: long(8),
-            timestamp: long(16),
-            form: last as u32,
-            length: (last >> 32) as u32,
-        })
+        let header = u128::from_le_bytes(*record.first_chunk::<HEADER>()?);
+        let (timestamp, last) = (header as u64, (header >> 64) as u64);
+        Some(Header { timestamp, writer: last as u32, form: (last >> 32) as u32 })
     }
 
+    #[inline]
     fn write(self, record: &mut [u8]) {
-        let last = u64::from(self.form) | u64::from(self.length) << 32;
-        let words = [self.writer, self.sequence, self.timestamp, last];
-        for (bytes, word) in record.chunks_exact_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
+        let last = u64::from(self.writer) | u64::from(self.form) << 32;
+        let (first, second) = record[..HEADER].split_at_mut(8);
+        first.copy_from_slice(&self.timestamp.to_le_bytes());
+        second.copy_from_slice(&last.to_le_bytes());
     }
 }
 
@@ -101,26 +89,19 @@ fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
     }
 }
 
-/// Writes the header of a record of this type and size.
+/// Writes the header of a record of this type.
 #[inline]
-pub(crate) fn seal<T: DdsType>(
-    record: &mut [u8],
-    writer: u64,
-    sequence: u64,
-    timestamp: u64,
-    size: usize,
-) {
+pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64) {
     let form = if is_plain::<T>() { PLAIN } else { CDR };
-    Header { writer, sequence, timestamp, form, length: (size - HEADER) as u32 }.write(record);
+    Header { timestamp, writer, form }.write(record);
 }
 
 /// A sample's payload, as it was found.
 pub(crate) enum Payload<T> {
     /// It lies in the record as it is.
     InPlace,
-    /// It was decoded. Boxed, so that a sample is small whatever its type, and one that lies in
-    /// place is not moved about with room for one that does not.
-    Decoded(Box<(Header, T)>),
+    /// It was decoded.
+    Decoded(Header, T),
 }
 
 /// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
@@ -137,7 +118,7 @@ pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
             // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
             // a writer gone mad could change the record in between.
             let private = payload.to_vec();
-            Some(Payload::Decoded(Box::new((header, from_cdr(&private).ok()?))))
+            Some(Payload::Decoded(header, from_cdr(&private).ok()?))
         }
         _ => None,
     }

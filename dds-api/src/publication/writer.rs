@@ -337,10 +337,11 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline(always)]
     pub(super) fn commit(&self, claim: Claim<'_>, size: usize) {
-        let (now, id) = (clock::now(), self.id);
+        // A participant makes fewer endpoints than that.
+        let (now, id) = (clock::now(), self.id as u32);
         let timestamp = clock::wall(now);
-        let number = claim.commit_on(thread(), size, |number, record| {
-            seal::<T>(record, id, number, timestamp, size);
+        let number = claim.commit_on(thread(), size, |_, record| {
+            seal::<T>(record, id, timestamp);
         });
         // Readers that share the memory have it now; those that sleep are told.
         self.bells.before_looking();

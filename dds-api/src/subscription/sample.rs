@@ -35,7 +35,13 @@ pub struct Sample<T> {
 
 enum Data<T> {
     InPlace(Record),
-    Decoded(Box<(Header, T)>),
+    Decoded(Box<Decoded<T>>),
+}
+
+struct Decoded<T> {
+    header: Header,
+    number: u64,
+    value: T,
 }
 
 impl<T: DdsType> Sample<T> {
@@ -44,7 +50,11 @@ impl<T: DdsType> Sample<T> {
     pub(super) fn new(record: Record, writer: NodeId) -> Option<Sample<T>> {
         let data = match record::read::<T>(record.bytes())? {
             Payload::InPlace => Data::InPlace(record),
-            Payload::Decoded(value) => Data::Decoded(value),
+            // Boxed, so that a sample is small whatever its type, and one that lies in place is not
+            // moved about with room for one that does not.
+            Payload::Decoded(header, value) => {
+                Data::Decoded(Box::new(Decoded { header, number: record.number(), value }))
+            }
         };
         Some(Sample { data, writer })
     }
@@ -52,12 +62,15 @@ impl<T: DdsType> Sample<T> {
     /// What is known of it besides its data. Made when it is asked for: most samples never are.
     #[inline]
     pub fn info(&self) -> SampleInfo {
-        let header = match &self.data {
-            Data::InPlace(record) => Header::read(record.bytes())
-                .expect("the length was checked when the sample was made"),
-            Data::Decoded(decoded) => decoded.0,
+        let (header, number) = match &self.data {
+            Data::InPlace(record) => (
+                Header::read(record.bytes())
+                    .expect("the length was checked when the sample was made"),
+                record.number(),
+            ),
+            Data::Decoded(decoded) => (decoded.header, decoded.number),
         };
-        info(header, self.writer)
+        info(header, number, self.writer)
     }
 
     /// Whether it is read where its writer built it.
@@ -67,12 +80,12 @@ impl<T: DdsType> Sample<T> {
 }
 
 #[inline]
-fn info(header: Header, node: NodeId) -> SampleInfo {
+fn info(header: Header, number: u64, node: NodeId) -> SampleInfo {
     SampleInfo {
         // Every 64-bit count of nanoseconds is a time before the year 2555.
         source_timestamp: UNIX_EPOCH + Duration::from_nanos(header.timestamp),
-        publication_handle: InstanceHandle { node, entity: header.writer },
-        sequence_number: header.sequence,
+        publication_handle: InstanceHandle { node, entity: u64::from(header.writer) },
+        sequence_number: number,
     }
 }
 
@@ -84,7 +97,7 @@ impl<T: DdsType> Deref for Sample<T> {
             Data::InPlace(record) => record::payload(record.bytes())
                 .and_then(plain_ref::<T>)
                 .expect("length and alignment were checked when the sample was made"),
-            Data::Decoded(decoded) => &decoded.1,
+            Data::Decoded(decoded) => &decoded.value,
         }
     }
 }

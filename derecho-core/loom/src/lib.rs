@@ -11,9 +11,9 @@
 
 use std::ops::Range;
 
-use derecho_core::memory::{LINE, OwnRegion};
+use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::geometry::{GRAIN, Geometry};
 use loom::cell::UnsafeCell;
 
 /// Explores a model with at most `most` preemptions, for models that are large; fewer if
@@ -62,25 +62,25 @@ impl Lines {
     pub fn of(memory: &SenderMemory) -> Lines {
         let geometry = memory.geometry();
         let start = memory.region().bytes(geometry.first_byte(), 0).expect("a place in the region");
-        let cells = (0..geometry.lines()).map(|_| UnsafeCell::new(0)).collect();
+        let cells = (0..geometry.grains()).map(|_| UnsafeCell::new(0)).collect();
         Lines { base: start.as_ptr() as usize, cells }
     }
 
     fn of_bytes(&self, bytes: &[u8]) -> Range<usize> {
-        let first = (bytes.as_ptr() as usize - self.base) / LINE;
-        first..first + bytes.len().div_ceil(LINE).max(1)
+        let first = (bytes.as_ptr() as usize - self.base) / GRAIN;
+        first..first + bytes.len().div_ceil(GRAIN).max(1)
     }
 
     /// Writes the line at this address, whoever may write it by now.
     pub fn write_at(&self, address: usize, value: u64) {
         // SAFETY: as in `write`.
-        self.cells[(address - self.base) / LINE].with_mut(|line| unsafe { *line = value });
+        self.cells[(address - self.base) / GRAIN].with_mut(|line| unsafe { *line = value });
     }
 
     /// Reads the line at this address.
     pub fn read_at(&self, address: usize) -> u64 {
         // SAFETY: as in `write`.
-        self.cells[(address - self.base) / LINE].with(|line| unsafe { *line })
+        self.cells[(address - self.base) / GRAIN].with(|line| unsafe { *line })
     }
 
     /// Writes the lines of these bytes.

@@ -33,6 +33,7 @@ use crate::clock;
 use crate::counters::Counters;
 use crate::driver;
 use crate::duty::Duty;
+use crate::gather::Gather;
 
 /// How long whoever drives stays awake when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +138,8 @@ pub(crate) struct Shared<M, L> {
     /// Turns that application threads drove since the driver thread last looked.
     pub(crate) drives: AtomicU32,
     pub(crate) stopped: AtomicBool,
+    /// Waits in a row whose first turn brought a little; see [`Gather`].
+    pub(crate) thin: AtomicU32,
     /// Application threads that wait for another one's turns.
     pub(crate) waiters: AtomicU32,
     /// Guards nothing but the two conditions' sleeps.
@@ -317,6 +320,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             knocks: AtomicU32::new(0),
             drives: AtomicU32::new(0),
             stopped: AtomicBool::new(false),
+            thin: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             bench: Mutex::new(()),
             news: Condvar::new(),
@@ -410,9 +414,13 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         let shared = &*self.shared;
         let mut is_ready;
         let mut idle = Idle::new(shared.pace);
+        let mut gather = Some(Gather::begin(&shared.thin, idle.now()));
         loop {
             let done = shared.turn(&mut role, idle.now());
             is_ready = ready();
+            if let Some(gather) = gather.take() {
+                gather.learn(done, is_ready);
+            }
             if is_ready || shared.wanted.load(Ordering::Relaxed) > 0 {
                 break;
             }

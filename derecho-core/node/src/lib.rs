@@ -12,6 +12,7 @@ pub mod counters;
 mod driver;
 pub mod duty;
 pub mod engine;
+mod gather;
 
 pub use counters::Counters;
 pub use engine::{Engine, Pace, Waited};

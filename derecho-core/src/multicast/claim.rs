@@ -3,7 +3,7 @@
 //! Owns: the sender's side of its byte memory and order ring. Never does: wait, or wake anybody.
 //!
 //! ```text
-//!   claim   a place in the order ring that it may have later, some lines of the current chunk
+//!   claim   a place in the order ring that it may have later, some grains of the current chunk
 //!   build   in place; the range belongs to this claim alone
 //!   commit  takes the next place in the order: its entry names the range. The place comes from
 //!           the commit, not from the claim, so a claim that is held, dropped or forgotten delays
@@ -22,11 +22,11 @@ use core::fmt;
 
 use super::bias::{Bias, Thread};
 use super::entry::{Entry, Extent};
-use super::geometry::Geometry;
+use super::geometry::{GRAIN, Geometry};
 use super::tail::Tail;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::link::Barrier;
-use crate::memory::{LINE, OwnRegion, WORD};
+use crate::memory::OwnRegion;
 
 /// Why a claim was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,32 +55,32 @@ impl fmt::Display for ClaimError {
 
 impl core::error::Error for ClaimError {}
 
-/// The current chunk, the first free line in it, and the claims made so far, in one word so that
+/// The current chunk, the first free grain in it, and the claims made so far, in one word so that
 /// one compare-and-swap moves all three.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cursor {
     claims: u32,
     chunk: u32,
-    line: u32,
+    grain: u32,
 }
 
 impl Cursor {
     const CHUNK_BITS: u32 = 6;
-    const LINE_BITS: u32 = 26;
+    const GRAIN_BITS: u32 = 26;
 
     #[inline(always)]
     fn pack(self) -> u64 {
         u64::from(self.claims) << 32
-            | u64::from(self.chunk) << Self::LINE_BITS
-            | u64::from(self.line)
+            | u64::from(self.chunk) << Self::GRAIN_BITS
+            | u64::from(self.grain)
     }
 
     #[inline(always)]
     fn unpack(word: u64) -> Cursor {
         Cursor {
             claims: (word >> 32) as u32,
-            chunk: (word as u32) >> Self::LINE_BITS & ((1 << Self::CHUNK_BITS) - 1),
-            line: word as u32 & ((1 << Self::LINE_BITS) - 1),
+            chunk: (word as u32) >> Self::GRAIN_BITS & ((1 << Self::CHUNK_BITS) - 1),
+            grain: word as u32 & ((1 << Self::GRAIN_BITS) - 1),
         }
     }
 }
@@ -95,15 +95,6 @@ struct Chunk {
     /// Claims in it that were abandoned.
     abandoned: AtomicU32,
 }
-
-/// How far ahead of a claim lines are asked for: what it takes to get one, in lines that are filled
-/// meanwhile.
-const LINES_AHEAD: usize = 12;
-/// Lines that are asked for with one claim. Of a long record the processor sees by itself which
-/// lines come next.
-const LINES_AT_ONCE: usize = 4;
-/// Entries ahead of a commit whose line is asked for.
-const ENTRIES_AHEAD: u64 = 12;
 
 /// A chunk is not current any more.
 const ENDED: u64 = 1 << 32;
@@ -175,7 +166,7 @@ impl SenderMemory {
             geometry,
             places,
             null_places: null_places as usize,
-            cursor: AtomicU64::new(Cursor { claims: 0, chunk: 0, line: 0 }.pack()),
+            cursor: AtomicU64::new(Cursor { claims: 0, chunk: 0, grain: 0 }.pack()),
             limit: AtomicU32::new(places),
             free: AtomicU64::new(free),
             tail: Tail::new(),
@@ -236,15 +227,12 @@ impl SenderMemory {
     #[inline(always)]
     pub fn claim_on(&self, thread: Thread, length: usize) -> Result<Claim<'_>, ClaimError> {
         let inner = &*self.0;
-        let lines = length.div_ceil(LINE).max(1);
-        if lines > inner.geometry.chunk_lines() {
+        let grains = length.div_ceil(GRAIN).max(1);
+        if grains > inner.geometry.chunk_grains() {
             return Err(ClaimError::TooLong { length, largest: inner.geometry.largest() });
         }
-        match inner.claim_lines(thread, lines as u32) {
-            Some(position) => {
-                inner.ask_for_lines(position, lines);
-                Ok(Claim { memory: inner, position, length: length as u32 })
-            }
+        match inner.claim_grains(thread, grains as u32) {
+            Some(position) => Ok(Claim { memory: inner, position, length: length as u32 }),
             None => Err(ClaimError::Full),
         }
     }
@@ -252,10 +240,10 @@ impl SenderMemory {
     /// Whether a claim of this length might succeed now: cheap enough to be asked in a wait.
     pub fn has_room(&self, length: usize) -> bool {
         let inner = &*self.0;
-        let lines = length.div_ceil(LINE).max(1);
+        let grains = length.div_ceil(GRAIN).max(1);
         let cursor = Cursor::unpack(inner.cursor.load(Ordering::Relaxed));
         inner.places_left(cursor) > 0
-            && (cursor.line as usize + lines <= inner.geometry.chunk_lines()
+            && (cursor.grain as usize + grains <= inner.geometry.chunk_grains()
                 || inner.free.load(Ordering::Relaxed) != 0)
     }
 
@@ -347,21 +335,11 @@ impl Inner {
         self.limit.load(Ordering::Acquire).wrapping_sub(cursor.claims).cast_signed()
     }
 
-    /// Asks for the lines that the next claims will get. Readers on other cores have read what was
-    /// in them before, so the first store to each would wait; nobody reads them now.
+    /// Takes a place, and grains of the current chunk or of a free one that becomes current.
     #[inline(always)]
-    fn ask_for_lines(&self, position: u32, lines: usize) {
-        let first = self.geometry.first_byte() + (position as usize + LINES_AHEAD) * LINE;
-        for line in 0..lines.min(LINES_AT_ONCE) {
-            self.region.prefetch_to_write(first + line * LINE);
-        }
-    }
-
-    /// Takes a place, and lines of the current chunk or of a free one that becomes current.
-    #[inline(always)]
-    fn claim_lines(&self, thread: Thread, lines: u32) -> Option<u32> {
+    fn claim_grains(&self, thread: Thread, grains: u32) -> Option<u32> {
         let alone = self.bias.enter(thread);
-        let position = self.claim_from_cursor(alone, lines);
+        let position = self.claim_from_cursor(alone, grains);
         if alone {
             self.bias.leave();
         }
@@ -369,19 +347,19 @@ impl Inner {
     }
 
     #[inline(always)]
-    fn claim_from_cursor(&self, alone: bool, lines: u32) -> Option<u32> {
-        let chunk_lines = self.geometry.chunk_lines() as u32;
+    fn claim_from_cursor(&self, alone: bool, grains: u32) -> Option<u32> {
+        let chunk_grains = self.geometry.chunk_grains() as u32;
         loop {
             let packed = self.cursor.load(Ordering::Acquire);
             let cursor = Cursor::unpack(packed);
             if self.places_left(cursor) <= 0 {
                 return None;
             }
-            if cursor.line + lines <= chunk_lines {
-                let line = cursor.line + lines;
+            if cursor.grain + grains <= chunk_grains {
+                let grain = cursor.grain + grains;
                 let claims = cursor.claims.wrapping_add(1);
-                if self.swap_cursor(alone, packed, Cursor { line, claims, ..cursor }) {
-                    return Some(cursor.chunk * chunk_lines + cursor.line);
+                if self.swap_cursor(alone, packed, Cursor { grain, claims, ..cursor }) {
+                    return Some(cursor.chunk * chunk_grains + cursor.grain);
                 }
                 continue;
             }
@@ -395,7 +373,7 @@ impl Inner {
         let fresh = self.take_free_chunk()?;
         // Ours alone until the swap: the turn does not look at a chunk that has not ended.
         self.chunks[fresh as usize].first_claim.store(cursor.claims, Ordering::Relaxed);
-        if self.swap_cursor(alone, packed, Cursor { chunk: fresh, line: 0, ..cursor }) {
+        if self.swap_cursor(alone, packed, Cursor { chunk: fresh, grain: 0, ..cursor }) {
             // The old chunk gets no more claims. Release: the turn sees its first claim with it.
             let end = ENDED | u64::from(cursor.claims);
             self.chunks[cursor.chunk as usize].end.store(end, Ordering::Release);
@@ -447,7 +425,7 @@ impl Claim<'_> {
         let length = self.length as usize;
         let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
         // SAFETY: the range lies in the region, which `memory` keeps alive. It belongs to this
-        // claim alone: the cursor gave these lines to nobody else, and the chunk is not given
+        // claim alone: the cursor gave these grains to nobody else, and the chunk is not given
         // back while the claim is open. Peers do not read it before an entry names it.
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
     }
@@ -488,8 +466,6 @@ impl Claim<'_> {
         memory.region.word(first).put(words[0]);
         // Publishes the record and the first word.
         memory.region.word(first + 1).publish(words[1]);
-        let ahead = memory.geometry.entry_word(place.index + ENTRIES_AHEAD);
-        memory.region.prefetch_to_write(ahead * WORD);
         // The place in the ring stays taken until all readers are done with the entry.
         let _ = core::mem::ManuallyDrop::new(self);
         place.messages

@@ -1,23 +1,22 @@
 //! An entry of the order ring: what a sender produced, and where its bytes lie.
 //!
 //! ```text
-//!   word 0   [ stamp: 32 | kind: 2 | position: 30 ]   in lines from the start of the byte memory
+//!   word 0   [ stamp: 32 | kind: 2 | position: 30 ]   in grains from the start of the byte memory
 //!   word 1   [ stamp: 32 | length: 32             ]   in bytes; of a null run, in slots
 //! ```
 //! The stamp says which entry a word belongs to (I-9). So an entry vouches for itself, whole or not
 //! at all, however its words come: entries are filled in by many threads in any order, and over a
 //! link that copies the words of one write appear in any order. No counter has to guard them.
 
-use super::geometry::Geometry;
+use super::geometry::{GRAIN, Geometry};
 use super::tail::INDEX_BITS;
-use crate::memory::LINE;
 
 /// The kind of an entry that names a record.
 const MESSAGE: u64 = 1 << KIND_SHIFT;
 /// The kind of an entry that stands for a run of slots without content.
 const NULLS: u64 = 2 << KIND_SHIFT;
 /// Where the kind lies in the low half of the first word. Positions are below: no geometry has
-/// more than 2^30 lines.
+/// more than 2^30 grains.
 const KIND_SHIFT: u32 = 30;
 const POSITION_MASK: u64 = (1 << KIND_SHIFT) - 1;
 const LOW: u64 = 0xffff_ffff;
@@ -45,7 +44,7 @@ pub enum Entry {
 /// Where a record lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Its first line in the byte memory.
+    /// Its first grain in the byte memory.
     pub position: u32,
     /// Its length in bytes.
     pub length: u32,
@@ -95,10 +94,10 @@ impl Entry {
 }
 
 impl Extent {
-    /// Lines that the record takes; at least one.
+    /// Grains that the record takes; at least one.
     #[inline]
-    pub fn lines(self) -> usize {
-        (self.length as usize).div_ceil(LINE).max(1)
+    pub fn grains(self) -> usize {
+        (self.length as usize).div_ceil(GRAIN).max(1)
     }
 
     /// Which chunk it lies in.
@@ -110,15 +109,15 @@ impl Extent {
     /// Its first byte in the region.
     #[inline]
     pub fn first_byte(self, geometry: Geometry) -> usize {
-        geometry.first_byte() + self.position as usize * LINE
+        geometry.first_byte() + self.position as usize * GRAIN
     }
 
     /// Whether it lies in one chunk of the byte memory.
     #[inline]
     fn is_inside(self, geometry: Geometry) -> bool {
         let (first, chunk) = (self.position as usize, self.chunk(geometry));
-        let end = first + self.lines();
-        end <= geometry.lines() && end <= (chunk + 1) * geometry.chunk_lines()
+        let end = first + self.grains();
+        end <= geometry.grains() && end <= (chunk + 1) * geometry.chunk_grains()
     }
 }
 
@@ -138,8 +137,8 @@ mod tests {
 
     #[test]
     fn only_a_senders_own_entry_of_that_number_is_accepted() {
-        let geometry = Geometry::fitting(16 * 128, 8, 128).expect("sixteen chunks of two lines");
-        for entry in [message(2, 100), message(30, 128), Entry::Nulls(1), Entry::Nulls(u32::MAX)] {
+        let geometry = Geometry::fitting(16 * 32, 8, 32).expect("sixteen chunks of two grains");
+        for entry in [message(2, 20), message(30, 32), Entry::Nulls(1), Entry::Nulls(u32::MAX)] {
             let words = entry.encode(9);
             assert_eq!(Entry::decode(words, 9, geometry), Found::Entry(entry));
             for other in [1, 10, u64::MAX] {
@@ -152,9 +151,9 @@ mod tests {
             assert_eq!(Entry::decode(kind, 9, geometry), Found::Nonsense, "no known kind");
         }
         assert_eq!(Entry::decode([0; 2], u64::from(u32::MAX), geometry), Found::NotYet);
-        let crossing = message(1, 100).encode(9);
+        let crossing = message(1, 20).encode(9);
         assert_eq!(Entry::decode(crossing, 9, geometry), Found::Nonsense, "two chunks");
-        for (position, length) in [(32, 1), (31, 100), ((1 << 30) - 1, 100), (0, u32::MAX)] {
+        for (position, length) in [(32, 1), (31, 20), ((1 << 30) - 1, 20), (0, u32::MAX)] {
             let outside = message(position, length).encode(9);
             assert_eq!(Entry::decode(outside, 9, geometry), Found::Nonsense, "outside");
         }

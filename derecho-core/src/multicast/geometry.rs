@@ -7,6 +7,11 @@ use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
 
 /// First word of the order ring.
 pub const ENTRIES: usize = LINE_WORDS;
+/// Bytes of a grain: records begin at one, and take whole ones. Less than a line, for what small
+/// samples cost is the lines that go from core to core; so many that any plain sample is aligned.
+pub const GRAIN: usize = 16;
+/// Words of a grain.
+pub const GRAIN_WORDS: usize = GRAIN / WORD;
 /// Words of an entry.
 pub const ENTRY_WORDS: usize = 2;
 
@@ -17,19 +22,19 @@ const MAGIC: u64 = 0x5351_4c4c_0000_0002;
 const MOST_ENTRIES_LOG2: u32 = 20;
 /// Most chunks: a `held` word has a bit for each.
 pub const MOST_CHUNKS: usize = 64;
-/// Most lines of all chunks: 1 GiB. A reader's queue has a place for each.
-const MOST_LINES: usize = 1 << 24;
+/// Most grains of all chunks: 1 GiB. A reader's queue has a place for each.
+const MOST_GRAINS: usize = 1 << 26;
 
 /// The shape of a sender's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     entries_log2: u32,
     chunks: usize,
-    chunk_lines: usize,
+    chunk_grains: usize,
     first_byte: usize,
-    /// 2^64 over the lines of a chunk, rounded up; a division costs more than all else that is
-    /// done with an entry. Zero for chunks of one line.
-    per_chunk_line: u64,
+    /// 2^64 over the grains of a chunk, rounded up; a division costs more than all else that is
+    /// done with an entry. Zero for chunks of one grain.
+    per_chunk_grain: u64,
 }
 
 impl Geometry {
@@ -43,20 +48,24 @@ impl Geometry {
         let entries_log2 = messages.max(2).checked_next_power_of_two()?.trailing_zeros();
         let chunks = (bytes / largest.max(1)).clamp(FEWEST, MOST);
         let chunk = bytes.div_ceil(chunks).max(largest);
-        let chunk_lines = chunk.div_ceil(LINE).max(1);
-        Geometry::new(entries_log2, chunks, chunk_lines)
+        let mut chunk_grains = chunk.div_ceil(GRAIN).max(1);
+        if chunk >= LINE {
+            // Chunks of whole lines, so that two of them share none.
+            chunk_grains = chunk_grains.next_multiple_of(LINE / GRAIN);
+        }
+        Geometry::new(entries_log2, chunks, chunk_grains)
     }
 
-    fn new(entries_log2: u32, chunks: usize, chunk_lines: usize) -> Option<Geometry> {
+    fn new(entries_log2: u32, chunks: usize, chunk_grains: usize) -> Option<Geometry> {
         let valid = (1..=MOST_ENTRIES_LOG2).contains(&entries_log2)
             && (2..=MOST_CHUNKS).contains(&chunks)
-            && (1..=MOST_LINES).contains(&chunk_lines)
-            && chunks * chunk_lines <= MOST_LINES;
+            && (1..=MOST_GRAINS).contains(&chunk_grains)
+            && chunks * chunk_grains <= MOST_GRAINS;
         valid.then(|| {
-            let per_chunk_line = (u64::MAX / chunk_lines as u64).wrapping_add(1);
+            let per_chunk_grain = (u64::MAX / chunk_grains as u64).wrapping_add(1);
             let ring = ((1 << entries_log2) * ENTRY_WORDS).next_multiple_of(LINE_WORDS);
             let first_byte = (ENTRIES + ring) * WORD;
-            Geometry { entries_log2, chunks, chunk_lines, first_byte, per_chunk_line }
+            Geometry { entries_log2, chunks, chunk_grains, first_byte, per_chunk_grain }
         })
     }
 
@@ -70,29 +79,29 @@ impl Geometry {
         self.chunks
     }
 
-    /// Lines of a chunk.
-    pub fn chunk_lines(self) -> usize {
-        self.chunk_lines
+    /// Grains of a chunk.
+    pub fn chunk_grains(self) -> usize {
+        self.chunk_grains
     }
 
     /// The longest record.
     pub fn largest(self) -> usize {
-        self.chunk_lines * LINE
+        self.chunk_grains * GRAIN
     }
 
-    /// Lines of the byte memory: the most records that can be in it.
-    pub fn lines(self) -> usize {
-        self.chunks * self.chunk_lines
+    /// Grains of the byte memory: the most records that can be in it.
+    pub fn grains(self) -> usize {
+        self.chunks * self.chunk_grains
     }
 
-    /// The chunk that a line of the byte memory lies in.
+    /// The chunk that a grain of the byte memory lies in.
     #[inline]
-    pub fn chunk_of(self, line: usize) -> usize {
-        if self.per_chunk_line == 0 {
-            return line;
+    pub fn chunk_of(self, grain: usize) -> usize {
+        if self.per_chunk_grain == 0 {
+            return grain;
         }
-        // Exact: lines are fewer than 2^32, so the rounding never reaches the next whole number.
-        ((line as u128 * u128::from(self.per_chunk_line)) >> 64) as usize
+        // Exact: grains are fewer than 2^32, so the rounding never reaches the next whole number.
+        ((grain as u128 * u128::from(self.per_chunk_grain)) >> 64) as usize
     }
 
     /// First word of the entry of this number.
@@ -109,13 +118,13 @@ impl Geometry {
 
     /// Words of the whole region.
     pub fn words(self) -> usize {
-        self.first_byte() / WORD + self.lines() * LINE_WORDS
+        self.first_byte() / WORD + self.grains() * GRAIN_WORDS
     }
 
     /// The header's words.
     pub fn header(self) -> [u64; 4] {
-        let Geometry { entries_log2, chunks, chunk_lines, .. } = self;
-        [u64::from(entries_log2), chunks as u64, chunk_lines as u64, MAGIC]
+        let Geometry { entries_log2, chunks, chunk_grains, .. } = self;
+        [u64::from(entries_log2), chunks as u64, chunk_grains as u64, MAGIC]
     }
 
     /// Reads a peer's header: `Ok(None)` while it has not arrived. Each word is read once.
@@ -147,22 +156,22 @@ mod tests {
         let shape = Geometry::fitting(1 << 20, 1000, 100_000).expect("a modest shape");
         assert_eq!(shape.entries(), 1024);
         assert!(shape.largest() >= 100_000);
-        assert!(shape.lines() * LINE >= 1 << 20);
+        assert!(shape.grains() * GRAIN >= 1 << 20);
         assert_eq!(shape.first_byte() % LINE, 0);
         assert!(Geometry::fitting(1 << 20, 1 << 30, 1).is_none());
         assert!(Geometry::fitting(1, 1, usize::MAX).is_none());
     }
 
     #[test]
-    fn every_line_is_in_its_chunk() {
-        for chunk_lines in [1, 2, 3, 5, 7, 64, 1000, 1023, (1 << 22) - 1] {
-            let shape = Geometry::new(4, 4, chunk_lines).expect("a valid shape");
+    fn every_grain_is_in_its_chunk() {
+        for chunk_grains in [1, 2, 3, 5, 7, 64, 1000, 1023, (1 << 22) - 1] {
+            let shape = Geometry::new(4, 4, chunk_grains).expect("a valid shape");
             for chunk in 0..4 {
-                for line in [chunk * chunk_lines, (chunk + 1) * chunk_lines - 1] {
-                    assert_eq!(shape.chunk_of(line), chunk, "{line} of {chunk_lines}");
+                for grain in [chunk * chunk_grains, (chunk + 1) * chunk_grains - 1] {
+                    assert_eq!(shape.chunk_of(grain), chunk, "{grain} of {chunk_grains}");
                 }
             }
-            assert_eq!(shape.chunk_of(u32::MAX as usize), u32::MAX as usize / chunk_lines);
+            assert_eq!(shape.chunk_of(u32::MAX as usize), u32::MAX as usize / chunk_grains);
         }
     }
 

@@ -190,8 +190,8 @@ impl Inbox {
     /// A queue for the records of these senders.
     pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
-        let lines: usize = sources.iter().map(|source| source.geometry.lines()).sum();
-        let places = zeros(lines.next_power_of_two() * PLACE_WORDS);
+        let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
+        let places = zeros(grains.next_power_of_two() * PLACE_WORDS);
         let zero = || Line(AtomicU64::new(0));
         let staged = AtomicU64::new(0);
         Arc::new(Inbox { sources, places, staged, head: zero(), taken: zero() })
@@ -214,17 +214,17 @@ impl Inbox {
         self.room() - staged.wrapping_sub(self.taken.0.load(Ordering::Acquire))
     }
 
-    /// Who has more records in a queue without room than its memory has lines. If nobody has, all
+    /// Who has more records in a queue without room than its memory has grains. If nobody has, all
     /// memories are in it as a whole, and whoever sends yet another record has overrun it.
     #[cold]
     pub(super) fn overrun_by(&self, sender: usize) -> usize {
-        let mut lines: Box<[usize]> = self.sources.iter().map(|s| s.geometry.lines()).collect();
+        let mut grains: Box<[usize]> = self.sources.iter().map(|s| s.geometry.grains()).collect();
         let (taken, staged) = (&self.taken.0, &self.staged);
         // Places up to `staged` are changed by nobody but the turn.
         for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
             let of = (self.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
-            match lines[of].checked_sub(1) {
-                Some(left) => lines[of] = left,
+            match grains[of].checked_sub(1) {
+                Some(left) => grains[of] = left,
                 None => return of,
             }
         }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use super::claim::SenderMemory;
 use super::entry::{Entry, Found};
-use super::geometry::ENTRY_WORDS;
+use super::geometry::{ENTRY_WORDS, GRAIN_WORDS};
 use crate::ids::RegionId;
 use crate::link::WordRange;
 use crate::machine::{Effects, Target};
@@ -239,8 +239,8 @@ impl Sender {
             let Found::Entry(Entry::Message(extent)) = Entry::decode(words, index, geometry) else {
                 continue;
             };
-            let first = first_word + extent.position as usize * LINE_WORDS;
-            let count = extent.lines() * LINE_WORDS;
+            let first = first_word + extent.position as usize * GRAIN_WORDS;
+            let count = extent.grains() * GRAIN_WORDS;
             run = match run {
                 Some((start, length)) if start + length == first => Some((start, length + count)),
                 Some(done) => {
