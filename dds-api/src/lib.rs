@@ -33,9 +33,10 @@
 //! Beside topics, [`shared_state`] lets processes share a table of plain rows and act when
 //! predicates over it come true.
 //!
-//! Participants of one domain on one host find each other by themselves. What a topic delivers in
-//! this version is *reliable, unordered*: every reader gets every sample that was written after
-//! they were matched, in the order of each writer; a writer that is faster than its readers waits.
+//! Participants of one domain on one host find each other by themselves. A topic is *reliable,
+//! unordered*, every reader gets every sample that was written after they were matched, in the
+//! order of each writer; or [*atomic*](topic::TopicBuilder::atomic), all readers get the same
+//! samples in the same order, all or nothing. A writer that is faster than its readers waits.
 
 // The derive macro names this crate by its name, inside this crate too.
 extern crate self as dds_api;

@@ -26,6 +26,19 @@ fn attitude() {
     says(env!("CARGO_BIN_EXE_attitude"), 2, "took all 1000 attitudes");
 }
 
+/// Three displays end with the same setting, which depends on the order.
+#[test]
+fn commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(env!("CARGO_BIN_EXE_commands"), &[], &folder.path().join("run"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let mut settings: Vec<&str> = text.lines().filter(|line| line.contains("setting")).collect();
+    assert_eq!(settings.len(), 3, "{text}");
+    settings.dedup();
+    assert_eq!(settings.len(), 1, "{text}");
+}
+
 #[test]
 fn sst_counting() {
     says(env!("CARGO_BIN_EXE_sst_counting"), 4, "[10000, 10000, 10000, 10000]");

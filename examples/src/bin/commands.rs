@@ -1,0 +1,68 @@
+//! Two operators give commands, three displays execute them: all in the same order.
+//!
+//! ```text
+//! cargo run --release -p squall-examples --bin commands                      # all five processes
+//! cargo run --release -p squall-examples --bin commands -- --part display    # one of them
+//! ```
+//! Each command changes a setting in a way that depends on the settings before it, so displays that
+//! saw another order would end with other settings. On an atomic topic they cannot.
+
+use dds_api::prelude::*;
+use squall_examples::{Outcome, part, play_all};
+
+/// What an operator wants.
+#[derive(DdsType, Clone, Copy, Debug, Default)]
+struct Command {
+    operator: u32,
+    factor: u32,
+    offset: u32,
+}
+
+/// How many commands each operator gives.
+const COMMANDS: u32 = 500;
+
+fn main() -> Outcome {
+    match part()?.as_deref() {
+        None => play_all(["display", "display", "display", "operator", "operator"]),
+        Some("operator") => operate(),
+        Some("display") => display(),
+        Some(other) => Err(format!("there is no part `{other}`: operator or display").into()),
+    }
+}
+
+/// The topic, made for two participants that write and three that read.
+fn commands(participant: &DomainParticipant) -> DdsResult<Topic<Command>> {
+    participant.topic::<Command>("Commands").atomic(2, 3).create()
+}
+
+fn operate() -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let writer = participant.writer(&commands(&participant)?).create()?;
+    writer.wait_for_readers(3, Timeout::secs(30))?;
+
+    let operator = std::process::id();
+    for step in 0..COMMANDS {
+        writer.write(&Command { operator, factor: 2 * step + 1, offset: operator ^ step })?;
+    }
+    writer.wait_for_acknowledgments(Timeout::secs(30))?;
+    println!("an operator gave {COMMANDS} commands, and all displays have executed them");
+    // The other operator's commands need this participant until they are through.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    Ok(())
+}
+
+fn display() -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let reader = participant.reader(&commands(&participant)?).create()?;
+
+    let (mut setting, mut executed) = (1_u32, 0);
+    while executed < 2 * COMMANDS {
+        let Some(command) = reader.take_next(Timeout::secs(30))? else {
+            return Err(format!("only {executed} commands came").into());
+        };
+        setting = setting.wrapping_mul(command.factor).wrapping_add(command.offset);
+        executed += 1;
+    }
+    println!("a display executed {executed} commands: setting {setting:08x}");
+    Ok(())
+}
