@@ -213,6 +213,7 @@ impl Node {
         let Pending { charter, share, .. } = pending;
         let own_stream = pending.stream();
         let me = charter.members.iter().position(|member| member.origin == Origin::Own)?;
+        let own_lines = charter.members[me].lines;
         let mut founders = Vec::new();
         for member in &charter.members {
             let founder = match member.origin {
@@ -227,6 +228,8 @@ impl Node {
                 },
                 Origin::Peer(peer) => {
                     let state = self.peers.get(&peer)?;
+                    // The first turn tells it how far this node has come.
+                    state.ready.contains(&own_lines).then_some(())?;
                     let sends = match member.sends {
                         Some(stream) => {
                             let replica = state.replicas.get(&stream)?.clone();
@@ -248,8 +251,8 @@ impl Node {
             };
             founders.push(founder);
         }
-        let id = charter.members[me].lines;
-        let lines = OwnLines { region: share.lines.clone(), id, first: 0, name: charter.name };
+        let region = share.lines.clone();
+        let lines = OwnLines { region, id: own_lines, first: 0, name: charter.name };
         let memory = share.memory.clone().zip(own_stream);
         Subgroup::new(charter.terms, founders, me, memory, &lines, &self.waker)
     }
