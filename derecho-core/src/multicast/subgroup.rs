@@ -443,7 +443,8 @@ impl Subgroup {
 
     fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let Some(own) = &mut self.own else { return 0 };
-        if own.sender.is_at_rest() {
+        // What all have taken may still be held, and whoever wants to send may wait for just that.
+        if own.sender.is_at_rest() && !own.sender.memory().is_out_of_chunks() {
             return 0;
         }
         effects.work().predicates += 1;
