@@ -314,7 +314,7 @@ impl Subgroup {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
         let done = own.sender.send(self.terms.ablation.most_sent());
-        for member in &mut self.members {
+        for member in from(&mut self.members, self.me) {
             member.send(&own.sender, effects);
         }
         done
@@ -435,7 +435,7 @@ impl Subgroup {
         if !core::mem::take(&mut self.untold) {
             return;
         }
-        for member in &mut self.members {
+        for member in from(&mut self.members, self.me) {
             let incoming = member.source.map(|rank| &self.sources[rank].incoming);
             member.tell(self.received, incoming, effects);
         }
@@ -472,6 +472,13 @@ impl Subgroup {
         let member = self.members.iter().find(|member| member.source == Some(rank));
         member.and_then(Member::peer).into_iter().for_each(|peer| faulty(peer, fault));
     }
+}
+
+/// The members, this node first: each begins with another one, so that what all of them post at the
+/// same time does not meet at one member's port after the other.
+fn from(members: &mut [Member], me: usize) -> impl Iterator<Item = &mut Member> {
+    let (before, after) = members.split_at_mut(me);
+    after.iter_mut().chain(before)
 }
 
 /// Delivers a source's next entry to all readers of this node. Returns the length of a null run.
