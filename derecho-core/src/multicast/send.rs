@@ -132,16 +132,17 @@ impl Sender {
         self.fill_up_to((self.nulls + self.memory.committed()).saturating_add(slots))
     }
 
-    /// Takes in every complete commit, up to `most` entries. Returns how many.
+    /// Takes in every complete commit, up to `most` entries, and no further one once their records
+    /// have `lines` lines. Returns how many entries.
     #[inline]
-    pub fn send(&mut self, most: u64) -> usize {
+    pub fn send(&mut self, most: u64, mut lines: usize) -> usize {
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let first = self.entries;
         // A lap of the ring is the most there can be: each commit had a place.
         let end = self.returned + geometry.entries();
         let end = end.min(first.saturating_add(most));
-        while self.entries < end {
+        while self.entries < end && lines > 0 {
             let word = geometry.entry_word(self.entries);
             let word1 = region.word(word + 1).load();
             match Entry::decode([region.word(word).peek(), word1], self.entries, geometry) {
@@ -151,6 +152,7 @@ impl Sender {
                     chunk.end = self.entries + 1;
                     self.messages += 1;
                     self.slots += 1;
+                    lines = lines.saturating_sub(extent.lines());
                 }
                 Found::Entry(Entry::Nulls(run)) => {
                     self.slots += u64::from(run);

@@ -44,6 +44,12 @@ pub enum Level {
     Atomic,
 }
 
+/// A turn sends the messages of so many lines of its memory, and perhaps a bit more: 64 KiB. What is
+/// left is the next turn's, which comes at once. All of a window in one write to each member would
+/// reach the last one when the first has long been done with it, and nothing is delivered before
+/// all have it.
+const SLICE_LINES: usize = 1024;
+
 /// What is called by the turn after a delivery, with the queue that the batch was put into. For those who must act at
 /// once: a reader that takes from its queue in its own time holds nobody up.
 pub type Upcall = Box<dyn FnMut(&Inbox) + Send>;
@@ -313,7 +319,7 @@ impl Subgroup {
     fn send(&mut self, effects: &mut Effects) -> usize {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
-        let done = own.sender.send(self.terms.ablation.most_sent());
+        let done = own.sender.send(self.terms.ablation.most_sent(), SLICE_LINES);
         for member in from(&mut self.members, self.me) {
             member.send(&own.sender, effects);
         }
