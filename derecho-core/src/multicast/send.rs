@@ -211,6 +211,7 @@ impl Sender {
 
     /// Posts the bytes and the entries with the numbers `from..to`, which were taken in.
     pub fn post(&self, target: Target, from: u64, to: u64, effects: &mut Effects) {
+        effects.work().shown += to - from;
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let mut run: Option<(usize, usize)> = None;

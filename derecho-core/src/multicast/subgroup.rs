@@ -293,6 +293,7 @@ impl Subgroup {
                 Err(fault) => self.broke(rank, fault, faulty),
             }
         }
+        effects.work().received += done as u64;
         if done > 0 {
             let slots = self.sources.iter().map(|source| source.incoming.slots());
             self.received = received_without_gap(slots);
@@ -320,6 +321,7 @@ impl Subgroup {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
         let done = own.sender.send(self.terms.ablation.most_sent(), SLICE_LINES);
+        effects.work().sent += done as u64;
         for member in from(&mut self.members, self.me) {
             member.send(&own.sender, effects);
         }
@@ -343,6 +345,7 @@ impl Subgroup {
                 self.deliver_order(stable, most, faulty)
             }
         };
+        effects.work().delivered += done as u64;
         if done > 0 {
             self.untold = true;
             self.sources.iter_mut().for_each(|source| source.incoming.count());
