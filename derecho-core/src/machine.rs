@@ -55,6 +55,16 @@ pub struct Work {
     pub triggers: u64,
     /// Bytes copied.
     pub copied_bytes: u64,
+    /// Messages that an application has committed.
+    pub committed: u64,
+    /// Entries that a send predicate has taken in.
+    pub sent: u64,
+    /// Entries that were gone over for the posts to one peer, for each peer.
+    pub shown: u64,
+    /// Entries that a receive predicate has taken in.
+    pub received: u64,
+    /// Places of an order that a delivery predicate has passed.
+    pub delivered: u64,
 }
 
 impl Work {
@@ -65,6 +75,11 @@ impl Work {
             cells: self.cells - earlier.cells,
             triggers: self.triggers - earlier.triggers,
             copied_bytes: self.copied_bytes - earlier.copied_bytes,
+            committed: self.committed - earlier.committed,
+            sent: self.sent - earlier.sent,
+            shown: self.shown - earlier.shown,
+            received: self.received - earlier.received,
+            delivered: self.delivered - earlier.delivered,
         }
     }
 }

@@ -59,6 +59,16 @@ pub struct CostModel {
     pub trigger_ns: f64,
     /// CPU time to copy one byte.
     pub copy_ns_per_byte: f64,
+    /// CPU time of an application to claim and commit a message.
+    pub commit_ns: f64,
+    /// CPU time to take an entry in that is to be sent.
+    pub send_ns: f64,
+    /// CPU time to go over an entry for the posts to one peer, besides those.
+    pub show_ns: f64,
+    /// CPU time to receive an entry.
+    pub receive_ns: f64,
+    /// CPU time to deliver an entry.
+    pub deliver_ns: f64,
     /// What each port of a NIC moves in each direction. Transfers go through it one by one.
     pub port_bytes_per_second: f64,
     /// A write, from its post to its visibility.
@@ -94,6 +104,11 @@ impl CostModel {
             + work.cells as f64 * self.cell_ns
             + work.triggers as f64 * self.trigger_ns
             + work.copied_bytes as f64 * self.copy_ns_per_byte
+            + work.committed as f64 * self.commit_ns
+            + work.sent as f64 * self.send_ns
+            + work.shown as f64 * self.show_ns
+            + work.received as f64 * self.receive_ns
+            + work.delivered as f64 * self.deliver_ns
     }
 
     /// How long one port is busy with a transfer between two nodes.
@@ -144,6 +159,11 @@ impl CostModel {
             ("cell_ns", self.cell_ns),
             ("trigger_ns", self.trigger_ns),
             ("copy_ns_per_byte", self.copy_ns_per_byte),
+            ("commit_ns", self.commit_ns),
+            ("send_ns", self.send_ns),
+            ("show_ns", self.show_ns),
+            ("receive_ns", self.receive_ns),
+            ("deliver_ns", self.deliver_ns),
             ("write.base_ns", self.write.base_ns),
             ("write.ns_per_byte", self.write.ns_per_byte),
             ("read.base_ns", self.read.base_ns),

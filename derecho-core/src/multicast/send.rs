@@ -148,16 +148,17 @@ impl Sender {
         self.fill_up_to((self.nulls + self.memory.committed()).saturating_add(slots))
     }
 
-    /// Takes in every complete commit, up to `most` entries. Returns how many.
+    /// Takes in every complete commit, up to `most` entries, and no further one once their records
+    /// have `grains` grains. Returns how many entries.
     #[inline]
-    pub fn send(&mut self, most: u64) -> usize {
+    pub fn send(&mut self, most: u64, mut grains: usize) -> usize {
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let first = self.entries;
         // A lap of the ring is the most there can be: each commit had a place.
         let end = self.returned + geometry.entries();
         let end = end.min(first.saturating_add(most));
-        while self.entries < end {
+        while self.entries < end && grains > 0 {
             let word = geometry.entry_word(self.entries);
             let word1 = region.word(word + 1).load();
             match Entry::decode([region.word(word).peek(), word1], self.entries, geometry) {
@@ -167,6 +168,7 @@ impl Sender {
                     chunk.end = self.entries + 1;
                     self.messages += 1;
                     self.slots += 1;
+                    grains = grains.saturating_sub(extent.grains());
                 }
                 Found::Entry(Entry::Nulls(run)) => {
                     self.slots += u64::from(run);
@@ -226,6 +228,7 @@ impl Sender {
 
     /// Posts the bytes and the entries with the numbers `from..to`, which were taken in.
     pub fn post(&self, target: Target, from: u64, to: u64, effects: &mut Effects) {
+        effects.work().shown += to - from;
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let mut run: Option<(usize, usize)> = None;

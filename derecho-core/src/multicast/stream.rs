@@ -186,7 +186,7 @@ impl Stream {
     #[inline]
     pub fn send(&mut self, effects: &mut Effects) -> usize {
         let from = self.sender.entries();
-        let count = self.sender.send(u64::MAX);
+        let count = self.sender.send(u64::MAX, usize::MAX);
         if count == 0 {
             return 0;
         }

@@ -27,6 +27,7 @@ use super::Fault;
 use super::ablation::Ablation;
 use super::claim::SenderMemory;
 use super::entry::Entry;
+use super::geometry::GRAIN;
 use super::inbox::{Delivery, Inbox};
 use super::incoming::Incoming;
 use super::order::{Position, owed, received_without_gap};
@@ -43,6 +44,12 @@ pub enum Level {
     /// One order for all members, and only what all members that read have received.
     Atomic,
 }
+
+/// A turn sends the messages of so many grains of its memory, and perhaps a bit more: 64 KiB. What is
+/// left is the next turn's, which comes at once. All of a window in one write to each member would
+/// reach the last one when the first has long been done with it, and nothing is delivered before
+/// all have it.
+const SLICE_GRAINS: usize = (64 << 10) / GRAIN;
 
 /// What is called by the turn after a delivery, with the queue that the batch was put into. For those who must act at
 /// once: a reader that takes from its queue in its own time holds nobody up.
@@ -306,6 +313,7 @@ impl Subgroup {
                 Err(fault) => self.broke(rank, fault, faulty),
             }
         }
+        effects.work().received += done as u64;
         if done > 0 {
             let slots = self.sources.iter().map(|source| source.incoming.slots());
             self.received = received_without_gap(slots);
@@ -332,8 +340,9 @@ impl Subgroup {
     fn send(&mut self, effects: &mut Effects) -> usize {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
-        let mut done = own.sender.send(self.terms.ablation.most_sent());
-        for member in &mut self.members {
+        let mut done = own.sender.send(self.terms.ablation.most_sent(), SLICE_GRAINS);
+        effects.work().sent += done as u64;
+        for member in from(&mut self.members, self.me) {
             done += usize::from(member.send(&own.sender, effects));
         }
         done
@@ -356,6 +365,7 @@ impl Subgroup {
                 self.deliver_order(stable, most, faulty)
             }
         };
+        effects.work().delivered += done as u64;
         if done > 0 {
             self.untold = true;
             self.sources.iter_mut().for_each(|source| source.incoming.count());
@@ -480,7 +490,7 @@ impl Subgroup {
         if !core::mem::take(&mut self.untold) {
             return;
         }
-        for member in &mut self.members {
+        for member in from(&mut self.members, self.me) {
             let incoming = member.source.map(|rank| &self.sources[rank].incoming);
             member.tell(self.received, incoming, effects);
         }
@@ -517,6 +527,13 @@ impl Subgroup {
         let member = self.members.iter().find(|member| member.source == Some(rank));
         member.and_then(Member::peer).into_iter().for_each(|peer| faulty(peer, fault));
     }
+}
+
+/// The members, this node first: each begins with another one, so that what all of them post at the
+/// same time does not meet at one member's port after the other.
+fn from(members: &mut [Member], me: usize) -> impl Iterator<Item = &mut Member> {
+    let (before, after) = members.split_at_mut(me);
+    after.iter_mut().chain(before)
 }
 
 /// Deliveries that go into the readers' queues together.

@@ -62,7 +62,7 @@ pub(super) struct Transfer {
     range: WordRange,
     /// The words as they were read.
     values: Vec<u64>,
-    /// The words, those of one piece side by side.
+    /// The words, those of one piece side by side; empty if they are in their own order.
     order: Vec<usize>,
     pieces: Vec<Piece>,
     left: usize,
@@ -83,7 +83,7 @@ impl Transfer {
             target,
             range,
             values: vec![0; range.count],
-            order: (0..range.count).collect(),
+            order: Vec::new(),
             pieces: Vec::new(),
             left: 0,
             departed: false,
@@ -91,12 +91,17 @@ impl Transfer {
         }
     }
 
+    /// The word that stands at this place of the order.
+    fn word_at(&self, place: usize) -> usize {
+        self.order.get(place).copied().unwrap_or(place)
+    }
+
     fn read_piece(&mut self, piece: usize) {
-        let piece = &mut self.pieces[piece];
-        for &word in &self.order[piece.words.clone()] {
+        for place in self.pieces[piece].words.clone() {
+            let word = self.word_at(place);
             self.values[word] = self.source.word(self.range.first + word).load();
         }
-        piece.stage = Stage::Read;
+        self.pieces[piece].stage = Stage::Read;
     }
 }
 
@@ -184,6 +189,7 @@ impl Network {
         };
         if pieces > 1 && pieces < count {
             // Shuffled, so that a piece is any words and not neighbours.
+            transfer.order = (0..count).collect();
             for place in (1..count).rev() {
                 transfer.order.swap(place, self.random.below(place as u64 + 1) as usize);
             }
@@ -321,14 +327,16 @@ impl Network {
         let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
         assert!(spot.number == oldest, "a transfer lands before the one posted before it");
         let mut sum = spot.number.rotate_left(32) ^ piece as u64;
-        let part = &mut transfer.pieces[piece];
+        let part = &transfer.pieces[piece];
         assert!(part.stage == Stage::Read, "a piece lands once, after its source was read");
-        for &word in &transfer.order[part.words.clone()] {
+        for place in part.words.clone() {
+            let word = transfer.word_at(place);
             let value = transfer.values[word];
             transfer.target.word(transfer.range.first + word).publish(value);
-            sum = crate::random::mix(sum ^ value);
+            // Cheap, for there are many words; the sum is mixed well when it goes into the trace.
+            sum = (sum.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
-        part.stage = Stage::Landed;
+        transfer.pieces[piece].stage = Stage::Landed;
         transfer.left -= 1;
         let way = if spot.way == Way::Write { 4 } else { 5 };
         self.note_trace(&[way, spot.from as u64, spot.to as u64, sum]);

@@ -1,0 +1,234 @@
+//! What the predicates of a subgroup cost a member: members over heap memory in one thread, without
+//! a link, so that a post is nothing but a line in a list. Where the prices of the simulator's file
+//! `ours.toml` come from.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{LinkEvent, Sharing};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share};
+
+/// Bytes of a record; what they are plays no part where nothing is copied.
+const LENGTH: usize = 64;
+/// Messages committed in a row.
+const BATCH: usize = 64;
+
+struct Member {
+    node: Node,
+    effects: Effects,
+    lines: Vec<OwnRegion>,
+    memories: Vec<SenderMemory>,
+    inbox: Option<Arc<Inbox>>,
+}
+
+impl Member {
+    fn turn(&mut self) -> usize {
+        let done = self.node.turn(Time(0), &mut self.effects);
+        self.effects.clear();
+        done
+    }
+
+    fn take_all(&self) {
+        while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
+            black_box(record.number());
+        }
+    }
+}
+
+/// All members of some subgroups, in each of which the first ones send.
+struct Group(Vec<Member>);
+
+fn lines_of(group: usize) -> RegionId {
+    RegionId(16 + 2 * group as u64)
+}
+
+fn stream_of(group: usize) -> RegionId {
+    RegionId(17 + 2 * group as u64)
+}
+
+impl Group {
+    fn new(members: usize, senders: usize, groups: usize) -> Group {
+        let geometry = Geometry::fitting(1 << 16, 128, LENGTH).expect("a usual shape");
+        let member = |index: usize| {
+            let acks = OwnRegion::heap(LINE_WORDS);
+            let node = Node::new(NodeId(index as u128 + 1), acks, Arc::new(|| ()));
+            let lines = || OwnRegion::heap(members * LINE_WORDS);
+            let memory = || {
+                let region = OwnRegion::heap(geometry.words());
+                SenderMemory::with_nulls(region, geometry)
+            };
+            let sends = if index < senders { groups } else { 0 };
+            Member {
+                node,
+                effects: Effects::new(),
+                lines: (0..groups).map(|_| lines()).collect(),
+                memories: (0..sends).map(|_| memory()).collect(),
+                inbox: None,
+            }
+        };
+        let mut all = Group((0..members).map(member).collect());
+        for me in 0..members {
+            for other in (0..members).filter(|&other| other != me) {
+                all.introduce(me, other, groups);
+            }
+        }
+        for me in 0..members {
+            all.found(me, members, senders, groups);
+        }
+        // Twice: the first turns tell the others that a member has begun.
+        for _ in 0..2 {
+            all.rest();
+        }
+        all
+    }
+
+    fn introduce(&mut self, me: usize, other: usize, groups: usize) {
+        let peer = Peer(other as u32);
+        let mut events = vec![LinkEvent::PeerUp {
+            peer,
+            node: NodeId(other as u128 + 1),
+            sharing: Sharing::Copied,
+            place: None,
+        }];
+        for group in 0..groups {
+            let replica = self.0[other].lines[group].replica();
+            events.push(LinkEvent::RegionUp { peer, region: lines_of(group), replica });
+            if let Some(memory) = self.0[other].memories.get(group) {
+                let replica = memory.region().replica();
+                events.push(LinkEvent::RegionUp { peer, region: stream_of(group), replica });
+            }
+            events.push(LinkEvent::RegionReady { peer, region: lines_of(group) });
+            events.push(LinkEvent::RegionReady { peer, region: stream_of(group) });
+        }
+        let Member { node, effects, .. } = &mut self.0[me];
+        events.into_iter().for_each(|event| node.handle(event, effects));
+    }
+
+    fn found(&mut self, me: usize, members: usize, senders: usize, groups: usize) {
+        let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+        for group in 0..groups {
+            let membership = |index: usize| Membership {
+                origin: if index == me { Origin::Own } else { Origin::Peer(Peer(index as u32)) },
+                reads: true,
+                sends: (index < senders).then(|| stream_of(group)),
+                lines: lines_of(group),
+            };
+            let members = (0..members).map(membership).collect();
+            let charter = Charter { name: group as u64, terms, members };
+            let Member { node, effects, lines, memories, .. } = &mut self.0[me];
+            let memory = memories.get(group).cloned();
+            let share = Share { lines: lines[group].clone(), memory };
+            node.found(charter, share, effects).expect("it is a member, and brings what it says");
+        }
+    }
+
+    /// Turns until nobody has anything to do, and readers for the first subgroup.
+    fn rest(&mut self) {
+        while self.0.iter_mut().map(Member::turn).sum::<usize>() > 0 {}
+        for member in &mut self.0 {
+            while let Some(event) = member.node.next_event() {
+                if let NodeEvent::Founded(id) = event
+                    && member.inbox.is_none()
+                {
+                    member.inbox = member.node.add_subgroup_reader(id);
+                }
+            }
+        }
+    }
+
+    fn commit(&self) {
+        for _ in 0..BATCH {
+            let claim = self.0[0].memories[0].claim(LENGTH).expect("everything was taken");
+            claim.commit(LENGTH, |_, _| ());
+        }
+    }
+
+    /// One batch from the first member to all; gives the time of the named step.
+    fn batch(&mut self, step: Step) -> Duration {
+        let mut took = Duration::ZERO;
+        let mut time = |is: Step, act: &mut dyn FnMut()| {
+            let start = Instant::now();
+            act();
+            if is == step {
+                took = start.elapsed();
+            }
+        };
+        time(Step::Commit, &mut || self.commit());
+        time(Step::Send, &mut || assert!(self.0[0].turn() > 0));
+        // The others but the last: not all have received it yet.
+        let last = self.0.len() - 1;
+        time(Step::Receive, &mut || assert!(self.0[1].turn() > 0));
+        self.0[2..=last].iter_mut().for_each(|member| assert!(member.turn() > 0));
+        time(Step::Deliver, &mut || assert!(self.0[1].turn() > 0));
+        while self.0.iter_mut().map(Member::turn).sum::<usize>() > 0 {
+            self.0.iter().for_each(Member::take_all);
+        }
+        self.0.iter().for_each(Member::take_all);
+        while self.0.iter_mut().map(Member::turn).sum::<usize>() > 0 {}
+        took
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Step {
+    Commit,
+    Send,
+    Receive,
+    Deliver,
+}
+
+fn prices(criterion: &mut Criterion) {
+    let mut bench = criterion.benchmark_group("subgroup");
+    bench.measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
+    for (members, senders, groups) in [
+        (2, 1, 1),
+        (2, 1, 51),
+        (2, 2, 1),
+        (2, 2, 51),
+        (16, 1, 1),
+        (16, 1, 51),
+        (16, 16, 1),
+        (16, 16, 51),
+    ] {
+        let mut all = Group::new(members, senders, groups);
+        let name = format!("idle turn, {groups} subgroups, {senders} senders");
+        bench.bench_function(BenchmarkId::new(name, members), |bencher| {
+            bencher.iter(|| all.0[0].turn());
+        });
+    }
+    bench.throughput(Throughput::Elements(BATCH as u64));
+    for step in [Step::Commit, Step::Send, Step::Receive, Step::Deliver] {
+        for members in [3, 16] {
+            let mut all = Group::new(members, 1, 1);
+            let name = format!("{step:?} {BATCH} messages");
+            bench.bench_function(BenchmarkId::new(name, members), |bencher| {
+                bencher.iter_custom(|rounds| (0..rounds).map(|_| all.batch(step)).sum());
+            });
+        }
+    }
+    bench.throughput(Throughput::Bytes(10240));
+    // Sixteen times as much as a core's cache: messages come from and go to memory.
+    let (from, mut to) = (vec![1_u8; 16 << 20], vec![0_u8; 16 << 20]);
+    let mut place = 0;
+    bench.bench_function("copy 10 KB", |bencher| {
+        bencher.iter(|| {
+            place = (place + 10240) % (from.len() - 10240);
+            to[place..place + 10240].copy_from_slice(black_box(&from[place..place + 10240]));
+        });
+    });
+    bench.finish();
+}
+
+criterion_group!(benches, prices);
+criterion_main!(benches);
