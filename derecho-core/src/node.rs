@@ -416,7 +416,10 @@ impl Machine for Node {
             done += stream.send(effects);
         }
         for founded in &mut self.subgroups {
-            done += founded.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)));
+            if founded.subgroup.has_news() {
+                done +=
+                    founded.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)));
+            }
         }
         // What is given back is looked at when there is nothing better to do, or when it is needed.
         let idle = done == 0;

@@ -444,7 +444,7 @@ fn a_member_that_overruns_a_queue_is_blamed_and_nobody_else() {
         bus.rounds(20);
         bus.deaf = true;
         let mut index = bus.members[EVIL].parts[ALL].memory.committed();
-        for round in 0..40 {
+        for round in 0..100 {
             for _ in 0..14 {
                 let extent = Extent { position: 0, length: 1 };
                 bus.change(&Step::Entry(index, Entry::Message(extent)));

@@ -83,6 +83,12 @@ impl Entry {
         }
     }
 
+    /// Whether a word has the stamp of the entry of this number.
+    #[inline]
+    pub fn is_stamped(word: u64, index: u64) -> bool {
+        (word ^ stamp(index)) & !LOW == 0
+    }
+
     /// Slots that it takes.
     #[inline]
     pub fn slots(self) -> u64 {

@@ -106,6 +106,13 @@ impl Incoming {
         [replica.load(word), word1]
     }
 
+    /// Whether the next entry shows. It may still be half there, or nonsense.
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        let word = self.source.geometry().entry_word(self.entries) + 1;
+        Entry::is_stamped(self.source.replica().load(word), self.entries)
+    }
+
     /// Receives up to `most` entries that have arrived. Returns how many, or what is wrong with
     /// the sender.
     #[inline]

@@ -191,8 +191,14 @@ impl Stream {
             return 0;
         }
         let to = self.sender.entries();
-        let readers = self.members.iter().filter(|member| member.until.is_none());
-        for target in readers.filter_map(|member| member.target) {
+        for (index, member) in self.members.iter().enumerate() {
+            let Some(target) = member.target.filter(|_| member.until.is_none()) else { continue };
+            // Once for each node, however many subscriptions it has: it would take the entries from
+            // the first post, and a second one, read late, could carry what follows them (I-9).
+            let same = |other: &Member| other.peer() == member.peer() && other.until.is_none();
+            if self.members[..index].iter().any(same) {
+                continue;
+            }
             match target.sharing {
                 Sharing::Copied => self.sender.post(target, from, to, effects),
                 Sharing::Shared => effects.touch(target.peer),

@@ -73,6 +73,13 @@ struct Source {
     broken: bool,
 }
 
+impl Source {
+    #[inline]
+    fn has_next(&self) -> bool {
+        !self.broken && self.incoming.has_next()
+    }
+}
+
 /// What this member itself sends.
 struct Own {
     sender: Sender,
@@ -266,6 +273,23 @@ impl Subgroup {
             }
             own.sender.memory().set_audience(places, needs_turn);
         }
+    }
+
+    /// Whether a turn could find anything to do. A look at one word of each sender, so that a
+    /// subgroup in which nothing happens costs hardly more than not being there.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.untold
+            || self.upcall_due
+            || self.awaits_others()
+            || self.own.as_ref().is_some_and(|own| self.has_to_send(own))
+            || self.sources.iter().any(|source| source.incoming.is_held() || source.has_next())
+    }
+
+    fn has_to_send(&self, own: &Own) -> bool {
+        own.sender.memory().committed() != own.sender.messages()
+            || !own.sender.is_given_back()
+            || self.members.iter().any(|member| member.is_behind(&own.sender))
     }
 
     /// Everything that is ready: one pass of all predicates. Returns how much was done, and tells

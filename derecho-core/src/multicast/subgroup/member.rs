@@ -131,6 +131,11 @@ impl Member {
         }
     }
 
+    /// Whether the sender has taken in what this member was not shown.
+    pub(super) fn is_behind(&self, sender: &Sender) -> bool {
+        self.target.is_some() && self.ready && !self.gone && self.shown < sender.entries()
+    }
+
     /// What is committed by now may be in the words with which its replica appears. It can be taken
     /// from there, and its places be used again, before the post of it has been read.
     pub(super) fn note_early(&mut self, sender: &Sender) {
