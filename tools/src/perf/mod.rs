@@ -2,7 +2,7 @@
 //!
 //! Owns: the roles (publisher, subscriber, ping, pong), the harness that starts them as processes
 //! of their own, and the baselines. Never does: reach below the public API of `dds-api`, but where
-//! the shared state table itself is measured.
+//! what lies below is itself what is measured: the shared state table, and the multicast.
 
 mod baseline;
 mod clock;
@@ -10,6 +10,8 @@ mod control;
 mod crew;
 mod latency;
 mod machine;
+mod member;
+mod members;
 mod payload;
 mod peer;
 mod pingpong;
@@ -53,6 +55,8 @@ enum Command {
     #[command(hide = true)]
     BareNode(baseline::BareNodeArgs),
     #[command(hide = true)]
+    Member(member::MemberArgs),
+    #[command(hide = true)]
     SstNode(sst_node::SstNodeArgs),
 }
 
@@ -69,6 +73,7 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
         Command::Sst(args) => sst::run(&args, json),
         Command::Bare(args) => baseline::run_alone(&args, json),
         Command::BareNode(args) => baseline::run_node(&args),
+        Command::Member(args) => member::run(args),
         Command::SstNode(args) => sst_node::run(&args),
     }
 }
