@@ -28,6 +28,7 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "perf pong",
         "perf peer",
         "perf sst",
+        "perf upcall",
         "doctor",
         "sim",
         "sim figure",
@@ -69,6 +70,9 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf latency --size 128 --rounds 0", "--rounds");
     refused("perf latency --size 128 --sleep --spin 3", "cannot be used with");
     refused("perf sst --what detect --nodes 3", "two nodes");
+    refused("perf upcall --work 1", "no time such as 100us");
+    refused("perf upcall --silence --fixed-batch 8", "cannot be used with");
+    refused("perf upcall --fixed-batch 1", "--fixed-batch");
     refused("sim figure nonsense", "sst-8");
     place.assert_empty();
 }
@@ -225,6 +229,36 @@ fn the_multicast_below_is_measured_as_the_product_is() {
             assert_eq!(subscriber["received"], report["sent"], "{arguments}");
         }
         assert_eq!(report.get("ratio_stable").is_some(), more.contains("baseline"));
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn what_a_slow_member_costs_the_others_is_measured() {
+    let place = Place::new();
+    let rows = |more: &str, name: &str| {
+        let arguments = format!("perf upcall --size 64 --seconds 0.1 --json {more}");
+        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        has(&report, &["size", "seconds", "first", "machine", "commit"]);
+        report[name].as_array().unwrap().clone()
+    };
+    let slow = rows("--work 20us", "slow");
+    let manners: Vec<_> =
+        slow.iter().map(|row| (row["work_ns"].as_u64(), row["manner"].as_str().unwrap())).collect();
+    let each = |work| ["single", "batched", "cache"].map(|manner| (Some(work), manner));
+    assert_eq!(manners, [each(0), each(20_000)].concat());
+    for row in &slow {
+        assert!(row["slow_per_s"].as_f64() > Some(0.0) && row["other_per_s"].as_f64() > Some(0.0));
+        has(&row["paced"], &["sender_late_us", "other_received", "other_p99_ns"]);
+        assert_eq!(row["bad"], 0, "{row}");
+    }
+    for (more, name) in [("--fixed-batch 16", "batches"), ("--silence", "silence")] {
+        let rows = rows(more, name);
+        assert_eq!(rows.len(), 4);
+        for row in &rows {
+            assert!(row["other_per_s"].as_f64() > Some(0.0) && row["p50_ns"].as_u64() > Some(0));
+            assert_eq!(row["bad"], 0, "{row}");
+        }
     }
     place.assert_empty();
 }

@@ -23,6 +23,7 @@ mod sst_node;
 mod subscribe;
 mod throughput;
 mod track;
+mod upcall;
 
 use clap::{Args, Subcommand};
 
@@ -50,12 +51,15 @@ enum Command {
     Pong(roles::PongArgs),
     Peer(peer::PeerArgs),
     Sst(sst::SstArgs),
+    Upcall(upcall::UpcallArgs),
     #[command(hide = true)]
     Bare(baseline::BareArgs),
     #[command(hide = true)]
     BareNode(baseline::BareNodeArgs),
     #[command(hide = true)]
     Member(member::MemberArgs),
+    #[command(hide = true)]
+    Trial(member::trial::TrialArgs),
     #[command(hide = true)]
     SstNode(sst_node::SstNodeArgs),
 }
@@ -73,6 +77,8 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
         Command::Sst(args) => sst::run(&args, json),
         Command::Bare(args) => baseline::run_alone(&args, json),
         Command::BareNode(args) => baseline::run_node(&args),
+        Command::Upcall(args) => upcall::run(&args, json),
+        Command::Trial(args) => member::trial::run(args),
         Command::Member(args) => member::run(args),
         Command::SstNode(args) => sst_node::run(&args),
     }

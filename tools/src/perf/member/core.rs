@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::{Bells, Link};
@@ -9,7 +10,7 @@ use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::{self, Terms};
+use derecho_core::multicast::subgroup::{self, Terms, Upcall};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_node::{Counters, Engine, Pace, Waited};
 
@@ -52,7 +53,8 @@ fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
 }
 
 impl CoreSeat {
-    pub(super) fn join(args: &MemberArgs) -> Result<CoreSeat, Failure> {
+    /// Joins; `upcall`, if there is one, gets what is delivered.
+    pub(super) fn join(args: &MemberArgs, upcall: Option<Upcall>) -> Result<CoreSeat, Failure> {
         let means = &args.part.means;
         let config = ShmConfig::new(format!("core-{}", means.domain));
         let mut link = ShmLink::join(config).map_err(failed)?;
@@ -66,6 +68,7 @@ impl CoreSeat {
         };
         let terms = Terms { level, ablation: means.ablation() };
         let mut table = Table::new(node, terms, args.processes);
+        table.set_upcall(upcall);
         let shown = table.shown();
         let region = table.fresh_region();
         let lines = (region, link.open(region, args.processes * LINE_WORDS).map_err(failed)?);
@@ -83,7 +86,7 @@ impl CoreSeat {
         }
         let mut pace = Pace::default();
         if let Some(micros) = means.spin {
-            pace.spin = std::time::Duration::from_micros(micros);
+            pace.spin = Duration::from_micros(micros);
         }
         let engine = Engine::start(table, link, parker, pace);
         let bring = Bring { lines, memory: memory.clone(), reads: args.reads };
@@ -93,8 +96,25 @@ impl CoreSeat {
         Ok(CoreSeat { engine, shown, memory, bells, readers, size })
     }
 
-    fn inbox(&self) -> Option<&Arc<Inbox>> {
+    pub(super) fn inbox(&self) -> Option<&Arc<Inbox>> {
         self.shown.inbox.get()?.as_ref()
+    }
+
+    /// What it sends from, if it does.
+    pub(super) fn memory(&self) -> Option<&SenderMemory> {
+        self.memory.as_ref()
+    }
+
+    /// Those who sleep are told of what was committed, and what all are done with is taken back.
+    pub(super) fn tell_of_commits(&self, memory: &SenderMemory) {
+        self.bells.before_looking();
+        self.bells.ring(memory.audience());
+        self.engine.poke();
+    }
+
+    /// Declares that this member sends nothing in so many rounds of the order.
+    pub(super) fn declare_silence(&self, rounds: u64) -> bool {
+        self.engine.act(|table, _, _| table.declare_silence(rounds))
     }
 
     fn has_room(&self) -> bool {
@@ -102,7 +122,16 @@ impl CoreSeat {
     }
 
     fn wait_until(&self, ready: impl FnMut() -> bool) -> Result<bool, Failure> {
-        let deadline = derecho_node::clock::now().after(LOOK.as_nanos() as u64);
+        self.wait_for(LOOK, ready)
+    }
+
+    /// Waits until `ready`, driving meanwhile, and answers whether it was in time.
+    pub(super) fn wait_for(
+        &self,
+        time: Duration,
+        ready: impl FnMut() -> bool,
+    ) -> Result<bool, Failure> {
+        let deadline = derecho_node::clock::now().after(time.as_nanos() as u64);
         match self.engine.wait(Some(deadline), ready) {
             Waited::Ready => Ok(true),
             Waited::TimedOut => Ok(false),
@@ -145,9 +174,7 @@ impl Seat for CoreSeat {
         if written > 0 {
             // Those who are awake have seen each message by now; one bell for all that sleep, and
             // one turn to take back what they are done with.
-            self.bells.before_looking();
-            self.bells.ring(memory.audience());
-            self.engine.poke();
+            self.tell_of_commits(memory);
         }
         Ok(written)
     }

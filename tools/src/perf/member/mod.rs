@@ -11,6 +11,7 @@
 mod core;
 mod dds;
 mod table;
+pub(super) mod trial;
 
 use std::hash::Hash;
 use std::time::Instant;
@@ -111,7 +112,7 @@ pub(crate) fn run(args: MemberArgs) -> Done {
     on_large_stack(move || match args.interface {
         Interface::Dds => for_size(args.part.size, OverDds(args)),
         Interface::Core => {
-            let mut seat = core::CoreSeat::join(&args)?;
+            let mut seat = core::CoreSeat::join(&args, None)?;
             play(&args, &Control::new(true), &mut seat)
         }
     })?;

@@ -13,8 +13,8 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::multicast::subgroup::Terms;
-use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share};
+use derecho_core::multicast::subgroup::{Terms, Upcall};
+use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
 
 /// The only announcement of a node.
 const ANNOUNCEMENT: u64 = 1;
@@ -47,6 +47,8 @@ pub(super) struct Table {
     parts: BTreeMap<NodeId, Membership>,
     peers: BTreeMap<Peer, NodeId>,
     shown: Arc<Shown>,
+    subgroup: Option<SubgroupId>,
+    upcall: Option<Upcall>,
 }
 
 impl Table {
@@ -59,6 +61,8 @@ impl Table {
             parts: BTreeMap::new(),
             peers: BTreeMap::new(),
             shown: Arc::new(Shown::default()),
+            subgroup: None,
+            upcall: None,
         }
     }
 
@@ -68,6 +72,16 @@ impl Table {
 
     pub(super) fn fresh_region(&mut self) -> RegionId {
         self.node.fresh_region()
+    }
+
+    /// Has this called with what is delivered, from the first delivery on.
+    pub(super) fn set_upcall(&mut self, upcall: Option<Upcall>) {
+        self.upcall = upcall;
+    }
+
+    /// Declares that this member sends nothing in so many rounds of the order.
+    pub(super) fn declare_silence(&mut self, rounds: u64) -> bool {
+        self.subgroup.is_some_and(|subgroup| self.node.declare_silence(subgroup, rounds))
     }
 
     /// Takes part with this.
@@ -91,7 +105,7 @@ impl Table {
         let charter = Charter { name: NAME, terms: self.terms, members };
         let share = Share { lines: lines.1, memory: memory.map(|(_, memory)| memory) };
         // There is none where what is announced does not fit; then nobody is ever ready.
-        self.node.found(charter, share, effects);
+        self.subgroup = self.node.found(charter, share, effects);
     }
 
     fn take_in(&mut self, event: NodeEvent, effects: &mut Effects) {
@@ -108,6 +122,9 @@ impl Table {
             }
             NodeEvent::Founded(subgroup) => {
                 let inbox = self.node.add_subgroup_reader(subgroup);
+                if let Some(upcall) = self.upcall.take() {
+                    self.node.set_subgroup_upcall(subgroup, upcall);
+                }
                 // It is founded once, so nothing was shown before.
                 let _ = self.shown.inbox.set(inbox);
             }
