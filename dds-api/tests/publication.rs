@@ -236,3 +236,42 @@ fn wrong_uses_are_errors_that_say_what_to_do() {
     }
     assert_eq!(stranger.matched_readers(), 0);
 }
+
+#[test]
+fn one_thread_writes_as_long_as_there_is_room_and_waits_for_room_or_samples_at_once() {
+    const EACH: u32 = 2_000;
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Attitude>("Both").create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).memory(4096).in_flight(8).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let (mut written, mut taken) = (0, 0);
+    // Room or a sample, each of which ends the wait.
+    while taken < EACH {
+        let room = || written < EACH && writer.has_room_for(&attitude(written));
+        assert!(participant.wait_until(SOON, || room() || reader.has_samples()).unwrap());
+        while written < EACH && writer.has_room_for(&attitude(written)) {
+            writer.write(&attitude(written)).unwrap();
+            written += 1;
+        }
+        for sample in reader.take(.., Timeout::NOW).unwrap() {
+            assert_eq!(*sample, attitude(taken));
+            taken += 1;
+        }
+    }
+    assert!(!reader.has_samples() && writer.has_room_for(&attitude(0)));
+    let soon = Timeout::millis(1);
+    assert!(!participant.wait_until(soon, || reader.has_samples()).unwrap(), "it ends in time");
+}
+
+#[test]
+fn what_never_fits_never_finds_room() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Report>("Long").create().unwrap();
+    let writer = participant.writer(&topic).memory(4096).create().unwrap();
+    let report = |length| Report { text: "x".repeat(length), ..Report::default() };
+    assert!(writer.has_room_for(&report(100)));
+    assert!(!writer.has_room_for(&report(10_000)));
+}

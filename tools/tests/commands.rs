@@ -28,6 +28,7 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "perf pong",
         "perf peer",
         "perf sst",
+        "perf upcall",
         "doctor",
         "sim",
         "sim figure",
@@ -53,9 +54,11 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf throughput --size 0", "8 to 67108864");
     refused("perf throughput --size many", "no number of bytes");
     refused("perf throughput --size 128 --level causal", "[possible values: unordered, atomic]");
-    refused("perf throughput --size 128 --level atomic", "--level unordered");
-    refused("perf latency --size 128 --level atomic", "--level unordered");
-    refused("perf pub --size 128 --level atomic", "--level unordered");
+    refused("perf throughput --size 128 --ablate nulls", "--level atomic");
+    refused("perf throughput --size 128 --level atomic --ablate luck", "cannot be switched off");
+    refused("perf throughput --size 128 --members 1", "--members");
+    refused("perf throughput --size 128 --members 2 --subs 2", "cannot be used with");
+    refused("perf throughput --size 128 --interface raw", "[possible values: dds, core]");
     refused("perf bare --kind lossy --size 128", "[possible values: plain, futex, stable]");
     refused("perf bare --kind stable --size 128 --every 0", "--every");
     refused("perf throughput --size 128 --transport verbs", "[possible values: shm]");
@@ -67,6 +70,9 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf latency --size 128 --rounds 0", "--rounds");
     refused("perf latency --size 128 --sleep --spin 3", "cannot be used with");
     refused("perf sst --what detect --nodes 3", "two nodes");
+    refused("perf upcall --work 1", "no time such as 100us");
+    refused("perf upcall --silence --fixed-batch 8", "cannot be used with");
+    refused("perf upcall --fixed-batch 1", "--fixed-batch");
     refused("sim figure nonsense", "sst-8");
     place.assert_empty();
 }
@@ -163,6 +169,96 @@ fn several_publishers_write_to_several_subscribers() {
     assert_eq!((&report["lost"], &report["reordered"]), (&0.into(), &0.into()));
     for subscriber in report["subscribers"].as_array().unwrap() {
         assert_eq!(subscriber["received"], 2000);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn members_that_all_write_are_checked_and_stand_beside_one_that_does() {
+    let place = Place::new();
+    // In a small memory, so that all of them find no room again and again.
+    let more = "--members 3 --count 3000 --in-flight 32 --runs 1 --json";
+    for (interface, level, size) in [
+        ("dds", "atomic", 64),
+        ("dds", "atomic", 100),
+        ("dds", "unordered", 16),
+        ("core", "atomic", 48),
+    ] {
+        let arguments =
+            format!("perf throughput --interface {interface} --level {level} --size {size} {more}");
+        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        assert_eq!((&report["members"], &report["sent"]), (&3.into(), &9000.into()));
+        for nothing in ["lost", "reordered", "corrupt"] {
+            assert_eq!(report[nothing], 0, "{arguments}");
+        }
+        for member in report["subscribers"].as_array().unwrap() {
+            assert_eq!(member["received"], 9000, "{arguments}");
+        }
+        assert_eq!(report["subscribers"].as_array().unwrap().len(), 3);
+        assert!(level == "unordered" || report["orders_agree"] == true, "{report}");
+        assert!(report["total"].as_f64() > Some(0.0));
+        assert!(report["ratio_one_sender"].as_f64() > Some(0.0));
+        let one = &report["one_sender"]["runs"][0];
+        assert_eq!((&one["sent"], &one["lost"]), (&3000.into(), &0.into()), "{arguments}");
+        assert_eq!(one["orders_agree"], true, "one sender's order is one");
+    }
+    let arguments = "perf throughput --size 64 --members 2 --seconds 0.1 --runs 1 --level atomic";
+    let text = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0);
+    assert!(text.out.contains("all 2 members write"), "{}", text.out);
+    assert!(text.out.contains("all orders agree"), "{}", text.out);
+    place.assert_empty();
+}
+
+#[test]
+fn the_multicast_below_is_measured_as_the_product_is() {
+    let place = Place::new();
+    for (level, more) in [
+        ("unordered", "--subs 2 --count 3000"),
+        ("atomic", "--subs 2 --seconds 0.1"),
+        ("atomic", "--pubs 2 --count 1000 --ablate all"),
+        ("atomic", "--seconds 0.1 --baseline --runs 1"),
+    ] {
+        let arguments =
+            format!("perf throughput --interface core --size 100 --level {level} {more} --json");
+        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        has(&report, &["msgs_per_s", "bytes_per_s", "cpu_s", "allocs", "machine", "commit"]);
+        assert_eq!((&report["interface"], &report["form"]), (&"core".into(), &"bytes".into()));
+        assert_eq!((&report["orders_agree"], &report["copies"]), (&true.into(), &0.0.into()));
+        assert!(report["p50_ns"].is_null(), "no time stamps: {report}");
+        for subscriber in report["subscribers"].as_array().unwrap() {
+            assert_eq!(subscriber["received"], report["sent"], "{arguments}");
+        }
+        assert_eq!(report.get("ratio_stable").is_some(), more.contains("baseline"));
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn what_a_slow_member_costs_the_others_is_measured() {
+    let place = Place::new();
+    let rows = |more: &str, name: &str| {
+        let arguments = format!("perf upcall --size 64 --seconds 0.1 --json {more}");
+        let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+        has(&report, &["size", "seconds", "first", "machine", "commit"]);
+        report[name].as_array().unwrap().clone()
+    };
+    let slow = rows("--work 20us", "slow");
+    let manners: Vec<_> =
+        slow.iter().map(|row| (row["work_ns"].as_u64(), row["manner"].as_str().unwrap())).collect();
+    let each = |work| ["single", "batched", "cache"].map(|manner| (Some(work), manner));
+    assert_eq!(manners, [each(0), each(20_000)].concat());
+    for row in &slow {
+        assert!(row["slow_per_s"].as_f64() > Some(0.0) && row["other_per_s"].as_f64() > Some(0.0));
+        has(&row["paced"], &["sender_late_us", "other_received", "other_p99_ns"]);
+        assert_eq!(row["bad"], 0, "{row}");
+    }
+    for (more, name) in [("--fixed-batch 16", "batches"), ("--silence", "silence")] {
+        let rows = rows(more, name);
+        assert_eq!(rows.len(), 4);
+        for row in &rows {
+            assert!(row["other_per_s"].as_f64() > Some(0.0) && row["p50_ns"].as_u64() > Some(0));
+            assert_eq!(row["bad"], 0, "{row}");
+        }
     }
     place.assert_empty();
 }

@@ -178,7 +178,7 @@ fn wrong_arguments_are_refused_and_named() {
     let place = Place::new();
     let common = ["perf", "peer", "sub", "--size", "128", "--count", "10", "--session", "s"];
     let with = |rest: &[&'static str]| place.run(&[&common[..], rest].concat());
-    with(&["--subs", "1", "--index", "0", "--level", "atomic"]).code(2).says("unordered");
+    with(&["--subs", "1", "--index", "0", "--level", "causal"]).code(2).says("unordered");
     with(&["--subs", "1", "--index", "0", "--transport", "tcp"]).code(2).says("shm");
     with(&["--subs", "1", "--index", "1"]).code(2).says("numbered from 0");
     with(&["--subs", "0", "--index", "0"]).code(2).says("--subs");

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derecho_core::ids::NodeId;
-use derecho_node::Pace;
+use derecho_node::{Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
-use crate::infrastructure::{DdsResult, InstanceHandle};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
 use crate::topic::{Topic, TopicBuilder};
@@ -94,7 +94,7 @@ impl DomainParticipant {
     /// Joins a domain.
     pub fn with_config(domain: u32, config: ParticipantConfig) -> DdsResult<DomainParticipant> {
         if domain > GREATEST_DOMAIN {
-            return Err(crate::infrastructure::DdsError::BadParameter(format!(
+            return Err(DdsError::BadParameter(format!(
                 "domain {domain} does not exist: domains are numbered from 0 to {GREATEST_DOMAIN}"
             )));
         }
@@ -117,6 +117,27 @@ impl DomainParticipant {
     /// How many other participants are there.
     pub fn peer_count(&self) -> usize {
         self.inner.engine.act(|machine, _, _| machine.peer_count())
+    }
+
+    /// Waits until `ready` answers true, and says whether it did in time. For those who wait for
+    /// one of several things, a sample or room for one, say, which no single entity can wait for.
+    ///
+    /// `ready` is asked often, also while this participant holds still for it: it has to be cheap,
+    /// may ask readers and writers ([`DataReader::has_samples`], [`DataWriter::has_room_for`]), and
+    /// must neither wait nor write.
+    ///
+    /// [`DataReader::has_samples`]: crate::subscription::DataReader::has_samples
+    /// [`DataWriter::has_room_for`]: crate::publication::DataWriter::has_room_for
+    pub fn wait_until(
+        &self,
+        timeout: impl Into<Timeout>,
+        ready: impl FnMut() -> bool,
+    ) -> DdsResult<bool> {
+        match self.inner.engine.wait(timeout.into().deadline(), ready) {
+            Waited::Ready => Ok(true),
+            Waited::TimedOut => Ok(false),
+            Waited::Stopped => Err(DdsError::AlreadyDeleted("the participant has left".to_owned())),
+        }
     }
 
     /// What the engine of this participant has done so far.

@@ -256,6 +256,16 @@ impl<T: DdsType> DataWriter<T> {
         }
     }
 
+    /// Whether a write of this sample would find room now. For those who have something better to
+    /// do than to wait in a write; see [`DomainParticipant::wait_until`]. With other threads that
+    /// write as well the answer may be old by the time it is used.
+    ///
+    /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
+    #[inline]
+    pub fn has_room_for(&self, sample: &T) -> bool {
+        record_size(sample).is_ok_and(|size| self.memory.has_room(size))
+    }
+
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
     #[inline(always)]
     pub fn loan(&self) -> DdsResult<Loan<'_, T>>

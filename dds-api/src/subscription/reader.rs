@@ -199,8 +199,9 @@ impl<T: DdsType> DataReader<T> {
         queues
     }
 
+    /// Whether a sample waits to be taken.
     #[inline]
-    fn has_samples(&self) -> bool {
+    pub fn has_samples(&self) -> bool {
         self.queues().sources.iter().any(|source| !source.inbox.is_empty())
     }
 

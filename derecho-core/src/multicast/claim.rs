@@ -242,7 +242,9 @@ impl SenderMemory {
         let inner = &*self.0;
         let grains = length.div_ceil(GRAIN).max(1);
         let cursor = Cursor::unpack(inner.cursor.load(Ordering::Relaxed));
-        inner.places_left(cursor) > 0
+        // What fits no chunk would not fit a free one either.
+        grains <= inner.geometry.chunk_grains()
+            && inner.places_left(cursor) > 0
             && (cursor.grain as usize + grains <= inner.geometry.chunk_grains()
                 || inner.free.load(Ordering::Relaxed) != 0)
     }
@@ -477,5 +479,27 @@ impl Drop for Claim<'_> {
         let chunk = self.memory.geometry.chunk_of(self.position as usize);
         self.memory.chunks[chunk].abandoned.fetch_add(1, Ordering::AcqRel);
         self.memory.limit.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn there_is_room_for_what_a_claim_gets_and_for_nothing_else() {
+        let geometry = Geometry::fitting(4096, 4, 64).expect("a small shape");
+        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
+        let largest = geometry.largest();
+        for length in [1, largest] {
+            assert!(memory.has_room(length) && memory.claim(length).is_ok(), "{length}");
+        }
+        // All chunks but one are free, and none of them is long enough.
+        assert!(!memory.has_room(largest + 1));
+        assert!(matches!(memory.claim(largest + 1), Err(ClaimError::TooLong { .. })));
+        let held: Vec<_> = (0..4).map_while(|_| memory.claim(1).ok()).collect();
+        assert_eq!(held.len(), 4);
+        assert!(!memory.has_room(1) && memory.claim(1).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the roles (publisher, subscriber, ping, pong), the harness that starts them as processes
 //! of their own, and the baselines. Never does: reach below the public API of `dds-api`, but where
-//! the shared state table itself is measured.
+//! what lies below is itself what is measured: the shared state table, and the multicast.
 
 mod baseline;
 mod clock;
@@ -10,6 +10,8 @@ mod control;
 mod crew;
 mod latency;
 mod machine;
+mod member;
+mod members;
 mod payload;
 mod peer;
 mod pingpong;
@@ -21,6 +23,7 @@ mod sst_node;
 mod subscribe;
 mod throughput;
 mod track;
+mod upcall;
 
 use clap::{Args, Subcommand};
 
@@ -48,10 +51,15 @@ enum Command {
     Pong(roles::PongArgs),
     Peer(peer::PeerArgs),
     Sst(sst::SstArgs),
+    Upcall(upcall::UpcallArgs),
     #[command(hide = true)]
     Bare(baseline::BareArgs),
     #[command(hide = true)]
     BareNode(baseline::BareNodeArgs),
+    #[command(hide = true)]
+    Member(member::MemberArgs),
+    #[command(hide = true)]
+    Trial(member::trial::TrialArgs),
     #[command(hide = true)]
     SstNode(sst_node::SstNodeArgs),
 }
@@ -69,6 +77,9 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
         Command::Sst(args) => sst::run(&args, json),
         Command::Bare(args) => baseline::run_alone(&args, json),
         Command::BareNode(args) => baseline::run_node(&args),
+        Command::Upcall(args) => upcall::run(&args, json),
+        Command::Trial(args) => member::trial::run(args),
+        Command::Member(args) => member::run(args),
         Command::SstNode(args) => sst_node::run(&args),
     }
 }

@@ -154,11 +154,11 @@ impl WithPayload for Ping {
         let mut spare = Box::<P>::default();
         spare.resize(order.size);
         let mut times = nanos_histogram();
-        let mut meter = Meter::start(&participant);
+        let mut meter = Meter::start(participant.counters());
         let warm_up = order.warm_up();
         for index in 0..warm_up + order.rounds {
             if index == warm_up {
-                meter = Meter::start(&participant);
+                meter = Meter::start(participant.counters());
             }
             let start = clock::now();
             send(&writer, &mut spare, index)?;
@@ -171,7 +171,8 @@ impl WithPayload for Ping {
                 times.saturating_record((end - start) / 2);
             }
         }
-        let (role, count, used) = ("ping".to_owned(), order.rounds, meter.used());
+        let (role, count, used) =
+            ("ping".to_owned(), order.rounds, meter.used(participant.counters()));
         report(&Pinged { role, count, one_way: OneWay::of(&times), used })?;
         control.wait_for_exit();
         Ok(())
@@ -218,7 +219,7 @@ impl WithPayload for Pong {
         control.ready(None)?;
         let mut spare = Box::<P>::default();
         spare.resize(order.size);
-        let meter = Meter::start(&participant);
+        let meter = Meter::start(participant.counters());
         let (mut answered, all) = (0, order.warm_up() + order.rounds);
         let mut idle: Option<Instant> = None;
         while answered < all && !control.ended() {
@@ -237,7 +238,7 @@ impl WithPayload for Pong {
             send(&writer, &mut spare, index)?;
             answered += 1;
         }
-        let (role, used) = ("pong".to_owned(), meter.used());
+        let (role, used) = ("pong".to_owned(), meter.used(participant.counters()));
         report(&Ponged { role, answered, used })?;
         control.wait_for_exit();
         if !control.is_harnessed() {

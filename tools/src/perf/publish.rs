@@ -12,12 +12,12 @@ use super::role::{Founders, LOOK, Means, Meter, Report, Used, meet, on_large_sta
 use crate::outcome::Failure;
 
 /// How long a write may find no room before the publisher gives up.
-const STALL_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// Samples smaller than this are stamped one in [`STAMP_EVERY`], for reading the clock for each
 /// would cost as much as sending it.
 const STAMP_ALL_FROM: usize = 4096;
 /// See [`STAMP_ALL_FROM`].
-const STAMP_EVERY: u64 = 64;
+pub(super) const STAMP_EVERY: u64 = 64;
 
 /// How samples get into the writer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +97,7 @@ impl WithPayload for Running {
         }
         let mut sample = Box::<P>::default();
         sample.resize(order.size);
-        let meter = Meter::start(&participant);
+        let meter = Meter::start(participant.counters());
         let t_start_ns = clock::now();
         let sent = match order.manner {
             Manner::Loan => write_all(&order, &control, |index, stamp| {
@@ -112,7 +112,7 @@ impl WithPayload for Running {
             }),
         }?;
         let t_end_ns = clock::now();
-        let used = meter.used();
+        let used = meter.used(participant.counters());
         let copies = if P::PLAIN && order.manner == Manner::Loan { 0.0 } else { 1.0 };
         let role = "pub".to_owned();
         // Whoever reads the report may end this process: by then nothing is to be lost by that.
@@ -121,6 +121,11 @@ impl WithPayload for Running {
         control.wait_for_exit();
         Ok(())
     }
+}
+
+/// How many samples of this size share a look at the clock.
+pub(super) fn stamp_every(size: usize) -> u64 {
+    if size >= STAMP_ALL_FROM { 1 } else { STAMP_EVERY }
 }
 
 /// Writes samples until there are enough, or it is to end. Returns how many.
@@ -134,7 +139,7 @@ fn write_all(
         Amount::Seconds(seconds) => (u64::MAX, clock::now() + (seconds * 1e9) as u64),
     };
     let stamped = order.stamps && has_stamp(order.size);
-    let every = if order.size >= STAMP_ALL_FROM { 1 } else { STAMP_EVERY };
+    let every = stamp_every(order.size);
     let mut index = 0;
     while index < count && !control.ended() {
         let looks = index % every == 0;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use dds_api::Ablation;
 use dds_api::prelude::*;
+use derecho_node::Counters;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
@@ -30,6 +31,26 @@ pub(crate) enum Level {
     Unordered,
     /// To all readers or to none, in one order.
     Atomic,
+}
+
+/// What is measured: the whole product, or what it stands on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Interface {
+    /// Writers and readers of the DDS interface.
+    Dds,
+    /// The multicast below it, of the crates `derecho-core` and `derecho-node`: bytes without
+    /// types, time stamps or entities.
+    Core,
+}
+
+impl Interface {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Interface::Dds => "dds",
+            Interface::Core => "core",
+        }
+    }
 }
 
 /// What moves them.
@@ -234,15 +255,36 @@ pub(crate) fn meet(
     control: &Control,
     mut wait: impl FnMut() -> DdsResult<()>,
 ) -> Result<bool, Failure> {
+    let mut last = None;
+    let met = within_match_limit(control, || match wait() {
+        Ok(()) => Ok(true),
+        Err(error @ DdsError::Timeout(_)) => {
+            last = Some(error);
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    });
+    match (met, last) {
+        (Err(_), Some(error)) => Err(error.into()),
+        (met, _) => met,
+    }
+}
+
+/// Waits until `wait`, which waits for [`LOOK`] at most, answers true. Answers whether to go on.
+pub(crate) fn within_match_limit(
+    control: &Control,
+    mut wait: impl FnMut() -> Result<bool, Failure>,
+) -> Result<bool, Failure> {
     let deadline = Instant::now() + MATCH_LIMIT;
-    loop {
-        match wait() {
-            Ok(()) => return Ok(true),
-            Err(DdsError::Timeout(_)) if control.ended() => return Ok(false),
-            Err(DdsError::Timeout(_)) if Instant::now() < deadline => {}
-            Err(error) => return Err(error.into()),
+    while !wait()? {
+        if control.ended() {
+            return Ok(false);
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::new(format!("the others were not there after {MATCH_LIMIT:?}")));
         }
     }
+    Ok(true)
 }
 
 /// Runs a role on a thread whose stack has room for the largest samples.
@@ -277,21 +319,20 @@ pub(crate) struct Used {
 }
 
 /// What a process had used at one moment.
-pub(crate) struct Meter<'a> {
-    participant: &'a DomainParticipant,
+pub(crate) struct Meter {
     cpu: u64,
     start: Used,
 }
 
-impl<'a> Meter<'a> {
+impl Meter {
     /// Starts to count.
-    pub(crate) fn start(participant: &'a DomainParticipant) -> Meter<'a> {
-        Meter { participant, cpu: clock::cpu(), start: so_far(participant) }
+    pub(crate) fn start(counters: &Counters) -> Meter {
+        Meter { cpu: clock::cpu(), start: so_far(counters) }
     }
 
-    /// What was used since the start.
-    pub(crate) fn used(&self) -> Used {
-        let (now, start) = (so_far(self.participant), &self.start);
+    /// What was used since the start, by the engine of the same counters.
+    pub(crate) fn used(&self, counters: &Counters) -> Used {
+        let (now, start) = (so_far(counters), &self.start);
         Used {
             cpu_s: clock::secs(clock::cpu() - self.cpu),
             allocs: now.allocs - start.allocs,
@@ -304,8 +345,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-fn so_far(participant: &DomainParticipant) -> Used {
-    let counters = participant.counters();
+fn so_far(counters: &Counters) -> Used {
     Used {
         cpu_s: 0.0,
         allocs: allocations::count(),

@@ -13,9 +13,9 @@ use super::track::Track;
 use crate::outcome::Failure;
 
 /// How long a subscriber waits for the next sample.
-const SILENCE_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(5);
 /// How long it waits for the first one.
-const START_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a subscriber is to do.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub(crate) struct Subscribed {
     /// Bytes of the value that a taken sample is. Where the payload is a part of it, every move of
     /// it copies the payload, also where the application reads the writer's memory.
     pub(crate) sample_bytes: usize,
+    /// Follows from the order in which all samples came.
+    pub(crate) order: u64,
     pub(crate) used: Used,
 }
 
@@ -93,9 +95,9 @@ impl WithPayload for Running {
         }
         let mut track = Track::new(order.read);
         control.ready(None)?;
-        let meter = Meter::start(&participant);
+        let meter = Meter::start(participant.counters());
         let run = take_all(&order, &control, &reader, &mut track)?;
-        let used = meter.used();
+        let used = meter.used(participant.counters());
         let latency = |quantile| {
             (!track.latency.is_empty()).then(|| track.latency.value_at_quantile(quantile))
         };
@@ -115,6 +117,7 @@ impl WithPayload for Running {
             latency_samples: track.latency.len(),
             copies: run.copied as f64 / track.seen().max(1) as f64,
             sample_bytes: size_of::<Sample<P>>(),
+            order: track.order,
             used,
         })?;
         control.wait_for_exit();
@@ -123,7 +126,7 @@ impl WithPayload for Running {
 }
 
 /// Whether a taken sample has room for the payload itself, so that taking it moves all of it.
-const fn carries_payload<P: Payload>() -> bool {
+pub(super) const fn carries_payload<P: Payload>() -> bool {
     /// A smaller payload is no larger than the references that a sample consists of.
     const SMALL: usize = 64;
     P::PLAIN
@@ -136,7 +139,7 @@ fn take_all<P: Payload>(
     order: &Subscribe,
     control: &Control,
     reader: &DataReader<P>,
-    track: &mut Track,
+    track: &mut Track<InstanceHandle>,
 ) -> Result<Run, Failure> {
     let mut run = Run::default();
     let mut quiet: Option<Instant> = None;

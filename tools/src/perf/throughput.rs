@@ -9,14 +9,15 @@ use serde_json::{Value, json};
 use super::baseline::{self, BareOrder, BareThroughput, Kind};
 use super::crew::Crew;
 use super::machine::{commit, machine, median};
+use super::members::{self, Duty};
 use super::payload::{Read, form};
 use super::publish::Published;
-use super::role::{Level, Part};
+use super::role::{Interface, Level, Part};
 use super::subscribe::Subscribed;
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
 /// Seconds of a run that says nothing else.
-const USUAL_SECONDS: f64 = 2.0;
+pub(super) const USUAL_SECONDS: f64 = 2.0;
 /// How long starting and ending may take besides.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
 /// Runs of each kind beside a baseline, if nothing else is said.
@@ -28,31 +29,42 @@ const BARE_SECONDS: (f64, f64) = (0.2, 5.0);
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall perf throughput --size 10240 --subs 3 --seconds 2\n  \
-    squall perf throughput --size 128 --baseline --json")]
+    squall perf throughput --size 128 --baseline --json\n  \
+    squall perf throughput --size 128 --level atomic --members 3\n  \
+    squall perf throughput --size 16 --level atomic --interface core --subs 3 --baseline")]
 pub(crate) struct ThroughputArgs {
     #[command(flatten)]
-    part: Part,
+    pub(super) part: Part,
+    /// What is measured: the whole product, or the multicast below it.
+    #[arg(long, value_enum, default_value_t = Interface::Dds)]
+    pub(super) interface: Interface,
+    /// Processes that each write as long as there is room and read everything, measured beside as
+    /// many of which only the first writes.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=32),
+        conflicts_with_all = ["subs", "pubs", "baseline"])]
+    pub(super) members: Option<u32>,
     /// Subscribers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
-    subs: u32,
+    pub(super) subs: u32,
     /// Publishers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
-    pubs: u32,
+    pub(super) pubs: u32,
     /// Samples that each publisher writes.
     #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
+    pub(super) count: Option<u64>,
     /// How long the publishers write [default: 2].
     #[arg(long, value_parser = seconds)]
-    seconds: Option<f64>,
+    pub(super) seconds: Option<f64>,
     /// What subscribers look at.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
-    read: Read,
+    pub(super) read: Read,
     #[command(flatten)]
-    manner: MannerArgs,
+    pub(super) manner: MannerArgs,
     /// Measure a bare shared-memory ring beside it, in turn.
     #[arg(long)]
     baseline: bool,
-    /// Runs; of several the one in the middle is reported [default: 1, with --baseline 3].
+    /// Runs; of several the one in the middle is reported [default: 1, with --baseline or
+    /// --members 3].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// Seconds after which a run that has not ended has failed [default: 120, and the time that
@@ -62,8 +74,14 @@ pub(crate) struct ThroughputArgs {
 }
 
 impl ThroughputArgs {
+    /// How many runs of each kind.
+    pub(super) fn runs(&self) -> u32 {
+        let compares = self.baseline || self.members.is_some();
+        self.runs.unwrap_or(if compares { BASELINE_RUNS } else { 1 })
+    }
+
     /// How long a run may take in all.
-    fn limit(&self) -> Duration {
+    pub(super) fn limit(&self) -> Duration {
         let usual = || USUAL_LIMIT + Duration::from_secs_f64(self.seconds.unwrap_or(USUAL_SECONDS));
         self.limit.map_or_else(usual, |limit| Duration::from_secs(limit.into()))
     }
@@ -94,7 +112,7 @@ impl MannerArgs {
         }
     }
 
-    fn argument(self, size: usize) -> &'static str {
+    pub(super) fn argument(self, size: usize) -> &'static str {
         match self.manner(size) {
             super::publish::Manner::Loan => "--loan",
             super::publish::Manner::Copy => "--copy",
@@ -112,14 +130,16 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 
 /// One run.
 #[derive(Debug, Serialize)]
-struct Run {
-    msgs_per_s: f64,
+pub(super) struct Run {
+    pub(super) msgs_per_s: f64,
     bytes_per_s: f64,
     seconds: f64,
     sent: u64,
     lost: u64,
     reordered: u64,
     corrupt: u64,
+    /// All subscribers have seen all samples in the same order.
+    orders_agree: bool,
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
     latency_samples: u64,
@@ -128,6 +148,14 @@ struct Run {
     allocs: u64,
     publishers: Vec<Published>,
     subscribers: Vec<Subscribed>,
+}
+
+impl Run {
+    /// Whether all is as the level promises.
+    pub(super) fn is_clean(&self, level: Level) -> bool {
+        self.lost + self.reordered + self.corrupt == 0
+            && (self.orders_agree || level != Level::Atomic)
+    }
 }
 
 /// The bare rings that a level is measured beside; the first is its limit.
@@ -144,7 +172,10 @@ type Bare = (Kind, Vec<BareThroughput>);
 /// Runs the command.
 pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     args.part.means.are_offered()?;
-    let runs = args.runs.unwrap_or(if args.baseline { BASELINE_RUNS } else { 1 });
+    if let Some(members) = args.members {
+        return members::run(args, members, json);
+    }
+    let runs = args.runs();
     let mut ours = Vec::new();
     let kinds = rings(args.part.means.level);
     let mut bare: Vec<Bare> = kinds.iter().map(|&kind| (kind, Vec::new())).collect();
@@ -170,7 +201,7 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
             }
         }
     }
-    let clean = ours.iter().all(|run| run.lost + run.reordered + run.corrupt == 0);
+    let clean = ours.iter().all(|run| run.is_clean(args.part.means.level));
     let mut report = report(args, ours)?;
     if args.baseline {
         let rate = report["msgs_per_s"].as_f64().unwrap_or(0.0);
@@ -182,6 +213,9 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
 
 /// Starts the processes, lets them run, and gathers what they found.
 fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
+    if args.interface == Interface::Core {
+        return members::measure(args, &Duty::apart(args.pubs, args.subs));
+    }
     let mut crew = Crew::new(args.limit())?;
     let common = |role: &str| {
         let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
@@ -231,7 +265,8 @@ fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     Ok(sum_up(args, sent, publishers, subscribers))
 }
 
-fn sum_up(
+/// What all processes of one run have found.
+pub(super) fn sum_up(
     args: &ThroughputArgs,
     sent: u64,
     publishers: Vec<Published>,
@@ -253,6 +288,7 @@ fn sum_up(
         lost: subscribers.iter().map(|sub| sub.lost).sum(),
         reordered: subscribers.iter().map(|sub| sub.disorder).sum(),
         corrupt: subscribers.iter().map(|sub| sub.corrupt).sum(),
+        orders_agree: subscribers.windows(2).all(|pair| pair[0].order == pair[1].order),
         p50_ns: subscribers.iter().filter_map(|sub| sub.p50_ns).max(),
         p99_ns: subscribers.iter().filter_map(|sub| sub.p99_ns).max(),
         latency_samples: subscribers.iter().map(|sub| sub.latency_samples).sum(),
@@ -265,23 +301,29 @@ fn sum_up(
 }
 
 /// The report of the run in the middle, and what all runs have in common.
-fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
+pub(super) fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
     let rates: Vec<f64> = runs.iter().map(|run| run.msgs_per_s).collect();
     let bad = |count: fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
     let (lost, reordered) = (bad(|run| run.lost), bad(|run| run.reordered));
     let corrupt = bad(|run| run.corrupt);
+    let agree = runs.iter().all(|run| run.orders_agree);
     runs.sort_by(|a, b| a.msgs_per_s.total_cmp(&b.msgs_per_s));
     let middle = runs.swap_remove(runs.len() / 2);
+    let (form, manner) = match args.interface {
+        Interface::Dds => (form(args.part.size), args.manner.argument(args.part.size)),
+        Interface::Core => ("bytes", "--loan"),
+    };
     let mut report = json!({
         "size": args.part.size,
         "pubs": args.pubs,
         "subs": args.subs,
+        "interface": args.interface.name(),
         "level": args.part.means.level.name(),
         "transport": args.part.means.transport.name(),
-        "form": form(args.part.size),
+        "form": form,
         "ablate": args.part.means.ablate,
         "read": args.read.name(),
-        "manner": args.manner.argument(args.part.size).trim_start_matches('-'),
+        "manner": manner.trim_start_matches('-'),
         "runs_msgs_per_s": rates,
         "machine": machine(),
         "commit": commit(),
@@ -290,6 +332,8 @@ fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
     if let (Value::Object(report), Value::Object(middle)) = (&mut report, middle) {
         report.extend(middle);
     }
+    // Of all runs, not only of the one that is shown.
+    report["orders_agree"] = agree.into();
     (report["lost"], report["reordered"]) = (lost.into(), reordered.into());
     report["corrupt"] = corrupt.into();
     Ok(report)
@@ -329,23 +373,31 @@ pub(crate) fn short(rate: f64) -> String {
     }
 }
 
-fn text(report: &Value) -> String {
+/// The report as people read it.
+pub(super) fn text(report: &Value) -> String {
     let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
     let mut text = format!(
-        "{} bytes ({}, {}), {} to {}, {}, over {}\n  {} messages/s, {:.3} GB/s to each subscriber\n  \
-         lost {}, reordered {}, corrupt {}\n",
+        "{} bytes ({}, {}), {} to {}, {}, {} over {}\n  {} messages/s, {:.3} GB/s to each subscriber\n  \
+         lost {}, reordered {}, corrupt {}{}\n",
         report["size"],
         report["form"].as_str().unwrap_or("?"),
         report["manner"].as_str().unwrap_or("?"),
         report["pubs"],
         report["subs"],
         report["level"].as_str().unwrap_or("?"),
+        report["interface"].as_str().unwrap_or("?"),
         report["transport"].as_str().unwrap_or("?"),
         short(number("msgs_per_s")),
         number("bytes_per_s") / 1e9,
         report["lost"],
         report["reordered"],
         report["corrupt"],
+        match report["orders_agree"].as_bool() {
+            Some(true) => ", all orders agree",
+            // Of several writers, as they may.
+            _ if report["level"] == "unordered" => "",
+            _ => ", ORDERS DIFFER",
+        },
     );
     if !report["p50_ns"].is_null() {
         let [p50, p99] = ["p50_ns", "p99_ns"].map(|name| number(name) / 1e3);

@@ -1,20 +1,24 @@
-//! What arrives, checked: the order of each publisher, the content of each sample, and latencies.
+//! What arrives, checked: the order of each publisher and of all of them together, the content of
+//! each sample, and latencies.
 
-use dds_api::prelude::InstanceHandle;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use hdrhistogram::Histogram;
 
 use super::clock;
 use super::payload::{Read, check};
 
 /// One publisher, as a subscriber sees it.
-struct Origin {
-    writer: InstanceHandle,
+struct Origin<W> {
+    writer: W,
+    /// The same in all processes.
+    mark: u64,
     next: u64,
 }
 
-/// Everything that a subscriber has seen.
-pub(crate) struct Track {
-    origins: Vec<Origin>,
+/// Everything that a subscriber has seen. `W` names a publisher, alike in all processes.
+pub(crate) struct Track<W> {
+    origins: Vec<Origin<W>>,
     read: Read,
     /// Samples in their place.
     pub(crate) received: u64,
@@ -26,6 +30,8 @@ pub(crate) struct Track {
     pub(crate) corrupt: u64,
     /// Nanoseconds from the write to the take, of those samples that have a stamp.
     pub(crate) latency: Histogram<u64>,
+    /// Follows from who published what in which order, in equal orders equally.
+    pub(crate) order: u64,
 }
 
 /// A histogram of nanoseconds, three digits of each, of a size that never grows.
@@ -34,15 +40,15 @@ pub(crate) fn nanos_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, MINUTE, 3).expect("the bounds are valid")
 }
 
-impl Track {
-    pub(crate) fn new(read: Read) -> Track {
+impl<W: Copy + PartialEq + Hash> Track<W> {
+    pub(crate) fn new(read: Read) -> Track<W> {
         let (origins, latency) = (Vec::with_capacity(64), nanos_histogram());
-        Track { origins, read, received: 0, lost: 0, disorder: 0, corrupt: 0, latency }
+        Track { origins, read, received: 0, lost: 0, disorder: 0, corrupt: 0, latency, order: 0 }
     }
 
     /// Looks at one sample.
     #[inline]
-    pub(crate) fn look(&mut self, bytes: &[u8], writer: InstanceHandle) {
+    pub(crate) fn look(&mut self, bytes: &[u8], writer: W) {
         let Some((index, stamp)) = check(bytes, self.read) else {
             self.corrupt += 1;
             return;
@@ -53,9 +59,14 @@ impl Track {
         }
         let known = self.origins.iter().position(|origin| origin.writer == writer);
         let at = known.unwrap_or_else(|| {
-            self.origins.push(Origin { writer, next: 0 });
+            let mut hasher = DefaultHasher::new();
+            writer.hash(&mut hasher);
+            self.origins.push(Origin { writer, mark: hasher.finish(), next: 0 });
             self.origins.len() - 1
         });
+        let what = self.origins[at].mark.wrapping_add(index);
+        // Odd, so that no order is forgotten; one multiplication, for it is done for every sample.
+        self.order = (self.order ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
         let next = &mut self.origins[at].next;
         if index < *next {
             self.disorder += 1;
@@ -69,5 +80,35 @@ impl Track {
     /// Samples that came, whatever was wrong with them.
     pub(crate) fn seen(&self) -> u64 {
         self.received + self.disorder + self.corrupt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::payload::fill;
+    use super::*;
+
+    fn order_of(samples: &[(u8, u64)]) -> u64 {
+        let mut track = Track::new(Read::Whole);
+        for &(writer, index) in samples {
+            let mut bytes = [0; 32];
+            fill(&mut bytes, index, 0);
+            track.look(&bytes, writer);
+        }
+        assert_eq!(track.corrupt, 0);
+        track.order
+    }
+
+    #[test]
+    fn equal_orders_are_told_from_all_others() {
+        let order = [(1, 0), (2, 0), (1, 1), (2, 1)];
+        assert_eq!(order_of(&order), order_of(&order));
+        for other in [
+            [(2, 0), (1, 0), (1, 1), (2, 1)].as_slice(),
+            &[(1, 0), (2, 0), (2, 1), (1, 1)],
+            &[(1, 0), (2, 0), (1, 1)],
+        ] {
+            assert_ne!(order_of(&order), order_of(other), "{other:?}");
+        }
     }
 }

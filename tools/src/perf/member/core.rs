@@ -1,0 +1,203 @@
+//! A seat in a subgroup of the multicast itself: claims, commits and queues, with no DDS above.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::link::{Bells, Link};
+use derecho_core::memory::LINE_WORDS;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::{self, Terms, Upcall};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node};
+use derecho_node::{Counters, Engine, Pace, Waited};
+
+use super::super::control::Control;
+use super::super::payload::fill;
+use super::super::role::{LOOK, Level, Means, within_match_limit};
+use super::super::track::Track;
+use super::table::{Bring, Shown, Table};
+use super::{MemberArgs, Seat};
+use crate::outcome::Failure;
+
+/// Memory and messages in flight of a sender that says nothing else: those of a DDS writer.
+const USUAL: (usize, usize) = (1 << 20, 7168);
+
+/// A member of a subgroup. See the [module](self).
+pub(super) struct CoreSeat {
+    engine: Engine<Table, ShmLink>,
+    shown: Arc<Shown>,
+    memory: Option<SenderMemory>,
+    bells: Arc<dyn Bells>,
+    readers: usize,
+    size: usize,
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(error.to_string())
+}
+
+/// A sender's memory for messages of `size` bytes, as large as a DDS writer's.
+fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
+    let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
+    let messages = messages.unwrap_or(USUAL.1);
+    let entries = match means.level {
+        Level::Atomic => messages + messages.div_ceil(7),
+        Level::Unordered => messages,
+    };
+    Geometry::fitting(bytes, entries, size).ok_or_else(|| {
+        Failure::Usage(format!("no sender keeps {bytes} bytes in {messages} messages of {size}"))
+    })
+}
+
+impl CoreSeat {
+    /// Joins; `upcall`, if there is one, gets what is delivered.
+    pub(super) fn join(args: &MemberArgs, upcall: Option<Upcall>) -> Result<CoreSeat, Failure> {
+        let means = &args.part.means;
+        let config = ShmConfig::new(format!("core-{}", means.domain));
+        let mut link = ShmLink::join(config).map_err(failed)?;
+        let acks = link.open(ACKS, ACKS_WORDS).map_err(failed)?;
+        let (bells, parker) = (link.bells(), link.parker());
+        let bell = Arc::clone(&parker);
+        let node = Node::new(link.node(), acks, Arc::new(move || bell.wake()));
+        let level = match means.level {
+            Level::Unordered => subgroup::Level::Unordered,
+            Level::Atomic => subgroup::Level::Atomic,
+        };
+        let terms = Terms { level, ablation: means.ablation() };
+        let mut table = Table::new(node, terms, args.processes);
+        table.set_upcall(upcall);
+        let shown = table.shown();
+        let region = table.fresh_region();
+        let lines = (region, link.open(region, args.processes * LINE_WORDS).map_err(failed)?);
+        let mut memory = None;
+        if args.writes {
+            let (region, shape) = (table.fresh_region(), geometry(means, args.part.size)?);
+            let words = link.open(region, shape.words()).map_err(failed)?;
+            memory = Some((
+                region,
+                match means.level {
+                    Level::Atomic => SenderMemory::with_nulls(words, shape),
+                    Level::Unordered => SenderMemory::new(words, shape),
+                },
+            ));
+        }
+        let mut pace = Pace::default();
+        if let Some(micros) = means.spin {
+            pace.spin = Duration::from_micros(micros);
+        }
+        let engine = Engine::start(table, link, parker, pace);
+        let bring = Bring { lines, memory: memory.clone(), reads: args.reads };
+        engine.act(|table, _, effects| table.join(bring, effects));
+        let (readers, size) = (args.readers as usize, args.part.size);
+        let memory = memory.map(|(_, memory)| memory);
+        Ok(CoreSeat { engine, shown, memory, bells, readers, size })
+    }
+
+    pub(super) fn inbox(&self) -> Option<&Arc<Inbox>> {
+        self.shown.inbox.get()?.as_ref()
+    }
+
+    /// What it sends from, if it does.
+    pub(super) fn memory(&self) -> Option<&SenderMemory> {
+        self.memory.as_ref()
+    }
+
+    /// Those who sleep are told of what was committed, and what all are done with is taken back.
+    pub(super) fn tell_of_commits(&self, memory: &SenderMemory) {
+        self.bells.before_looking();
+        self.bells.ring(memory.audience());
+        self.engine.poke();
+    }
+
+    /// Declares that this member sends nothing in so many rounds of the order.
+    pub(super) fn declare_silence(&self, rounds: u64) -> bool {
+        self.engine.act(|table, _, _| table.declare_silence(rounds))
+    }
+
+    fn has_room(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.has_room(self.size))
+    }
+
+    fn wait_until(&self, ready: impl FnMut() -> bool) -> Result<bool, Failure> {
+        self.wait_for(LOOK, ready)
+    }
+
+    /// Waits until `ready`, driving meanwhile, and answers whether it was in time.
+    pub(super) fn wait_for(
+        &self,
+        time: Duration,
+        ready: impl FnMut() -> bool,
+    ) -> Result<bool, Failure> {
+        let deadline = derecho_node::clock::now().after(time.as_nanos() as u64);
+        match self.engine.wait(Some(deadline), ready) {
+            Waited::Ready => Ok(true),
+            Waited::TimedOut => Ok(false),
+            Waited::Stopped => Err(Failure::new("the engine has stopped")),
+        }
+    }
+}
+
+impl Drop for CoreSeat {
+    fn drop(&mut self) {
+        self.engine.stop();
+    }
+}
+
+impl Seat for CoreSeat {
+    /// The rank, which follows from the names of the members.
+    type Writer = usize;
+
+    fn meet(&self, control: &Control) -> Result<bool, Failure> {
+        let met = || {
+            self.shown.inbox.get().is_some()
+                && self.shown.readers.load(Ordering::Acquire) >= self.readers
+        };
+        within_match_limit(control, || self.wait_until(met))
+    }
+
+    fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
+    fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure> {
+        let Some(memory) = &self.memory else { return Ok(0) };
+        let mut written = 0;
+        while written < most {
+            let Ok(mut claim) = memory.claim(self.size) else { break };
+            fill(claim.bytes(), first + written, 0);
+            claim.commit(self.size, |_, _| {});
+            written += 1;
+        }
+        if written > 0 {
+            // Those who are awake have seen each message by now; one bell for all that sleep, and
+            // one turn to take back what they are done with.
+            self.tell_of_commits(memory);
+        }
+        Ok(written)
+    }
+
+    fn take(&mut self, track: &mut Track<usize>) -> Result<u64, Failure> {
+        let Some(inbox) = self.inbox() else { return Ok(0) };
+        let waiting = inbox.len();
+        for record in std::iter::from_fn(|| inbox.take()).take(waiting) {
+            track.look(record.bytes(), record.sender());
+        }
+        Ok(waiting as u64)
+    }
+
+    fn wait(&self, writing: bool) -> Result<(), Failure> {
+        let taken = || self.inbox().is_some_and(|inbox| !inbox.is_empty());
+        self.wait_until(|| taken() || (writing && self.has_room())).map(|_| ())
+    }
+
+    fn copies(&self) -> (f64, u64) {
+        (0.0, 0)
+    }
+
+    fn sample_bytes(&self) -> usize {
+        size_of::<derecho_core::multicast::inbox::Record>()
+    }
+}

@@ -1,0 +1,137 @@
+//! A seat in a topic of the DDS interface.
+
+use dds_api::prelude::*;
+use derecho_node::Counters;
+
+use super::super::clock;
+use super::super::control::Control;
+use super::super::payload::{Payload, fill, has_stamp};
+use super::super::publish::{Manner, stamp_every};
+use super::super::role::{LOOK, meet};
+use super::super::subscribe::carries_payload;
+use super::super::track::Track;
+use super::{MemberArgs, Seat};
+use crate::outcome::Failure;
+
+/// The topic of one measurement.
+const TOPIC: &str = "perf";
+
+/// A participant with a writer, a reader, or both.
+pub(super) struct DdsSeat<P: Payload> {
+    reader: Option<DataReader<P>>,
+    writer: Option<DataWriter<P>>,
+    participant: DomainParticipant,
+    founders: (usize, usize),
+    manner: Manner,
+    /// What is copied, and what room is asked for.
+    sample: Box<P>,
+    size: usize,
+    copied: u64,
+}
+
+impl<P: Payload> DdsSeat<P> {
+    pub(super) fn join(args: &MemberArgs) -> Result<Self, Failure> {
+        let (size, founders) = (args.part.size, args.founders());
+        let participant = args.part.means.join()?;
+        let means = &args.part.means;
+        let reader = match args.reads {
+            true => Some(means.reader::<P>(&participant, (TOPIC, founders))?),
+            false => None,
+        };
+        let writer = match args.writes {
+            true => Some(means.writer::<P>(&participant, (TOPIC, founders), size)?),
+            false => None,
+        };
+        let mut sample = Box::<P>::default();
+        sample.resize(size);
+        let manner = args.manner.manner(size);
+        let founders = (founders.writers as usize, founders.readers as usize);
+        Ok(DdsSeat { reader, writer, participant, founders, manner, sample, size, copied: 0 })
+    }
+}
+
+/// Fills the next sample and writes it.
+fn write<P: Payload>(
+    writer: &DataWriter<P>,
+    sample: &mut P,
+    (manner, size): (Manner, usize),
+    (index, stamp): (u64, u64),
+) -> DdsResult<()> {
+    match manner {
+        Manner::Loan => {
+            let mut loan = P::loan(writer)?;
+            loan.resize(size);
+            fill(loan.bytes_mut(), index, stamp);
+            loan.publish()
+        }
+        Manner::Copy => {
+            fill(sample.bytes_mut(), index, stamp);
+            writer.write(sample)
+        }
+    }
+}
+
+impl<P: Payload> Seat for DdsSeat<P> {
+    type Writer = InstanceHandle;
+
+    fn meet(&self, control: &Control) -> Result<bool, Failure> {
+        let (writers, readers) = self.founders;
+        if let Some(reader) = &self.reader
+            && !meet(control, || reader.wait_for_writers(writers, LOOK))?
+        {
+            return Ok(false);
+        }
+        match &self.writer {
+            Some(writer) => meet(control, || writer.wait_for_readers(readers, LOOK)),
+            None => Ok(true),
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        self.participant.counters()
+    }
+
+    fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure> {
+        let Some(writer) = &self.writer else { return Ok(0) };
+        let (manner, size) = (self.manner, self.size);
+        let mut written = 0;
+        while written < most && writer.has_room_for(&self.sample) {
+            let index = first + written;
+            let stamped = has_stamp(size) && index.is_multiple_of(stamp_every(size));
+            let stamp = if stamped { clock::now() } else { 0 };
+            match write(writer, &mut self.sample, (manner, size), (index, stamp)) {
+                Ok(()) => written += 1,
+                Err(DdsError::Timeout(_)) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(written)
+    }
+
+    fn take(&mut self, track: &mut Track<InstanceHandle>) -> Result<u64, Failure> {
+        let Some(reader) = &self.reader else { return Ok(0) };
+        let mut taken = 0;
+        for sample in reader.take(.., Timeout::NOW)? {
+            taken += 1;
+            self.copied += u64::from(!sample.is_borrowed() || carries_payload::<P>());
+            track.look(sample.bytes(), sample.info().publication_handle);
+        }
+        Ok(taken)
+    }
+
+    fn wait(&self, writing: bool) -> Result<(), Failure> {
+        let samples = || self.reader.as_ref().is_some_and(DataReader::has_samples);
+        let room = || self.writer.as_ref().is_some_and(|w| w.has_room_for(&self.sample));
+        self.participant.wait_until(LOOK, || samples() || (writing && room()))?;
+        Ok(())
+    }
+
+    fn copies(&self) -> (f64, u64) {
+        let in_place = P::PLAIN && self.manner == Manner::Loan;
+        (if in_place { 0.0 } else { 1.0 }, self.copied)
+    }
+
+    fn sample_bytes(&self) -> usize {
+        size_of::<Sample<P>>()
+    }
+}

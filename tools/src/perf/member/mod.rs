@@ -1,0 +1,244 @@
+//! One process of a topic that may write it, read it, or both, from one thread.
+//!
+//! Owns: the loop of writing as long as there is room and taking in between, and what is said of it.
+//! Never does: know by what interface samples go; that is the [`Seat`]'s business.
+//!
+//! ```text
+//!   said to the harness    READY   what it wrote, if it writes   what it read, if it reads
+//!   heard from it                GO                           TOTAL                       EXIT
+//! ```
+
+mod core;
+mod dds;
+mod table;
+pub(super) mod trial;
+
+use std::hash::Hash;
+use std::time::Instant;
+
+use clap::Args;
+use derecho_node::Counters;
+use serde::Serialize;
+
+use super::clock;
+use super::control::Control;
+use super::payload::{Read, WithPayload, for_size};
+use super::publish::{Amount, Published, STALL_LIMIT};
+use super::role::{Founders, Interface, Meter, Part, Used, on_large_stack};
+use super::subscribe::{SILENCE_LIMIT, START_LIMIT, Subscribed};
+use super::throughput::{MannerArgs, seconds};
+use super::track::Track;
+use crate::outcome::{Done, Failure, Outcome, say};
+
+/// Samples that are written before it is looked for some to take.
+const BURST: u64 = 64;
+
+/// One process of a topic; the harness starts it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MemberArgs {
+    #[command(flatten)]
+    pub(super) part: Part,
+    /// By what means.
+    #[arg(long, value_enum, default_value_t = Interface::Dds)]
+    pub(super) interface: Interface,
+    /// This process's number.
+    #[arg(long)]
+    pub(super) index: usize,
+    /// Processes in all.
+    #[arg(long)]
+    pub(super) processes: usize,
+    /// How many of them write.
+    #[arg(long)]
+    pub(super) writers: u32,
+    /// How many of them read.
+    #[arg(long)]
+    pub(super) readers: u32,
+    /// This one writes.
+    #[arg(long)]
+    pub(super) writes: bool,
+    /// This one reads.
+    #[arg(long)]
+    pub(super) reads: bool,
+    /// Samples that each writer writes.
+    #[arg(long, conflicts_with = "seconds")]
+    pub(super) count: Option<u64>,
+    /// How long they write.
+    #[arg(long, value_parser = seconds)]
+    pub(super) seconds: Option<f64>,
+    /// What readers look at.
+    #[arg(long, value_enum, default_value_t = Read::Whole)]
+    pub(super) read: Read,
+    #[command(flatten)]
+    pub(super) manner: MannerArgs,
+}
+
+impl MemberArgs {
+    fn founders(&self) -> Founders {
+        Founders { writers: self.writers, readers: self.readers }
+    }
+
+    fn amount(&self) -> Amount {
+        match (self.count, self.seconds) {
+            (Some(count), _) => Amount::Count(count),
+            (None, seconds) => Amount::Seconds(seconds.unwrap_or(1.0)),
+        }
+    }
+}
+
+/// A process's access to the topic that is measured.
+trait Seat {
+    /// Names a writer, alike in all processes.
+    type Writer: Copy + PartialEq + Hash;
+
+    /// Waits until all are there. Answers whether to go on.
+    fn meet(&self, control: &Control) -> Result<bool, Failure>;
+    /// What the engine has done.
+    fn counters(&self) -> &Counters;
+    /// Writes samples, numbered from `first`, as long as there is room and up to `most`. Returns how
+    /// many.
+    fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure>;
+    /// Takes what is there. Returns how many samples.
+    fn take(&mut self, track: &mut Track<Self::Writer>) -> Result<u64, Failure>;
+    /// Waits for a moment, until there is something to take or, if it is `writing`, room.
+    fn wait(&self, writing: bool) -> Result<(), Failure>;
+    /// Copies that were made of each sample that was written, and of all that were taken.
+    fn copies(&self) -> (f64, u64);
+    /// Bytes of the value that a taken sample is.
+    fn sample_bytes(&self) -> usize;
+}
+
+/// Plays the role.
+pub(crate) fn run(args: MemberArgs) -> Done {
+    on_large_stack(move || match args.interface {
+        Interface::Dds => for_size(args.part.size, OverDds(args)),
+        Interface::Core => {
+            let mut seat = core::CoreSeat::join(&args, None)?;
+            play(&args, &Control::new(true), &mut seat)
+        }
+    })?;
+    Ok(Outcome::Yes)
+}
+
+struct OverDds(MemberArgs);
+
+impl WithPayload for OverDds {
+    type Output = Result<(), Failure>;
+
+    fn with<P: super::payload::Payload>(self) -> Result<(), Failure> {
+        let control = Control::new(true);
+        let mut seat = dds::DdsSeat::<P>::join(&self.0)?;
+        play(&self.0, &control, &mut seat)
+    }
+}
+
+fn play<S: Seat>(args: &MemberArgs, control: &Control, seat: &mut S) -> Result<(), Failure> {
+    if !seat.meet(control)? || !control.ready(Some("GO"))? {
+        return Ok(());
+    }
+    let mut track = Track::new(args.read);
+    let meter = Meter::start(seat.counters());
+    let times = work(args, control, seat, &mut track)?;
+    let used = meter.used(seat.counters());
+    if args.reads && !control.ended() {
+        tell(&seen(args, control, seat, (&track, times), used))?;
+    }
+    control.wait_for_exit();
+    Ok(())
+}
+
+fn tell(result: &impl Serialize) -> Result<(), Failure> {
+    say(&serde_json::to_string(result).map_err(|error| Failure::new(error.to_string()))?)
+}
+
+/// When the first sample was taken, and the last.
+type Times = (u64, u64);
+
+/// Writes and takes until all is done or it is to end.
+fn work<S: Seat>(
+    args: &MemberArgs,
+    control: &Control,
+    seat: &mut S,
+    track: &mut Track<S::Writer>,
+) -> Result<Times, Failure> {
+    let t_start_ns = clock::now();
+    let (count, deadline) = match args.amount() {
+        Amount::Count(count) => (count, u64::MAX),
+        Amount::Seconds(seconds) => (u64::MAX, t_start_ns + (seconds * 1e9) as u64),
+    };
+    let all = args.count.map(|count| count * u64::from(args.writers));
+    let (mut times, mut sent, mut writing) = ((0, 0), 0, args.writes);
+    let mut quiet: Option<Instant> = None;
+    loop {
+        let mut done = 0;
+        if writing && (sent == count || clock::now() >= deadline) {
+            writing = false;
+            let (role, t_end_ns, copies) = ("pub".to_owned(), clock::now(), seat.copies().0);
+            // What a process uses is in what it says as a reader, if it is one.
+            let used = Used::default();
+            tell(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
+        }
+        if writing {
+            let written = seat.write(sent, BURST.min(count - sent))?;
+            sent += written;
+            done += written;
+        }
+        if args.reads {
+            let taken = seat.take(track)?;
+            if taken > 0 {
+                times.1 = clock::now();
+                times.0 = if times.0 == 0 { times.1 } else { times.0 };
+            }
+            done += taken;
+        }
+        let enough = control.total().or(all).is_some_and(|all| track.seen() >= all);
+        if !writing && (enough || !args.reads) {
+            return Ok(times);
+        }
+        if done > 0 {
+            quiet = None;
+            continue;
+        }
+        if control.ended() {
+            return Ok(times);
+        }
+        let quiet = quiet.get_or_insert_with(Instant::now).elapsed();
+        if writing && quiet >= STALL_LIMIT {
+            return Err(Failure::new(format!("nobody made room for {STALL_LIMIT:?}")));
+        }
+        let limit = if times.0 == 0 { START_LIMIT } else { SILENCE_LIMIT };
+        if !writing && quiet >= limit {
+            return Ok(times);
+        }
+        seat.wait(writing)?;
+    }
+}
+
+fn seen<S: Seat>(
+    args: &MemberArgs,
+    control: &Control,
+    seat: &S,
+    (track, (t_first_ns, t_last_ns)): (&Track<S::Writer>, Times),
+    used: Used,
+) -> Subscribed {
+    let all = args.count.map(|count| count * u64::from(args.writers));
+    let missing = control.total().or(all).map_or(0, |all| all.saturating_sub(track.seen()));
+    let latency =
+        |quantile| (!track.latency.is_empty()).then(|| track.latency.value_at_quantile(quantile));
+    Subscribed {
+        role: "sub".to_owned(),
+        index: args.index,
+        received: track.received,
+        lost: track.lost.max(missing),
+        disorder: track.disorder,
+        corrupt: track.corrupt,
+        t_first_ns,
+        t_last_ns,
+        p50_ns: latency(0.5),
+        p99_ns: latency(0.99),
+        latency_samples: track.latency.len(),
+        copies: seat.copies().1 as f64 / track.seen().max(1) as f64,
+        sample_bytes: seat.sample_bytes(),
+        order: track.order,
+        used,
+    }
+}

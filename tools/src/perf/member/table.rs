@@ -1,0 +1,204 @@
+//! What a member of a subgroup drives when there is no DDS above: a node that founds one subgroup.
+//!
+//! Owns: the announcements by which the members find each other, and the charter that follows from
+//! them. Never does: more than is needed to measure; members never change.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Interest, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::OwnRegion;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::{Terms, Upcall};
+use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
+
+/// The only announcement of a node.
+const ANNOUNCEMENT: u64 = 1;
+/// What the subgroup is called.
+const NAME: u64 = 0x5351_4c4c;
+
+/// What a member brings.
+#[derive(Clone)]
+pub(super) struct Bring {
+    pub(super) lines: (RegionId, OwnRegion),
+    pub(super) memory: Option<(RegionId, SenderMemory)>,
+    pub(super) reads: bool,
+}
+
+/// What the application's thread sees of the subgroup.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// The queue of this member, if it reads; there once the subgroup is founded.
+    pub(super) inbox: OnceLock<Option<Arc<Inbox>>>,
+    /// Members that read and have begun.
+    pub(super) readers: AtomicUsize,
+}
+
+/// The machine. See the [module](self).
+pub(super) struct Table {
+    node: Node,
+    terms: Terms,
+    processes: usize,
+    bring: Option<Bring>,
+    parts: BTreeMap<NodeId, Membership>,
+    peers: BTreeMap<Peer, NodeId>,
+    shown: Arc<Shown>,
+    subgroup: Option<SubgroupId>,
+    upcall: Option<Upcall>,
+}
+
+impl Table {
+    pub(super) fn new(node: Node, terms: Terms, processes: usize) -> Table {
+        Table {
+            node,
+            terms,
+            processes,
+            bring: None,
+            parts: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            shown: Arc::new(Shown::default()),
+            subgroup: None,
+            upcall: None,
+        }
+    }
+
+    pub(super) fn shown(&self) -> Arc<Shown> {
+        Arc::clone(&self.shown)
+    }
+
+    pub(super) fn fresh_region(&mut self) -> RegionId {
+        self.node.fresh_region()
+    }
+
+    /// Has this called with what is delivered, from the first delivery on.
+    pub(super) fn set_upcall(&mut self, upcall: Option<Upcall>) {
+        self.upcall = upcall;
+    }
+
+    /// Declares that this member sends nothing in so many rounds of the order.
+    pub(super) fn declare_silence(&mut self, rounds: u64) -> bool {
+        self.subgroup.is_some_and(|subgroup| self.node.declare_silence(subgroup, rounds))
+    }
+
+    /// Takes part with this.
+    pub(super) fn join(&mut self, bring: Bring, effects: &mut Effects) {
+        let sends = bring.memory.as_ref().map(|(region, _)| *region);
+        let own =
+            Membership { origin: Origin::Own, reads: bring.reads, sends, lines: bring.lines.0 };
+        self.node.announce(ANNOUNCEMENT, encode(own), effects);
+        self.parts.insert(self.node.id(), own);
+        self.bring = Some(bring);
+        self.try_found(effects);
+    }
+
+    /// Founds the subgroup once all have said what they bring. All list them by their names.
+    fn try_found(&mut self, effects: &mut Effects) {
+        if self.parts.len() < self.processes {
+            return;
+        }
+        let Some(Bring { lines, memory, .. }) = self.bring.take() else { return };
+        let members = self.parts.values().copied().collect();
+        let charter = Charter { name: NAME, terms: self.terms, members };
+        let share = Share { lines: lines.1, memory: memory.map(|(_, memory)| memory) };
+        // There is none where what is announced does not fit; then nobody is ever ready.
+        self.subgroup = self.node.found(charter, share, effects);
+    }
+
+    fn take_in(&mut self, event: NodeEvent, effects: &mut Effects) {
+        match event {
+            NodeEvent::PeerUp { peer, node } => {
+                self.peers.insert(peer, node);
+            }
+            NodeEvent::Announced { peer, id: ANNOUNCEMENT, bytes } => {
+                let member = decode(&bytes, peer);
+                if let Some((member, node)) = member.zip(self.peers.get(&peer)) {
+                    self.parts.insert(*node, member);
+                    self.try_found(effects);
+                }
+            }
+            NodeEvent::Founded(subgroup) => {
+                let inbox = self.node.add_subgroup_reader(subgroup);
+                if let Some(upcall) = self.upcall.take() {
+                    self.node.set_subgroup_upcall(subgroup, upcall);
+                }
+                // It is founded once, so nothing was shown before.
+                let _ = self.shown.inbox.set(inbox);
+            }
+            NodeEvent::Gathered { readers, .. } => {
+                self.shown.readers.store(readers, Ordering::Release);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in what the node has to say. Returns how much that was.
+    fn listen(&mut self, effects: &mut Effects) -> usize {
+        let mut heard = 0;
+        while let Some(event) = self.node.next_event() {
+            self.take_in(event, effects);
+            heard += 1;
+        }
+        heard
+    }
+}
+
+impl Machine for Table {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.node.turn(now, effects) + self.listen(effects)
+    }
+
+    fn thorough_turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.node.thorough_turn(now, effects) + self.listen(effects)
+    }
+
+    fn interest(&self) -> Interest {
+        self.node.interest()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.node.wants_turn_at()
+    }
+}
+
+fn encode(member: Membership) -> Vec<u8> {
+    let stream = member.sends.map_or(0, |region| region.0);
+    let words = [u64::from(member.reads), stream, member.lines.0];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn decode(bytes: &[u8], peer: Peer) -> Option<Membership> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let &[reads, stream, lines] = words else { return None };
+    let [stream, lines] = [stream, lines].map(|word| RegionId(u64::from_le_bytes(word)));
+    rest.is_empty().then_some(Membership {
+        origin: Origin::Peer(peer),
+        reads: u64::from_le_bytes(reads) != 0,
+        sends: (stream.0 != 0).then_some(stream),
+        lines,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_what_it_announced() {
+        let peer = Peer(3);
+        for sends in [None, Some(RegionId(17))] {
+            let member =
+                Membership { origin: Origin::Peer(peer), reads: true, sends, lines: RegionId(16) };
+            let bytes = encode(member);
+            assert_eq!(decode(&bytes, peer), Some(member));
+            assert_eq!(decode(&bytes[1..], peer), None);
+        }
+    }
+}

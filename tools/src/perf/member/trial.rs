@@ -1,0 +1,252 @@
+//! One process of a trial: a member of a subgroup that is slow, paced, silent, or holds back.
+//!
+//! Owns: what its one application thread does for a given time, and when what happened. Never does:
+//! wait for what the others have not done by then; a trial is over when its time is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use derecho_core::multicast::claim::Claim;
+use derecho_core::multicast::subgroup::Upcall;
+use serde::{Deserialize, Serialize};
+
+use super::super::clock;
+use super::super::control::Control;
+use super::super::payload::{fill, has_stamp};
+use super::super::role::LOOK;
+use super::super::track::Track;
+use super::core::CoreSeat;
+use super::{BURST, MemberArgs, Seat, tell};
+use crate::outcome::{Done, Failure, Outcome};
+
+/// Rounds for which a silent sender declares that it is: more than any trial has.
+const SILENT_ROUNDS: u64 = u32::MAX as u64;
+
+/// Where a reader does what it has to do for each message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Where {
+    /// In a call for each delivery, made by the turn.
+    Upcall,
+    /// In its own thread, which takes from its queue.
+    Cache,
+}
+
+/// One process of a trial; the harness starts it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TrialArgs {
+    #[command(flatten)]
+    member: MemberArgs,
+    /// Nanoseconds of work for each delivery.
+    #[arg(long, default_value_t = 0)]
+    work: u64,
+    /// Where the work is done.
+    #[arg(long, value_enum, default_value_t = Where::Cache)]
+    place: Where,
+    /// Nanoseconds from one message to the next; zero for as fast as there is room.
+    #[arg(long, default_value_t = 0)]
+    every: u64,
+    /// Messages after which it stops.
+    #[arg(long, default_value_t = u64::MAX)]
+    most: u64,
+    /// Messages that are built before any of them is committed.
+    #[arg(long, default_value_t = 1)]
+    fixed_batch: usize,
+    /// Sends nothing, although it could.
+    #[arg(long)]
+    silent: bool,
+    /// Says so beforehand.
+    #[arg(long)]
+    declares: bool,
+    /// Messages after whose number it is asked when they were there.
+    #[arg(long)]
+    first: u64,
+}
+
+/// What one process saw.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Tried {
+    /// Messages that it sent or received.
+    pub(crate) count: u64,
+    pub(crate) seconds: f64,
+    pub(crate) t_start_ns: u64,
+    /// When it had the first `first` of them; zero: never.
+    pub(crate) t_first_ns: u64,
+    pub(crate) bad: u64,
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    pub(crate) max_ns: Option<u64>,
+    pub(crate) cpu_s: f64,
+}
+
+impl Tried {
+    /// There are so many more now.
+    fn add(&mut self, count: u64, first: u64) {
+        self.count += count;
+        if self.t_first_ns == 0 && self.count >= first {
+            self.t_first_ns = clock::now();
+        }
+    }
+}
+
+/// What a reader has seen, wherever it looks.
+struct Seen {
+    tried: Tried,
+    track: Track<usize>,
+}
+
+fn spin(nanos: u64) {
+    let end = clock::now() + nanos;
+    while clock::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// Plays the part.
+pub(crate) fn run(args: TrialArgs) -> Done {
+    let track = Track::new(args.member.read);
+    let seen = Arc::new(Mutex::new(Seen { tried: Tried::default(), track }));
+    let over = Arc::new(AtomicBool::new(false));
+    let upcall = (args.member.reads && args.place == Where::Upcall)
+        .then(|| works_in_turn(&args, Arc::clone(&seen), Arc::clone(&over)));
+    let seat = CoreSeat::join(&args.member, upcall)?;
+    let control = Control::new(true);
+    if !seat.meet(&control)? {
+        return Ok(Outcome::Yes);
+    }
+    if args.declares && !seat.declare_silence(SILENT_ROUNDS) {
+        return Err(Failure::new("silence cannot be declared"));
+    }
+    if !control.ready(Some("GO"))? {
+        return Ok(Outcome::Yes);
+    }
+    let (cpu, start) = (clock::cpu(), clock::now());
+    let end = start + (args.member.seconds.unwrap_or(1.0) * 1e9) as u64;
+    let mut tried = if args.member.writes && !args.silent {
+        send(&args, &control, &seat, (start, end))?
+    } else if args.member.reads && args.place == Where::Cache {
+        take(&args, &control, &seat, &seen, end)?
+    } else {
+        // The engine's thread does everything.
+        while clock::now() < end && !control.ended() {
+            std::thread::sleep(Duration::from_nanos(end.saturating_sub(clock::now())).min(LOOK));
+        }
+        over.store(true, Ordering::Relaxed);
+        Tried::default()
+    };
+    if args.member.reads {
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        tried = seen.tried;
+        tried.bad = seen.track.lost + seen.track.disorder + seen.track.corrupt;
+        let times = Some(&seen.track.latency).filter(|times| !times.is_empty());
+        tried.p50_ns = times.map(|times| times.value_at_quantile(0.5));
+        tried.p99_ns = times.map(|times| times.value_at_quantile(0.99));
+        tried.max_ns = times.map(|times| times.max());
+    }
+    tried.t_start_ns = start;
+    tried.seconds = clock::secs(clock::now() - start);
+    tried.cpu_s = clock::secs(clock::cpu() - cpu);
+    tell(&tried)?;
+    // What is on its way to this member is not worked on any more, but taken out of the others' way.
+    let takes = args.place == Where::Cache;
+    while !control.may_leave() {
+        let some = || takes && seat.inbox().is_some_and(|inbox| inbox.take().is_some());
+        seat.wait_for(LOOK, some)?;
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The work for each delivery, as a call of the turn.
+fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<Seen>>, over: Arc<AtomicBool>) -> Upcall {
+    let (work, first) = (args.work, args.first);
+    Box::new(move |inbox| {
+        while let Some(record) = inbox.take() {
+            if over.load(Ordering::Relaxed) {
+                continue;
+            }
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.track.look(record.bytes(), record.sender());
+            spin(work);
+            seen.tried.add(1, first);
+        }
+    })
+}
+
+/// Takes from the queue and works for each message, in this thread.
+fn take(
+    args: &TrialArgs,
+    control: &Control,
+    seat: &CoreSeat,
+    seen: &Mutex<Seen>,
+    end: u64,
+) -> Result<Tried, Failure> {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    while clock::now() < end && !control.ended() {
+        let Some(inbox) = seat.inbox() else { break };
+        // A look at the clock for each message would be work, too.
+        let most = if args.work > 0 { 1 } else { inbox.len().min(BURST as usize) };
+        let mut taken = 0;
+        for record in std::iter::from_fn(|| inbox.take()).take(most) {
+            seen.track.look(record.bytes(), record.sender());
+            if args.work > 0 {
+                spin(args.work);
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            seen.tried.add(taken, args.first);
+        } else {
+            let left = Duration::from_nanos(end.saturating_sub(clock::now()));
+            seat.wait_for(left.min(LOOK), || !inbox.is_empty())?;
+        }
+    }
+    Ok(Tried::default())
+}
+
+/// Sends, each message when it is due.
+fn send(
+    args: &TrialArgs,
+    control: &Control,
+    seat: &CoreSeat,
+    (start, end): (u64, u64),
+) -> Result<Tried, Failure> {
+    let (size, mut tried) = (args.member.part.size, Tried::default());
+    let Some(memory) = seat.memory() else { return Ok(tried) };
+    let mut held: Vec<Claim<'_>> = Vec::with_capacity(args.fixed_batch);
+    let (mut built, mut untold) = (0, 0);
+    let paced = args.every > 0;
+    let mut now = start;
+    while now < end && built < args.most && !control.ended() {
+        let due = start + built * args.every;
+        if paced && due > now {
+            seat.wait_for(Duration::from_nanos(due - now), || clock::now() >= due)?;
+        }
+        let looks = paced || built.is_multiple_of(BURST);
+        now = if looks { clock::now() } else { now };
+        let stamp = if has_stamp(size) && looks { now } else { 0 };
+        let Ok(mut claim) = memory.claim(size) else {
+            tried.add(std::mem::take(&mut untold), args.first);
+            seat.tell_of_commits(memory);
+            seat.wait_for(LOOK, || memory.has_room(size) || clock::now() >= end)?;
+            now = clock::now();
+            continue;
+        };
+        fill(claim.bytes(), built, stamp);
+        built += 1;
+        held.push(claim);
+        if held.len() >= args.fixed_batch {
+            for claim in held.drain(..) {
+                claim.commit(size, |_, _| {});
+                untold += 1;
+            }
+            if paced || untold >= BURST {
+                tried.add(std::mem::take(&mut untold), args.first);
+                seat.tell_of_commits(memory);
+            }
+        }
+    }
+    tried.add(untold, args.first);
+    seat.tell_of_commits(memory);
+    Ok(tried)
+}

@@ -1,0 +1,109 @@
+//! Processes that share a topic, each of which may write and read it at once.
+//!
+//! Owns: which process does what, starting them, and the comparison of all that write with one that
+//! does. Never does: measure anything itself.
+
+use serde_json::json;
+
+use super::crew::Crew;
+use super::machine::median;
+use super::publish::Published;
+use super::subscribe::Subscribed;
+use super::throughput::{Run, ThroughputArgs, USUAL_SECONDS, report, short, sum_up, text};
+use crate::outcome::{Done, Failure, Outcome, progress, show};
+
+/// What a process does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Duty {
+    pub(super) writes: bool,
+    pub(super) reads: bool,
+}
+
+impl Duty {
+    /// So many that only write, and so many that only read.
+    pub(super) fn apart(writers: u32, readers: u32) -> Vec<Duty> {
+        let duty = |index| Duty { writes: index < writers, reads: index >= writers };
+        (0..writers + readers).map(duty).collect()
+    }
+
+    /// So many that read, of whom the first write.
+    fn reading(members: u32, writers: u32) -> Vec<Duty> {
+        (0..members).map(|index| Duty { writes: index < writers, reads: true }).collect()
+    }
+}
+
+/// Measures all members writing, in turn with one of them.
+pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> Done {
+    let level = args.part.means.level;
+    let (mut all, mut one) = (Vec::new(), Vec::new());
+    for number in 1..=args.runs() {
+        progress(format_args!("run {number} of {} ...", args.runs()));
+        for (found, writers) in [(&mut all, members), (&mut one, 1)] {
+            let run = measure(args, &Duty::reading(members, writers))?;
+            progress(format_args!("  {writers} writing: {} messages/s", short(run.msgs_per_s)));
+            found.push(run);
+        }
+    }
+    let clean = all.iter().chain(&one).all(|run| run.is_clean(level));
+    let rate = |runs: &[Run]| median(runs.iter().map(|run| run.msgs_per_s));
+    let (together, alone) = (rate(&all), rate(&one));
+    let mut report = report(args, all)?;
+    (report["pubs"], report["subs"]) = (members.into(), members.into());
+    report["members"] = members.into();
+    report["total"] = together.into();
+    report["one_sender"] = json!({ "total": alone, "runs": one });
+    report["ratio_one_sender"] = (together / alone).into();
+    let mut text = text(&report);
+    text += &format!(
+        "  all {members} members write: {}/s in all at each; one of them: {}/s: ratio {:.3}\n",
+        short(together),
+        short(alone),
+        together / alone
+    );
+    show(json, &report, &text);
+    Ok(if clean { Outcome::Yes } else { Outcome::No })
+}
+
+/// Starts the processes, lets them run, and gathers what they found.
+pub(super) fn measure(args: &ThroughputArgs, duties: &[Duty]) -> Result<Run, Failure> {
+    let mut crew = Crew::new(args.limit())?;
+    let count = |does: fn(&Duty) -> bool| duties.iter().filter(|duty| does(duty)).count();
+    let (writers, readers) = (count(|duty| duty.writes), count(|duty| duty.reads));
+    let mut hands = Vec::new();
+    for (index, duty) in duties.iter().enumerate() {
+        let mut arguments = vec!["member".to_owned(), format!("--size={}", args.part.size)];
+        arguments.extend(args.part.means.arguments());
+        arguments.push(format!("--interface={}", args.interface.name()));
+        arguments.push(format!("--index={index}"));
+        arguments.push(format!("--processes={}", duties.len()));
+        arguments.push(format!("--writers={writers}"));
+        arguments.push(format!("--readers={readers}"));
+        arguments.push(format!("--read={}", args.read.name()));
+        arguments.push(args.manner.argument(args.part.size).to_owned());
+        arguments.extend(duty.writes.then(|| "--writes".to_owned()));
+        arguments.extend(duty.reads.then(|| "--reads".to_owned()));
+        arguments.push(match args.count {
+            Some(count) => format!("--count={count}"),
+            None => format!("--seconds={}", args.seconds.unwrap_or(USUAL_SECONDS)),
+        });
+        hands.push((crew.start(&format!("member {index}"), &arguments)?, *duty));
+    }
+    crew.all_ready()?;
+    for (hand, _) in &hands {
+        crew.tell(*hand, "GO")?;
+    }
+    let mut publishers: Vec<Published> = Vec::new();
+    for (hand, _) in hands.iter().filter(|(_, duty)| duty.writes) {
+        publishers.push(crew.result(*hand)?);
+    }
+    let sent: u64 = publishers.iter().map(|publisher| publisher.sent).sum();
+    for (hand, _) in hands.iter().filter(|(_, duty)| duty.reads) {
+        crew.tell(*hand, &format!("TOTAL {sent}"))?;
+    }
+    let mut subscribers: Vec<Subscribed> = Vec::new();
+    for (hand, _) in hands.iter().filter(|(_, duty)| duty.reads) {
+        subscribers.push(crew.result(*hand)?);
+    }
+    crew.dismiss()?;
+    Ok(sum_up(args, sent, publishers, subscribers))
+}
