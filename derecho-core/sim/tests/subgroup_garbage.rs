@@ -37,6 +37,8 @@ const PURE: usize = 1;
 const MOST_WORK: usize = 400;
 /// Turns within which everything settles.
 const PATIENCE: usize = 200;
+/// Records that an application takes after a turn.
+const TAKES: usize = 16;
 
 /// A node's part in a subgroup.
 struct Part {
@@ -184,7 +186,7 @@ impl Bus {
         }
         for (subgroup, part) in self.members[at].parts.iter_mut().enumerate() {
             let Some(inbox) = &part.inbox else { continue };
-            for _ in 0..4 {
+            for _ in 0..TAKES {
                 let Some(record) = inbox.take() else { break };
                 let (from, number) = (record.sender(), record.number());
                 if from == EVIL {
