@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
-use derecho_figures::{Figure, FigureError, Options};
+use clap::{Args, Subcommand, ValueEnum};
+use derecho_figures::{Costs, Figure, FigureError, Options};
 use serde_json::Value;
 
 use crate::outcome::{Done, Failure, Outcome, progress, show};
@@ -44,9 +44,21 @@ struct FigureArgs {
     /// Where all chance comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Which prices the multicast figures take.
+    #[arg(long, value_enum, default_value_t = Prices::Paper)]
+    costs: Prices,
     /// A TOML file with prices of the network to be used instead of the papers'.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
+}
+
+/// The committed files of prices.
+#[derive(Clone, Copy, ValueEnum, Debug)]
+enum Prices {
+    /// What the papers measured.
+    Paper,
+    /// What was measured of this product, on the papers' network.
+    Ours,
 }
 
 fn after_help() -> String {
@@ -73,7 +85,11 @@ fn figure(args: &FigureArgs, json: bool) -> Done {
             .map_err(|error| Failure::new(format!("{} cannot be read: {error}", file.display())))?,
         None => String::new(),
     };
-    let options = Options { quick: args.quick, seed: args.seed, prices };
+    let costs = match args.costs {
+        Prices::Paper => Costs::Paper,
+        Prices::Ours => Costs::Ours,
+    };
+    let options = Options { quick: args.quick, seed: args.seed, costs, prices };
     let (mut objects, mut text) = (Vec::new(), String::new());
     for name in wanted {
         progress(format_args!("{name} ..."));

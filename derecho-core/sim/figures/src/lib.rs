@@ -15,18 +15,21 @@
 //! ```
 
 mod bed;
+mod crowd;
 mod experiments;
 mod figure;
+mod member;
 mod network;
 mod plot;
 mod raw;
 
 use std::fmt;
 
+use experiments::spindle::{batching, delays, finals, prices, subgroups, windows};
 use experiments::{counting, detection, routing, throughput};
 
 pub use figure::{Figure, Series, Value};
-pub use network::Network;
+pub use network::{Costs, Network};
 
 /// How an experiment is run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,13 +38,15 @@ pub struct Options {
     pub quick: bool,
     /// Where all chance comes from: random waits, and who has which rank.
     pub seed: u64,
+    /// Which file of prices the multicast figures take.
+    pub costs: Costs,
     /// Prices to be used instead of those in the files: TOML, as in a section of them.
     pub prices: String,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { quick: false, seed: 1, prices: String::new() }
+        Options { quick: false, seed: 1, costs: Costs::Paper, prices: String::new() }
     }
 }
 
@@ -60,6 +65,27 @@ const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
     ("sst-9", "routing (SST, figure 9)", routing::figure_9),
     ("sst-table5", "nodes on different racks (SST, table 5)", counting::table_5),
     ("sst-11", "old hardware (SST, figure 11)", counting::figure_11),
+    (
+        "spindle-1",
+        "a write by its size, and posts: the prices (Spindle, figure 1)",
+        prices::figure_1,
+    ),
+    ("spindle-3", "opportunistic batching (Spindle, figure 3)", batching::figure_3),
+    ("spindle-4", "messages a second by their size (Spindle, figure 4)", batching::figure_4),
+    ("spindle-5", "batching stage by stage (Spindle, figure 5)", batching::figure_5),
+    ("spindle-6", "window sizes (Spindle, figure 6)", windows::figure_6),
+    ("spindle-7", "sizes of batches (Spindle, figure 7)", batching::figure_7),
+    ("spindle-8", "inactive subgroups, baseline (Spindle, figure 8)", subgroups::figure_8),
+    ("spindle-9", "inactive subgroups, batching (Spindle, figure 9)", subgroups::figure_9),
+    ("spindle-10", "delayed senders (Spindle, figure 10)", delays::figure_10),
+    ("spindle-11", "nulls where nobody is delayed (Spindle, figure 11)", delays::figure_11),
+    ("spindle-12", "posting at the end (Spindle, figure 12)", finals::figure_12),
+    ("spindle-13", "several active subgroups (Spindle, figure 13)", subgroups::figure_13),
+    ("spindle-14", "a copy by its size: the prices (Spindle, figure 14)", prices::figure_14),
+    ("spindle-15", "messages copied in and out (Spindle, figure 15)", finals::figure_15),
+    ("spindle-16", "throughput with everything (Spindle, figure 16)", finals::figure_16),
+    ("spindle-17", "latency with everything (Spindle, figure 17)", finals::figure_17),
+    ("derecho-2", "small messages, raw (Derecho, figure 2)", finals::small_messages),
     ("derecho-sst", "updates shared by 4 and 16 nodes (Derecho, 3.2)", throughput::derecho),
 ];
 

@@ -8,6 +8,8 @@ use crate::FigureError;
 
 const SST: &str = include_str!("../networks/sst.toml");
 const DERECHO: &str = include_str!("../networks/derecho.toml");
+const PAPER: &str = include_str!("../networks/paper.toml");
+const OURS: &str = include_str!("../networks/ours.toml");
 
 /// A section of a file of prices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +22,30 @@ pub enum Network {
     Marmot,
     /// 100 Gb/s.
     Derecho,
+    /// The same cluster, with what the Spindle paper measured on it.
+    Spindle,
+    /// The same network, with the processor's prices as they were measured in this product.
+    Ours,
+}
+
+/// Which file of prices the multicast figures take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Costs {
+    /// What the papers measured.
+    #[default]
+    Paper,
+    /// What was measured of this product, on the papers' network.
+    Ours,
+}
+
+impl Costs {
+    /// The network with these prices, of which `papers` is what a paper measured.
+    pub(crate) fn network(self, papers: Network) -> Network {
+        match self {
+            Costs::Paper => papers,
+            Costs::Ours => Network::Ours,
+        }
+    }
 }
 
 impl Network {
@@ -29,6 +55,8 @@ impl Network {
             Network::Stampede => (SST, "stampede"),
             Network::Marmot => (SST, "marmot"),
             Network::Derecho => (DERECHO, "derecho"),
+            Network::Spindle => (PAPER, "spindle"),
+            Network::Ours => (OURS, "ours"),
         }
     }
 
@@ -61,9 +89,18 @@ impl Network {
 mod tests {
     use super::*;
 
+    const ALL: [Network; 6] = [
+        Network::Susitna,
+        Network::Stampede,
+        Network::Marmot,
+        Network::Derecho,
+        Network::Spindle,
+        Network::Ours,
+    ];
+
     #[test]
     fn every_section_is_a_complete_cost_model_and_can_be_changed() {
-        for network in [Network::Susitna, Network::Stampede, Network::Marmot, Network::Derecho] {
+        for network in ALL {
             let costs = network.costs("").unwrap();
             let dearer = network.costs("post_ns = 5000\n[write]\nbase_ns = 7").unwrap();
             assert_eq!((dearer.post_ns, dearer.write.base_ns), (5000.0, 7.0));
@@ -84,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_section_leaves_no_price_to_the_defaults() {
-        for (file, sections) in [(SST, 3), (DERECHO, 1)] {
+        for (file, sections) in [(SST, 3), (DERECHO, 1), (PAPER, 1), (OURS, 1)] {
             let table: toml::Table = file.parse().unwrap();
             assert_eq!(table.len(), sections);
             for (name, section) in table {

@@ -240,3 +240,89 @@ impl Poster {
         self.peers.iter().any(|(_, replica)| replica.load(words - 1) == round)
     }
 }
+
+/// What writes in a row took, in nanoseconds.
+pub(crate) struct Writes {
+    /// From the beginning to the last post.
+    pub(crate) post: f64,
+    /// From the last post to its being visible.
+    pub(crate) way: f64,
+}
+
+/// So many writes of a size to one peer, one after the other.
+pub(crate) fn writes(
+    costs: CostModel,
+    seed: u64,
+    bytes: usize,
+    count: u64,
+) -> Result<Writes, FigureError> {
+    let words = bytes.div_ceil(8);
+    let mut cluster = Cluster::new(costed(costs, seed));
+    for _ in 0..2 {
+        cluster.add_node(|link| {
+            let Ok(own) = link.open(REGION, words) else { return Vec::new() };
+            let ended = Arc::new(AtomicU64::new(0));
+            let (peers, ready, complete, expected) = (Vec::new(), 0, 0, 0);
+            vec![Poster { own, peers, ready, complete, ended, expected }]
+        });
+    }
+    let met = |cluster: &Cluster<Poster>| {
+        (0..2).all(|node| {
+            let poster = cluster.machine(NodeIndex(node), 0);
+            poster.peers.len() == 1 && poster.ready == 1
+        })
+    };
+    expect(cluster.run_until_met(met), "two nodes meet")?;
+    let before = cluster.counters(NodeIndex(0)).writes;
+    cluster.run_until(cluster.now().after(10_000));
+    let landings = cluster.network().events();
+    let start = cluster.now().after(1);
+    cluster.inject(NodeIndex(0), 0, start, move |poster: &mut Poster, _, effects| {
+        (0..count).for_each(|_| poster.post(Kind::Writes, words, 1, effects));
+    });
+    let posted = |cluster: &Cluster<Poster>| cluster.counters(NodeIndex(0)).writes - before;
+    expect(cluster.run_until_met(|cluster| posted(cluster) == count), "all is posted")?;
+    let last = cluster.now();
+    let landed = |cluster: &Cluster<Poster>| {
+        cluster.network().events() == landings + count
+            && cluster.machine(NodeIndex(1), 0).sees(1, words)
+    };
+    expect(cluster.run_until_met(landed), "all is visible")?;
+    let post = last.since(start) as f64;
+    Ok(Writes { post, way: cluster.now().since(last) as f64 })
+}
+
+/// A node that copies in each of so many turns.
+struct Copier {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    turns: u64,
+}
+
+impl Machine for Copier {
+    fn handle(&mut self, _event: LinkEvent, _effects: &mut Effects) {}
+
+    fn turn(&mut self, _now: Time, effects: &mut Effects) -> usize {
+        if self.turns == 0 {
+            return 0;
+        }
+        self.turns -= 1;
+        self.to.copy_from_slice(&self.from);
+        effects.work().copied_bytes += self.from.len() as u64;
+        1
+    }
+}
+
+/// The time of a turn that copies so many bytes, in nanoseconds.
+pub(crate) fn copies(costs: CostModel, seed: u64, bytes: u64) -> Result<f64, FigureError> {
+    const TURNS: u64 = 4;
+    let mut cluster = Cluster::new(costed(costs, seed));
+    let node = cluster.add_node(|_| {
+        let bytes = bytes as usize;
+        vec![Copier { from: vec![1; bytes], to: vec![0; bytes], turns: TURNS }]
+    });
+    let done = |cluster: &Cluster<Copier>| cluster.machine(node, 0).turns == 0;
+    expect(cluster.run_until_met(done), "everything is copied")?;
+    let usage = cluster.thread_use(node, 0);
+    Ok(usage.busy_ns as f64 / usage.turns as f64)
+}

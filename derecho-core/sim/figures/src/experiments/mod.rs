@@ -3,6 +3,7 @@
 pub(crate) mod counting;
 pub(crate) mod detection;
 pub(crate) mod routing;
+pub(crate) mod spindle;
 pub(crate) mod throughput;
 
 /// Whether two positive numbers differ by at most this factor.

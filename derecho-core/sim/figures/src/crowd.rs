@@ -1,0 +1,304 @@
+//! The test bed of the multicast figures: members of subgroups on a simulated cluster, all of them
+//! sending as fast as their windows let them.
+//!
+//! Owns: how a run begins, when it is measured, and what is made of the counters. Never does: know
+//! a price, or compute what the protocol would do.
+//!
+//! ```text
+//!   all gather ── senders begin ── every window has gone round ── measured ──> end
+//! ```
+
+use std::cell::RefCell;
+use std::num::NonZero;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use derecho_core::ids::Time;
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
+
+use crate::FigureError;
+use crate::member::{Batches, Habits, Ledger, Member};
+
+/// Members begin to send at random moments within this time, in nanoseconds.
+const START_SPREAD: u64 = 2_000;
+/// How often it is looked whether a run has come far enough, in nanoseconds.
+const SLICE: u64 = 20_000;
+/// A run in which nothing is delivered for so long has come to a standstill, in nanoseconds.
+const STANDSTILL: u64 = 100_000_000;
+/// The thread of a member.
+const POLLING: usize = 0;
+
+/// What some senders wait after each message.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Delay {
+    /// The last so many senders are delayed.
+    pub(crate) senders: usize,
+    /// For so many nanoseconds after each message; `None` if they send nothing at all.
+    pub(crate) nanos: Option<u64>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) costs: CostModel,
+    pub(crate) seed: u64,
+    pub(crate) habits: Habits,
+    pub(crate) delay: Option<Delay>,
+    /// Windows of all senders that go round before it is measured.
+    pub(crate) warm_windows: f64,
+    /// It is measured for at least so many nanoseconds ...
+    pub(crate) least_ns: u64,
+    /// ... and so many windows of all senders.
+    pub(crate) least_windows: f64,
+}
+
+/// Runs setups, as many at once as there are processors. Each is a world of its own, so what comes
+/// out does not depend on it.
+pub(crate) fn run_all(setups: &[Setup]) -> Result<Vec<Outcome>, FigureError> {
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(vec![None; setups.len()]);
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(setups.len()) {
+            scope.spawn(|| {
+                while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    && let Some(setup) = setups.get(index)
+                {
+                    let outcome = run(setup);
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
+                }
+            });
+        }
+    });
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.into_iter().map(|outcome| outcome.expect("every setup was run")).collect()
+}
+
+/// What came out of a run. Rates and shares are means over the members.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Outcome {
+    /// Delivered application data, GB/s.
+    pub(crate) gigabytes: f64,
+    /// Messages delivered in a second.
+    pub(crate) messages: f64,
+    /// From commit to delivery, µs.
+    pub(crate) latency: f64,
+    /// Writes of one member for each message that it delivers.
+    pub(crate) writes: f64,
+    /// The share of the time that the polling thread posts.
+    pub(crate) posting: f64,
+    /// The share of the time that a sending thread waits for room.
+    pub(crate) waiting: f64,
+    /// Null places of the order for each message.
+    pub(crate) nulls: f64,
+    pub(crate) sends: Batches,
+    pub(crate) receives: Batches,
+    pub(crate) deliveries: Batches,
+}
+
+/// The mean size of batches.
+pub(crate) fn mean(batches: &Batches) -> f64 {
+    let sum: u64 = batches.iter().map(|(size, often)| size * often).sum();
+    sum as f64 / batches.values().sum::<u64>().max(1) as f64
+}
+
+/// What is read off at the beginning and at the end of what is measured.
+struct Reading {
+    at: Time,
+    taken: u64,
+    passed: u64,
+    writes: u64,
+    posting_ns: u64,
+}
+
+struct Crowd {
+    cluster: Cluster<Member>,
+    habits: Habits,
+    ledger: Rc<RefCell<Ledger>>,
+}
+
+/// Runs a setup.
+pub(crate) fn run(setup: &Setup) -> Result<Outcome, FigureError> {
+    let mut crowd = Crowd::gather(setup)?;
+    crowd.begin(setup);
+    let habits = setup.habits;
+    let round = (habits.window * habits.senders * habits.active) as f64;
+    crowd.until(Time(0), (round * setup.warm_windows) as u64)?;
+    let first = crowd.read();
+    crowd.ledger.borrow_mut().begin();
+    let least = crowd.least() + (round * setup.least_windows) as u64;
+    crowd.until(first.at.after(setup.least_ns), least)?;
+    let last = crowd.read();
+    let ledger = crowd.ledger.borrow();
+    if let Some(fault) = ledger.faults.first() {
+        return Err(FigureError::Stuck(format!("a member is said to be faulty: {fault}")));
+    }
+    let (members, nanos) = (habits.members as f64, last.at.since(first.at) as f64);
+    let taken = (last.taken - first.taken) as f64;
+    let threads = (habits.senders * habits.active) as f64;
+    Ok(Outcome {
+        gigabytes: taken * habits.bytes as f64 / members / nanos,
+        messages: taken / members / nanos * 1e9,
+        latency: ledger.latency_ns as f64 / ledger.latencies.max(1) as f64 / 1000.0,
+        writes: (last.writes - first.writes) as f64 / taken,
+        posting: (last.posting_ns - first.posting_ns) as f64 / members / nanos,
+        waiting: ledger.waited_ns as f64 / threads / nanos,
+        nulls: (last.passed - first.passed) as f64 / taken - 1.0,
+        sends: ledger.sends.clone(),
+        receives: ledger.receives.clone(),
+        deliveries: ledger.deliveries.clone(),
+    })
+}
+
+impl Crowd {
+    /// All members, whose subgroups have begun.
+    fn gather(setup: &Setup) -> Result<Crowd, FigureError> {
+        let habits = setup.habits;
+        let config = Config {
+            costs: setup.costs.clone(),
+            deadline: Time(u64::MAX),
+            step_limit: u64::MAX,
+            ..Config::costed(setup.seed)
+        };
+        let ledger = Ledger::new(habits.members, habits.senders, habits.subgroups);
+        let ledger = Rc::new(RefCell::new(ledger));
+        let mut cluster = Cluster::new(config);
+        let mut failed = None;
+        for _ in 0..habits.members {
+            cluster.add_node(|link| match Member::new(link, habits, &ledger) {
+                Ok(member) => vec![member],
+                Err(problem) => {
+                    failed = Some(problem);
+                    Vec::new()
+                }
+            });
+        }
+        if let Some(problem) = failed {
+            return Err(FigureError::Stuck(format!("a member cannot begin: {problem}")));
+        }
+        let gathered = |cluster: &Cluster<Member>| {
+            let mut nodes = (0..habits.members).map(NodeIndex);
+            nodes.all(|node| cluster.machine(node, POLLING).is_gathered())
+        };
+        while !gathered(&cluster) {
+            let next = cluster.now().after(SLICE);
+            if next.0 > STANDSTILL || cluster.run_until(next) != Stop::Reached {
+                return Err(FigureError::Stuck("the subgroups do not begin".into()));
+            }
+        }
+        Ok(Crowd { cluster, habits, ledger })
+    }
+
+    /// Every sender begins to send.
+    fn begin(&mut self, setup: &Setup) {
+        let mut random = Random::new(setup.seed);
+        let undelayed = self.habits.senders - setup.delay.map_or(0, |delay| delay.senders);
+        for sender in 0..self.habits.senders {
+            let delay = setup.delay.filter(|_| sender >= undelayed).map(|delay| delay.nanos);
+            if delay == Some(None) {
+                continue;
+            }
+            let wait = delay.flatten().unwrap_or(0);
+            for group in 0..self.habits.active {
+                // Whoever sends at intervals does not do so in step with the others.
+                let spread = random.between(0, START_SPREAD.max(wait));
+                let start = self.cluster.now().after(spread);
+                self.cluster.inject_again(
+                    NodeIndex(sender),
+                    POLLING,
+                    start,
+                    move |member, now, effects| {
+                        let next = member.send(group, now, effects);
+                        let sent = effects.work_done().committed > 0;
+                        Some(if sent { next.after(wait) } else { next })
+                    },
+                );
+            }
+        }
+    }
+
+    /// The least that any member has taken.
+    fn least(&self) -> u64 {
+        self.ledger.borrow().taken.iter().copied().min().unwrap_or(0)
+    }
+
+    /// Runs until that moment at least, and until every member has taken so many messages.
+    fn until(&mut self, moment: Time, messages: u64) -> Result<(), FigureError> {
+        let (mut least, mut since) = (self.least(), self.cluster.now());
+        while self.cluster.now() < moment || self.least() < messages {
+            self.cluster.run_until(self.cluster.now().after(SLICE));
+            if self.least() > least {
+                (least, since) = (self.least(), self.cluster.now());
+            } else if self.cluster.now().since(since) > STANDSTILL {
+                let text = format!("nothing is delivered after {least} messages");
+                return Err(FigureError::Stuck(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> Reading {
+        let nodes = || (0..self.habits.members).map(NodeIndex);
+        let thread_use = |node| self.cluster.thread_use(node, POLLING);
+        Reading {
+            at: self.cluster.now(),
+            taken: self.ledger.borrow().taken.iter().sum(),
+            passed: nodes().map(|node| self.cluster.machine(node, POLLING).passed()).sum(),
+            writes: nodes().map(|node| self.cluster.counters(node).writes).sum(),
+            posting_ns: nodes().map(|node| thread_use(node).posting_ns).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use derecho_core::multicast::ablation::Ablation;
+    use derecho_core::multicast::subgroup::{Level, Terms};
+
+    use super::*;
+    use crate::Network;
+
+    fn sixteen(network: Network, delay: Option<Delay>) -> Outcome {
+        let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+        run(&Setup {
+            costs: network.costs("").unwrap(),
+            seed: 1,
+            habits: Habits {
+                members: 16,
+                senders: 16,
+                subgroups: 1,
+                active: 1,
+                bytes: 10 * 1024,
+                window: 100,
+                terms,
+            },
+            delay,
+            warm_windows: 1.0,
+            least_ns: 6_000_000,
+            least_windows: 1.0,
+        })
+        .unwrap()
+    }
+
+    /// More than 80 % of the port, at either price of the processor.
+    #[test]
+    fn sixteen_members_that_all_send_fill_their_ports() {
+        for network in [Network::Spindle, Network::Ours] {
+            let through_ports = sixteen(network, None).gigabytes * 15.0 / 16.0;
+            assert!(through_ports > 0.8 * 12.5, "{network:?}: {through_ports} GB/s");
+        }
+    }
+
+    /// At the 9.7 GB/s of the paper a message is younger at its delivery than half of the paper's
+    /// windows are long, for which its senders wait.
+    #[test]
+    fn at_the_papers_load_messages_are_young() {
+        let every = (16.0 * 10.0 * 1024.0 / 9.7) as u64;
+        for network in [Network::Spindle, Network::Ours] {
+            let outcome = sixteen(network, Some(Delay { senders: 16, nanos: Some(every) }));
+            assert!(outcome.gigabytes > 9.0, "{network:?}: {} GB/s", outcome.gigabytes);
+            assert!(outcome.latency < 800.0, "{network:?}: {} µs", outcome.latency);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The multicast figures: Spindle's, and Derecho's small messages.
+//!
+//! Owns: what is common to them: who sends, how far the optimisations go, and many runs at a time.
+//! Never does: hold a formula for a result.
+
+pub(crate) mod batching;
+pub(crate) mod delays;
+pub(crate) mod finals;
+pub(crate) mod prices;
+pub(crate) mod subgroups;
+pub(crate) mod windows;
+
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_sim::CostModel;
+
+use crate::crowd::{Outcome, Setup, run_all};
+use crate::member::Habits;
+use crate::{Figure, FigureError, Network, Options, Series};
+
+/// Bytes of a message, where nothing else is said: the paper's 10 KB.
+const BYTES: usize = 10 * 1024;
+/// The paper's window for them.
+const WINDOW: usize = 100;
+/// What a port moves, GB/s: the paper's measure of utilisation.
+const PORT: f64 = 12.5;
+/// A number of the paper counts as met from this share on.
+const ENOUGH: f64 = 0.8;
+
+/// Who sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Senders {
+    All,
+    Half,
+    One,
+}
+
+impl Senders {
+    const EACH: [Senders; 3] = [Senders::All, Senders::Half, Senders::One];
+
+    fn of(self, members: usize) -> usize {
+        match self {
+            Senders::All => members,
+            Senders::Half => members / 2,
+            Senders::One => 1,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Senders::All => "all senders",
+            Senders::Half => "half senders",
+            Senders::One => "one sender",
+        }
+    }
+}
+
+/// How many of the optimisations are on; the paper adds them one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Baseline,
+    Delivery,
+    Receive,
+    /// All of batching.
+    Batching,
+    Nulls,
+    /// Everything.
+    Full,
+    /// Everything, but messages are copied in and out.
+    Copying,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Baseline => "baseline",
+            Stage::Delivery => "delivery",
+            Stage::Receive => "delivery, receive",
+            Stage::Batching => "batching",
+            Stage::Nulls => "batching, nulls",
+            Stage::Full => "everything",
+            Stage::Copying => "everything, copied",
+        }
+    }
+
+    /// What is switched off: everything that has a name, but for what this stage has on. The
+    /// paper's own baseline builds messages in place, so copies are no part of it.
+    fn ablation(self) -> Ablation {
+        let on: &[&str] = match self {
+            Stage::Baseline => &["in-place"],
+            Stage::Delivery => &["in-place", "delivery-batching"],
+            Stage::Receive => &["in-place", "delivery-batching", "receive-batching"],
+            Stage::Batching => {
+                &["in-place", "delivery-batching", "receive-batching", "send-batching"]
+            }
+            Stage::Nulls => {
+                &["in-place", "delivery-batching", "receive-batching", "send-batching", "nulls"]
+            }
+            Stage::Full => return Ablation::default(),
+            Stage::Copying => return Ablation { in_place: true, ..Ablation::default() },
+        };
+        let mut ablation = Ablation::all();
+        for name in on {
+            *ablation.named(name).expect("the names are the core's") = false;
+        }
+        ablation
+    }
+}
+
+/// The runs of one figure.
+struct Bench<'a> {
+    options: &'a Options,
+    costs: CostModel,
+}
+
+impl<'a> Bench<'a> {
+    fn new(options: &'a Options) -> Result<Bench<'a>, FigureError> {
+        Bench::on(options, Network::Spindle)
+    }
+
+    /// On the cluster of a paper, unless this product's own prices are wanted.
+    fn on(options: &'a Options, papers: Network) -> Result<Bench<'a>, FigureError> {
+        let costs = options.costs.network(papers).costs(&options.prices)?;
+        Ok(Bench { options, costs })
+    }
+
+    /// The sizes of groups: the paper has every one from 2 to 16.
+    fn sizes(&self) -> &'static [usize] {
+        if self.options.quick { &[2, 4, 8] } else { &[2, 4, 8, 12, 16] }
+    }
+
+    /// The greatest of them.
+    fn most(&self) -> usize {
+        *self.sizes().last().expect("there are sizes")
+    }
+
+    /// A run with a message size and window as the paper's.
+    fn setup(&self, members: usize, senders: usize, stage: Stage) -> Setup {
+        Setup {
+            costs: self.costs.clone(),
+            seed: self.options.seed,
+            habits: Habits {
+                members,
+                senders,
+                subgroups: 1,
+                active: 1,
+                bytes: BYTES,
+                window: WINDOW,
+                terms: Terms { level: Level::Atomic, ablation: stage.ablation() },
+            },
+            delay: None,
+            warm_windows: if self.options.quick { 0.5 } else { 1.0 },
+            least_ns: if self.options.quick { 1_000_000 } else { 8_000_000 },
+            least_windows: if self.options.quick { 0.5 } else { 1.0 },
+        }
+    }
+
+    /// A line for each setup of a family, over the sizes of groups. Returns all outcomes, line by
+    /// line.
+    fn sweep<T: Copy>(
+        &self,
+        lines: &[T],
+        setup: impl Fn(T, usize) -> Setup,
+    ) -> Result<Vec<Vec<Outcome>>, FigureError> {
+        self.sweep_over(self.sizes(), lines, setup)
+    }
+
+    /// The same over other quantities.
+    fn sweep_over<X: Copy, T: Copy>(
+        &self,
+        xs: &[X],
+        lines: &[T],
+        setup: impl Fn(T, X) -> Setup,
+    ) -> Result<Vec<Vec<Outcome>>, FigureError> {
+        let setup = &setup;
+        let setups: Vec<Setup> =
+            lines.iter().flat_map(|&line| xs.iter().map(move |&x| setup(line, x))).collect();
+        let outcomes = run_all(&setups)?;
+        Ok(outcomes.chunks(xs.len().max(1)).map(<[Outcome]>::to_vec).collect())
+    }
+
+    /// A line through outcomes, over the sizes of groups.
+    fn line(&self, name: String, outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> Series {
+        let mut line = Series::new(name);
+        for (&size, outcome) in self.sizes().iter().zip(outcomes) {
+            line.push(size as f64, what(outcome));
+        }
+        line
+    }
+
+    /// Says at what prices a figure was made.
+    fn sign(&self, figure: &mut Figure) {
+        let file = match self.options.costs {
+            crate::Costs::Paper => "paper.toml: posts, wire and predicates as the paper tells them",
+            crate::Costs::Ours => "ours.toml: the paper's network, this product's measured code",
+        };
+        figure.note(format!(
+            "Prices: {file}. Messages of {BYTES} bytes and a window of {WINDOW} unless said; \
+             atomic delivery. What the paper achieved counts as met from 80 % of it on, what it \
+             found within 80 % to 125 %. GB/s: data delivered to \
+             one member; its own part of it does not come through its port."
+        ));
+    }
+}
+
+/// Whether a number of the paper, which is neither a bound nor an achievement, came out.
+fn near(measured: f64, paper: f64) -> bool {
+    (ENOUGH..=1.0 / ENOUGH).contains(&(measured / paper))
+}
+
+/// GB/s of an outcome.
+fn gigabytes(outcome: &Outcome) -> f64 {
+    outcome.gigabytes
+}
+
+/// The mean of how many times more `better` is than `worse`.
+fn mean_ratio(better: &[Outcome], worse: &[Outcome], what: impl Fn(&Outcome) -> f64) -> f64 {
+    let ratios = better.iter().zip(worse).map(|(better, worse)| what(better) / what(worse));
+    ratios.sum::<f64>() / better.len().max(1) as f64
+}
+
+/// The least and the greatest of a line.
+fn span(outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> (f64, f64) {
+    outcomes
+        .iter()
+        .map(what)
+        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// The share of its port's bandwidth that a member of a group delivers from the others.
+fn utilisation(outcome: &Outcome, members: usize) -> f64 {
+    outcome.gigabytes * (members as f64 - 1.0) / members as f64 / PORT
+}

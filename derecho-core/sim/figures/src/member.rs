@@ -1,0 +1,309 @@
+//! One member of the experiments with subgroups: a node, and the application above it.
+//!
+//! Owns: what an application of the papers does, and what is written down of it. Never does: know a
+//! price, or anything of the protocol.
+//!
+//! ```text
+//!   turn begins                                              turn ends = next turn begins
+//!   |-- the application takes what the last turn delivered --|-- the node's turn, posts --|
+//! ```
+//! So a delivery lasts as long as the turn that makes it, and what the application does with it
+//! holds up the next turn: as with the papers' upcalls, which run on the polling thread.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::ids::{RegionId, Time};
+use derecho_core::link::{Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE, LINE_WORDS, OwnRegion};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::Terms;
+use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
+use derecho_sim::{NodeIndex, SimLink};
+
+/// The first region of a member; each subgroup has two.
+const FIRST_REGION: u64 = 16;
+/// How soon an application looks again for room, in nanoseconds for each subgroup that it sends to.
+const LOOK_AGAIN: u64 = 250;
+/// The most subgroups that count for it.
+const LOOKS: usize = 8;
+
+/// How often which batch was seen.
+pub(crate) type Batches = BTreeMap<u64, u64>;
+
+/// What is written down while a run is measured.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    pub(crate) measuring: bool,
+    /// When the messages of each subgroup's senders were committed.
+    committed: Vec<Vec<Vec<Time>>>,
+    /// Messages that each member has taken, from the beginning.
+    pub(crate) taken: Vec<u64>,
+    /// From commit to delivery, over all members.
+    pub(crate) latency_ns: u64,
+    pub(crate) latencies: u64,
+    /// Time that applications have waited for room.
+    pub(crate) waited_ns: u64,
+    pub(crate) sends: Batches,
+    pub(crate) receives: Batches,
+    pub(crate) deliveries: Batches,
+    /// What members complained of.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Ledger {
+    pub(crate) fn new(members: usize, senders: usize, subgroups: usize) -> Ledger {
+        Ledger {
+            committed: vec![vec![Vec::new(); senders]; subgroups],
+            taken: vec![0; members],
+            ..Ledger::default()
+        }
+    }
+
+    /// Begins to measure.
+    pub(crate) fn begin(&mut self) {
+        self.measuring = true;
+    }
+}
+
+fn count(batches: &mut Batches, size: u64) {
+    if size > 0 {
+        *batches.entry(size).or_default() += 1;
+    }
+}
+
+/// What all members of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    pub(crate) members: usize,
+    /// The first so many members send.
+    pub(crate) senders: usize,
+    pub(crate) subgroups: usize,
+    /// In the first so many subgroups something is sent.
+    pub(crate) active: usize,
+    /// Bytes of a message.
+    pub(crate) bytes: usize,
+    /// Messages that a sender may have in flight.
+    pub(crate) window: usize,
+    pub(crate) terms: Terms,
+}
+
+/// A subgroup, as its member's application sees it.
+struct Group {
+    id: Option<SubgroupId>,
+    inbox: Option<Arc<Inbox>>,
+    memory: Option<SenderMemory>,
+    lines: OwnRegion,
+    gathered: bool,
+    /// The next message lies ready outside of the memory.
+    copied: bool,
+}
+
+/// A node and its application.
+pub(crate) struct Member {
+    me: usize,
+    habits: Habits,
+    node: Node,
+    link: SimLink,
+    peers: usize,
+    groups: Vec<Group>,
+    founded: bool,
+    ledger: Rc<RefCell<Ledger>>,
+}
+
+impl Member {
+    /// The member whose end of the network this is.
+    pub(crate) fn new(
+        link: &mut SimLink,
+        habits: Habits,
+        ledger: &Rc<RefCell<Ledger>>,
+    ) -> Result<Member, String> {
+        let me = link.index().0;
+        // It reads no streams, so nobody looks at its acknowledgements of them.
+        let acks = OwnRegion::heap(LINE_WORDS);
+        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let mut groups = Vec::new();
+        for group in 0..habits.subgroups {
+            let words = habits.members * LINE_WORDS;
+            let lines = open(link, lines_of(group), words)?;
+            let geometry = geometry_of(&habits, group)?;
+            let memory = if me < habits.senders {
+                let region = open(link, stream_of(group), geometry.words())?;
+                Some(SenderMemory::with_nulls(region, geometry))
+            } else {
+                None
+            };
+            let (id, inbox) = (None, None);
+            groups.push(Group { id, inbox, memory, lines, gathered: false, copied: false });
+        }
+        let (link, ledger) = (link.clone(), Rc::clone(ledger));
+        Ok(Member { me, habits, node, link, peers: 0, groups, founded: false, ledger })
+    }
+
+    /// Whether all members of all subgroups have begun.
+    pub(crate) fn is_gathered(&self) -> bool {
+        self.groups.iter().all(|group| group.gathered)
+    }
+
+    /// Places of the orders that this member has passed, null ones too.
+    pub(crate) fn passed(&self) -> u64 {
+        let ids = self.groups.iter().filter_map(|group| group.id);
+        ids.map(|id| self.node.delivered(id)).sum()
+    }
+
+    /// One act of the thread that sends to a subgroup: a message, if there is room. Returns when it
+    /// acts again.
+    pub(crate) fn send(&mut self, group: usize, now: Time, effects: &mut Effects) -> Time {
+        let Habits { bytes, terms, .. } = self.habits;
+        let own = &mut self.groups[group];
+        let Some(memory) = &own.memory else { return now };
+        if terms.ablation.in_place && !own.copied && memory.has_room(bytes) {
+            effects.work().copied_bytes += bytes as u64;
+            own.copied = true;
+            return now;
+        }
+        let mut ledger = self.ledger.borrow_mut();
+        let Ok(claim) = memory.claim(bytes) else {
+            let pause = LOOK_AGAIN * self.habits.active.min(LOOKS) as u64;
+            if ledger.measuring {
+                ledger.waited_ns += pause;
+            }
+            return now.after(pause);
+        };
+        claim.commit(bytes, |_, _| {});
+        own.copied = false;
+        effects.work().committed += 1;
+        ledger.committed[group][self.me].push(now);
+        now
+    }
+
+    fn found(&mut self, effects: &mut Effects) {
+        let Habits { members, senders, terms, .. } = self.habits;
+        for group in 0..self.groups.len() {
+            let origin = |index: usize| match self.link.peer(NodeIndex(index)) {
+                _ if index == self.me => Some(Origin::Own),
+                peer => peer.map(Origin::Peer),
+            };
+            let membership = |index: usize| {
+                Some(Membership {
+                    origin: origin(index)?,
+                    reads: true,
+                    sends: (index < senders).then(|| stream_of(group)),
+                    lines: lines_of(group),
+                })
+            };
+            let listed: Option<Vec<Membership>> = (0..members).map(membership).collect();
+            let Some(listed) = listed else { return };
+            let own = &mut self.groups[group];
+            let charter = Charter { name: group as u64 + 1, terms, members: listed };
+            let share = Share { lines: own.lines.clone(), memory: own.memory.clone() };
+            own.id = self.node.found(charter, share, effects);
+        }
+        self.founded = true;
+    }
+
+    /// The application takes what was delivered.
+    fn take(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let mut ledger = self.ledger.borrow_mut();
+        let ledger = &mut *ledger;
+        let mut all = 0;
+        for (index, group) in self.groups.iter().take(self.habits.active).enumerate() {
+            let Some(inbox) = &group.inbox else { continue };
+            let mut batch = 0;
+            while let Some(record) = inbox.take() {
+                batch += 1;
+                if self.habits.terms.ablation.in_place {
+                    effects.work().copied_bytes += record.bytes().len() as u64;
+                }
+                if ledger.measuring {
+                    let sent = ledger.committed[index][record.sender()][record.number() as usize];
+                    ledger.latency_ns += now.since(sent);
+                    ledger.latencies += 1;
+                }
+            }
+            ledger.taken[self.me] += batch;
+            all += batch as usize;
+            if ledger.measuring {
+                count(&mut ledger.deliveries, batch);
+            }
+        }
+        all
+    }
+
+    fn hear(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Founded(id) => {
+                let inbox = self.node.add_subgroup_reader(id);
+                if let Some(group) = self.groups.iter_mut().find(|group| group.id == Some(id)) {
+                    group.inbox = inbox;
+                }
+            }
+            NodeEvent::Gathered { subgroup, readers, .. } => {
+                let group = self.groups.iter_mut().find(|group| group.id == Some(subgroup));
+                if let Some(group) = group {
+                    group.gathered = readers == self.habits.members;
+                }
+            }
+            NodeEvent::Faulty { fault, .. } => {
+                self.ledger.borrow_mut().faults.push(fault.to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        if let LinkEvent::PeerUp { .. } = event {
+            self.peers += 1;
+        }
+        self.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if !self.founded && self.peers + 1 == self.habits.members {
+            self.found(effects);
+        }
+        let mut done = self.take(now, effects);
+        done += self.node.turn(now, effects);
+        while let Some(event) = self.node.next_event() {
+            self.hear(event);
+            done += 1;
+        }
+        let mut ledger = self.ledger.borrow_mut();
+        if ledger.measuring {
+            let work = effects.work_done();
+            count(&mut ledger.sends, work.sent);
+            count(&mut ledger.receives, work.received);
+        }
+        done
+    }
+}
+
+fn lines_of(group: usize) -> RegionId {
+    RegionId(FIRST_REGION + 2 * group as u64)
+}
+
+fn stream_of(group: usize) -> RegionId {
+    RegionId(FIRST_REGION + 2 * group as u64 + 1)
+}
+
+fn open(link: &mut SimLink, region: RegionId, words: usize) -> Result<OwnRegion, String> {
+    link.open(region, words).map_err(|error| error.to_string())
+}
+
+/// The memory of a sender: the papers' window is what its bytes and its order ring have room for.
+/// Where nothing is sent there are as many places, but no bytes.
+fn geometry_of(habits: &Habits, group: usize) -> Result<Geometry, String> {
+    let Habits { bytes, window, .. } = *habits;
+    // A record has whole lines.
+    let record = bytes.next_multiple_of(LINE);
+    let (bytes, largest) = if group < habits.active { (record * window, record) } else { (1, 1) };
+    Geometry::fitting(bytes, window, largest)
+        .ok_or_else(|| format!("no memory fits {window} messages of {largest} bytes"))
+}

@@ -1,0 +1,109 @@
+//! The multicast figures: their points come from prices and from what is switched on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use derecho_figures::{Costs, Figure, Options, run};
+
+fn quick(name: &str, prices: &str) -> Figure {
+    at(name, Costs::Paper, prices)
+}
+
+fn at(name: &str, costs: Costs, prices: &str) -> Figure {
+    let options = Options { quick: true, costs, prices: prices.into(), ..Options::default() };
+    run(name, &options).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn line<'a>(figure: &'a Figure, name: &str) -> &'a [f64] {
+    &figure.line(name).unwrap_or_else(|| panic!("{name} is missing in {}", figure.name)).y
+}
+
+fn all_above(higher: &[f64], lower: &[f64]) -> bool {
+    higher.iter().zip(lower).all(|(higher, lower)| higher > lower)
+}
+
+#[test]
+fn a_figure_is_the_same_each_time() {
+    for name in ["spindle-3", "spindle-10", "derecho-2"] {
+        assert_eq!(quick(name, ""), quick(name, ""), "{name}");
+    }
+}
+
+#[test]
+fn chance_moves_points_a_little_and_claims_not_at_all() {
+    let with_seed = |seed| {
+        let options = Options { quick: true, seed, ..Options::default() };
+        run("spindle-3", &options).unwrap()
+    };
+    let (one, other) = (with_seed(1), with_seed(2));
+    assert_ne!(one, other);
+    assert_eq!(one.unmet, other.unmet);
+}
+
+#[test]
+fn dearer_posts_slow_the_baseline_at_every_size() {
+    let (plain, dearer) = (quick("spindle-3", ""), quick("spindle-3", "post_ns = 3000"));
+    for senders in ["all senders", "half senders", "one sender"] {
+        let name = format!("baseline, {senders}");
+        assert!(all_above(line(&plain, &name), line(&dearer, &name)), "{senders}");
+    }
+}
+
+#[test]
+fn cheaper_predicates_speed_the_baseline_up_and_the_port_limits_batching() {
+    let (plain, cheap) = (quick("spindle-3", ""), quick("spindle-3", "predicate_ns = 20"));
+    let baseline = "baseline, all senders";
+    assert!(all_above(line(&cheap, baseline), line(&plain, baseline)));
+    let slow = quick("spindle-3", "port_bytes_per_second = 3e9\n[write]\nns_per_byte = 0.34");
+    let batching = "batching, all senders";
+    assert!(all_above(line(&plain, batching), line(&slow, batching)));
+    let (of_all, of_port) = (line(&slow, batching)[2], 3.0 * 8.0 / 7.0);
+    assert!((0.5..1.05).contains(&(of_all / of_port)), "{of_all} of {of_port} GB/s");
+}
+
+#[test]
+fn each_stage_that_is_switched_on_moves_the_points() {
+    let figure = quick("spindle-5", "");
+    let bandwidth = |stage: &str| line(&figure, &format!("{stage}: bandwidth"));
+    let latency = |stage: &str| line(&figure, &format!("{stage}: latency"));
+    assert!(all_above(bandwidth("delivery"), bandwidth("baseline")));
+    assert!(all_above(bandwidth("delivery, receive, send"), bandwidth("delivery, receive")));
+    assert!(all_above(latency("baseline"), latency("delivery")));
+    assert!(all_above(latency("delivery, receive"), latency("delivery, receive, send")));
+    let figure = quick("spindle-12", "");
+    assert!(all_above(line(&figure, "everything"), line(&figure, "batching, nulls")));
+    assert!(all_above(line(&figure, "batching"), line(&figure, "baseline")));
+}
+
+#[test]
+fn copies_cost_what_a_copied_byte_costs() {
+    let copied = "everything, copied, all senders";
+    let (plain, dearer) = (quick("spindle-15", ""), quick("spindle-15", "copy_ns_per_byte = 1.0"));
+    assert!(all_above(line(&plain, copied), line(&dearer, copied)));
+    assert_eq!(line(&plain, "everything, all senders"), line(&dearer, "everything, all senders"));
+    let free = quick("spindle-15", "copy_ns_per_byte = 0.0");
+    let shares = line(&free, copied).iter().zip(line(&free, "everything, all senders"));
+    assert!(shares.map(|(copied, placed)| copied / placed).all(|share| share > 0.9));
+}
+
+#[test]
+fn a_sender_that_is_silent_holds_nobody_up_where_nulls_are_sent() {
+    let figure = quick("spindle-10", "");
+    assert!(line(&figure, "one sender delayed, lengthy").iter().all(|&rate| rate > 1.0));
+    let claim = "one silent sender: what each of the others sends / without it";
+    assert!(!figure.unmet.contains(&claim.to_owned()), "{}", figure.to_table());
+}
+
+#[test]
+fn idle_subgroups_cost_what_their_predicates_cost() {
+    let (paper, ours) = (quick("spindle-8", ""), at("spindle-8", Costs::Ours, ""));
+    let left = |figure: &Figure| line(figure, "50 subgroups")[2] / line(figure, "1 subgroup")[2];
+    assert!(left(&paper) < 0.2, "{}", left(&paper));
+    assert!(left(&ours) > 2.0 * left(&paper), "{}", left(&ours));
+}
+
+/// The window of a sender comes back although all of it was used up at once and all its messages
+/// are taken: bytes are let go of later than they are taken.
+#[test]
+fn the_smallest_window_goes_round() {
+    let figure = quick("spindle-6", "");
+    assert!(line(&figure, "w = 5").iter().all(|&rate| rate > 0.5));
+}
