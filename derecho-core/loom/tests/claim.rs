@@ -37,7 +37,7 @@ fn application(memory: &SenderMemory, lines: &Lines, uses: &[Use], value: u64) -
 /// Goes over what was committed, and gives back what nobody needs: there are no readers.
 fn turn(sender: &mut Sender) {
     let before = sender.entries();
-    let count = sender.send(u64::MAX) as u64;
+    let count = sender.send(u64::MAX, usize::MAX) as u64;
     assert_eq!(sender.entries(), before + count);
     assert!(sender.messages() <= sender.memory().committed());
     sender.give_back(sender.entries(), 0);

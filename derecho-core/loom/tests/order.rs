@@ -46,11 +46,11 @@ fn commits_against_nulls(owed: u64) {
             thread::spawn(move || commit(&memory, &lines, value))
         });
         let filled = sender.fill_up_to(owed);
-        sender.send(u64::MAX);
+        sender.send(u64::MAX, usize::MAX);
         let mut numbers = threads.map(|thread| thread.join().unwrap());
         numbers.sort_unstable();
         assert_eq!(numbers, [0, 1], "numbers are gapless");
-        sender.send(u64::MAX);
+        sender.send(u64::MAX, usize::MAX);
         assert_eq!(sender.entries(), 2 + u64::from(filled), "all that is committed is gone over");
         let (messages, nulls) = slots_of(&memory, sender.entries());
         assert_eq!(messages, 2);
@@ -83,7 +83,7 @@ fn what_was_committed_is_never_more_than_it_was() {
             move || memory.committed()
         });
         commit(&memory, &lines, 1);
-        sender.send(u64::MAX);
+        sender.send(u64::MAX, usize::MAX);
         let seen = other.join().unwrap();
         assert!(seen <= 1, "{seen} of one message");
     });
@@ -121,7 +121,7 @@ fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
         }
         assert_eq!(writer.join().unwrap(), 0);
         let mut sender = nulls.join().unwrap();
-        sender.send(u64::MAX);
+        sender.send(u64::MAX, usize::MAX);
         incoming.receive(u64::MAX).unwrap();
         assert_eq!(incoming.slots(), sender.slots(), "both count alike");
     });
@@ -173,7 +173,7 @@ fn a_run_that_forgets_messages_that_come_in_between_is_caught() {
         loom::thread::yield_now();
         sender.fill_up_with(1 - before);
         writer.join().unwrap();
-        sender.send(u64::MAX);
+        sender.send(u64::MAX, usize::MAX);
         let (messages, nulls) = slots_of(&memory, sender.entries());
         assert!(messages + nulls <= 1, "{nulls} nulls for one slot");
     });

@@ -1,0 +1,77 @@
+//! One thread that moves the claims' words by plain stores, against others who take that from it.
+//!
+//! The barrier stands for one that makes every thread pass a full fence. loom has none, so both
+//! halves are fences here; what it checks is the order of the steps.
+#![cfg(loom)]
+
+use derecho_core::ids::RegionId;
+use derecho_core::link::Barrier;
+use derecho_core::multicast::bias::Thread;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::send::Sender;
+use derecho_loom::{Lines, explore, memory_with_nulls, shape};
+use loom::sync::Arc;
+use loom::sync::atomic::{Ordering, fence};
+use loom::thread;
+
+/// Claims, fills in and commits, on a thread of this number. Returns the messages' numbers.
+fn application(memory: &SenderMemory, lines: &Lines, number: u32, count: usize) -> Vec<u64> {
+    let me = Thread::new(number);
+    (0..count)
+        .map(|_| {
+            let mut claim = memory.claim_on(me, 1).unwrap();
+            lines.write(claim.bytes(), number.into());
+            assert_eq!(lines.read(claim.bytes()), u64::from(number), "a claim's room is its own");
+            claim.commit_on(me, 1, |_, _| {})
+        })
+        .collect()
+}
+
+fn two_threads(barrier: fn() -> Barrier) {
+    explore(2, move || {
+        let memory = memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(barrier()));
+        let lines = Arc::new(Lines::of(&memory));
+        let owner = thread::spawn({
+            let (memory, lines) = (memory.clone(), lines.clone());
+            move || application(&memory, &lines, 1, 2)
+        });
+        let mut numbers = application(&memory, &lines, 2, 1);
+        numbers.extend(owner.join().unwrap());
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1, 2], "each number once");
+        let mut sender = Sender::new(memory, RegionId(16));
+        assert_eq!(sender.send(u64::MAX, usize::MAX), 3, "each entry in its place");
+    });
+}
+
+#[test]
+fn whoever_comes_second_takes_the_bias_from_the_first() {
+    two_threads(|| std::sync::Arc::new(|| fence(Ordering::SeqCst)));
+}
+
+/// A null run of the turn, which cannot wait for the owner.
+#[test]
+fn the_turn_takes_the_bias_or_does_nothing() {
+    explore(2, || {
+        let barrier: Barrier = std::sync::Arc::new(|| fence(Ordering::SeqCst));
+        let memory = memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(barrier));
+        let lines = Arc::new(Lines::of(&memory));
+        let owner = thread::spawn({
+            let (memory, lines) = (memory.clone(), lines.clone());
+            move || application(&memory, &lines, 1, 2)
+        });
+        let mut sender = Sender::new(memory, RegionId(16));
+        let filled = sender.fill_up_to(2);
+        owner.join().unwrap();
+        let entries = sender.send(u64::MAX, usize::MAX);
+        assert!(entries == 2 || (filled && entries == 3), "{entries} entries");
+        assert!(sender.slots() >= 2);
+    });
+}
+
+/// The model can fail: a barrier that is none lets two threads take the same place.
+#[test]
+#[should_panic]
+fn without_a_barrier_two_threads_take_the_same_place() {
+    two_threads(|| std::sync::Arc::new(|| {}));
+}

@@ -1,0 +1,217 @@
+//! The deliver predicate of a subgroup.
+//!
+//! Owns: how far the order was delivered, and what goes into the readers' queues. Never does: wait
+//! for an application, or deliver what a reading member may not have received.
+
+use alloc::sync::Arc;
+
+use super::{Level, Source, Subgroup};
+use crate::ids::Peer;
+use crate::machine::Effects;
+use crate::multicast::Fault;
+use crate::multicast::entry::Entry;
+use crate::multicast::inbox::{Delivery, Inbox};
+
+impl Subgroup {
+    pub(super) fn deliver(
+        &mut self,
+        effects: &mut Effects,
+        faulty: &mut dyn FnMut(Peer, Fault),
+    ) -> usize {
+        effects.work().predicates += 1;
+        let most = self.terms.ablation.most_delivered();
+        if !self.members[self.me].reads {
+            return self.drop_all(faulty);
+        }
+        let done = match self.terms.level {
+            Level::Unordered => self.deliver_received(most, faulty),
+            Level::Atomic => {
+                if self.next.count == self.received {
+                    return 0;
+                }
+                effects.work().cells += self.members.len() as u64;
+                let stable = self.stable(faulty);
+                self.deliver_order(stable, most, faulty)
+            }
+        };
+        effects.work().delivered += done as u64;
+        if done > 0 {
+            self.untold = true;
+            self.sources.iter_mut().for_each(|source| source.incoming.count());
+            self.inboxes.iter().for_each(|inbox| inbox.publish());
+            self.upcall_due = self.upcall.is_some();
+        }
+        done
+    }
+
+    /// How far all members that read have received the order without a gap.
+    fn stable(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> u64 {
+        let mut stable = self.received;
+        for member in self.members.iter_mut().filter(|member| member.reads) {
+            match member.received() {
+                Ok(Some(received)) => stable = stable.min(received),
+                Ok(None) => {}
+                Err(fault) => {
+                    member.peer().into_iter().for_each(|peer| faulty(peer, fault));
+                    stable = self.next.count;
+                }
+            }
+        }
+        stable
+    }
+
+    fn deliver_order(
+        &mut self,
+        stable: u64,
+        most: u64,
+        faulty: &mut dyn FnMut(Peer, Fault),
+    ) -> usize {
+        let senders = self.sources.len();
+        let (mut done, mut messages) = (0, 0);
+        let mut batch = Batch::new(&self.inboxes);
+        while self.next.count < stable && messages < most {
+            let rounds = self.null_rounds(stable);
+            if rounds > 0 {
+                self.sources.iter_mut().for_each(|source| source.nulls -= rounds);
+                self.next.count += rounds * senders as u64;
+                done += 1;
+                continue;
+            }
+            let source = &mut self.sources[self.next.rank];
+            if source.nulls > 0 {
+                source.nulls -= 1;
+            } else if source.broken {
+                break;
+            } else {
+                match batch.take_from(source, self.next.rank, &self.inboxes) {
+                    Ok(0) => messages += 1,
+                    Ok(nulls) => source.nulls = nulls - 1,
+                    Err((rank, fault)) => {
+                        self.broke(rank, fault, faulty);
+                        break;
+                    }
+                }
+            }
+            self.next = self.next.next(senders);
+            done += 1;
+        }
+        batch.flush(&self.inboxes);
+        done
+    }
+
+    /// Rounds in which nobody has a message: passed in one step, for a run may be as long as its
+    /// sender likes.
+    #[inline]
+    fn null_rounds(&self, stable: u64) -> u64 {
+        if self.next.rank != 0 || self.sources[0].nulls == 0 {
+            return 0;
+        }
+        let nulls = self.sources.iter().map(|source| source.nulls).min().unwrap_or(0);
+        nulls.min((stable - self.next.count) / self.sources.len() as u64)
+    }
+
+    fn deliver_received(&mut self, most: u64, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+        let mut done = 0;
+        let mut batch = Batch::new(&self.inboxes);
+        for rank in 0..self.sources.len() {
+            let source = &mut self.sources[rank];
+            let received = |source: &Source| source.incoming.taken() < source.incoming.entries();
+            while !source.broken && received(source) && done < most {
+                match batch.take_from(source, rank, &self.inboxes) {
+                    Ok(_) => done += 1,
+                    Err((rank, fault)) => {
+                        self.broke(rank, fault, faulty);
+                        break;
+                    }
+                }
+            }
+        }
+        batch.flush(&self.inboxes);
+        done as usize
+    }
+
+    /// A member that only sends looks at what the others send for its nulls' sake.
+    fn drop_all(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+        let mut done = 0;
+        for rank in 0..self.sources.len() {
+            let Source { incoming, broken, .. } = &mut self.sources[rank];
+            while !*broken && incoming.taken() < incoming.entries() {
+                if let Err(fault) = incoming.take() {
+                    self.broke(rank, fault, faulty);
+                    break;
+                }
+                done += 1;
+            }
+        }
+        self.next.count = self.received;
+        done
+    }
+}
+
+/// Deliveries that go into the readers' queues together.
+struct Batch {
+    deliveries: [Delivery; Batch::ROOM],
+    count: usize,
+    /// So many more fit into all of the queues.
+    left: u64,
+}
+
+impl Batch {
+    const ROOM: usize = 32;
+
+    fn new(inboxes: &[Arc<Inbox>]) -> Batch {
+        Batch { deliveries: [Delivery::default(); Batch::ROOM], count: 0, left: left_in(inboxes) }
+    }
+
+    /// Takes a source's next entry. Returns the length of a null run, zero for a message, or who
+    /// broke which rule; the entry is then still to be delivered.
+    #[inline]
+    fn take_from(
+        &mut self,
+        source: &mut Source,
+        rank: usize,
+        inboxes: &[Arc<Inbox>],
+    ) -> Result<u64, (usize, Fault)> {
+        if self.left == 0 {
+            self.look_for_room(rank, inboxes)?;
+        }
+        match source.incoming.take().map_err(|fault| (rank, fault))? {
+            Entry::Nulls(run) => Ok(u64::from(run)),
+            Entry::Message(extent) => {
+                let number = source.incoming.number();
+                if !inboxes.is_empty() {
+                    source.incoming.refer(extent, inboxes.len() as u32);
+                    self.deliveries[self.count] = Delivery::new(rank, extent, number);
+                    (self.count, self.left) = (self.count + 1, self.left - 1);
+                    if self.count == Batch::ROOM {
+                        self.flush(inboxes);
+                    }
+                }
+                Ok(0)
+            }
+        }
+    }
+
+    /// Queues are shared by all senders: one that overruns them must not cost the others a message.
+    #[cold]
+    fn look_for_room(&mut self, rank: usize, inboxes: &[Arc<Inbox>]) -> Result<(), (usize, Fault)> {
+        self.flush(inboxes);
+        self.left = left_in(inboxes);
+        match inboxes.iter().find(|inbox| inbox.room_left() == 0) {
+            Some(full) => Err((full.overrun_by(rank), Fault::Overrun)),
+            None => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, inboxes: &[Arc<Inbox>]) {
+        let batch = &self.deliveries[..core::mem::take(&mut self.count)];
+        for inbox in inboxes {
+            assert!(inbox.put(batch), "only the turn puts, and it looked");
+        }
+    }
+}
+
+/// How many more records fit into all of these queues.
+fn left_in(inboxes: &[Arc<Inbox>]) -> u64 {
+    inboxes.iter().map(|inbox| inbox.room_left()).min().unwrap_or(u64::MAX)
+}
