@@ -230,5 +230,22 @@ fn prices(criterion: &mut Criterion) {
     bench.finish();
 }
 
-criterion_group!(benches, prices);
+/// A turn with nothing to do, and a message through one subgroup, by the number of subgroups over the
+/// same three members, all of whom send in all of them.
+fn activity(criterion: &mut Criterion) {
+    let mut bench = criterion.benchmark_group("activity");
+    bench.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
+    for groups in [1, 2, 5, 10, 20, 50, 500] {
+        let mut all = Group::new(3, 3, groups);
+        bench.bench_function(BenchmarkId::new("idle turn", groups), |bencher| {
+            bencher.iter(|| all.0[0].turn());
+        });
+        bench.bench_function(BenchmarkId::new("64 messages received", groups), |bencher| {
+            bencher.iter_custom(|rounds| (0..rounds).map(|_| all.batch(Step::Receive)).sum());
+        });
+    }
+    bench.finish();
+}
+
+criterion_group!(benches, prices, activity);
 criterion_main!(benches);

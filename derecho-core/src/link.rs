@@ -277,7 +277,7 @@ pub trait Link {
 
     /// A barrier that makes every thread of this process pass a full fence before it returns, if
     /// the system has one. It costs its caller about a microsecond, and the others an interruption.
-    fn barrier(&self) -> Option<Barrier> {
+    fn barrier(&self) -> Option<Arc<dyn Barrier>> {
         None
     }
 
@@ -293,7 +293,14 @@ pub trait Link {
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// See [`Link::barrier`].
-pub type Barrier = Arc<dyn Fn() + Send + Sync>;
+pub trait Barrier: Send + Sync {
+    /// Makes every thread of this process pass a full fence before it returns.
+    fn issue(&self);
+
+    /// Lets other threads run for a moment, also those of a lower priority: one of them is waited
+    /// for. Called seldom.
+    fn pause(&self) {}
+}
 
 /// The place of a node itself among its [`Bells`].
 pub const OWN_PLACE: u32 = 63;

@@ -20,6 +20,8 @@ pub(crate) struct Barriers {
     pub(crate) agreed: bool,
 }
 
+/// How long others may run who are waited for.
+const PAUSE: Duration = Duration::from_micros(20);
 /// How long a barrier takes that the system refuses.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 
@@ -55,19 +57,28 @@ pub(crate) fn issue() -> Result<(), Errno> {
     membarrier(MembarrierCommand::GlobalExpedited)
 }
 
-/// The barrier of [`Link::barrier`](derecho_core::link::Link::barrier), if this process has agreed to be reached by it.
-pub(crate) fn own(barriers: Barriers) -> Option<Barrier> {
-    (barriers.agreed && barriers.before_sleep).then(|| {
-        let barrier: Barrier = Arc::new(|| {
-            if let Err(errno) = issue() {
-                // It was allowed when this node joined. Stores leave a processor within
-                // microseconds, so after this pause nothing is under way that was before it.
-                tracing::warn!(%errno, "membarrier is refused since the join; waiting instead");
-                std::thread::sleep(REFUSED_PAUSE);
-            }
-        });
-        barrier
-    })
+/// The barrier of [`Link::barrier`](derecho_core::link::Link::barrier).
+struct ProcessBarrier;
+
+impl Barrier for ProcessBarrier {
+    fn issue(&self) {
+        if let Err(errno) = issue() {
+            // It was allowed when this node joined. Stores leave a processor within microseconds,
+            // so after this pause nothing is under way that was before it.
+            tracing::warn!(%errno, "membarrier is refused since the join; waiting instead");
+            std::thread::sleep(REFUSED_PAUSE);
+        }
+    }
+
+    fn pause(&self) {
+        // A sleep: a yield would not let a thread of a lower priority run.
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The barrier, if this process has agreed to be reached by it.
+pub(crate) fn own(barriers: Barriers) -> Option<Arc<dyn Barrier>> {
+    (barriers.agreed && barriers.before_sleep).then(|| Arc::new(ProcessBarrier) as Arc<dyn Barrier>)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub struct ShmLink {
     freed_sender: Sender<Freed>,
     board: Arc<Board>,
     /// Of all threads of this process, where the system has one.
-    barrier: Option<Barrier>,
+    barrier: Option<Arc<dyn Barrier>>,
     peers: Vec<Option<PeerLine>>,
     /// Peers that are up and issue no barrier before they sleep.
     fenced_peers: usize,
@@ -353,7 +353,7 @@ impl Link for ShmLink {
         self.peers.get(peer.index())?.as_ref()?.place
     }
 
-    fn barrier(&self) -> Option<Barrier> {
+    fn barrier(&self) -> Option<Arc<dyn Barrier>> {
         self.barrier.clone()
     }
 

@@ -27,7 +27,21 @@ fn application(memory: &SenderMemory, lines: &Lines, number: u32, count: usize) 
         .collect()
 }
 
-fn two_threads(barrier: fn() -> Barrier) {
+/// A barrier, as far as loom has one.
+struct Fence;
+impl Barrier for Fence {
+    fn issue(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// One that is none.
+struct Nothing;
+impl Barrier for Nothing {
+    fn issue(&self) {}
+}
+
+fn two_threads(barrier: fn() -> std::sync::Arc<dyn Barrier>) {
     explore(2, move || {
         let memory = memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(barrier()));
         let lines = Arc::new(Lines::of(&memory));
@@ -46,15 +60,15 @@ fn two_threads(barrier: fn() -> Barrier) {
 
 #[test]
 fn whoever_comes_second_takes_the_bias_from_the_first() {
-    two_threads(|| std::sync::Arc::new(|| fence(Ordering::SeqCst)));
+    two_threads(|| std::sync::Arc::new(Fence));
 }
 
 /// A null run of the turn, which cannot wait for the owner.
 #[test]
 fn the_turn_takes_the_bias_or_does_nothing() {
     explore(2, || {
-        let barrier: Barrier = std::sync::Arc::new(|| fence(Ordering::SeqCst));
-        let memory = memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(barrier));
+        let memory =
+            memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(std::sync::Arc::new(Fence)));
         let lines = Arc::new(Lines::of(&memory));
         let owner = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
@@ -73,5 +87,5 @@ fn the_turn_takes_the_bias_or_does_nothing() {
 #[test]
 #[should_panic]
 fn without_a_barrier_two_threads_take_the_same_place() {
-    two_threads(|| std::sync::Arc::new(|| {}));
+    two_threads(|| std::sync::Arc::new(Nothing));
 }

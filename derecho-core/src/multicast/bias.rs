@@ -18,6 +18,7 @@
 //! it, either the owner's look finds the bias gone or its `inside` is seen, as in [`crate::park`].
 //! The owner is inside for a few instructions. Without such a barrier nobody ever owns the bias.
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use crate::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,12 +49,12 @@ const SHARED: u64 = u64::MAX;
 pub(super) struct Bias {
     owner: AtomicU64,
     inside: AtomicBool,
-    barrier: Option<Barrier>,
+    barrier: Option<Arc<dyn Barrier>>,
 }
 
 impl Bias {
     /// A right that nobody has; nobody will ever have it without a barrier.
-    pub(super) fn new(barrier: Option<Barrier>) -> Bias {
+    pub(super) fn new(barrier: Option<Arc<dyn Barrier>>) -> Bias {
         let owner = if barrier.is_some() { NOBODY } else { SHARED };
         Bias { owner: AtomicU64::new(owner), inside: AtomicBool::new(false), barrier }
     }
@@ -99,7 +100,9 @@ impl Bias {
     #[cold]
     fn share(&self) {
         while !self.try_share() {
-            core::hint::spin_loop();
+            if let Some(barrier) = &self.barrier {
+                barrier.pause();
+            }
             #[cfg(loom)]
             loom::thread::yield_now();
         }
@@ -122,7 +125,7 @@ impl Bias {
             return false;
         }
         if let Some(barrier) = &self.barrier {
-            barrier();
+            barrier.issue();
         }
         if self.inside.load(Ordering::Acquire) {
             return false;
@@ -155,10 +158,14 @@ fn without_fence() {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use alloc::sync::Arc;
+
+    struct None;
+    impl Barrier for None {
+        fn issue(&self) {}
+    }
 
     fn bias() -> Bias {
-        Bias::new(Some(Arc::new(|| {})))
+        Bias::new(Some(Arc::new(None)))
     }
 
     #[test]
@@ -182,6 +189,6 @@ mod tests {
         let bias = bias();
         assert!(!bias.enter(Thread::ANY));
         assert!(!bias.enter(Thread::new(1)));
-        assert!(!Bias::new(None).enter(Thread::new(1)));
+        assert!(!Bias::new(Option::None).enter(Thread::new(1)));
     }
 }

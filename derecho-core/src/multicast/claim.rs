@@ -139,7 +139,7 @@ impl SenderMemory {
 
     /// Lets a thread that is the only one claim and commit at less cost, with this barrier of the
     /// link. For a memory that nobody else has a handle on yet.
-    pub fn with_barrier(mut self, barrier: Option<Barrier>) -> SenderMemory {
+    pub fn with_barrier(mut self, barrier: Option<Arc<dyn Barrier>>) -> SenderMemory {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.bias = Bias::new(barrier);
         }
