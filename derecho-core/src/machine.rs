@@ -29,6 +29,12 @@ pub trait Machine {
         Interest::Hints
     }
 
+    /// Whether it can go on only after others have run, so that an idle driver offers them its
+    /// processor at once instead of spinning.
+    fn awaits_others(&self) -> bool {
+        false
+    }
+
     /// When the machine wants a turn at the latest although nothing happens.
     fn wants_turn_at(&self) -> Option<Time> {
         None

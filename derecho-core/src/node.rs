@@ -452,9 +452,12 @@ impl Machine for Node {
 
     fn interest(&self) -> Interest {
         // Whoever waits for room or for acknowledgements drives, and asks for hints itself.
-        let awaits =
-            self.unsettled || self.subgroups.iter().any(|founded| founded.subgroup.awaits_others());
+        let awaits = self.unsettled || self.awaits_others();
         if awaits { Interest::Hints } else { Interest::News }
+    }
+
+    fn awaits_others(&self) -> bool {
+        self.subgroups.iter().any(|founded| founded.subgroup.awaits_others())
     }
 }
 

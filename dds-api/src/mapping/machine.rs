@@ -454,6 +454,10 @@ impl Machine for ParticipantMachine {
         self.node.interest()
     }
 
+    fn awaits_others(&self) -> bool {
+        self.node.awaits_others()
+    }
+
     fn wants_turn_at(&self) -> Option<Time> {
         self.node.wants_turn_at()
     }

@@ -46,7 +46,7 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
             shared.counters.handed_over.up();
             return;
         }
-        if idle.is_over(done) {
+        if idle.is_over(done, false) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
             let interest = role.duty.machine.interest();

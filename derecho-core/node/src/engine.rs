@@ -78,9 +78,9 @@ impl Idle {
     }
 
     /// Told what a turn did; pauses as long as the pace says, and answers whether it is time to
-    /// sleep.
+    /// sleep. Whoever can go on only after others offers the processor at once.
     #[inline]
-    pub(crate) fn is_over(&mut self, done: usize) -> bool {
+    pub(crate) fn is_over(&mut self, done: usize, awaits_others: bool) -> bool {
         if done > 0 {
             self.since = None;
         }
@@ -96,7 +96,7 @@ impl Idle {
             return false;
         }
         let idle = Duration::from_nanos(self.now.since(*self.since.get_or_insert(self.now)));
-        if idle < self.pace.spin {
+        if idle < self.pace.spin && !awaits_others {
             std::hint::spin_loop();
         } else if idle < self.pace.spin + self.pace.linger {
             std::thread::yield_now();
@@ -424,7 +424,9 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             if is_ready || shared.wanted.load(Ordering::Relaxed) > 0 {
                 break;
             }
-            let over = idle.is_over(done);
+            // Others have to run first, perhaps on this very processor.
+            let awaits = done == 0 && role.duty.machine.awaits_others();
+            let over = idle.is_over(done, awaits);
             if deadline.is_some_and(|deadline| idle.now() >= deadline) {
                 break;
             }

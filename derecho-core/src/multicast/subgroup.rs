@@ -106,6 +106,8 @@ pub struct Subgroup {
     wedged: bool,
     /// Something was received, taken or released that others have not been told.
     untold: bool,
+    /// So many grains of messages are sent in a turn.
+    slice: usize,
 }
 
 impl Subgroup {
@@ -153,6 +155,7 @@ impl Subgroup {
             upcall_due: false,
             wedged: false,
             untold: true,
+            slice: SLICE_GRAINS,
         };
         if let Some(own) = &subgroup.own {
             subgroup.members.iter_mut().for_each(|member| member.note_early(&own.sender));
@@ -272,6 +275,8 @@ impl Subgroup {
                 }
             }
             own.sender.memory().set_audience(places, needs_turn);
+            // Where nothing is posted there is nothing to slice.
+            self.slice = if needs_turn { SLICE_GRAINS } else { usize::MAX };
         }
     }
 
@@ -364,7 +369,7 @@ impl Subgroup {
     fn send(&mut self, effects: &mut Effects) -> usize {
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
-        let mut done = own.sender.send(self.terms.ablation.most_sent(), SLICE_GRAINS);
+        let mut done = own.sender.send(self.terms.ablation.most_sent(), self.slice);
         effects.work().sent += done as u64;
         for member in from(&mut self.members, self.me) {
             done += usize::from(member.send(&own.sender, effects));

@@ -163,6 +163,10 @@ impl Machine for Table {
         self.node.interest()
     }
 
+    fn awaits_others(&self) -> bool {
+        self.node.awaits_others()
+    }
+
     fn wants_turn_at(&self) -> Option<Time> {
         self.node.wants_turn_at()
     }
