@@ -416,6 +416,7 @@ impl Machine for Node {
             done += stream.send(effects);
         }
         for founded in &mut self.subgroups {
+            effects.work().cells += founded.subgroup.senders() as u64;
             if founded.subgroup.has_news() {
                 done +=
                     founded.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)));

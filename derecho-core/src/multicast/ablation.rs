@@ -16,19 +16,22 @@ pub struct Ablation {
     pub nulls: bool,
     /// Each predicate posts what it has changed, instead of one post at the end of the turn.
     pub post_at_end: bool,
+    /// A turn evaluates the predicates of every subgroup, whether something happened in it or not.
+    pub activity: bool,
     /// Samples are copied into the sender's memory and out of it, instead of built and read there.
     pub in_place: bool,
 }
 
 impl Ablation {
     /// The names by which they are asked for.
-    pub const NAMES: [&str; 6] = [
+    pub const NAMES: [&str; 7] = [
         "send-batching",
         "receive-batching",
         "delivery-batching",
         "nulls",
         "post-at-end",
         "in-place",
+        "activity",
     ];
 
     /// Switches everything off.
@@ -47,6 +50,7 @@ impl Ablation {
             "nulls" => &mut self.nulls,
             "post-at-end" => &mut self.post_at_end,
             "in-place" => &mut self.in_place,
+            "activity" => &mut self.activity,
             _ => return None,
         })
     }

@@ -212,6 +212,11 @@ impl Subgroup {
         self.members.iter_mut().all(Member::has_begun)
     }
 
+    /// How many members send.
+    pub fn senders(&self) -> usize {
+        self.sources.len()
+    }
+
     /// Members that send, of which this node is not one.
     pub fn other_senders(&self) -> usize {
         self.sources.len() - usize::from(self.own.is_some())
@@ -285,6 +290,7 @@ impl Subgroup {
     #[inline]
     pub fn has_news(&self) -> bool {
         self.untold
+            || self.terms.ablation.activity
             || self.upcall_due
             || self.awaits_others()
             || self.own.as_ref().is_some_and(|own| self.has_to_send(own))

@@ -122,7 +122,7 @@ pub(crate) struct Means {
     #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) in_flight: Option<u32>,
     /// Optimisations to switch off, of an atomic topic, to see what each is worth: send-batching,
-    /// receive-batching, delivery-batching, nulls, post-at-end, in-place, or all.
+    /// receive-batching, delivery-batching, nulls, post-at-end, in-place, activity, or all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ablation)]
     pub(crate) ablate: Vec<String>,
 }
