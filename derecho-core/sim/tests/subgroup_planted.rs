@@ -16,10 +16,11 @@ use derecho_core::machine::{Effects, PostKind, Target};
 use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
 use derecho_core::multicast::entry::{Entry, Found};
+use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::Level;
 use derecho_sim::{Config, Random};
 use subgroups::member::{LINES, Mischief, Moment, STREAM};
-use subgroups::{Checker, Member, Pace, Role, Scenario, World};
+use subgroups::{Checker, LONGEST, Member, Pace, Role, Scenario, World};
 
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
@@ -208,6 +209,8 @@ fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool
     members[random.below(3) as usize].sends = Some(Pace { goal: 4, pause_ns: 60_000, ..pace });
     let mut scenario = Scenario::atomic(members);
     scenario.terms.level = level;
+    // So little that every chunk is used again many times.
+    scenario.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
     let mut world = World::started(config, scenario);
     let victim = random.below(3) as usize;
     for member in (0..3).filter(|&member| everywhere || member == victim) {
