@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{LinkEvent, Sharing};
+use derecho_core::link::{Barrier, LinkEvent, Sharing};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
@@ -17,7 +17,9 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::{Level, Terms};
-use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share};
+use derecho_core::node::{
+    CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
+};
 
 /// Bytes of a record; what they are plays no part where nothing is copied.
 const LENGTH: usize = 64;
@@ -29,12 +31,17 @@ struct Member {
     effects: Effects,
     lines: Vec<OwnRegion>,
     memories: Vec<SenderMemory>,
+    changes: OwnRegion,
     inbox: Option<Arc<Inbox>>,
 }
 
 impl Member {
     fn turn(&mut self) -> usize {
-        let done = self.node.turn(Time(0), &mut self.effects);
+        self.turn_at(Time(0))
+    }
+
+    fn turn_at(&mut self, now: Time) -> usize {
+        let done = self.node.turn(now, &mut self.effects);
         self.effects.clear();
         done
     }
@@ -44,6 +51,13 @@ impl Member {
             black_box(record.number());
         }
     }
+}
+
+/// There is one thread, which has always passed a barrier.
+struct Alone;
+
+impl Barrier for Alone {
+    fn issue(&self) {}
 }
 
 /// All members of some subgroups, in each of which the first ones send.
@@ -62,18 +76,22 @@ impl Group {
         let geometry = Geometry::fitting(1 << 16, 128, LENGTH).expect("a usual shape");
         let member = |index: usize| {
             let acks = OwnRegion::heap(LINE_WORDS);
+            let changes = OwnRegion::heap(CHANGES_WORDS);
             let node = Node::new(NodeId(index as u128 + 1), acks, Arc::new(|| ()));
+            let mut node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
             let lines = || OwnRegion::heap(members * LINE_WORDS);
-            let memory = || {
+            let mut memory = || {
                 let region = OwnRegion::heap(geometry.words());
-                SenderMemory::with_nulls(region, geometry)
+                node.count_changes(SenderMemory::with_nulls(region, geometry))
             };
             let sends = if index < senders { groups } else { 0 };
+            let memories = (0..sends).map(|_| memory()).collect();
             Member {
                 node,
                 effects: Effects::new(),
                 lines: (0..groups).map(|_| lines()).collect(),
-                memories: (0..sends).map(|_| memory()).collect(),
+                memories,
+                changes,
                 inbox: None,
             }
         };
@@ -88,7 +106,11 @@ impl Group {
         }
         // Twice: the first turns tell the others that a member has begun.
         for _ in 0..2 {
-            all.rest();
+            all.rest(Time(0));
+        }
+        // Some more until nothing has happened for long enough: time stands still from there on.
+        for second in 1..4 {
+            all.rest(Time(second * 1_000_000_000));
         }
         all
     }
@@ -101,6 +123,9 @@ impl Group {
             sharing: Sharing::Copied,
             place: None,
         }];
+        let replica = self.0[other].changes.replica();
+        events.push(LinkEvent::RegionUp { peer, region: CHANGES, replica });
+        events.push(LinkEvent::RegionReady { peer, region: CHANGES });
         for group in 0..groups {
             let replica = self.0[other].lines[group].replica();
             events.push(LinkEvent::RegionUp { peer, region: lines_of(group), replica });
@@ -134,8 +159,8 @@ impl Group {
     }
 
     /// Turns until nobody has anything to do, and readers for the first subgroup.
-    fn rest(&mut self) {
-        while self.0.iter_mut().map(Member::turn).sum::<usize>() > 0 {}
+    fn rest(&mut self, now: Time) {
+        while self.0.iter_mut().map(|member| member.turn_at(now)).sum::<usize>() > 0 {}
         for member in &mut self.0 {
             while let Some(event) = member.node.next_event() {
                 if let NodeEvent::Founded(id) = event

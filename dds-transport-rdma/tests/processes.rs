@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::io::BufRead;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
-use support::{Actor, Meeting, Node, config, role, say, until};
+use support::{Actor, Meeting, Node, config, let_others_in, role, say, until};
 
 const NEWS: RegionId = RegionId(1);
 const HEARD: RegionId = RegionId(2);
@@ -310,27 +310,6 @@ fn settings_come_from_the_environment() {
     assert!(bad.contains("no-such-group"), "{bad}");
     drop(node);
     meeting.assert_empty();
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// The test program and the folder have to be reachable by other users.
-fn let_others_in(meeting: &Meeting) -> bool {
-    let open = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    open(meeting.folder.path(), 0o777);
-    let exe = std::env::current_exe().unwrap();
-    let reachable = exe.ancestors().skip(1).all(|folder| {
-        std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o001 != 0)
-    });
-    if !is_root() || !reachable {
-        eprintln!("skipped: needs root, and a test program that other users can run");
-        return false;
-    }
-    true
 }
 
 #[test]

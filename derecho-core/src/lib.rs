@@ -9,9 +9,12 @@ extern crate alloc;
 extern crate std;
 
 pub mod atomic;
+pub mod bytes;
+pub mod group;
 pub mod ids;
 pub mod link;
 pub mod machine;
+pub mod membership;
 pub mod memory;
 pub mod multicast;
 pub mod node;

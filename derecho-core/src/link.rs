@@ -51,16 +51,25 @@
 //!   reads from different peers, or between a read and the owner's writes of the same words: a
 //!   region is either fetched or posted, not both.
 //! * Memory that a peer may still read or write is not recycled while that peer is up.
+//!
+//! # What a host decides
+//!
+//! Nodes of one host have somebody whom all of them can ask: its kernel. A link that reaches the nodes of a
+//! host gives an [`Arbiter`], which answers two questions the same to all of them: who founds the group, and
+//! whose decision is the one for a view. It answers whether or not those who asked before live, and nobody
+//! who died or was stopped on the way keeps another from asking.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::ids::{NodeId, Peer, RegionId};
+use crate::ids::{NodeId, Peer, Rank, RegionId};
 #[cfg(doc)]
 use crate::memory::Word;
 use crate::memory::{OwnRegion, Replica};
+
+pub mod host;
 
 /// The longest write that is taken at the post, in words.
 pub const INLINE_WORDS: usize = 8;
@@ -281,11 +290,87 @@ pub trait Link {
         None
     }
 
+    /// What this node's host decides for a group whose members are all on it; `None` if this link does not
+    /// keep to one host, or the host has nothing that all could ask.
+    fn arbiter(&self) -> Option<Arc<dyn Arbiter>> {
+        None
+    }
+
+    /// Whether the kernel shows a peer's process as stopped or traced, just now. False where it cannot be
+    /// known, and for a peer that is gone. Costs a few system calls: asked of those who keep silent.
+    fn is_halted(&self, peer: Peer) -> bool {
+        let _ = peer;
+        false
+    }
+
     /// Hands over what has happened since the last call; returns how much. Never blocks.
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize;
 
     /// What was done so far.
     fn counters(&self) -> LinkCounters;
+}
+
+/// A local group, by the number of its founding on its host. Whoever tells a node what view it is in tells it
+/// of which founding that is, so that nobody takes the words of a group that is no more for those of another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Generation(pub u64);
+
+impl Generation {
+    /// Before the first founding.
+    pub const NONE: Generation = Generation(0);
+}
+
+/// How it stands with the group of a host. See [`Arbiter::found`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Founding {
+    /// This node has just founded a group: it is in the first view, of number 1, in slot 0, as a member who
+    /// has [entered](Arbiter::entered).
+    Founded(Generation),
+    /// There is a group that has a living member, perhaps this node.
+    Exists(Generation),
+    /// Groups were founded as often as can be counted ([`host::GENERATIONS`]). All nodes of the host have to
+    /// leave before the next one.
+    Exhausted,
+}
+
+/// What a host decides for the group whose members are all on it. Any thread may ask, without the driver.
+///
+/// ```text
+///   found ──> Founded ────────────────────────────┐
+///     │                                           v
+///     └────> Exists ── admitted by a view ──> entered ──> a member: settle, cleared ──> left
+/// ```
+/// A node that is a member counts as one until it has [left](Arbiter::left), was
+/// [cleared](Arbiter::cleared) by another, or is gone: dead as far as the kernel is concerned, or no user of
+/// its link any more. One that is stopped is not gone. See I-60 to I-62 in `docs/PROTOCOL.md`; the words that
+/// all of this comes down to are in [`host`].
+pub trait Arbiter: Send + Sync {
+    /// Founds a group if there is none: nobody has founded one, or all of its members are gone. Of many who
+    /// ask at once one founds. Waits a moment at most, for others who ask.
+    ///
+    /// # Errors
+    /// [`LinkError::System`] says what the host refused. Nothing is founded then; it may be asked again, and
+    /// will answer if what was in the way has passed.
+    fn found(&self) -> Result<Founding, LinkError>;
+
+    /// Takes `ballot` as the decision for the view of this number, if there is none; says whose is the one.
+    /// `None`: the group is past that view, or is not the one that was founded last; whoever asked is no
+    /// member any more. Never waits.
+    fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank>;
+
+    /// This node is a member from now on: `view` is its first, `slot` its own. Called before it delivers
+    /// anything in that view. False: the group is not the one that was founded last, or was given up before
+    /// this node came into it; then it is no member, and asks again who founds. False as well for a node that
+    /// never asked. Never waits for another node.
+    #[must_use]
+    fn entered(&self, group: Generation, view: u64, slot: u8) -> bool;
+
+    /// This node is a member no more. Whoever leaves its link has left as well.
+    fn left(&self);
+
+    /// Those who had these slots (a bit each) before the view of this number are no members of it. Whoever
+    /// has entered in it, or later, is not meant. Said by those who go on.
+    fn cleared(&self, group: Generation, view: u64, slots: u64);
 }
 
 /// Wakes a node's own driver after an application thread has changed something that a turn has to

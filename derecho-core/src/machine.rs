@@ -18,12 +18,6 @@ pub trait Machine {
     /// One pass over everything that is ready. Returns how much was done; zero means idle.
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize;
 
-    /// The turn before the driver sleeps, and the first after it has slept: whatever is there is
-    /// looked at, also what other turns look at only now and then.
-    fn thorough_turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        self.turn(now, effects)
-    }
-
     /// What a sleep has to end for.
     fn interest(&self) -> Interest {
         Interest::Hints

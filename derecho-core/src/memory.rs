@@ -63,6 +63,18 @@ impl Word {
         self.0.store(value, Ordering::Release);
     }
 
+    /// Adds one: for a word of one's own that several threads move.
+    #[inline]
+    pub fn count(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Stores `to` if there is `from`: for a word of one's own that several threads move.
+    #[inline]
+    pub fn change(&self, from: u64, to: u64) -> bool {
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     /// Stores the word without ordering anything: for payload that a later word guards.
     #[inline]
     pub fn put(&self, value: u64) {
@@ -254,22 +266,24 @@ impl Replica {
         self.0.get(index).expect("the layout was checked against the replica").load()
     }
 
-    /// Asks the processor for the lines at `offset`, which will be read soon. Only a hint.
+    /// Asks the processor for the first few lines of the bytes at `offset`, which will be read soon.
+    /// Only a hint.
     #[inline]
-    pub fn prefetch(&self, offset: usize) {
+    pub fn prefetch(&self, offset: usize, length: usize) {
+        /// What follows is asked for by the processor itself, if it is read one after the other.
+        const MOST: usize = 3;
         #[cfg(all(target_arch = "x86_64", not(loom)))]
-        if let Some(place) = self.0.bytes(offset, 2 * LINE) {
+        if let Some(place) = self.0.bytes(offset, length) {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let place = place.as_ptr().cast::<i8>();
-            // SAFETY: a prefetch reads nothing that the program could see and faults on nothing;
-            // both addresses lie in the region all the same.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(place);
-                _mm_prefetch::<_MM_HINT_T0>(place.add(LINE));
+            for at in (0..length).step_by(LINE).take(MOST) {
+                // SAFETY: a prefetch reads nothing that the program could see and faults on
+                // nothing; the address lies in the region all the same.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(place.add(at)) };
             }
         }
         #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-        let _ = offset;
+        let _ = (offset, length, MOST);
     }
 
     /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.

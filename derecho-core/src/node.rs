@@ -15,6 +15,8 @@
 //! Nothing that is sent after the Accept is lost to that reader (I-4). A turn runs the predicates
 //! in a fixed order, each over all that is ready: receive, send, release, reclaim.
 
+mod activity;
+mod epochs;
 mod peers;
 mod settle;
 mod subgroups;
@@ -24,7 +26,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Peer, RegionId, Time};
-use crate::link::{Evidence, Interest, LinkEvent, Sharing, Waker};
+use crate::link::{Evidence, Interest, LinkEvent, NOTE_LIMIT, Sharing, Waker};
 use crate::machine::{Effects, Machine, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 use crate::multicast::Fault;
@@ -34,6 +36,8 @@ use crate::multicast::inbox::Inbox;
 use crate::multicast::receive::Receiver;
 use crate::multicast::stream::Stream;
 use crate::note::Note;
+use activity::Activity;
+pub use epochs::{Epoch, Seat, StreamReach};
 pub use subgroups::{Charter, Membership, Share, SubgroupId};
 use subgroups::{Founded, Pending};
 
@@ -43,8 +47,16 @@ pub const ACKS: RegionId = RegionId(1);
 pub const ACK_LINES: usize = 4096;
 /// Words of it.
 pub const ACKS_WORDS: usize = ACK_LINES * LINE_WORDS;
+/// The region of a node's change counts.
+pub const CHANGES: RegionId = RegionId(2);
+pub use crate::multicast::changes::CHANGES_WORDS;
 /// The first region name that is free for streams.
 const FIRST_STREAM: u64 = 16;
+
+/// Bytes in one part of what is told: a note has a few of its own.
+const MOST_OF_A_PART: usize = NOTE_LIMIT - 64;
+/// The longest that a peer may tell at once.
+const MOST_TOLD: u64 = 64 << 20;
 
 /// Names a subscription of this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -117,8 +129,24 @@ pub enum NodeEvent {
         senders: usize,
     },
     /// A member that the others of a subgroup need is gone: what all had received is delivered, and
-    /// nothing more.
-    Wedged(SubgroupId),
+    /// nothing more before the next epoch.
+    Stalled(SubgroupId),
+    /// A subgroup has gone on to its next epoch: what is delivered from now on is of that one.
+    Begun {
+        /// Which.
+        subgroup: SubgroupId,
+        /// The epoch's number.
+        epoch: u64,
+    },
+    /// This node is no member of a subgroup any more. What was delivered can still be taken.
+    Left(SubgroupId),
+    /// A peer has told something.
+    Told {
+        /// Who.
+        peer: Peer,
+        /// What: a peer's word, to be checked.
+        bytes: Vec<u8>,
+    },
     /// A peer did what no correct node does; it is neither read nor waited for any more.
     Faulty {
         /// Who.
@@ -128,6 +156,8 @@ pub enum NodeEvent {
     },
 }
 
+type Peers = BTreeMap<Peer, PeerState>;
+
 struct PeerState {
     node: NodeId,
     sharing: Sharing,
@@ -136,6 +166,8 @@ struct PeerState {
     ready: Vec<RegionId>,
     /// Readers that wait until this peer can be written to.
     attaching: Vec<Attach>,
+    /// What it is about to tell, as far as it has come.
+    telling: Vec<u8>,
     faulty: bool,
 }
 
@@ -190,13 +222,14 @@ pub struct Node {
     acks: OwnRegion,
     waker: Waker,
     free_lines: Vec<usize>,
-    peers: BTreeMap<Peer, PeerState>,
+    peers: Peers,
     streams: Vec<Stream>,
     /// Streams that end once their last reader refers to nothing in them.
     ending: Vec<RegionId>,
     subscriptions: Vec<Subscription>,
     pending: Vec<Pending>,
     subgroups: Vec<Founded>,
+    activity: Activity,
     announcements: BTreeMap<u64, Vec<u8>>,
     events: VecDeque<NodeEvent>,
     next_region: u64,
@@ -221,6 +254,7 @@ impl Node {
             subscriptions: Vec::new(),
             pending: Vec::new(),
             subgroups: Vec::new(),
+            activity: Activity::default(),
             announcements: BTreeMap::new(),
             events: VecDeque::new(),
             next_region: FIRST_STREAM,
@@ -302,6 +336,15 @@ impl Node {
         self.announcements.insert(id, bytes);
     }
 
+    /// Tells a peer something of any length, reliably and in order.
+    pub fn tell(&self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
+        let mut left = bytes.len();
+        for part in bytes.chunks(MOST_OF_A_PART) {
+            left -= part.len();
+            effects.note(peer, Note::Part { left: left as u64, bytes: part.to_vec() }.encode());
+        }
+    }
+
     /// An announcement holds no more.
     pub fn retract(&mut self, id: u64, effects: &mut Effects) {
         if self.announcements.remove(&id).is_some() {
@@ -357,6 +400,7 @@ impl Machine for Node {
                     replicas: BTreeMap::new(),
                     ready: Vec::new(),
                     attaching: Vec::new(),
+                    telling: Vec::new(),
                     faulty: false,
                 };
                 self.peers.insert(peer, state);
@@ -387,7 +431,7 @@ impl Machine for Node {
             LinkEvent::PeerDown { peer, evidence } => {
                 self.take_in_the_last(peer);
                 self.forget(peer);
-                self.wedge(peer);
+                self.lose(peer);
                 if let Some(PeerState { node, .. }) = self.peers.remove(&peer) {
                     self.events.push_back(NodeEvent::PeerDown { peer, node, evidence });
                 }
@@ -395,7 +439,7 @@ impl Machine for Node {
         }
     }
 
-    fn turn(&mut self, _now: Time, effects: &mut Effects) -> usize {
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = 0;
         // Allocates only when there is a fault.
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
@@ -415,11 +459,11 @@ impl Machine for Node {
         for stream in &mut self.streams {
             done += stream.send(effects);
         }
-        for founded in &mut self.subgroups {
-            effects.work().cells += founded.subgroup.senders() as u64;
-            if founded.subgroup.has_news() {
-                done +=
-                    founded.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)));
+        if self.is_in_many() {
+            done += self.turn_active(now, effects, &mut faults);
+        } else {
+            for founded in &mut self.subgroups {
+                done += founded.turn(effects, &mut faults);
             }
         }
         // What is given back is looked at when there is nothing better to do, or when it is needed.
@@ -458,7 +502,12 @@ impl Machine for Node {
     }
 
     fn awaits_others(&self) -> bool {
-        self.subgroups.iter().any(|founded| founded.subgroup.awaits_others())
+        let mut active = self.activity.active().iter();
+        active.any(|&number| self.subgroups[number].subgroup.awaits_others())
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.activity.due()
     }
 }
 

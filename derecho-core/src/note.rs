@@ -65,6 +65,13 @@ pub enum Note {
         /// The subscription.
         reader: u64,
     },
+    /// A part of something that is told as a whole.
+    Part {
+        /// How many bytes of it follow in other parts.
+        left: u64,
+        /// This part.
+        bytes: Vec<u8>,
+    },
 }
 
 impl Note {
@@ -80,6 +87,7 @@ impl Note {
             Note::End { reader, entry } => (5, &[*reader, *entry], &[]),
             Note::Detach { reader, stream } => (6, &[*reader, stream.0], &[]),
             Note::Detached { reader } => (7, &[*reader], &[]),
+            Note::Part { left, bytes } => (8, &[*left], bytes),
         };
         let mut out = Vec::with_capacity(1 + numbers.len() * 8 + bytes.len());
         out.push(tag);
@@ -110,6 +118,10 @@ impl Note {
             5 => Note::End { reader: number()?, entry: number()? },
             6 => Note::Detach { reader: number()?, stream: RegionId(number()?) },
             7 => Note::Detached { reader: number()? },
+            8 => {
+                let left = number()?;
+                return Some(Note::Part { left, bytes: rest.to_vec() });
+            }
             _ => return None,
         };
         rest.is_empty().then_some(note)
@@ -132,11 +144,12 @@ mod tests {
             Note::End { reader: 5, entry: 9 },
             Note::Detach { reader: 5, stream },
             Note::Detached { reader: 5 },
+            Note::Part { left: 7, bytes: vec![4, 5] },
         ];
         for note in notes {
             let bytes = note.encode();
             assert_eq!(Note::decode(&bytes), Some(note.clone()));
-            if !matches!(note, Note::Announce { .. }) {
+            if !matches!(note, Note::Announce { .. } | Note::Part { .. }) {
                 (0..bytes.len()).for_each(|end| assert_eq!(Note::decode(&bytes[..end]), None));
                 let longer = [bytes.as_slice(), &[0]].concat();
                 assert_eq!(Note::decode(&longer), None);

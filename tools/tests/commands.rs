@@ -290,6 +290,9 @@ fn latency_reports_quantiles_in_their_order() {
         assert!(times.is_sorted() && times[0] > 0, "{times:?}");
         assert_eq!(report["rounds"], 300);
         has(&report, &["baseline", "ratio", "ratio_sleep", "cpu_s", "allocs", "machine"]);
+        let slept = ["ping", "pong"].map(|side| report[side]["parks"].as_u64().unwrap());
+        // Asleep for every sample, but for those that come while it is about to fall asleep.
+        assert!(rest != "--sleep" || slept.iter().sum::<u64>() >= 300, "{slept:?}");
     }
     place.assert_empty();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::Link;
-use derecho_core::node::{ACKS, ACKS_WORDS, Node};
+use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
 use derecho_node::{Engine, Pace};
 
 use crate::infrastructure::{DdsError, DdsResult};
@@ -38,11 +38,15 @@ pub(crate) fn assemble(plan: Plan) -> DdsResult<(DomainEngine, derecho_core::ids
     }
     let mut link = ShmLink::join(config).map_err(|error| DdsError::Error(error.to_string()))?;
     let node = link.node();
-    let acks =
-        link.open(ACKS, ACKS_WORDS).map_err(|error| DdsError::OutOfResources(error.to_string()))?;
+    let mut open = |region, words| {
+        link.open(region, words).map_err(|error| DdsError::OutOfResources(error.to_string()))
+    };
+    let acks = open(ACKS, ACKS_WORDS)?;
+    let changes = open(CHANGES, CHANGES_WORDS)?;
     let parker = link.parker();
     let bell = Arc::clone(&parker);
-    let machine = ParticipantMachine::new(Node::new(node, acks, Arc::new(move || bell.wake())));
+    let node_machine = Node::new(node, acks, Arc::new(move || bell.wake()));
+    let machine = ParticipantMachine::new(node_machine.with_changes(changes, link.barrier()));
     let start = if plan.unattended { Engine::unattended } else { Engine::start };
     Ok((start(machine, link, parker, plan.pace), node))
 }

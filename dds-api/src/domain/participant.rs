@@ -51,9 +51,18 @@ impl ParticipantConfig {
         self
     }
 
-    /// How long to stay awake for news before sleeping: longer answers sooner and burns more.
+    /// How long a thread that waits looks for news again and again (5 µs by default), before it
+    /// [lingers](ParticipantConfig::linger): longer answers sooner and burns more.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.pace.spin = spin;
+        self
+    }
+
+    /// How long a thread that waits then stays awake, offering the processor to others between its
+    /// looks (95 µs by default), before it sleeps. A sleeper burns nothing, and answers later by
+    /// what it takes to wake it. With neither it sleeps as soon as it has found nothing.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.pace.linger = linger;
         self
     }
 

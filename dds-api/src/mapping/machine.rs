@@ -205,14 +205,16 @@ impl ParticipantMachine {
     ) -> Result<(u64, SenderMemory), Refusal> {
         let id = self.fresh_endpoint();
         let fresh = self.node.fresh_region();
-        let group = self.group(link, &endpoint, ablation)?;
-        let (region, memory) = match group.memory() {
-            Some((region, memory)) => (*region, memory.clone()),
+        let known = self.group(link, &endpoint, ablation)?.memory().cloned();
+        let (region, memory) = match known {
+            Some(known) => known,
             None => {
                 let memory = link.open(fresh, geometry.words())?;
-                (fresh, SenderMemory::with_nulls(memory, geometry).with_barrier(link.barrier()))
+                let memory = SenderMemory::with_nulls(memory, geometry);
+                (fresh, self.node.count_changes(memory.with_barrier(link.barrier())))
             }
         };
+        let group = self.group(link, &endpoint, ablation)?;
         group.add_writer(id, Arc::clone(&shared), (region, memory.clone()));
         (endpoint.stream, endpoint.lines) = (region.0, group.lines().0);
         self.node.announce(id, endpoint.encode(), effects);
@@ -339,10 +341,14 @@ impl ParticipantMachine {
                     group.gathered(readers);
                 }
             }
-            NodeEvent::Wedged(subgroup) => {
+            NodeEvent::Begun { .. } | NodeEvent::Left(_) => {}
+            NodeEvent::Stalled(subgroup) => {
                 if let Some((group, _)) = self.group_of(subgroup) {
                     group.wedged();
                 }
+            }
+            NodeEvent::Told { peer, .. } => {
+                tracing::warn!(?peer, "a participant tells what nobody here listens to");
             }
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.peers.get(&peer).map(NodeId::to_string).unwrap_or_default();

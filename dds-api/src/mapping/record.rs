@@ -105,7 +105,7 @@ pub(crate) enum Payload<T> {
 }
 
 /// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
-#[inline]
+#[inline(always)]
 pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
     let payload = payload(record)?;

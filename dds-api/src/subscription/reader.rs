@@ -7,6 +7,8 @@ use std::ops::{RangeFull, RangeTo};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use derecho_core::ids::NodeId;
+use derecho_core::multicast::inbox::Record;
 use derecho_node::Waited;
 use idl_cdr::DdsType;
 
@@ -64,6 +66,50 @@ struct Queues {
     seen: u64,
     /// Where to look first: each take goes on behind the last, so that no writer starves another.
     next: usize,
+}
+
+impl Queues {
+    #[cold]
+    fn renew(&mut self, shared: &ReaderShared, changes: u64) {
+        let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|source| !(source.ended && source.inbox.is_empty()));
+        self.sources.clone_from(&sources);
+        self.seen = changes;
+    }
+
+    /// The next record and whose it is: of the writer that the last one came from, if it has any.
+    #[inline(always)]
+    fn take(&mut self) -> Option<(Record, NodeId)> {
+        loop {
+            if let Some(source) = self.sources.get(self.next)
+                && let Some(record) = source.inbox.take()
+            {
+                let writer = source.writers[record.sender()];
+                return Some((record, writer));
+            }
+            if !self.turn_to_another() {
+                return None;
+            }
+        }
+    }
+
+    /// Turns to the next writer of which a record waits, or says that there is none.
+    #[cold]
+    fn turn_to_another(&mut self) -> bool {
+        let count = self.sources.len();
+        let waits = |index: &usize| !self.sources[*index].inbox.is_empty();
+        match (1..=count).map(|step| (self.next + step) % count).find(waits) {
+            Some(index) => {
+                self.next = index;
+                true
+            }
+            None => {
+                // The next look begins with the next writer, so that none is favoured.
+                self.next = self.next.wrapping_add(1) % count.max(1);
+                false
+            }
+        }
+    }
 }
 
 /// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
@@ -191,10 +237,7 @@ impl<T: DdsType> DataReader<T> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = self.shared.changes.load(Ordering::Acquire);
         if changes != queues.seen {
-            let mut shared = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-            shared.retain(|source| !(source.ended && source.inbox.is_empty()));
-            queues.sources.clone_from(&shared);
-            queues.seen = changes;
+            queues.renew(&self.shared, changes);
         }
         queues
     }
@@ -205,30 +248,24 @@ impl<T: DdsType> DataReader<T> {
         self.queues().sources.iter().any(|source| !source.inbox.is_empty())
     }
 
-    #[inline]
+    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
+    /// handed from function to function by way of the stack costs as much as the rest.
+    #[inline(always)]
     fn pop(&self) -> Option<Sample<T>> {
-        let mut queues = self.queues();
-        let count = queues.sources.len();
-        for step in 0..count {
-            let index = (queues.next + step) % count;
-            let source = &queues.sources[index];
-            while let Some(record) = source.inbox.take() {
-                let writer = source.writers[record.sender()];
-                match Sample::new(record, writer) {
-                    Some(sample) => {
-                        queues.next = index;
-                        return Some(sample);
-                    }
-                    None => {
-                        self.unreadable.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(topic = self.topic.name(), "a sample of no known form");
-                    }
-                }
+        loop {
+            // Decoded without the lock, for that is a type's own code.
+            let (record, writer) = self.queues().take()?;
+            if let Some(sample) = Sample::new(record, writer) {
+                return Some(sample);
             }
+            self.note_unreadable();
         }
-        // The next look begins with the next writer, so that none is favoured.
-        queues.next = queues.next.wrapping_add(1) % count.max(1);
-        None
+    }
+
+    #[cold]
+    fn note_unreadable(&self) {
+        self.unreadable.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(topic = self.topic.name(), "a sample of no known form");
     }
 
     fn deleted(&self) -> DdsError {
@@ -261,7 +298,7 @@ impl<T: DdsType> Samples<'_, T> {
 impl<T: DdsType> Iterator for Samples<'_, T> {
     type Item = Sample<T>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
         self.left = self.left.checked_sub(1)?;
         self.reader.pop()

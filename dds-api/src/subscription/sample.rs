@@ -46,7 +46,7 @@ struct Decoded<T> {
 
 impl<T: DdsType> Sample<T> {
     /// The sample in a record, or `None` if there is none of this type.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(record: Record, writer: NodeId) -> Option<Sample<T>> {
         let data = match record::read::<T>(record.bytes())? {
             Payload::InPlace => Data::InPlace(record),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use derecho_core::link::{Evidence, Link, Parker};
 
+pub mod arbiter;
 pub mod bells;
 pub mod departure;
 pub mod notes;
@@ -65,6 +66,12 @@ pub trait Rig {
     /// After how many [passes](Rig::pass) what has not happened will not happen.
     fn patience(&self) -> usize {
         10_000
+    }
+
+    /// The node stands still, or goes on. False if this rig cannot stop one.
+    fn halt(&mut self, node: usize, halted: bool) -> bool {
+        let _ = (node, halted);
+        false
     }
 
     /// What the node's driver sleeps with, if the link has that and real threads may use it.
@@ -154,6 +161,17 @@ macro_rules! __clauses {
             bells::a_bell_wakes_a_sleeper,
             bells::a_place_whose_peer_has_gone_says_nothing,
             bells::no_bell_is_lost,
+            arbiter::one_of_many_founds,
+            arbiter::one_of_many_founds_at_once,
+            arbiter::one_ballot_wins_a_view,
+            arbiter::one_ballot_wins_a_race,
+            arbiter::an_older_view_is_refused,
+            arbiter::who_founds_after_a_death_is_one,
+            arbiter::a_member_keeps_the_group,
+            arbiter::only_members_keep_the_group,
+            arbiter::the_excluded_keep_no_group,
+            arbiter::who_runs_is_not_halted,
+            arbiter::who_is_stopped_is_halted,
         }
     };
 }

@@ -53,6 +53,21 @@ const PLANTED: &[(Fault, &str)] = &[
     (Fault::ShareAPlace, "a_place_whose_peer_has_gone_says_nothing"),
     (Fault::LoseBells, "no_bell_is_lost"),
     (Fault::IgnoreBells, "no_bell_is_lost"),
+    (Fault::FoundTwice, "one_of_many_founds"),
+    (Fault::FoundTwice, "a_member_keeps_the_group"),
+    (Fault::FoundInTwoSteps, "one_of_many_founds_at_once"),
+    (Fault::LetTheLastWin, "one_ballot_wins_a_view"),
+    (Fault::SettleInTwoSteps, "one_ballot_wins_a_race"),
+    (Fault::SettleOldViews, "an_older_view_is_refused"),
+    (Fault::ForgetGenerations, "who_founds_after_a_death_is_one"),
+    (Fault::RememberTheDead, "who_founds_after_a_death_is_one"),
+    (Fault::ForgetWhoEntered, "a_member_keeps_the_group"),
+    (Fault::KeepWhoLeft, "a_member_keeps_the_group"),
+    (Fault::KeepWhoLeft, "only_members_keep_the_group"),
+    (Fault::ClearWhoCameLater, "the_excluded_keep_no_group"),
+    (Fault::ClearNobody, "the_excluded_keep_no_group"),
+    (Fault::HaltTheRunning, "who_runs_is_not_halted"),
+    (Fault::HaltNobody, "who_is_stopped_is_halted"),
 ];
 
 fn check(name: &str, seed: u64) -> bool {

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::command::{MESSAGE_BYTES, Outbox, QUEUE_LIMIT};
 use super::exports::Announcement;
 use super::imports::{Imports, Lease};
+use super::process::Process;
 use super::socket::{self, Credentials};
 use super::wire::{self, Message};
 
@@ -107,7 +108,7 @@ pub(crate) struct Connection {
     pub(crate) imports: Imports,
     pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) outbox: Arc<Outbox>,
-    pub(crate) process: OwnedFd,
+    pub(crate) process: Arc<Process>,
     socket: Arc<OwnedFd>,
     queue: VecDeque<Packet>,
     /// When something was last sent, or the queue began.
@@ -122,7 +123,7 @@ impl Connection {
         key: u32,
         socket: Arc<OwnedFd>,
         credentials: Credentials,
-        process: OwnedFd,
+        process: Process,
         imports: Imports,
         phase: Phase,
     ) -> Connection {
@@ -137,7 +138,7 @@ impl Connection {
             imports,
             lease: Some(Arc::new(Lease(Arc::clone(&socket)))),
             outbox: Arc::new(Outbox::default()),
-            process,
+            process: Arc::new(process),
             socket,
             queue: VecDeque::new(),
             progress: Instant::now(),
@@ -235,12 +236,12 @@ impl Connection {
 
     /// Whether the process at the other end is dead.
     pub(crate) fn is_dead(&self) -> bool {
-        socket::is_dead(&self.process)
+        self.process.is_dead()
     }
 
     /// Takes leave of a peer that the node has been told is down. What is queued is still sent.
     pub(crate) fn depart(&mut self, epoll: &OwnedFd) {
-        let _ = epoll::delete(epoll, &self.process);
+        let _ = epoll::delete(epoll, &*self.process);
         self.phase = Phase::Departed;
         self.bell = None;
         self.flush();
@@ -275,7 +276,7 @@ impl Connection {
 
     /// Watches for the death of the process at the other end.
     pub(crate) fn watch_process(&self, epoll: &OwnedFd) -> Result<(), Errno> {
-        epoll::add(epoll, &self.process, Source::Process(self.key).data(), EventFlags::IN)
+        epoll::add(epoll, &*self.process, Source::Process(self.key).data(), EventFlags::IN)
     }
 
     /// Watches for what the phase needs. While `deaf`, peers' messages stay in the socket.
@@ -313,7 +314,7 @@ impl Connection {
         if self.watched.take().is_some() {
             let _ = epoll::delete(epoll, &*self.socket);
         }
-        let _ = epoll::delete(epoll, &self.process);
+        let _ = epoll::delete(epoll, &*self.process);
     }
 
     /// When the connection needs attention although nothing happens.

@@ -8,6 +8,7 @@
 //!     <domain>/                 the same
 //!       lock                    held while a node joins or leaves; released with its holder
 //!       <node id, hex>.sock     a node listens here
+//!       group                   what the host decides for all of them, once somebody has asked
 //! ```
 //! The last to leave removes the folders. A lock file that was removed and made anew meanwhile is
 //! another file: whoever gets a lock looks whether its file is still the one in the folder.
@@ -32,6 +33,10 @@ use super::socket;
 const UNFINISHED_LIMIT: Duration = Duration::from_millis(300);
 /// Between two looks at what another process holds.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+const LOCK: &str = "lock";
+const GROUP: &str = "group";
+const GROUP_DRAFT: &str = "group.new";
 
 /// Where the nodes of one domain meet.
 #[derive(Clone)]
@@ -75,7 +80,56 @@ impl Folder {
     }
 
     fn lock_path(&self) -> PathBuf {
-        self.domain_dir.join("lock")
+        self.domain_dir.join(LOCK)
+    }
+
+    /// Where the words of the local group are.
+    pub(crate) fn group_path(&self) -> PathBuf {
+        self.domain_dir.join(GROUP)
+    }
+
+    /// Where they are made.
+    pub(crate) fn group_draft_path(&self) -> PathBuf {
+        self.domain_dir.join(GROUP_DRAFT)
+    }
+
+    /// The same folder, for whoever does not want to wait that long for its lock.
+    pub(crate) fn with_lock_limit(&self, limit: Duration) -> Folder {
+        Folder { lock_limit: self.lock_limit.min(limit), ..self.clone() }
+    }
+
+    /// The mode of what all who may join can write.
+    pub(crate) fn file_mode(&self) -> u32 {
+        if self.gid.is_some() { 0o660 } else { 0o600 }
+    }
+
+    /// Whether a file in the folder may be believed to be made by a node; if not, why.
+    pub(crate) fn check_owner(&self, uid: u32, gid: u32) -> Result<(), String> {
+        match self.gid {
+            None if uid != self.uid => {
+                Err(format!("belongs to user {uid} and not to user {}", self.uid))
+            }
+            Some(group) if gid != group => {
+                Err(format!("belongs to group {gid} and not to group {group}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the lock for a node that is in the folder already.
+    pub(crate) fn stay(&self) -> Result<Lock, JoinError> {
+        let deadline = Instant::now() + self.lock_limit;
+        loop {
+            if let Some(lock) = self.lock(deadline)? {
+                return Ok(lock);
+            }
+            if Instant::now() >= deadline {
+                // Nobody removes it from under a node.
+                let doing = format!("taking the lock {}", self.lock_path().display());
+                return Err(JoinError::system(doing, Errno::NOENT));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Makes the folders if need be, checks them, and takes the lock.
@@ -157,8 +211,7 @@ impl Folder {
 
     /// Makes a bound socket reachable for whoever may join.
     pub(crate) fn open_to_peers(&self, path: &Path) -> Result<(), JoinError> {
-        let mode = if self.gid.is_some() { 0o660 } else { 0o600 };
-        chmod(path, Mode::from_raw_mode(mode)).map_err(|errno| {
+        chmod(path, Mode::from_raw_mode(self.file_mode())).map_err(|errno| {
             JoinError::system(format!("setting the mode of {}", path.display()), errno)
         })
     }
@@ -199,12 +252,15 @@ impl Folder {
         }
     }
 
-    /// Removes the folders if there is nothing in them but the lock.
+    /// Removes the folders if there is nothing in them but what nodes share that are all gone.
     pub(crate) fn remove_if_empty(&self, _lock: &Lock) {
         let Ok(entries) = fs::read_dir(&self.domain_dir) else { return };
-        if entries.flatten().any(|entry| entry.file_name() != "lock") {
+        let shared = [LOCK, GROUP, GROUP_DRAFT].map(std::ffi::OsStr::new);
+        if entries.flatten().any(|entry| !shared.contains(&&*entry.file_name())) {
             return;
         }
+        // Seldom there.
+        let _ = (unlink(self.group_path()), unlink(self.group_draft_path()));
         // A node that opened the file before it goes notices that it has another one's lock; one
         // that makes a new file keeps the folder from being removed.
         if unlink(self.lock_path()).is_ok() && rmdir(&self.domain_dir).is_ok() {

@@ -15,6 +15,7 @@ use derecho_core::memory::Replica;
 
 use super::command::Outbox;
 use super::doorbell::Doorbell;
+use super::process::Process;
 
 /// Unpolled events, in bytes, at which the thread stops reading.
 const BACKLOG_LIMIT: usize = 4 << 20;
@@ -31,6 +32,7 @@ pub(crate) enum Event {
         memory: OwnedFd,
         bell: OwnedFd,
         outbox: Arc<Outbox>,
+        process: Arc<Process>,
     },
     RegionUp {
         peer: Peer,

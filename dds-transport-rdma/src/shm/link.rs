@@ -11,12 +11,13 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender};
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Barrier, Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId, Sharing,
-    WordRange,
+    Arbiter, Barrier, Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId,
+    Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, Replica, WORD, Word};
 use derecho_core::park;
 
+use super::arbiter::ShmArbiter;
 use super::arena::{Arenas, Carved, Space};
 use super::barrier::Barriers;
 use super::board::Board;
@@ -27,6 +28,7 @@ use super::exports::Freed;
 use super::imports::REGIONS_LIMIT;
 use super::mapping::Mapping;
 use super::names::UsedNames;
+use super::process::Process;
 
 mod join;
 
@@ -47,6 +49,7 @@ pub struct ShmLink {
     freed: Receiver<Freed>,
     freed_sender: Sender<Freed>,
     board: Arc<Board>,
+    arbiter: Arc<ShmArbiter>,
     /// Of all threads of this process, where the system has one.
     barrier: Option<Arc<dyn Barrier>>,
     peers: Vec<Option<PeerLine>>,
@@ -97,6 +100,7 @@ struct PeerLine {
     place: Option<u32>,
     barriers: Barriers,
     outbox: Arc<Outbox>,
+    process: Arc<Process>,
     /// Words of its regions.
     regions: BTreeMap<RegionId, usize>,
 }
@@ -128,8 +132,9 @@ impl ShmLink {
     }
 
     fn end(&mut self, command: Command) {
-        // Threads may hold the board for longer.
+        // Threads may hold these for longer.
         self.board.close();
+        self.arbiter.end(matches!(command, Command::Leave));
         self.commands.send(command);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -176,7 +181,7 @@ impl ShmLink {
     /// What the node is told of an event, if anything.
     fn take_in(&mut self, event: Event) -> Option<LinkEvent> {
         match event {
-            Event::PeerUp { peer, node, header, memory, bell, outbox } => {
+            Event::PeerUp { peer, node, header, memory, bell, outbox, process } => {
                 assert_eq!(peer.index(), self.peers.len(), "peers are handed out in order");
                 let barriers = Barriers::from_word(header.load(HEADER_BARRIERS));
                 let bell = Arc::new(bell);
@@ -184,7 +189,7 @@ impl ShmLink {
                 tracing::debug!(?peer, ?place, ?barriers, "bell");
                 self.fenced_peers += usize::from(!barriers.before_sleep);
                 let regions = BTreeMap::new();
-                let line = PeerLine { header, bell, place, barriers, outbox, regions };
+                let line = PeerLine { header, bell, place, barriers, outbox, process, regions };
                 self.peers.push(Some(line));
                 Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place })
             }
@@ -359,6 +364,14 @@ impl Link for ShmLink {
 
     fn bells(&self) -> Arc<dyn Bells> {
         Arc::clone(&self.board) as Arc<dyn Bells>
+    }
+
+    fn arbiter(&self) -> Option<Arc<dyn Arbiter>> {
+        Some(Arc::clone(&self.arbiter) as Arc<dyn Arbiter>)
+    }
+
+    fn is_halted(&self, peer: Peer) -> bool {
+        self.line(peer).is_ok_and(|line| line.process.is_halted())
     }
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {

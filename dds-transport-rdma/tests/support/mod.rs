@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -244,4 +245,25 @@ impl Drop for Actor {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The test program and the folder have to be reachable by other users.
+pub(crate) fn let_others_in(meeting: &Meeting) -> bool {
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(meeting.folder.path(), 0o777);
+    let exe = std::env::current_exe().unwrap();
+    let reachable = exe.ancestors().skip(1).all(|folder| {
+        std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o001 != 0)
+    });
+    if !is_root() || !reachable {
+        eprintln!("skipped: needs root, and a test program that other users can run");
+        return false;
+    }
+    true
 }

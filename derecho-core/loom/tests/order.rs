@@ -111,6 +111,7 @@ fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
             for _ in 0..incoming.receive(u64::MAX).unwrap() {
                 match incoming.take().unwrap() {
                     Entry::Nulls(run) => assert!((1..=2).contains(&run)),
+                    Entry::End(_) => unreachable!("nothing ends here"),
                     Entry::Message(extent) => {
                         let first = extent.first_byte(memory.geometry());
                         let room = memory.region().bytes(first, 1).unwrap();

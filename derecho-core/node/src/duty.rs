@@ -32,15 +32,6 @@ impl<M: Machine, L: Link> Duty<M, L> {
         events + done
     }
 
-    /// A turn that looks at everything, before a sleep and after it.
-    pub fn thorough_turn(&mut self, now: Time) -> usize {
-        let Duty { machine, link, effects } = self;
-        let events = link.poll(&mut |event| machine.handle(event, effects));
-        let done = machine.thorough_turn(now, effects);
-        self.perform();
-        events + done
-    }
-
     /// Lets somebody act on the machine and its link as a part of the duty cycle; what it wants
     /// done is done before this returns.
     pub fn act<T>(&mut self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {

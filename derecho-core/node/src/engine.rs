@@ -77,6 +77,12 @@ impl Idle {
         self.now
     }
 
+    /// Whether this is one of the turns at which the clock is looked at: the first, and every eighth.
+    #[inline]
+    fn looks(&self) -> bool {
+        self.turns.is_multiple_of(TURNS_A_LOOK)
+    }
+
     /// Told what a turn did; pauses as long as the pace says, and answers whether it is time to
     /// sleep. Whoever can go on only after others offers the processor at once.
     #[inline]
@@ -217,17 +223,12 @@ impl<M: Machine, L: Link> Shared<M, L> {
             self.knocks.store(0, Ordering::SeqCst);
         }
         let done = role.duty.turn(now);
-        self.count(done);
-        done
-    }
-
-    #[inline]
-    fn count(&self, done: usize) {
         self.counters.turns.up();
         if done > 0 {
             self.counters.busy_turns.up();
             self.tell_waiters();
         }
+        done
     }
 
     fn tell_waiters(&self) {
@@ -238,8 +239,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
     }
 
     /// Sleeps with the role until a bell rings, `limit` has passed or the machine wants a turn.
-    /// Looks at everything between saying so and doing it, and again when it is awake; returns
-    /// whether it really slept.
+    /// Looks once more between saying so and doing it; returns whether it really slept.
     pub(crate) fn park(
         &self,
         role: &mut Role<'_, M, L>,
@@ -248,9 +248,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
     ) -> bool {
         self.parker.arm(interest);
         let now = clock::now();
-        let done = role.duty.thorough_turn(now);
-        self.count(done);
-        let news = done > 0
+        let news = self.turn(role, now) > 0
             || self.wanted.load(Ordering::SeqCst) > 0
             || self.knocks.load(Ordering::SeqCst) > 0
             || self.stopped.load(Ordering::SeqCst);
@@ -262,8 +260,6 @@ impl<M: Machine, L: Link> Shared<M, L> {
         self.counters.parks.up();
         self.parker.sleep(until.into_iter().chain(wanted).min().map(|at| at.since(now)));
         self.parker.disarm();
-        let done = role.duty.thorough_turn(clock::now());
-        self.count(done);
         true
     }
 
@@ -412,12 +408,16 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         ready: &mut impl FnMut() -> bool,
     ) -> bool {
         let shared = &*self.shared;
-        let mut is_ready;
+        let mut is_ready = false;
         let mut idle = Idle::new(shared.pace);
         let mut gather = Some(Gather::begin(&shared.thin, idle.now()));
         loop {
             let done = shared.turn(&mut role, idle.now());
-            is_ready = ready();
+            // What is waited for comes with a turn, as a rule; what another thread brings is seen a
+            // little later. To ask costs as much as the turn.
+            if done > 0 || idle.looks() {
+                is_ready = ready();
+            }
             if let Some(gather) = gather.take() {
                 gather.learn(done, is_ready);
             }
@@ -428,6 +428,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             let awaits = done == 0 && role.duty.machine.awaits_others();
             let over = idle.is_over(done, awaits);
             if deadline.is_some_and(|deadline| idle.now() >= deadline) {
+                is_ready = ready();
                 break;
             }
             if over {

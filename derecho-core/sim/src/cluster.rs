@@ -277,6 +277,7 @@ impl<M: Machine> Cluster<M> {
     pub fn pause(&mut self, node: NodeIndex) {
         let now = self.now().0;
         self.nodes[node.0].paused_since.get_or_insert(now);
+        self.network.show_halted(node, true);
     }
 
     /// The node's threads go on where they stopped.
@@ -284,6 +285,7 @@ impl<M: Machine> Cluster<M> {
         let now = self.now().0;
         let state = &mut self.nodes[node.0];
         let Some(since) = state.paused_since.take() else { return };
+        self.network.show_halted(node, false);
         let pause = now - since;
         for thread in &mut state.threads {
             thread.shift(pause);

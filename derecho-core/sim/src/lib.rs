@@ -16,6 +16,7 @@
 
 pub mod cluster;
 pub mod cost;
+mod host;
 pub mod link;
 mod network;
 mod queue;

@@ -20,9 +20,12 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Evidence, Link, LinkCounters, LinkError, LinkEvent, ReadId, WordRange};
+use derecho_core::link::{
+    Arbiter, Evidence, Link, LinkCounters, LinkError, LinkEvent, ReadId, WordRange,
+};
 use derecho_core::memory::OwnRegion;
 
 use crate::cost::CostModel;
@@ -193,6 +196,11 @@ impl SimNetwork {
         self.with(|network| network.leave(node.0));
     }
 
+    /// The node's host shows it as stopped, or no more. A cluster says so of those that it pauses.
+    pub fn show_halted(&self, node: NodeIndex, halted: bool) {
+        self.with(|network| network.set_halted(node.0, halted));
+    }
+
     /// Nothing passes from one node to another, neither words nor notes; what is on its way is
     /// held back. Reads need both ways.
     pub fn cut(&self, from: NodeIndex, to: NodeIndex) {
@@ -284,6 +292,14 @@ impl Link for SimLink {
 
     /// Does nothing: simulated threads poll for ever, and time spent idle costs no time to run.
     fn ring(&mut self, _news: &[Peer], _hints: &[Peer]) {}
+
+    fn arbiter(&self) -> Option<Arc<dyn Arbiter>> {
+        Some(self.network.with(|network| network.host().arbiter(self.node)))
+    }
+
+    fn is_halted(&self, peer: Peer) -> bool {
+        self.network.with(|network| network.is_halted(self.node, peer))
+    }
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
         let mut taken = 0;

@@ -24,6 +24,7 @@ use derecho_core::machine::Post;
 use derecho_core::memory::OwnRegion;
 
 use crate::cost::CostModel;
+use crate::host::SimHost;
 use crate::link::{EvidenceRules, Mode};
 use crate::queue::Queue;
 use crate::random::{Random, mix};
@@ -76,6 +77,8 @@ struct Station {
     id: NodeId,
     /// False once it has crashed or left.
     up: bool,
+    /// Its threads stand still.
+    halted: bool,
     /// Node of each peer handle.
     peers: Vec<usize>,
     /// Peer handle of each node, once it is up here.
@@ -140,6 +143,7 @@ pub(crate) struct Network {
     stations: Vec<Station>,
     /// By sender, then by receiver.
     channels: Vec<Vec<Channel>>,
+    host: SimHost,
     trace: u64,
     events: u64,
 }
@@ -155,6 +159,7 @@ impl Network {
             rules,
             stations: Vec::new(),
             channels: Vec::new(),
+            host: SimHost::default(),
             trace: mix(seed),
             events: 0,
         }
@@ -196,6 +201,22 @@ impl Network {
         self.stations[node].handles.get(other).copied().flatten()
     }
 
+    /// The host of all nodes.
+    pub(crate) fn host(&self) -> &SimHost {
+        &self.host
+    }
+
+    /// The node's threads stand still, or go on.
+    pub(crate) fn set_halted(&mut self, node: usize, halted: bool) {
+        self.stations[node].halted = halted;
+    }
+
+    /// Whether a peer's threads stand still. A node that has crashed is gone.
+    pub(crate) fn is_halted(&self, node: usize, peer: Peer) -> bool {
+        let other = self.check_peer(node, peer).map(|other| &self.stations[other]);
+        other.is_ok_and(|other| other.up && other.halted)
+    }
+
     /// Lets time pass in which nothing happens.
     pub(crate) fn idle_until(&mut self, at: u64) {
         debug_assert!(self.queue.next_at().is_none_or(|next| next >= at));
@@ -232,6 +253,7 @@ impl Network {
         self.stations.push(Station {
             id: NodeId(id),
             up: true,
+            halted: false,
             peers: Vec::new(),
             handles: Vec::new(),
             regions: BTreeMap::new(),
@@ -242,6 +264,7 @@ impl Network {
             egress_free_at: 0,
             ingress_free_at: 0,
         });
+        self.host.add_node();
         for station in &mut self.stations {
             station.handles.resize(node + 1, None);
         }

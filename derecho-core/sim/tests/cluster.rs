@@ -125,6 +125,12 @@ fn a_crash_within_a_turn_stops_its_posts() {
     assert!(!cluster.is_running(node));
 }
 
+/// What the host shows node 1 of node 0.
+fn shows_halted(cluster: &Cluster<Counter>) -> bool {
+    let link = cluster.network().link(NodeIndex(1));
+    link.peer(NodeIndex(0)).is_some_and(|peer| link.is_halted(peer))
+}
+
 #[test]
 fn a_paused_node_stands_still_and_goes_on_where_it_stopped() {
     let run = |pause: Option<u64>| {
@@ -135,10 +141,12 @@ fn a_paused_node_stands_still_and_goes_on_where_it_stopped() {
             let turns = cluster.machine(NodeIndex(0), 0).turns.len();
             let posts = cluster.counters(NodeIndex(0)).writes;
             cluster.pause(NodeIndex(0));
+            assert!(shows_halted(&cluster));
             cluster.run_until(cluster.now().after(pause));
             assert_eq!(cluster.machine(NodeIndex(0), 0).turns.len(), turns);
             assert_eq!(cluster.counters(NodeIndex(0)).writes, posts);
             cluster.resume(NodeIndex(0));
+            assert!(!shows_halted(&cluster));
         }
         assert_eq!(cluster.run_until_met(done), Stop::Reached);
         cluster.now().0

@@ -98,10 +98,7 @@ impl Bus {
     fn turn(&mut self, at: usize) {
         let effects = &mut self.effects;
         let member = &mut self.members[at];
-        let done = match member.idle {
-            false => member.node.turn(Time(0), effects),
-            true => member.node.thorough_turn(Time(0), effects),
-        };
+        let done = member.node.turn(Time(0), effects);
         let mut told = 0;
         while let Some(event) = member.node.next_event() {
             told += 1;

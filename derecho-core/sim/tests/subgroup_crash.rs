@@ -35,7 +35,7 @@ fn survivors(world: &World, victim: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_wedged() {
+fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_stalled() {
     let mut cut_short = 0;
     for seed in 0..300 {
         let mut scenario = Scenario::random(seed, Level::Atomic, 40);
@@ -47,7 +47,7 @@ fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_wedge
         let world = crash(scenario, seed, victim);
         let court = world.court.borrow();
         for member in survivors(&world, victim).map(|member| world.member(member)) {
-            assert!(member.wedged, "seed {seed}: member {} says nothing", member.me);
+            assert!(member.stalled, "seed {seed}: member {} says nothing", member.me);
             let delivered = member.node.delivered(member.id.unwrap());
             if member.role.reads {
                 assert!(delivered <= court.received[victim], "seed {seed}");
@@ -60,19 +60,19 @@ fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_wedge
 
 /// A sender that does not read is not asked what it has received; but the order waits for it.
 #[test]
-fn a_dead_sender_among_several_wedges_the_order() {
+fn a_dead_sender_among_several_stalls_the_order() {
     for seed in 0..150 {
         let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
         let mut members = vec![Role::both(pace); 3];
         members[1].reads = false;
         let world = crash(Scenario::atomic(members), seed, 1);
-        assert!(survivors(&world, 1).all(|member| world.member(member).wedged), "seed {seed}");
+        assert!(survivors(&world, 1).all(|member| world.member(member).stalled), "seed {seed}");
     }
 }
 
 /// With nobody else to wait for, all readers deliver what all of them have received of it.
 #[test]
-fn the_only_sender_may_die_without_wedging_its_readers() {
+fn the_only_sender_may_die_without_stalling_its_readers() {
     for seed in 0..150 {
         let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
         let reader = Role { reads: true, sends: None };
@@ -81,7 +81,7 @@ fn the_only_sender_may_die_without_wedging_its_readers() {
         let court = world.court.borrow();
         let all = survivors(&world, 1).map(|member| court.received[member]).min().unwrap();
         for member in survivors(&world, 1).map(|member| world.member(member)) {
-            assert!(!member.wedged, "seed {seed}");
+            assert!(!member.stalled, "seed {seed}");
             assert_eq!(member.node.delivered(member.id.unwrap()), all, "seed {seed}");
         }
     }

@@ -20,9 +20,9 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::entry::{Entry, Extent};
 use derecho_core::multicast::inbox::{Inbox, Record};
-use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES, Terms};
 use derecho_core::node::{
-    ACKS_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId,
+    ACKS_WORDS, Charter, Epoch, Membership, Node, NodeEvent, Origin, Seat, Share, SubgroupId,
 };
 use nodes::{content_of, tiny};
 use proptest::prelude::*;
@@ -32,6 +32,8 @@ const EVIL: usize = 2;
 /// The subgroup of all, and that of the good ones.
 const ALL: usize = 0;
 const PURE: usize = 1;
+/// What their first epoch is called.
+const NAME: u64 = 5;
 /// More than a turn with so small memories may ever do: each ring once, null runs as one step, and
 /// some steps of settling.
 const MOST_WORK: usize = 400;
@@ -60,7 +62,7 @@ struct Member {
     effects: Effects,
     parts: Vec<Part>,
     faults: usize,
-    wedged: usize,
+    stalled: usize,
 }
 
 /// A node's handle for a peer is that peer's index.
@@ -98,7 +100,7 @@ impl Bus {
                     let stream = OwnRegion::heap(tiny().words());
                     Part {
                         id: None,
-                        lines: OwnRegion::heap(3 * LINE_WORDS),
+                        lines: OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS),
                         memory: SenderMemory::with_nulls(stream.clone(), tiny()),
                         stream,
                         written: 0,
@@ -110,7 +112,7 @@ impl Bus {
                 });
                 let parts = parts.collect();
                 let (events, effects) = (VecDeque::new(), Effects::new());
-                Member { node, events, effects, parts, faults: 0, wedged: 0 }
+                Member { node, events, effects, parts, faults: 0, stalled: 0 }
             })
             .collect();
         for at in 0..3 {
@@ -142,7 +144,7 @@ impl Bus {
                     lines: lines_of(subgroup),
                 });
                 let terms = Terms { level, ablation: Ablation::default() };
-                let charter = Charter { name: 5, terms, members: members.collect() };
+                let charter = Charter { name: NAME, terms, members: members.collect() };
                 let share = Share { lines: part.lines.clone(), memory: Some(part.memory.clone()) };
                 part.id = node.found(charter, share, effects);
                 assert!(part.id.is_some());
@@ -169,9 +171,9 @@ impl Bus {
                     prop_assert_eq!(peer.index(), EVIL, "a good node is blamed: {}", fault);
                     member.faults += 1;
                 }
-                NodeEvent::Wedged(id) => {
+                NodeEvent::Stalled(id) => {
                     prop_assert_eq!(Some(id), member.parts[ALL].id);
-                    member.wedged += 1;
+                    member.stalled += 1;
                 }
                 _ => {}
             }
@@ -238,6 +240,53 @@ impl Bus {
         for node in (0..count * 3).map(|turn| turn % 3) {
             self.turn(node).unwrap();
         }
+    }
+
+    /// The good ones go on without the evil one in the subgroup of all.
+    fn goes_on(&mut self) -> Result<(), TestCaseError> {
+        let origin = |at: usize, of: usize| match at == of {
+            true => Origin::Own,
+            false => Origin::Peer(peer(of)),
+        };
+        let mut trim = [u64::MAX; 3];
+        for at in GOOD {
+            let Member { node, parts, .. } = &mut self.members[at];
+            let id = parts[ALL].id.unwrap();
+            node.wedge_subgroup(id);
+            let (epoch, reach) = node.reach(id).unwrap();
+            prop_assert_eq!(epoch, 0);
+            for (of, trim) in trim.iter_mut().enumerate() {
+                let reach = reach.iter().find(|reach| reach.origin == origin(at, of)).unwrap();
+                *trim = reach.received.min(*trim);
+            }
+        }
+        for at in GOOD {
+            let Member { node, parts, effects, .. } = &mut self.members[at];
+            let id = parts[ALL].id.unwrap();
+            let ends: Vec<_> =
+                (0..3).map(|of| (origin(at, of), stream_of(ALL), trim[of])).collect();
+            prop_assert!(node.finish(id, &ends), "node {} does not finish at {:?}", at, trim);
+            let seats = GOOD.map(|of| {
+                let sends = Some(stream_of(ALL));
+                let (origin, lines) = (origin(at, of), lines_of(ALL));
+                let member = Membership { origin, reads: true, sends, lines };
+                Seat { slot: of, member, start: None }
+            });
+            let epoch = Epoch { number: 1, name: NAME + 1, seats: seats.into() };
+            prop_assert!(node.next_epoch(id, epoch, None, effects));
+        }
+        for at in GOOD {
+            self.turn(at)?;
+            self.write(at, ALL);
+        }
+        self.settles()?;
+        for at in GOOD {
+            for from in GOOD {
+                let written = self.members[from].parts[ALL].written;
+                prop_assert_eq!(self.members[at].parts[ALL].next[from], written);
+            }
+        }
+        Ok(())
     }
 
     /// The good ones come to rest, and their own subgroup delivers all that is written.
@@ -318,6 +367,8 @@ fn entry() -> impl Strategy<Value = Entry> {
         (position, length)
             .prop_map(|(position, length)| Entry::Message(Extent { position, length })),
         run.prop_map(Entry::Nulls),
+        // What the subgroups' first epoch is called, and anything.
+        prop_oneof![Just(NAME as u32 + 1), 1..u32::MAX].prop_map(Entry::End),
     ]
 }
 
@@ -383,7 +434,10 @@ proptest! {
         for node in GOOD {
             // With a header that is nonsense they have never begun.
             let begun = bus.members[node].parts[ALL].inbox.is_some();
-            prop_assert_eq!(bus.members[node].wedged, usize::from(begun));
+            prop_assert_eq!(bus.members[node].stalled, usize::from(begun));
+        }
+        if GOOD.iter().all(|&node| bus.members[node].parts[ALL].inbox.is_some()) {
+            bus.goes_on()?;
         }
     }
 }
@@ -420,7 +474,7 @@ fn a_member_whose_entries_are_nonsense_is_reported_once_and_left_out() {
             bus.turn(node).unwrap();
         }
         assert!(GOOD.iter().all(|&node| bus.members[node].faults == 1), "{level:?}");
-        assert!(GOOD.iter().all(|&node| bus.members[node].wedged == 1), "{level:?}");
+        assert!(GOOD.iter().all(|&node| bus.members[node].stalled == 1), "{level:?}");
         bus.settles().unwrap();
         assert!(GOOD.iter().all(|&node| bus.members[node].faults == 1), "{level:?}");
     }
@@ -434,7 +488,7 @@ fn a_member_whose_acknowledgements_are_nonsense_is_reported_once_and_left_out() 
     bus.write(0, ALL);
     bus.settles().unwrap();
     assert_eq!(bus.members[0].faults, 1);
-    assert_eq!(bus.members[0].wedged, 1);
+    assert_eq!(bus.members[0].stalled, 1);
 }
 
 /// One that sends far more than its memory holds fills the queue that it shares with the others; it

@@ -139,8 +139,10 @@ fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
     let (Some(rank), true) = (member.rank, when == Moment::After) else { return };
     let geometry = member.court.borrow().geometry;
     let region = member.memory.unwrap().region();
+    // What the turn has committed, and perhaps received of itself already.
     let next = member.arrived[rank].entries();
-    for index in next..next + geometry.entries() {
+    let first = next.saturating_sub(geometry.entries());
+    for index in first..next + geometry.entries() {
         let word = geometry.entry_word(index);
         let words = [region.word(word).peek(), region.word(word + 1).peek()];
         match Entry::decode(words, index, geometry) {

@@ -54,6 +54,11 @@ const fn name_of(reader: u64) -> u64 {
     (reader % NAMES + 1) << COUNT_BITS
 }
 
+/// What an epoch of this name is called in its senders' streams.
+pub(super) fn epoch_mark(name: u64) -> u32 {
+    (name_of(name) >> COUNT_BITS) as u32
+}
+
 fn held_words(geometry: Geometry) -> usize {
     geometry.chunks().div_ceil(HELD_BITS)
 }
@@ -141,9 +146,19 @@ impl AckView {
     /// The line with this number of a replica, for a subscription that starts at `slot`. `None` if
     /// the replica has no such line.
     pub(super) fn new(replica: Replica, line: usize, reader: u64, slot: u64) -> Option<AckView> {
+        let seen = Acknowledged { received: slot, taken: slot, held: 0 };
+        AckView::going_on(replica, line, reader, seen)
+    }
+
+    /// As [`AckView::new`], for one of whom this is known before its line shows.
+    pub(super) fn going_on(
+        replica: Replica,
+        line: usize,
+        reader: u64,
+        seen: Acknowledged,
+    ) -> Option<AckView> {
         let first = line.checked_mul(ACK_WORDS)?;
         replica.get(first.checked_add(ACK_WORDS - 1)?)?;
-        let seen = Acknowledged { received: slot, taken: slot, held: 0 };
         Some(AckView { replica, first, name: name_of(reader), named: false, whole: false, seen })
     }
 
@@ -155,6 +170,12 @@ impl AckView {
     /// Whether the other has begun: its line has this name.
     pub(super) fn is_named(&self) -> bool {
         self.named
+    }
+
+    /// Whether all of the line has shown this name.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Reads how far the other has received, and nothing else.

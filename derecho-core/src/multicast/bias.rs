@@ -33,8 +33,8 @@ impl Thread {
     pub const ANY: Thread = Thread(u64::MAX - 1);
 
     /// The thread of this number.
-    pub fn new(number: u32) -> Thread {
-        Thread(u64::from(number) + 1)
+    pub const fn new(number: u32) -> Thread {
+        Thread(number as u64 + 1)
     }
 }
 
@@ -148,7 +148,7 @@ impl fmt::Debug for Bias {
 /// The owner's half of the order that the barrier makes. loom knows no such barrier: there both
 /// halves are fences.
 #[inline]
-fn without_fence() {
+pub(super) fn without_fence() {
     #[cfg(not(loom))]
     core::sync::atomic::compiler_fence(Ordering::SeqCst);
     #[cfg(loom)]

@@ -21,6 +21,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::bias::{Bias, Thread};
+use super::changes::{HEADER_MARK, Mark};
 use super::entry::{Entry, Extent};
 use super::geometry::{GRAIN, Geometry};
 use super::tail::Tail;
@@ -113,6 +114,8 @@ struct Inner {
     tail: Tail,
     /// Who may move `cursor` and `tail` alone.
     bias: Bias,
+    /// Whether a commit has to say that something happens in this stream again.
+    mark: Mark,
     chunks: Box<[Chunk]>,
     /// The places of the bells of readers that see a commit without a turn, a bit each.
     audience: AtomicU64,
@@ -146,6 +149,16 @@ impl SenderMemory {
         self
     }
 
+    /// Gives it the mark of this number in a node's region of change counts. For a memory that
+    /// nobody else has a handle on yet.
+    pub fn with_mark(mut self, changes: &OwnRegion, number: usize) -> SenderMemory {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.mark = Mark::new(changes.clone(), number);
+            inner.region.word(HEADER_MARK).publish(number as u64 + 1);
+        }
+        self
+    }
+
     fn with_places(region: OwnRegion, geometry: Geometry, null_places: u64) -> SenderMemory {
         assert!(region.words() >= geometry.words(), "the region was opened for this geometry");
         for (index, word) in geometry.header().into_iter().enumerate() {
@@ -171,6 +184,7 @@ impl SenderMemory {
             free: AtomicU64::new(free),
             tail: Tail::new(),
             bias: Bias::new(None),
+            mark: Mark::none(),
             chunks,
             audience: AtomicU64::new(0),
             needs_turn: AtomicBool::new(false),
@@ -277,11 +291,34 @@ impl SenderMemory {
             }
             match inner.tail.add_nulls_after(messages) {
                 Ok(place) => {
-                    let words = Entry::Nulls(run as u32).encode(place.index);
-                    let first = inner.geometry.entry_word(place.index);
-                    inner.region.word(first).put(words[0]);
-                    inner.region.word(first + 1).publish(words[1]);
+                    inner.put(Entry::Nulls(run as u32), place.index);
                     return run;
+                }
+                Err(now) => messages = now,
+            }
+        }
+    }
+
+    /// Its mark.
+    #[inline]
+    pub(super) fn mark(&self) -> &Mark {
+        &self.0.mark
+    }
+
+    /// Commits the end of this sender's part of the epoch that is called `epoch`. Called by the turn
+    /// only, which sees to it that there is a place for it. Returns how many messages were
+    /// committed before it; `None` if it has to be tried again.
+    pub(super) fn commit_end(&self, epoch: u32) -> Option<u64> {
+        let inner = &*self.0;
+        if !inner.bias.try_share() {
+            return None;
+        }
+        let mut messages = inner.tail.messages();
+        loop {
+            match inner.tail.add_nulls_after(messages) {
+                Ok(place) => {
+                    inner.put(Entry::End(epoch), place.index);
+                    return Some(place.messages);
                 }
                 Err(now) => messages = now,
             }
@@ -331,6 +368,15 @@ impl fmt::Debug for SenderMemory {
 }
 
 impl Inner {
+    /// Fills the place of an entry that the turn commits.
+    fn put(&self, entry: Entry, index: u64) {
+        let words = entry.encode(index);
+        let first = self.geometry.entry_word(index);
+        self.region.word(first).put(words[0]);
+        self.region.word(first + 1).publish(words[1]);
+        self.mark.changed();
+    }
+
     /// How many claims may still be made. It only grows behind our back.
     #[inline(always)]
     fn places_left(&self, cursor: Cursor) -> i32 {
@@ -468,6 +514,7 @@ impl Claim<'_> {
         memory.region.word(first).put(words[0]);
         // Publishes the record and the first word.
         memory.region.word(first + 1).publish(words[1]);
+        memory.mark.changed();
         // The place in the ring stays taken until all readers are done with the entry.
         let _ = core::mem::ManuallyDrop::new(self);
         place.messages

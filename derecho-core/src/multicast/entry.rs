@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   word 0   [ stamp: 32 | kind: 2 | position: 30 ]   in grains from the start of the byte memory
-//!   word 1   [ stamp: 32 | length: 32             ]   in bytes; of a null run, in slots
+//!   word 1   [ stamp: 32 | length: 32             ]   in bytes; of a null run, in slots; of an end,
+//!                                                     what the epoch is called that it ends
 //! ```
 //! The stamp says which entry a word belongs to (I-9). So an entry vouches for itself, whole or not
 //! at all, however its words come: entries are filled in by many threads in any order, and over a
@@ -15,6 +16,8 @@ use super::tail::INDEX_BITS;
 const MESSAGE: u64 = 1 << KIND_SHIFT;
 /// The kind of an entry that stands for a run of slots without content.
 const NULLS: u64 = 2 << KIND_SHIFT;
+/// The kind of an entry with which its sender's part of an epoch ends.
+const END: u64 = 3 << KIND_SHIFT;
 /// Where the kind lies in the low half of the first word. Positions are below: no geometry has
 /// more than 2^30 grains.
 const KIND_SHIFT: u32 = 30;
@@ -39,6 +42,8 @@ pub enum Entry {
     Message(Extent),
     /// So many slots without content; at least one.
     Nulls(u32),
+    /// The end of its sender's part of the epoch that is called this; never zero.
+    End(u32),
 }
 
 /// Where a record lies.
@@ -57,6 +62,7 @@ impl Entry {
         let (low, high) = match self {
             Entry::Message(extent) => (MESSAGE | u64::from(extent.position), extent.length),
             Entry::Nulls(run) => (NULLS, run),
+            Entry::End(epoch) => (END, epoch),
         };
         [stamp(index) | low, stamp(index) | u64::from(high)]
     }
@@ -79,6 +85,7 @@ impl Entry {
                 }
             }
             NULLS if position == 0 && high > 0 => Found::Entry(Entry::Nulls(high)),
+            END if position == 0 && high > 0 => Found::Entry(Entry::End(high)),
             _ => Found::Nonsense,
         }
     }
@@ -95,6 +102,7 @@ impl Entry {
         match self {
             Entry::Message(_) => 1,
             Entry::Nulls(run) => u64::from(run),
+            Entry::End(_) => 0,
         }
     }
 }
@@ -144,7 +152,8 @@ mod tests {
     #[test]
     fn only_a_senders_own_entry_of_that_number_is_accepted() {
         let geometry = Geometry::fitting(16 * 32, 8, 32).expect("sixteen chunks of two grains");
-        for entry in [message(2, 20), message(30, 32), Entry::Nulls(1), Entry::Nulls(u32::MAX)] {
+        let runs = [Entry::Nulls(1), Entry::Nulls(u32::MAX), Entry::End(7)];
+        for entry in [message(2, 20), message(30, 32)].into_iter().chain(runs) {
             let words = entry.encode(9);
             assert_eq!(Entry::decode(words, 9, geometry), Found::Entry(entry));
             for other in [1, 10, u64::MAX] {
@@ -153,7 +162,7 @@ mod tests {
                     assert_eq!(Entry::decode(words, 9, geometry), Found::NotYet, "of {other}");
                 }
             }
-            let kind = [words[0] | 3 << KIND_SHIFT, words[1]];
+            let kind = [words[0] & !(3 << KIND_SHIFT), words[1]];
             assert_eq!(Entry::decode(kind, 9, geometry), Found::Nonsense, "no known kind");
         }
         assert_eq!(Entry::decode([0; 2], u64::from(u32::MAX), geometry), Found::NotYet);
@@ -163,6 +172,10 @@ mod tests {
             let outside = message(position, length).encode(9);
             assert_eq!(Entry::decode(outside, 9, geometry), Found::Nonsense, "outside");
         }
-        assert_eq!(Entry::decode(Entry::Nulls(0).encode(9), 9, geometry), Found::Nonsense);
+        for nothing in [Entry::Nulls(0), Entry::End(0)] {
+            assert_eq!(Entry::decode(nothing.encode(9), 9, geometry), Found::Nonsense);
+        }
+        let end = Entry::End(7).encode(9);
+        assert_eq!(Entry::decode([end[0] | 1, end[1]], 9, geometry), Found::Nonsense);
     }
 }

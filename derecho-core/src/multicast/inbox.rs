@@ -1,17 +1,21 @@
 //! What a reader has received and not yet taken: references into senders' memories, no copies.
 //!
 //! Owns: a queue from the turn to the application, and the count of references to each chunk.
-//! Never does: block the turn. A queue has room for as many records as the sender's memory can
-//! hold, so only a sender that breaks its own rules can overfill it.
+//! Never does: block the turn. A queue has room for as many records as the senders' memory can
+//! hold, so only a sender that breaks its own rules can overfill it. Where senders come and go, it has
+//! a part for each set of them: the turn puts into the last one, and the application goes on to the
+//! next when it has taken what is in the first (I-38).
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+#[cfg(all(test, not(loom)))]
+use alloc::vec::Vec;
 use core::fmt;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use super::entry::Extent;
 use super::geometry::Geometry;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::link::Waker;
 use crate::memory::Replica;
 
@@ -20,14 +24,36 @@ pub struct Source {
     replica: Replica,
     geometry: Geometry,
     references: Box<[AtomicU32]>,
+    /// What the sender is called in the readers' queues.
+    number: u16,
     waker: Waker,
+    notice: Notice,
+}
+
+/// Where the last reference to a chunk is noticed that a turn does not look at any more.
+#[derive(Default)]
+struct Notice {
+    /// A bit of a word that the turn does look at.
+    bit: Option<(Arc<AtomicU64>, u64)>,
+    wanted: AtomicBool,
 }
 
 impl Source {
     /// The memory behind a replica, of this shape.
-    pub(super) fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Arc<Source> {
+    pub(super) fn new(
+        replica: Replica,
+        geometry: Geometry,
+        number: u16,
+        waker: Waker,
+    ) -> Arc<Source> {
         let references = (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
-        Arc::new(Source { replica, geometry, references, waker })
+        let notice = Notice::default();
+        Arc::new(Source { replica, geometry, references, number, waker, notice })
+    }
+
+    /// What the sender is called in the readers' queues.
+    pub(super) fn number(&self) -> u16 {
+        self.number
     }
 
     /// Its shape.
@@ -55,24 +81,72 @@ impl Source {
         self.references[chunk].load(Ordering::Acquire) == 0
     }
 
+    /// Sets this bit when a chunk is released of which that is [wanted](Source::want_notice). For
+    /// a source that nobody else has a handle on yet.
+    pub(super) fn notice_in(this: &mut Arc<Source>, word: &Arc<AtomicU64>, bit: u32) {
+        if let Some(source) = Arc::get_mut(this) {
+            source.notice.bit = Some((Arc::clone(word), 1 << bit));
+        }
+    }
+
+    /// From now on it is noticed when one of these chunks is released. `false` if one of them is
+    /// already, or if nobody would notice.
+    pub(super) fn want_notice(&self, mut chunks: u64) -> bool {
+        if self.notice.bit.is_none() {
+            return false;
+        }
+        self.notice.wanted.store(true, Ordering::Relaxed);
+        while chunks != 0 {
+            let chunk = chunks.trailing_zeros() as usize;
+            chunks &= chunks - 1;
+            // Not a load: of two who change one word the second sees what the first did before. So
+            // either the last release is seen here, or what was stored above is seen by it.
+            if self.references[chunk].fetch_add(0, Ordering::AcqRel) == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The turn looks again by itself.
+    pub(super) fn want_no_notice(&self) {
+        self.notice.wanted.store(false, Ordering::Relaxed);
+    }
+
     /// Counts a reference down.
     ///
     /// # Safety
     /// The reference was counted by [`Source::hold`] on the source that this points to, and is
     /// released once.
-    #[inline]
+    #[inline(always)]
     unsafe fn release(this: NonNull<Source>, chunk: usize) {
         // SAFETY: as long as a reference to the chunk is counted, the source is kept for it.
         let source = unsafe { this.as_ref() };
         // Release: this thread's reads of the record stay before it. Acquire: so do those of all
         // others stay before the source may go.
         if source.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
-            // The last reference: a turn has to tell the sender, who may wait for it.
-            (source.waker)();
             // SAFETY: the handle that the first reference to this chunk has made is ours now, for
             // whoever refers to it again makes another one.
-            unsafe { Arc::decrement_strong_count(this.as_ptr()) };
+            unsafe { Source::let_go(this) };
         }
+    }
+
+    /// The last reference to a chunk is gone: a turn has to tell the sender, who may wait for it.
+    ///
+    /// # Safety
+    /// A handle on the source is the caller's, and is given up with this call.
+    #[cold]
+    unsafe fn let_go(this: NonNull<Source>) {
+        // SAFETY: the caller's handle keeps it.
+        let source = unsafe { this.as_ref() };
+        if source.notice.wanted.load(Ordering::Relaxed)
+            && let Some((word, bit)) = &source.notice.bit
+        {
+            word.fetch_or(*bit, Ordering::Release);
+        }
+        (source.waker)();
+        // SAFETY: the handle is the caller's, once.
+        unsafe { Arc::decrement_strong_count(this.as_ptr()) };
     }
 }
 
@@ -108,14 +182,17 @@ impl Record {
         self.origin >> SENDER_BITS
     }
 
-    /// Which of the queue's senders sent it.
+    /// Who sent it: of a subgroup's founders the rank, of those that came later a number that the
+    /// subgroup has given it.
     #[inline]
     pub fn sender(&self) -> usize {
-        (self.origin & SENDER_MASK) as usize
+        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        usize::from(unsafe { self.source.as_ref() }.number)
     }
 }
 
 impl Drop for Record {
+    #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: as long as this record's reference is counted, the source is kept for it.
         let geometry = unsafe { self.source.as_ref() }.geometry;
@@ -168,14 +245,24 @@ impl Delivery {
 
 /// The queue of one reader: the turn puts in what is delivered, the application takes it out.
 ///
-/// One thread at a time may take, and only the turn puts; the queue itself needs no lock. Used
-/// wrongly it would mix up records, but never leave the senders' memory.
+/// One thread at a time may take or ask what waits, and only the turn puts; the queue itself needs no
+/// lock. Used wrongly it would mix up records, and look at parts of it that are gone.
 pub struct Inbox {
+    /// The part that is taken from; changed by whoever takes.
+    front: AtomicPtr<Part>,
+    /// The part that is put into; changed by the turn.
+    back: AtomicPtr<Part>,
+}
+
+/// What one set of senders put into a queue.
+struct Part {
     sources: Box<[Arc<Source>]>,
     /// A power of two of places.
     places: Box<[AtomicU64]>,
     /// Records put in and not yet shown; the turn's alone.
     staged: AtomicU64,
+    /// What comes after it; then nothing more is put into it. Written by the turn.
+    next: AtomicPtr<Part>,
     /// Records put in; written by the turn.
     head: Line,
     /// Records taken out; written by the application.
@@ -186,90 +273,44 @@ pub struct Inbox {
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-impl Inbox {
-    /// A queue for the records of these senders.
-    pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
+impl Part {
+    fn new(sources: Box<[Arc<Source>]>) -> *mut Part {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
         let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
         let places = zeros(grains.next_power_of_two() * PLACE_WORDS);
         let zero = || Line(AtomicU64::new(0));
         let staged = AtomicU64::new(0);
-        Arc::new(Inbox { sources, places, staged, head: zero(), taken: zero() })
+        let next = AtomicPtr::new(ptr::null_mut());
+        let part = Part { sources, places, staged, next, head: zero(), taken: zero() };
+        Box::into_raw(Box::new(part))
     }
 
+    #[inline]
     fn room(&self) -> u64 {
         (self.places.len() / PLACE_WORDS) as u64
     }
 
     /// Where the bytes are and whose they are, of the record of that number.
+    #[inline]
     fn place(&self, count: u64) -> (&AtomicU64, &AtomicU64) {
         let first = (count & (self.room() - 1)) as usize * PLACE_WORDS;
         (&self.places[first], &self.places[first + 1])
     }
 
-    /// How many more records there is room for.
     #[inline]
-    pub(super) fn room_left(&self) -> u64 {
+    fn room_left(&self) -> u64 {
         let staged = self.staged.load(Ordering::Relaxed);
         self.room() - staged.wrapping_sub(self.taken.0.load(Ordering::Acquire))
     }
 
-    /// Who has more records in a queue without room than its memory has grains. If nobody has, all
-    /// memories are in it as a whole, and whoever sends yet another record has overrun it.
-    #[cold]
-    pub(super) fn overrun_by(&self, sender: usize) -> usize {
-        let mut grains: Box<[usize]> = self.sources.iter().map(|s| s.geometry.grains()).collect();
-        let (taken, staged) = (&self.taken.0, &self.staged);
-        // Places up to `staged` are changed by nobody but the turn.
-        for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
-            let of = (self.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
-            match grains[of].checked_sub(1) {
-                Some(left) => grains[of] = left,
-                None => return of,
-            }
-        }
-        sender
-    }
-
-    /// Puts records in, to be shown by [`Inbox::publish`]. Their chunks are counted before that.
-    /// `false` if there is no room for all of them.
     #[inline]
-    pub(super) fn put(&self, batch: &[Delivery]) -> bool {
-        let staged = self.staged.load(Ordering::Relaxed);
-        if batch.len() as u64 > self.room_left() {
-            return false;
-        }
-        for (count, delivery) in batch.iter().enumerate() {
-            let (bytes, origin) = self.place(staged.wrapping_add(count as u64));
-            bytes.store(delivery.bytes, Ordering::Relaxed);
-            origin.store(delivery.origin, Ordering::Relaxed);
-        }
-        self.staged.store(staged.wrapping_add(batch.len() as u64), Ordering::Relaxed);
-        true
-    }
-
-    /// Shows what was put in, all of it at once.
-    #[inline]
-    pub(super) fn publish(&self) {
-        self.head.0.store(self.staged.load(Ordering::Relaxed), Ordering::Release);
-    }
-
-    /// Records that wait to be taken.
-    #[inline]
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         let taken = self.taken.0.load(Ordering::Relaxed);
         self.head.0.load(Ordering::Acquire).wrapping_sub(taken) as usize
     }
 
-    /// Whether none waits.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Takes the oldest record out.
-    #[inline]
-    pub fn take(&self) -> Option<Record> {
+    fn take(&self) -> Option<Record> {
         let taken = self.taken.0.load(Ordering::Relaxed);
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
@@ -289,9 +330,149 @@ impl Inbox {
     }
 }
 
+impl Inbox {
+    /// A queue for the records of these senders.
+    pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
+        let part = Part::new(sources);
+        Arc::new(Inbox { front: AtomicPtr::new(part), back: AtomicPtr::new(part) })
+    }
+
+    /// The part that the turn puts into; for the turn.
+    #[inline]
+    fn back(&self) -> &Part {
+        // SAFETY: the last part is freed only with the queue: whoever takes leaves it only for a
+        // next one, which only the turn makes, and it is the turn that is here.
+        unsafe { &*self.back.load(Ordering::Relaxed) }
+    }
+
+    /// The part that is taken from; for whoever takes.
+    #[inline]
+    fn front(&self) -> &Part {
+        // SAFETY: the first part is freed only by whoever takes, when it goes on to the next one,
+        // and it is the only one who takes that is here.
+        unsafe { &*self.front.load(Ordering::Relaxed) }
+    }
+
+    /// From now on records of these senders are put in; called by the turn, when everything that was
+    /// put in is shown.
+    pub(super) fn go_on(&self, sources: impl ExactSizeIterator<Item = Arc<Source>>) {
+        let back = self.back();
+        assert_eq!(back.staged.load(Ordering::Relaxed), back.head.0.load(Ordering::Relaxed));
+        let sources: Box<[Arc<Source>]> = sources.collect();
+        let same = |(old, new): (&Arc<Source>, &Arc<Source>)| Arc::ptr_eq(old, new);
+        if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
+            return;
+        }
+        let part = Part::new(sources);
+        self.back.store(part, Ordering::Relaxed);
+        // The last that the turn does with the old part: it may be freed from here on.
+        back.next.store(part, Ordering::Release);
+    }
+
+    /// How many more records there is room for.
+    #[inline]
+    pub(super) fn room_left(&self) -> u64 {
+        self.back().room_left()
+    }
+
+    /// Who has more records in a queue without room than its memory has grains. If nobody has, all
+    /// memories are in it as a whole, and whoever sends yet another record has overrun it.
+    #[cold]
+    pub(super) fn overrun_by(&self, sender: usize) -> usize {
+        let part = self.back();
+        let mut grains: Box<[usize]> = part.sources.iter().map(|s| s.geometry.grains()).collect();
+        let (taken, staged) = (&part.taken.0, &part.staged);
+        // Places up to `staged` are changed by nobody but the turn.
+        for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
+            let of = (part.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
+            match grains[of].checked_sub(1) {
+                Some(left) => grains[of] = left,
+                None => return of,
+            }
+        }
+        sender
+    }
+
+    /// Puts records in, to be shown by [`Inbox::publish`]. Their chunks are counted before that.
+    /// `false` if there is no room for all of them.
+    #[inline]
+    pub(super) fn put(&self, batch: &[Delivery]) -> bool {
+        let part = self.back();
+        let staged = part.staged.load(Ordering::Relaxed);
+        if batch.len() as u64 > part.room_left() {
+            return false;
+        }
+        for (count, delivery) in batch.iter().enumerate() {
+            let (bytes, origin) = part.place(staged.wrapping_add(count as u64));
+            bytes.store(delivery.bytes, Ordering::Relaxed);
+            origin.store(delivery.origin, Ordering::Relaxed);
+        }
+        part.staged.store(staged.wrapping_add(batch.len() as u64), Ordering::Relaxed);
+        true
+    }
+
+    /// Shows what was put in, all of it at once.
+    #[inline]
+    pub(super) fn publish(&self) {
+        let part = self.back();
+        part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
+    }
+
+    /// Records that wait to be taken.
+    #[inline]
+    pub fn len(&self) -> usize {
+        let (mut part, mut len) = (self.front(), 0);
+        loop {
+            // First: what was put in before there was a next part is found in this one.
+            let next = part.next.load(Ordering::Acquire);
+            len += part.len();
+            // SAFETY: what is behind the first part is freed only after it, by whoever takes.
+            match unsafe { next.as_ref() } {
+                Some(next) => part = next,
+                None => return len,
+            }
+        }
+    }
+
+    /// Whether none waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the oldest record out.
+    #[inline]
+    pub fn take(&self) -> Option<Record> {
+        let part = self.front();
+        match part.take() {
+            None if !part.next.load(Ordering::Acquire).is_null() => self.take_next(),
+            record => record,
+        }
+    }
+
+    /// Takes the oldest record out where the first part has had no more.
+    #[cold]
+    fn take_next(&self) -> Option<Record> {
+        loop {
+            let first = self.front.load(Ordering::Relaxed);
+            let part = self.front();
+            let next = part.next.load(Ordering::Acquire);
+            // What was put in before there was a next part: after it there is no more.
+            let record = part.take();
+            if record.is_some() || next.is_null() {
+                return record;
+            }
+            self.front.store(next, Ordering::Relaxed);
+            // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
+            // whoever takes is here and goes on.
+            drop(unsafe { Box::from_raw(first) });
+        }
+    }
+}
+
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inbox({} records)", self.len())
+        f.write_str("Inbox")
     }
 }
 
@@ -299,5 +480,66 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         // What nobody took is released, so that the sender goes on.
         while self.take().is_some() {}
+        // SAFETY: only the last part is left, it came from a box, and nobody else is here.
+        drop(unsafe { Box::from_raw(self.front.load(Ordering::Relaxed)) });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::OwnRegion;
+
+    fn source(number: u16) -> Arc<Source> {
+        let geometry = Geometry::fitting(256, 2, 64).expect("a small shape");
+        let replica = OwnRegion::heap(geometry.words()).replica();
+        Source::new(replica, geometry, number, Arc::new(|| {}))
+    }
+
+    fn put(inbox: &Inbox, sources: &[Arc<Source>], rank: usize, number: u64) {
+        let extent = Extent { position: 0, length: 1 };
+        Source::hold(&sources[rank], 0, 1);
+        assert!(inbox.put(&[Delivery::new(rank, extent, number)]));
+        inbox.publish();
+    }
+
+    /// Records of senders that are gone come first, by the names that their senders had.
+    #[test]
+    fn a_queue_goes_on_from_one_set_of_senders_to_the_next() {
+        let [a, b, c] = [0, 1, 2].map(source);
+        let first = [Arc::clone(&a), Arc::clone(&b)];
+        let inbox = Inbox::new(first.clone().into());
+        put(&inbox, &first, 0, 10);
+        put(&inbox, &first, 1, 20);
+        inbox.go_on(first.iter().cloned());
+        put(&inbox, &first, 0, 11);
+        let second = [Arc::clone(&c), Arc::clone(&a)];
+        inbox.go_on(second.iter().cloned());
+        // An epoch in which nothing is delivered.
+        inbox.go_on([b.clone()].into_iter());
+        inbox.go_on(second.iter().cloned());
+        put(&inbox, &second, 0, 30);
+        put(&inbox, &second, 1, 12);
+        assert_eq!(inbox.len(), 5);
+        let took: Vec<_> = core::iter::from_fn(|| inbox.take())
+            .map(|record| (record.sender(), record.number()))
+            .collect();
+        assert_eq!(took, [(0, 10), (1, 20), (0, 11), (2, 30), (0, 12)]);
+        assert!(inbox.is_empty() && inbox.take().is_none());
+    }
+
+    /// What was not taken is let go of with the queue, and so are all senders.
+    #[test]
+    fn a_queue_that_goes_leaves_nothing_behind() {
+        let [a, b] = [0, 1].map(source);
+        let inbox = Inbox::new([Arc::clone(&a)].into());
+        put(&inbox, &[Arc::clone(&a)], 0, 0);
+        inbox.go_on([Arc::clone(&b)].into_iter());
+        put(&inbox, &[Arc::clone(&b)], 0, 0);
+        drop(inbox);
+        for source in [a, b] {
+            assert!(source.is_released(0));
+            assert_eq!(Arc::strong_count(&source), 1);
+        }
     }
 }

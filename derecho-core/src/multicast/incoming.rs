@@ -8,13 +8,18 @@
 //! its bytes once `held` has no bit for their chunk. Delivery never waits for an application, so
 //! neither does the ring.
 
+mod epoch;
+
 use alloc::sync::Arc;
+use core::ops::Range;
 
 use super::Fault;
 use super::acknowledgement::Acknowledged;
 use super::entry::{Entry, Extent, Found};
 use super::geometry::Geometry;
 use super::inbox::Source;
+use super::send::Sender;
+use crate::atomic::AtomicU64;
 use crate::link::Waker;
 use crate::memory::Replica;
 
@@ -23,7 +28,19 @@ pub struct Incoming {
     source: Arc<Source>,
     /// Entries received.
     entries: u64,
-    /// Slots of them.
+    /// Those of them that are no messages.
+    others: u64,
+    /// Where this epoch begins.
+    start: u64,
+    /// What this epoch is called in the stream.
+    epoch: u32,
+    /// The end of this epoch was received.
+    ended: bool,
+    /// Ends of other epochs that were received and not taken.
+    stale: u32,
+    /// Ends that were passed, without anything between them.
+    passed: Range<u64>,
+    /// Slots received, from the epoch's start.
     slots: u64,
     /// One past the slot of the last message among them.
     message_slots: u64,
@@ -41,9 +58,25 @@ pub struct Incoming {
 impl Incoming {
     /// The sender whose memory is behind `replica`, from its beginning.
     pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Incoming {
+        Incoming::numbered(0, replica, geometry, waker)
+    }
+
+    /// As [`Incoming::new`], for the sender that is called so in the readers' queues.
+    pub(super) fn numbered(
+        number: u16,
+        replica: Replica,
+        geometry: Geometry,
+        waker: Waker,
+    ) -> Incoming {
         Incoming {
-            source: Source::new(replica, geometry, waker),
+            source: Source::new(replica, geometry, number, waker),
             entries: 0,
+            others: 0,
+            start: 0,
+            epoch: 0,
+            ended: false,
+            stale: 0,
+            passed: 0..0,
             slots: 0,
             message_slots: 0,
             taken: 0,
@@ -57,6 +90,7 @@ impl Incoming {
     /// Begins at this entry, before which so many messages were sent.
     pub fn start(&mut self, entry: u64, messages: u64) {
         (self.entries, self.taken, self.messages) = (entry, entry, messages);
+        (self.start, self.others) = (entry, entry.wrapping_sub(messages));
     }
 
     /// The memory.
@@ -106,11 +140,11 @@ impl Incoming {
         [replica.load(word), word1]
     }
 
-    /// Whether the next entry shows. It may still be half there, or nonsense.
+    /// Whether there is a next entry that belongs to this epoch or may do so. It may still be half there, or nonsense.
     #[inline]
     pub fn has_next(&self) -> bool {
         let word = self.source.geometry().entry_word(self.entries) + 1;
-        Entry::is_stamped(self.source.replica().load(word), self.entries)
+        !self.ended && Entry::is_stamped(self.source.replica().load(word), self.entries)
     }
 
     /// Receives up to `most` entries that have arrived. Returns how many, or what is wrong with
@@ -121,13 +155,32 @@ impl Incoming {
         let first = self.entries;
         // Only a sender that overtakes its readers has more than a lap for them.
         let end = (self.taken + geometry.entries()).min(first.saturating_add(most));
+        if self.entries < self.start {
+            return self.catch_up(end.min(self.start));
+        }
+        let end = if self.ended { first } else { end };
         while self.entries < end {
             match Entry::decode(self.words(self.entries), self.entries, geometry) {
                 Found::Entry(entry) => {
                     self.slots = self.slots.saturating_add(entry.slots());
-                    if let Entry::Message(extent) = entry {
-                        self.message_slots = self.slots;
-                        self.source.replica().prefetch(extent.first_byte(geometry));
+                    match entry {
+                        Entry::Message(extent) => {
+                            self.message_slots = self.slots;
+                            if self.entries == first {
+                                // The first one is read at once. To ask for the others as well
+                                // would only take lines from a sender that still fills what is near.
+                                let (at, length) = (extent.first_byte(geometry), extent.length);
+                                self.source.replica().prefetch(at, length as usize);
+                            }
+                        }
+                        Entry::Nulls(_) => self.others += 1,
+                        Entry::End(epoch) => {
+                            self.others += 1;
+                            if self.meet_end(epoch) {
+                                self.entries += 1;
+                                break;
+                            }
+                        }
                     }
                 }
                 Found::NotYet => break,
@@ -136,6 +189,31 @@ impl Incoming {
             self.entries += 1;
         }
         Ok((self.entries - first) as usize)
+    }
+
+    /// Receives what this node itself has sent, as far as its [`Sender`] has taken it in: that has
+    /// looked at each entry already, so only where epochs end is there another look. Returns how
+    /// many.
+    #[inline]
+    pub fn follow(&mut self, sender: &Sender) -> Result<usize, Fault> {
+        let count = sender.entries().saturating_sub(self.entries);
+        if self.ended || self.entries < self.start || sender.last_end() > self.entries {
+            return self.receive(count);
+        }
+        self.entries += count;
+        self.others = sender.others();
+        (self.slots, self.message_slots) = (sender.slots(), sender.message_slots());
+        Ok(count as usize)
+    }
+
+    /// Takes all entries that were received, without a look at them: for a node that delivers
+    /// nothing. Returns how many.
+    #[inline]
+    pub fn drop_received(&mut self) -> usize {
+        // What was dropped in the epoch before may be received once more.
+        let count = self.entries.saturating_sub(self.taken);
+        self.taken += count;
+        count as usize
     }
 
     /// Takes the next entry, which was received. It is read anew, so it is checked anew.
@@ -178,6 +256,23 @@ impl Incoming {
             Source::hold(&self.source, self.newest, self.uncounted);
             self.uncounted = 0;
         }
+    }
+
+    /// Sets this bit when something is released that is [held for
+    /// long](Incoming::rest_while_held).
+    pub fn notice_in(&mut self, word: &Arc<AtomicU64>, bit: u32) {
+        Source::notice_in(&mut self.source, word, bit);
+    }
+
+    /// From now on nobody looks whether what is held was released; it is noticed. `false` if some
+    /// of it was released already.
+    pub fn rest_while_held(&self) -> bool {
+        self.held == 0 || self.source.want_notice(self.held)
+    }
+
+    /// Somebody looks again.
+    pub fn look_while_held(&self) {
+        self.source.want_no_notice();
     }
 
     /// Clears the `held` bits of chunks that no reader refers to any more. Returns whether there

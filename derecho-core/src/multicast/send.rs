@@ -14,8 +14,9 @@ use alloc::vec::Vec;
 use super::claim::SenderMemory;
 use super::entry::{Entry, Found};
 use super::geometry::{ENTRY_WORDS, GRAIN_WORDS};
+use super::stream::Beginning;
 use crate::ids::RegionId;
-use crate::link::WordRange;
+use crate::link::{OWN_PLACE, Sharing, WordRange};
 use crate::machine::{Effects, Target};
 use crate::memory::{LINE_WORDS, WORD};
 
@@ -38,9 +39,15 @@ pub struct Sender {
     messages: u64,
     /// Slots of them.
     slots: u64,
+    /// One past the slot of the last message among them.
+    message_slots: u64,
+    /// Those of them that lie before the epoch.
+    base: u64,
+    /// One past the last entry among those taken in that ends an epoch.
+    last_end: u64,
     /// Null slots committed so far, taken in or not.
     nulls: u64,
-    /// Null runs committed so far.
+    /// Null runs, and ends of epochs, committed so far.
     run_count: u64,
     /// Those that were not yet taken in.
     new_runs: usize,
@@ -65,6 +72,9 @@ impl Sender {
             entries: 0,
             messages: 0,
             slots: 0,
+            message_slots: 0,
+            base: 0,
+            last_end: 0,
             nulls: 0,
             run_count: 0,
             new_runs: 0,
@@ -102,14 +112,101 @@ impl Sender {
         self.memory.committed() + self.run_count
     }
 
-    /// Slots of the entries taken in so far.
+    /// Slots of the entries of this epoch that were taken in so far.
     pub fn slots(&self) -> u64 {
-        self.slots
+        self.slots - self.base
+    }
+
+    /// Begins an epoch at this entry, which was committed or is the next one to be.
+    pub(super) fn begin(&mut self, start: u64) {
+        // Where commits are seen as they are made, others may be further than this turn.
+        self.send(start.saturating_sub(self.entries), usize::MAX);
+        let geometry = self.memory.geometry();
+        let region = self.memory.region();
+        self.base = self.slots;
+        for index in start..self.entries {
+            let word = geometry.entry_word(index);
+            let words = [region.word(word).peek(), region.word(word + 1).peek()];
+            if let Found::Entry(entry) = Entry::decode(words, index, geometry) {
+                self.base -= entry.slots();
+            }
+        }
+        self.wants_place = false;
+    }
+
+    /// Commits the end of this sender's part of the epoch that is called this. Returns where the
+    /// next epoch begins; `None` if it has to be tried again, for a place for it or for a thread.
+    pub(super) fn close(&mut self, epoch: u32) -> Option<Beginning> {
+        self.wants_place = self.runs.len() + self.new_runs >= self.memory.null_places();
+        if self.wants_place {
+            return None;
+        }
+        let message = self.memory.commit_end(epoch)?;
+        self.new_runs += 1;
+        self.run_count += 1;
+        // What is not a message was committed by this turn.
+        Some(Beginning { entry: message + self.run_count, message })
+    }
+
+    /// One past the slot of this epoch's last message taken in so far; zero if there is none.
+    pub fn message_slots(&self) -> u64 {
+        self.message_slots.saturating_sub(self.base)
+    }
+
+    /// Entries taken in so far that are no messages.
+    pub fn others(&self) -> u64 {
+        self.entries - self.messages
+    }
+
+    /// One past the last entry taken in so far that ends an epoch; zero if there is none.
+    pub fn last_end(&self) -> u64 {
+        self.last_end
+    }
+
+    /// Whether all that was committed is taken in.
+    fn is_taken_in(&self) -> bool {
+        self.committed() == self.entries
+    }
+
+    /// The number of this stream's mark, and what it shows.
+    #[inline]
+    pub fn mark(&self) -> Option<(usize, u64)> {
+        self.memory.mark().shown()
+    }
+
+    /// Says that this stream is quiet, if nothing is on its way. A barrier in all threads has to
+    /// follow, and then [`Sender::look_again`].
+    pub fn fall_quiet(&self) -> bool {
+        self.is_taken_in() && self.memory.mark().fall_quiet()
+    }
+
+    /// I-27: what was committed by a thread that did not see the mark is there now.
+    pub fn look_again(&self) {
+        if !self.is_taken_in() {
+            self.memory.mark().changed();
+        }
+    }
+
+    /// Ends its quiet, as a commit does.
+    pub(super) fn be_heard(&self) {
+        self.memory.mark().changed();
     }
 
     /// Whether everything that was committed is taken in and given back.
     pub fn is_at_rest(&self) -> bool {
         self.returned == self.entries && self.memory.committed() == self.messages
+    }
+
+    /// Whether every message that was committed is given back. A null may have to wait for messages of
+    /// others.
+    pub fn is_acknowledged(&self) -> bool {
+        let given_back = |chunk: &ChunkUse| chunk.end <= self.returned;
+        self.memory.committed() == self.messages && self.chunks.iter().all(given_back)
+    }
+
+    /// Entries given back so far: every reader has taken them.
+    pub(super) fn returned(&self) -> u64 {
+        self.returned
     }
 
     /// Whether readers have nothing more to give back: they hold nothing, and room is not short.
@@ -123,6 +220,12 @@ impl Sender {
     /// for it, a later turn does it.
     #[inline]
     pub fn fill_up_to(&mut self, slots: u64) -> bool {
+        self.fill(slots.saturating_add(self.base))
+    }
+
+    /// As [`Sender::fill_up_to`], with slots counted from the stream's beginning.
+    #[inline]
+    fn fill(&mut self, slots: u64) -> bool {
         self.wants_place = false;
         if slots <= self.slots || slots <= self.nulls + self.memory.committed() {
             return false;
@@ -133,19 +236,26 @@ impl Sender {
         }
         let run = self.memory.commit_nulls(slots, self.nulls);
         self.nulls += run;
+        // Whoever moves the words alone was just doing so: the next turn tries again.
+        self.wants_place = run == 0 && slots > self.nulls + self.memory.committed();
         self.new_runs += usize::from(run > 0);
         self.run_count += u64::from(run > 0);
         run > 0
     }
 
-    /// Whether a null run that was wanted last waits for a place that readers give back.
+    /// Whether a null run that was wanted last could not be committed: it waits for a place that
+    /// readers give back, or for whoever moves the words alone.
     pub fn wants_place(&self) -> bool {
         self.wants_place
     }
 
     /// Commits a null run of so many slots, if there is a place for it.
     pub fn fill_up_with(&mut self, slots: u64) -> bool {
-        self.fill_up_to((self.nulls + self.memory.committed()).saturating_add(slots))
+        // Whoever asks is told; what the null predicate wanted it still wants.
+        let wants_place = self.wants_place;
+        let done = self.fill((self.nulls + self.memory.committed()).saturating_add(slots));
+        self.wants_place = wants_place;
+        done
     }
 
     /// Takes in every complete commit, up to `most` entries, and no further one once their records
@@ -168,10 +278,16 @@ impl Sender {
                     chunk.end = self.entries + 1;
                     self.messages += 1;
                     self.slots += 1;
+                    self.message_slots = self.slots;
                     grains = grains.saturating_sub(extent.grains());
                 }
                 Found::Entry(Entry::Nulls(run)) => {
                     self.slots += u64::from(run);
+                    self.runs.push_back(self.entries);
+                    self.new_runs -= 1;
+                }
+                Found::Entry(Entry::End(_)) => {
+                    self.last_end = self.entries + 1;
                     self.runs.push_back(self.entries);
                     self.new_runs -= 1;
                 }
@@ -221,9 +337,31 @@ impl Sender {
         done
     }
 
+    /// Says who has to be told of a commit: for each reader where it is (none: at this node) and its
+    /// place among the bells. Returns whether a turn has to tell some of them.
+    pub fn tell_audience(
+        &self,
+        readers: impl Iterator<Item = (Option<Target>, Option<u32>)>,
+    ) -> bool {
+        let (mut places, mut needs_turn) = (0, false);
+        for (target, place) in readers {
+            let bell = match target.map(|target| target.sharing) {
+                None => Some(OWN_PLACE),
+                Some(Sharing::Shared) => place,
+                Some(Sharing::Copied) => None,
+            };
+            match bell {
+                Some(place) => places |= 1 << place,
+                None => needs_turn = true,
+            }
+        }
+        self.memory.set_audience(places, needs_turn);
+        needs_turn
+    }
+
     /// Shows the header to a peer that can receive it from now on.
     pub fn introduce(&self, target: Target, effects: &mut Effects) {
-        effects.write(target, self.region, WordRange::new(0, LINE_WORDS));
+        introduce(self.region, target, effects);
     }
 
     /// Posts the bytes and the entries with the numbers `from..to`, which were taken in.
@@ -265,4 +403,9 @@ impl Sender {
             post((geometry.entry_word(0), (count - straight) as usize * ENTRY_WORDS), effects);
         }
     }
+}
+
+/// Shows the header of a sender's region to a peer that can receive it.
+pub fn introduce(region: RegionId, target: Target, effects: &mut Effects) {
+    effects.write(target, region, WordRange::new(0, LINE_WORDS));
 }

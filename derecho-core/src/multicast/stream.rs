@@ -10,7 +10,7 @@ use super::acknowledgement::AckView;
 use super::claim::SenderMemory;
 use super::send::Sender;
 use crate::ids::{Peer, RegionId};
-use crate::link::{OWN_PLACE, Sharing};
+use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::memory::Replica;
 
@@ -114,18 +114,8 @@ impl Stream {
 
     fn changed(&mut self) {
         self.members_changed = true;
-        let (mut places, mut needs_turn) = (0, false);
-        for member in self.members.iter().filter(|member| member.until.is_none()) {
-            match member.target {
-                None => places |= 1 << OWN_PLACE,
-                Some(Target { sharing: Sharing::Copied, .. }) => needs_turn = true,
-                Some(_) => match member.place {
-                    Some(place) => places |= 1 << place,
-                    None => needs_turn = true,
-                },
-            }
-        }
-        self.sender.memory().set_audience(places, needs_turn);
+        let staying = self.members.iter().filter(|member| member.until.is_none());
+        self.sender.tell_audience(staying.map(|member| (member.target, member.place)));
     }
 
     /// Sends a reader nothing more. It has left when it shows that everything which was posted to

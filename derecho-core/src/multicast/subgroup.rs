@@ -1,12 +1,12 @@
-//! A subgroup: members and senders that are fixed, and what they deliver, all in the same order.
+//! A subgroup: members and senders, and what they deliver, all in the same order.
 //!
 //! Owns: the predicates of one subgroup, each over everything that is ready. Never does: allocate
-//! or wait in a turn, change its members, or decide who they are.
+//! or wait in a turn, or decide who its members are: it is told, and goes from [`epoch`] to epoch.
 //!
 //! ```text
-//!   receive   looks at the next entries of every sender
+//!   receive   looks at the next entries of every other sender
 //!   null      owes the others as many slots as their messages need
-//!   send      posts what was committed
+//!   send      takes in what was committed, and posts it
 //!   deliver   unordered: what was received; atomic: the round-robin order, as far as every
 //!             reading member has received it without a gap
 //!   release   lets go of bytes to which no reader refers any more
@@ -16,14 +16,18 @@
 //! memory is copied one short write a turn.
 
 mod deliver;
+mod end;
+pub mod epoch;
 mod member;
+mod rest;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::epoch::{Opening, Phase};
 use self::member::Member;
-pub use self::member::{Founder, OwnLines};
+pub use self::member::{Founder, LINE_SLOTS, OwnLines, SUBGROUP_LINES, Sends};
 use super::Fault;
 use super::ablation::Ablation;
 use super::claim::SenderMemory;
@@ -32,9 +36,12 @@ use super::inbox::Inbox;
 use super::incoming::Incoming;
 use super::order::{Position, owed, received_without_gap};
 use super::send::Sender;
+use super::stream::Beginning;
+use crate::atomic::AtomicU64;
 use crate::ids::{Peer, RegionId};
 use crate::link::Waker;
 use crate::machine::Effects;
+use crate::memory::OwnRegion;
 
 /// What a subgroup promises about what it delivers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -71,12 +78,17 @@ struct Source {
     nulls: u64,
     /// It broke the rules: it is read no more.
     broken: bool,
+    /// Who sends it, and the region that it lies in there.
+    origin: (Option<Peer>, RegionId),
+    /// Where the epoch that was finished ended.
+    end: u64,
 }
 
 impl Source {
+    /// Whether an entry is there to be received, or an end of another epoch to be passed (I-39).
     #[inline]
     fn has_next(&self) -> bool {
-        !self.broken && self.incoming.has_next()
+        !self.broken && (self.incoming.has_next() || self.incoming.has_stale())
     }
 }
 
@@ -84,15 +96,27 @@ impl Source {
 struct Own {
     sender: Sender,
     rank: usize,
+    /// Where the next epoch begins in it, if this one was closed.
+    closed: Option<Beginning>,
 }
 
 /// One subgroup, as one of its members sees it. See the [module](self).
 pub struct Subgroup {
     terms: Terms,
+    lines: OwnLines,
+    waker: Waker,
+    epoch: u64,
+    /// What the epoch is called in its senders' streams.
+    mark: u32,
+    phase: Phase,
     me: usize,
     members: Vec<Member>,
+    /// Members of earlier epochs that are still there.
+    former: Vec<Former>,
     /// In the order of their ranks.
     sources: Vec<Source>,
+    /// What the next new sender is called in the readers' queues.
+    next_number: u16,
     own: Option<Own>,
     /// Positions of the order received without a gap.
     received: u64,
@@ -102,66 +126,56 @@ pub struct Subgroup {
     upcall: Option<Upcall>,
     /// Something was delivered since it was last called.
     upcall_due: bool,
-    /// A member that the others need is gone: nothing more can be agreed on.
-    wedged: bool,
+    /// Every turn is one in which something could be found.
+    always: bool,
+    /// A member that the others need is gone: nothing more can be agreed on in this epoch.
+    stalled: bool,
     /// Something was received, taken or released that others have not been told.
     untold: bool,
     /// So many grains of messages are sent in a turn.
     slice: usize,
+    /// The bit in which it is noticed when what is held for long is let go of.
+    notice: Option<(Arc<AtomicU64>, u32)>,
+}
+
+/// Who was a member.
+struct Former {
+    member: Member,
+    /// It left when this much of the order was received, and has not said yet that it has finished.
+    unfinished: Option<u64>,
 }
 
 impl Subgroup {
-    /// The subgroup of these founders, of whom `me` is this node; the same at every one of them.
-    /// `memory` is what this node sends from, if it does.
-    pub fn new(
-        terms: Terms,
-        founders: Vec<Founder>,
-        me: usize,
-        memory: Option<(SenderMemory, RegionId)>,
-        lines: &OwnLines,
-        waker: &Waker,
-    ) -> Option<Subgroup> {
-        let mut sources = Vec::new();
-        let mut rank = None;
-        for (index, founder) in founders.iter().enumerate() {
-            if let Some((replica, geometry)) = &founder.sends {
-                rank = if index == me { Some(sources.len()) } else { rank };
-                let incoming = Incoming::new(replica.clone(), *geometry, Arc::clone(waker));
-                sources.push(Source { incoming, nulls: 0, broken: false });
-            }
-        }
-        let mut next_source = 0..;
-        let members = founders
-            .into_iter()
-            .enumerate()
-            .map(|(index, founder)| {
-                let source = founder.sends.is_some().then(|| next_source.next()).flatten();
-                Member::new(founder, source, lines, index, me)
-            })
-            .collect::<Option<Vec<Member>>>()?;
-        let own = rank
-            .zip(memory)
-            .map(|(rank, (memory, region))| Own { sender: Sender::new(memory, region), rank });
+    /// The subgroup that opens so, the same at every member. `None` if that makes no sense.
+    pub fn new(terms: Terms, opening: Opening, lines: OwnLines, waker: &Waker) -> Option<Subgroup> {
+        // Where a turn delivers one message in no order, nothing shows that there are more.
+        let always = terms.ablation.activity
+            || (terms.level == Level::Unordered && terms.ablation.delivery_batching);
         let mut subgroup = Subgroup {
             terms,
-            me,
-            members,
-            sources,
-            own,
+            lines,
+            waker: Arc::clone(waker),
+            epoch: opening.epoch,
+            mark: 0,
+            phase: Phase::Finished,
+            me: 0,
+            members: Vec::new(),
+            former: Vec::new(),
+            sources: Vec::new(),
+            next_number: 0,
+            own: None,
             received: 0,
             next: Position::default(),
             inboxes: Vec::new(),
             upcall: None,
             upcall_due: false,
-            wedged: false,
+            always,
+            stalled: false,
             untold: true,
             slice: SLICE_GRAINS,
+            notice: None,
         };
-        if let Some(own) = &subgroup.own {
-            subgroup.members.iter_mut().for_each(|member| member.note_early(&own.sender));
-        }
-        subgroup.tell_audience();
-        Some(subgroup)
+        subgroup.begin(opening).then_some(subgroup)
     }
 
     /// The stream that this member sends, if it does.
@@ -169,10 +183,20 @@ impl Subgroup {
         self.own.as_ref().map(|own| own.sender.region())
     }
 
+    /// What this member sends from, if it does.
+    pub fn memory(&self) -> Option<&SenderMemory> {
+        self.own.as_ref().map(|own| own.sender.memory())
+    }
+
+    /// This node's lines.
+    pub fn lines(&self) -> &OwnRegion {
+        &self.lines.region
+    }
+
     /// A queue for a reader at this node: it gets what is delivered from now on. `None` if this
     /// member does not read.
     pub fn add_reader(&mut self) -> Option<Arc<Inbox>> {
-        if !self.members[self.me].reads {
+        if !self.members.get(self.me)?.reads {
             return None;
         }
         let sources = self.sources.iter().map(|source| Arc::clone(source.incoming.source()));
@@ -191,12 +215,12 @@ impl Subgroup {
         self.upcall = Some(upcall);
     }
 
-    /// Whether the subgroup can agree on nothing more, because a member is gone.
-    pub fn is_wedged(&self) -> bool {
-        self.wedged
+    /// Whether the subgroup can agree on nothing more in this epoch, because a member is gone.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled
     }
 
-    /// Positions of the order delivered so far.
+    /// Positions of the epoch's order delivered so far.
     pub fn delivered(&self) -> u64 {
         self.next.count
     }
@@ -222,31 +246,44 @@ impl Subgroup {
         self.sources.len() - usize::from(self.own.is_some())
     }
 
-    /// Whether all that this member has committed is delivered, or dropped, by every member.
+    /// Whether every message that this member has committed is delivered, or dropped, by every member.
     pub fn is_acknowledged(&self) -> bool {
-        self.own.as_ref().is_none_or(|own| own.sender.is_at_rest())
+        self.own.as_ref().is_none_or(|own| own.sender.is_acknowledged())
     }
 
     /// Whether something was received that cannot be delivered before others have received it, or
     /// is owed and cannot be sent before others have taken something.
+    #[inline]
     pub fn awaits_others(&self) -> bool {
         let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
-        short || self.next.count < self.received
+        let waits = short || self.next.count < self.received || self.phase == Phase::Closing;
+        waits && self.phase.is_at_work()
+    }
+
+    /// Members for whom this one waits: they have not received what it has, or what it sends.
+    pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
+        let waits = self.awaits_others();
+        let (received, closing) = (self.received, self.phase == Phase::Closing);
+        self.members.iter_mut().filter_map(move |member| {
+            let behind = waits && (closing || !member.has_received(received).unwrap_or(true));
+            behind.then(|| member.peer()).flatten()
+        })
     }
 
     /// Promises that this member sends no message in so many rounds. `false` if it does not send,
     /// or cannot say so now.
     pub fn declare_silence(&mut self, rounds: u64) -> bool {
-        self.own.as_mut().is_some_and(|own| own.sender.fill_up_with(rounds))
+        let open = self.phase == Phase::Open;
+        self.own.as_mut().is_some_and(|own| open && own.sender.fill_up_with(rounds))
     }
 
     /// A member's region can be written to from now on.
-    pub fn region_ready(&mut self, peer: Peer, region: RegionId, effects: &mut Effects) {
+    pub fn region_ready(&mut self, peer: Peer, region: RegionId) {
         let Some(own) = self.own.as_ref().filter(|own| own.sender.region() == region) else {
             return;
         };
         for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
-            member.become_ready(&own.sender, effects);
+            member.become_ready(&own.sender);
         }
     }
 
@@ -256,8 +293,10 @@ impl Subgroup {
         let alone = self.sources.len() <= 1;
         for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
             member.gone = true;
-            self.wedged |= member.reads || (member.source.is_some() && !alone);
+            self.stalled |= member.reads || (member.source.is_some() && !alone);
         }
+        // Nothing more is to be heard of it, and nothing is posted to it again.
+        self.former.retain(|former| former.member.peer() != Some(peer));
         self.tell_audience();
     }
 
@@ -272,14 +311,8 @@ impl Subgroup {
 
     fn tell_audience(&mut self) {
         if let Some(own) = &self.own {
-            let (mut places, mut needs_turn) = (0, false);
-            for member in self.members.iter().filter(|member| !member.gone) {
-                match member.bell() {
-                    Some(place) => places |= 1 << place,
-                    None => needs_turn = true,
-                }
-            }
-            own.sender.memory().set_audience(places, needs_turn);
+            let staying = self.members.iter().filter(|member| !member.gone);
+            let needs_turn = own.sender.tell_audience(staying.map(Member::bell));
             // Where nothing is posted there is nothing to slice.
             self.slice = if needs_turn { SLICE_GRAINS } else { usize::MAX };
         }
@@ -287,16 +320,23 @@ impl Subgroup {
 
     /// Whether a turn could find anything to do. A look at one word of each sender, so that a
     /// subgroup in which nothing happens costs hardly more than not being there.
-    #[inline]
+    #[inline(always)]
     pub fn has_news(&self) -> bool {
+        self.phase.is_at_work()
+            && self.may_find(|source| source.incoming.is_held() || source.has_next())
+    }
+
+    #[inline(always)]
+    fn may_find(&self, in_source: impl Fn(&Source) -> bool) -> bool {
         self.untold
-            || self.terms.ablation.activity
+            || self.always
             || self.upcall_due
             || self.awaits_others()
             || self.own.as_ref().is_some_and(|own| self.has_to_send(own))
-            || self.sources.iter().any(|source| source.incoming.is_held() || source.has_next())
+            || self.sources.iter().any(in_source)
     }
 
+    #[inline]
     fn has_to_send(&self, own: &Own) -> bool {
         own.sender.memory().committed() != own.sender.messages()
             || !own.sender.is_given_back()
@@ -306,6 +346,9 @@ impl Subgroup {
     /// Everything that is ready: one pass of all predicates. Returns how much was done, and tells
     /// `faulty` who broke the rules.
     pub fn turn(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+        if !self.phase.is_at_work() {
+            return 0;
+        }
         let early = self.terms.ablation.post_at_end;
         self.call_up();
         let mut done = self.receive(effects, faulty);
@@ -320,6 +363,9 @@ impl Subgroup {
         let full = |own: &Own| own.sender.memory().is_half_full() || own.sender.wants_place();
         if idle || self.own.as_ref().is_some_and(full) {
             done += self.reclaim(effects, faulty);
+        }
+        if self.phase == Phase::Closing {
+            done += self.look_for_completion(faulty);
         }
         done
     }
@@ -339,28 +385,56 @@ impl Subgroup {
         let mut done = 0;
         effects.work().predicates += 1;
         effects.work().cells += self.sources.len() as u64;
+        let follows = self.follows();
         for rank in 0..self.sources.len() {
             if self.sources[rank].broken {
                 continue;
             }
-            match self.sources[rank].incoming.receive(most) {
-                Ok(count) => done += count,
-                Err(fault) => self.broke(rank, fault, faulty),
+            if follows != Some(rank) {
+                match self.sources[rank].incoming.receive(most) {
+                    Ok(count) => done += count,
+                    Err(fault) => self.broke(rank, fault, faulty),
+                }
+            }
+            if self.sources[rank].incoming.has_stale() {
+                done += usize::from(self.sources[rank].incoming.pass_stale());
             }
         }
-        effects.work().received += done as u64;
-        if done > 0 {
-            let slots = self.sources.iter().map(|source| source.incoming.slots());
-            self.received = received_without_gap(slots);
+        self.note_received(done, effects);
+        done
+    }
+
+    fn note_received(&mut self, count: usize, effects: &mut Effects) {
+        effects.work().received += count as u64;
+        if count > 0 {
+            // Who has ended has all slots.
+            let slots = |source: &Source| match source.incoming.is_ended() {
+                true => u64::MAX,
+                false => source.incoming.slots(),
+            };
+            self.received = match received_without_gap(self.sources.iter().map(slots)) {
+                u64::MAX => self.length(),
+                received => received,
+            };
             self.untold = true;
         }
-        done
+    }
+
+    /// The rank of this member, if what it sends is received as it is taken in by the send
+    /// predicate, and not by looking at it once more.
+    #[inline]
+    fn follows(&self) -> Option<usize> {
+        let batched = self.terms.ablation.most_received() == u64::MAX;
+        self.own.as_ref().filter(|_| batched).map(|own| own.rank)
     }
 
     /// Sender-invariant: a sender that has committed enough sends no null, and nobody waits for it
     /// because of them.
     fn null(&mut self, effects: &mut Effects) -> usize {
         let Terms { level, ablation } = self.terms;
+        if self.phase != Phase::Open && self.close_own() {
+            return 0;
+        }
         let Some(own) = &mut self.own else { return 0 };
         if level == Level::Unordered || ablation.nulls || self.sources.len() == 1 {
             return 0;
@@ -379,6 +453,14 @@ impl Subgroup {
         effects.work().sent += done as u64;
         for member in from(&mut self.members, self.me) {
             done += usize::from(member.send(&own.sender, effects));
+        }
+        if let Some(rank) = self.follows()
+            && let Some(own) = &self.own
+        {
+            let count = self.sources[rank].incoming.follow(&own.sender);
+            let count = count.expect("this node's own entries make sense");
+            self.note_received(count, effects);
+            done += count;
         }
         done
     }

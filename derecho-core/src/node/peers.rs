@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ACK_LINES, Attach, Node, NodeEvent, Origin, Stage, Subscription};
+use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, Stage, Subscription};
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
 use crate::multicast::Fault;
@@ -43,6 +43,7 @@ impl Node {
                 }
                 self.unsettled = true;
             }
+            Note::Part { left, bytes } => self.part(peer, left, bytes),
             Note::Detached { reader } => {
                 let detached = |s: &Subscription| {
                     s.id.0 == reader
@@ -53,6 +54,20 @@ impl Node {
                     self.free_lines.push(self.subscriptions.swap_remove(index).line);
                 }
             }
+        }
+    }
+
+    /// A part of what a peer tells.
+    fn part(&mut self, peer: Peer, left: u64, bytes: Vec<u8>) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        if left.saturating_add((state.telling.len() + bytes.len()) as u64) > MOST_TOLD {
+            self.faulty(peer, Fault::Note);
+            return;
+        }
+        state.telling.extend(bytes);
+        if left == 0 {
+            let bytes = core::mem::take(&mut state.telling);
+            self.events.push_back(NodeEvent::Told { peer, bytes });
         }
     }
 

@@ -16,7 +16,7 @@ impl Node {
         let settled = self.settle_readers(effects)
             + self.settle_subscriptions(effects)
             + self.settle_streams(effects)
-            + self.settle_subgroups();
+            + self.settle_subgroups(effects);
         for stream in &mut self.streams {
             if let Some(count) = stream.take_members_changed() {
                 self.events.push_back(NodeEvent::Readers { stream: stream.region(), count });

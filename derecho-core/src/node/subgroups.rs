@@ -5,15 +5,21 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Node, NodeEvent, Origin, PeerState};
+use super::activity::Rest;
+use super::epochs::{Epoch, Next, Seat};
+use super::{CHANGES, Node, NodeEvent, Origin};
 use crate::ids::{Peer, RegionId};
-use crate::link::WordRange;
 use crate::machine::{Effects, Target};
-use crate::memory::{LINE_WORDS, OwnRegion};
+#[cfg(doc)]
+use crate::memory::LINE_WORDS;
+use crate::memory::{OwnRegion, Replica};
+use crate::multicast::Fault;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
-use crate::multicast::subgroup::{Founder, OwnLines, Subgroup, Terms, Upcall};
+use crate::multicast::send::introduce;
+use crate::multicast::subgroup::epoch::Opening;
+use crate::multicast::subgroup::{Founder, OwnLines, Sends, Subgroup, Terms, Upcall};
 
 /// Names a subgroup of this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -32,7 +38,8 @@ pub struct Membership {
     pub lines: RegionId,
 }
 
-/// What all members of a subgroup have to agree on. They list the members in the same order.
+/// What all founders of a subgroup have to agree on. They list the members in the same order. It is
+/// the subgroup's epoch 0, in which everyone's line slot is its place in this list.
 #[derive(Clone, Debug)]
 pub struct Charter {
     /// What the subgroup is called in every member's lines. Members with another charter have
@@ -46,7 +53,8 @@ pub struct Charter {
 
 /// What this node brings into a subgroup.
 pub struct Share {
-    /// Its lines, a [`LINE_WORDS`] for each member.
+    /// Its lines, a [`LINE_WORDS`] for each founder; [`SUBGROUP_LINES`](crate::multicast::subgroup::SUBGROUP_LINES)
+    /// of them if there is to be another epoch.
     pub lines: OwnRegion,
     /// Its memory, if it sends.
     pub memory: Option<SenderMemory>,
@@ -55,32 +63,55 @@ pub struct Share {
 /// A subgroup that waits for what its members have to show.
 pub(super) struct Pending {
     id: SubgroupId,
-    charter: Charter,
+    terms: Terms,
+    epoch: Epoch,
     share: Share,
+    /// It was told to stop before it has begun.
+    pub(super) wedged: bool,
+}
+
+impl Pending {
+    pub(super) fn id(&self) -> SubgroupId {
+        self.id
+    }
+
+    pub(super) fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
 }
 
 /// A subgroup at work.
 pub(super) struct Founded {
     pub(super) id: SubgroupId,
     pub(super) subgroup: Subgroup,
+    pub(super) rest: Rest,
+    /// What it is to go on with.
+    pub(super) next: Option<Next>,
     readers: usize,
     gathered: bool,
-    wedged: bool,
+    stalled: bool,
 }
 
 impl Founded {
+    /// A turn of this subgroup, if there is anything to do in it.
+    #[inline(always)]
+    pub(super) fn turn(&mut self, effects: &mut Effects, faults: &mut Vec<(Peer, Fault)>) -> usize {
+        effects.work().cells += self.subgroup.senders() as u64;
+        if !self.subgroup.has_news() {
+            return 0;
+        }
+        self.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)))
+    }
+
     fn new(id: SubgroupId, subgroup: Subgroup) -> Founded {
-        Founded { id, subgroup, readers: 0, gathered: false, wedged: false }
-    }
-}
-
-impl Pending {
-    fn own(&self) -> Option<&Membership> {
-        self.charter.members.iter().find(|member| member.origin == Origin::Own)
+        let rest = Rest::new(subgroup.senders());
+        Founded { id, subgroup, rest, next: None, readers: 0, gathered: false, stalled: false }
     }
 
-    fn stream(&self) -> Option<RegionId> {
-        self.own().and_then(|own| own.sends)
+    /// Another epoch has begun.
+    pub(super) fn begin_again(&mut self) {
+        (self.readers, self.gathered, self.stalled) = (0, false, false);
+        self.rest.begin_again(self.subgroup.senders());
     }
 }
 
@@ -94,33 +125,90 @@ impl Node {
         share: Share,
         effects: &mut Effects,
     ) -> Option<SubgroupId> {
+        let Charter { name, terms, members } = charter;
+        let seats = members.into_iter().enumerate();
+        let seats = seats.map(|(slot, member)| Seat { slot, member, start: None }).collect();
+        self.join(terms, Epoch { number: 0, name, seats }, share, effects)
+    }
+
+    /// Joins a subgroup in this epoch, whose seats say where it begins in each stream.
+    /// [`NodeEvent::Founded`] follows. `None` as for [`Node::found`].
+    pub fn join(
+        &mut self,
+        terms: Terms,
+        epoch: Epoch,
+        share: Share,
+        effects: &mut Effects,
+    ) -> Option<SubgroupId> {
         let id = SubgroupId(self.next_subgroup);
-        let fits = share.lines.words() >= charter.members.len() * LINE_WORDS;
-        let pending = Pending { id, charter, share };
-        let own = pending.own().filter(|_| fits)?;
-        if own.sends.is_some() != pending.share.memory.is_some() {
+        let own = epoch.own().filter(|_| epoch.fits(&share.lines))?;
+        if own.member.sends.is_some() != share.memory.is_some() {
             return None;
         }
-        if let Some(stream) = pending.stream() {
-            for (&peer, state) in &self.peers {
-                if state.ready.contains(&stream) {
-                    introduce(peer, state, stream, effects);
-                }
-            }
-        }
+        self.introduce_to_all(own.member.sends, effects);
         self.next_subgroup += 1;
-        self.pending.push(pending);
+        self.pending.push(Pending { id, terms, epoch, share, wedged: false });
         self.unsettled = true;
         Some(id)
     }
 
-    fn subgroup(&self, id: SubgroupId) -> Option<&Subgroup> {
+    /// Shows the header of an own stream to those who can receive it by now.
+    pub(super) fn introduce_to_all(&self, stream: Option<RegionId>, effects: &mut Effects) {
+        let Some(stream) = stream else { return };
+        for (&peer, state) in self.peers.iter().filter(|(_, state)| state.ready.contains(&stream)) {
+            introduce(stream, Target { peer, sharing: state.sharing }, effects);
+        }
+    }
+
+    pub(super) fn subgroup(&self, id: SubgroupId) -> Option<&Subgroup> {
         self.subgroups.iter().find(|founded| founded.id == id).map(|founded| &founded.subgroup)
     }
 
-    fn subgroup_mut(&mut self, id: SubgroupId) -> Option<&mut Subgroup> {
-        let founded = self.subgroups.iter_mut().find(|founded| founded.id == id);
-        founded.map(|founded| &mut founded.subgroup)
+    /// A subgroup, of which something is wanted: the next turn looks at it.
+    pub(super) fn subgroup_mut(&mut self, id: SubgroupId) -> Option<&mut Subgroup> {
+        self.founded_mut(id).map(|founded| &mut founded.subgroup)
+    }
+
+    /// A subgroup that is told something: the next turn looks at it (I-29).
+    pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut Founded> {
+        let number = self.subgroups.iter().position(|founded| founded.id == id)?;
+        Some(self.told(number))
+    }
+
+    pub(super) fn told(&mut self, number: usize) -> &mut Founded {
+        let Node { subgroups, activity, .. } = self;
+        activity.touch(number, &mut subgroups[number]);
+        &mut subgroups[number]
+    }
+
+    pub(super) fn pending_mut(&mut self, id: SubgroupId) -> Option<&mut Pending> {
+        self.pending.iter_mut().find(|pending| pending.id == id)
+    }
+
+    /// What is pending is to begin in another epoch than it was told, if at all.
+    pub(super) fn replace_pending(
+        &mut self,
+        index: usize,
+        epoch: Epoch,
+        memory: Option<SenderMemory>,
+        effects: &mut Effects,
+    ) -> bool {
+        let pending = &mut self.pending[index];
+        let memory = memory.or_else(|| pending.share.memory.clone());
+        let Some(own) = epoch.own() else {
+            let pending = self.pending.remove(index);
+            self.events.push_back(NodeEvent::Left(pending.id));
+            return true;
+        };
+        let sends = own.member.sends;
+        if !epoch.fits(&pending.share.lines) || sends.is_some() && memory.is_none() {
+            return false;
+        }
+        pending.share.memory = memory.filter(|_| sends.is_some());
+        (pending.epoch, pending.wedged) = (epoch, false);
+        self.introduce_to_all(sends, effects);
+        self.unsettled = true;
+        true
     }
 
     /// A queue for a reader of a founded subgroup; see [`Subgroup::add_reader`].
@@ -165,27 +253,40 @@ impl Node {
         effects: &mut Effects,
     ) {
         let Node { peers, pending, subgroups, .. } = self;
+        let is_own = |epoch: &Epoch| epoch.stream() == Some(region);
+        // Also to those who may become members later.
+        let waiting = pending.iter().any(|pending| is_own(&pending.epoch));
+        let next =
+            |founded: &Founded| founded.next.as_ref().is_some_and(|next| is_own(&next.epoch));
+        let known = |founded: &Founded| founded.subgroup.region() == Some(region) || next(founded);
         if let Some(state) = peers.get(&peer)
-            && pending.iter().any(|pending| pending.stream() == Some(region))
+            && (waiting || subgroups.iter().any(known))
         {
-            introduce(peer, state, region, effects);
+            introduce(region, Target { peer, sharing: state.sharing }, effects);
         }
         for founded in subgroups {
-            founded.subgroup.region_ready(peer, region, effects);
+            founded.subgroup.region_ready(peer, region);
         }
+        if region == CHANGES {
+            self.show_all_marks();
+        }
+        // What waits for a region to become quiet, or has been shown only now.
+        self.touch_all();
     }
 
     /// Begins with those subgroups whose members have shown all that has to be known of them.
-    pub(super) fn settle_subgroups(&mut self) -> usize {
-        let mut settled = 0;
+    pub(super) fn settle_subgroups(&mut self, effects: &mut Effects) -> usize {
+        let mut settled = self.settle_epochs(effects);
         for pending in core::mem::take(&mut self.pending) {
-            let Some(subgroup) = self.begin(&pending) else {
+            let Some(subgroup) = self.open(&pending).filter(|_| !pending.wedged) else {
                 self.unsettled = true;
                 self.pending.push(pending);
                 continue;
             };
             let id = pending.id;
-            self.subgroups.push(Founded::new(id, subgroup));
+            let mut founded = Founded::new(id, subgroup);
+            self.activity.add(&mut founded, self.subgroups.len());
+            self.subgroups.push(founded);
             self.events.push_back(NodeEvent::Founded(id));
             settled += 1;
         }
@@ -200,31 +301,48 @@ impl Node {
                 let (id, senders) = (founded.id, founded.subgroup.other_senders());
                 self.events.push_back(NodeEvent::Gathered { subgroup: id, readers, senders });
             }
-            if founded.subgroup.is_wedged() && !founded.wedged {
-                founded.wedged = true;
-                self.events.push_back(NodeEvent::Wedged(founded.id));
+            let stalled = founded.subgroup.is_stalled();
+            if stalled && !core::mem::replace(&mut founded.stalled, stalled) {
+                self.events.push_back(NodeEvent::Stalled(founded.id));
             }
         }
         settled
     }
 
-    /// The subgroup of a charter, if its members have shown what has to be known of them.
-    fn begin(&self, pending: &Pending) -> Option<Subgroup> {
-        let Pending { charter, share, .. } = pending;
-        let own_stream = pending.stream();
-        let me = charter.members.iter().position(|member| member.origin == Origin::Own)?;
-        let own_lines = charter.members[me].lines;
-        let mut founders = Vec::new();
-        for member in &charter.members {
-            let founder = match member.origin {
+    /// The subgroup that is pending, if its members have shown what has to be known of them.
+    fn open(&self, pending: &Pending) -> Option<Subgroup> {
+        let Pending { terms, epoch, share, .. } = pending;
+        let opening = self.opening(epoch, share.memory.as_ref(), &share.lines)?;
+        let lines = OwnLines { region: share.lines.clone(), id: epoch.own()?.member.lines };
+        Subgroup::new(*terms, opening, lines, &self.waker)
+    }
+
+    /// An epoch as it is seen from here, if its members have shown what has to be known of them. This
+    /// node sends from `memory`, if it does.
+    pub(super) fn opening(
+        &self,
+        epoch: &Epoch,
+        memory: Option<&SenderMemory>,
+        lines: &OwnRegion,
+    ) -> Option<Opening> {
+        let own_stream = epoch.stream();
+        let own_lines = epoch.own()?.member.lines;
+        let mut members = Vec::new();
+        for Seat { slot, member, start } in &epoch.seats {
+            let sends = |replica: Replica, geometry| {
+                let stream = member.sends?;
+                Some(Sends { stream, replica, geometry, start: *start })
+            };
+            let (slot, reads) = (*slot, member.reads);
+            members.push(match member.origin {
                 Origin::Own => Founder {
                     target: None,
                     place: None,
-                    reads: member.reads,
-                    sends: share.memory.as_ref().map(|m| (m.region().replica(), m.geometry())),
+                    slot,
+                    reads,
+                    sends: memory.and_then(|m| sends(m.region().replica(), m.geometry())),
                     ready: true,
-                    lines: share.lines.replica(),
-                    first_line: 0,
+                    lines: lines.replica(),
                 },
                 Origin::Peer(peer) => {
                     // The first turn already tells it something in this node's lines.
@@ -232,31 +350,28 @@ impl Node {
                     if state.faulty {
                         return None;
                     }
-                    let sends = match member.sends {
+                    let stream = match member.sends {
                         Some(stream) => {
                             let replica = state.replicas.get(&stream)?.clone();
                             let geometry = Geometry::read(&replica).ok().flatten()?;
-                            Some((replica, geometry))
+                            sends(replica, geometry)
                         }
                         None => None,
                     };
                     Founder {
                         target: Some(Target { peer, sharing: state.sharing }),
                         place: state.place,
-                        reads: member.reads,
-                        sends,
+                        slot,
+                        reads,
+                        sends: stream,
                         ready: own_stream.is_none_or(|stream| state.ready.contains(&stream)),
                         lines: state.replicas.get(&member.lines)?.clone(),
-                        first_line: 0,
                     }
                 }
-            };
-            founders.push(founder);
+            });
         }
-        let region = share.lines.clone();
-        let lines = OwnLines { region, id: own_lines, first: 0, name: charter.name };
-        let memory = share.memory.clone().zip(own_stream);
-        Subgroup::new(charter.terms, founders, me, memory, &lines, &self.waker)
+        let memory = memory.cloned().zip(own_stream);
+        Some(Opening { epoch: epoch.number, name: epoch.name, members, memory })
     }
 
     /// Nothing that a peer publishes in a subgroup is read any more.
@@ -264,19 +379,15 @@ impl Node {
         for founded in &mut self.subgroups {
             founded.subgroup.leave_out(peer);
         }
+        self.watch_no_more(peer);
         self.unsettled = true;
     }
 
-    pub(super) fn wedge(&mut self, peer: Peer) {
+    pub(super) fn lose(&mut self, peer: Peer) {
         for founded in &mut self.subgroups {
             founded.subgroup.peer_down(peer);
         }
+        self.watch_no_more(peer);
         self.unsettled = true;
     }
-}
-
-/// Shows the header of a stream to a peer that can receive it.
-fn introduce(peer: Peer, state: &PeerState, stream: RegionId, effects: &mut Effects) {
-    let target = Target { peer, sharing: state.sharing };
-    effects.write(target, stream, WordRange::new(0, LINE_WORDS));
 }

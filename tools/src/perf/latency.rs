@@ -28,7 +28,7 @@ pub(crate) struct LatencyArgs {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
     /// Both sides go to sleep as soon as they may, instead of staying awake for the answer.
-    #[arg(long, conflicts_with = "spin")]
+    #[arg(long, conflicts_with_all = ["spin", "linger"])]
     sleep: bool,
     /// Measure a ping-pong through bare rings beside it, in turn.
     #[arg(long)]
@@ -102,7 +102,7 @@ fn measure(args: &LatencyArgs, limit: Duration) -> Result<(Pinged, Ponged), Fail
         arguments.extend(args.part.means.arguments());
         arguments.push(format!("--count={}", args.rounds));
         if args.sleep {
-            arguments.push("--spin=0".to_owned());
+            arguments.extend(["--spin=0".to_owned(), "--linger=0".to_owned()]);
         }
         arguments.push("--harness".to_owned());
         arguments

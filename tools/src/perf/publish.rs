@@ -15,7 +15,7 @@ use crate::outcome::Failure;
 pub(super) const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// Samples smaller than this are stamped one in [`STAMP_EVERY`], for reading the clock for each
 /// would cost as much as sending it.
-const STAMP_ALL_FROM: usize = 4096;
+const STAMP_ALL_FROM: usize = 64 << 10;
 /// See [`STAMP_ALL_FROM`].
 pub(super) const STAMP_EVERY: u64 = 64;
 

@@ -111,10 +111,14 @@ pub(crate) struct Means {
     /// The domain to meet in.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=232))]
     pub(crate) domain: u32,
-    /// Stay awake for so many microseconds when there is nothing to do (the product's default
-    /// otherwise).
+    /// Look for news again and again for so many microseconds when there is nothing to do (the
+    /// product's default otherwise).
     #[arg(long, value_name = "MICROS")]
     pub(crate) spin: Option<u64>,
+    /// Then stay awake for so many microseconds, offering the processor to others between two
+    /// looks, before sleeping (the product's default otherwise).
+    #[arg(long, value_name = "MICROS")]
+    pub(crate) linger: Option<u64>,
     /// Memory of each writer for samples that are not taken yet (the product's default otherwise).
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory: Option<usize>,
@@ -163,6 +167,7 @@ impl Means {
             format!("--domain={}", self.domain),
         ];
         arguments.extend(self.spin.map(|micros| format!("--spin={micros}")));
+        arguments.extend(self.linger.map(|micros| format!("--linger={micros}")));
         arguments.extend(self.memory.map(|bytes| format!("--memory={bytes}")));
         arguments.extend(self.in_flight.map(|samples| format!("--in-flight={samples}")));
         arguments.extend(
@@ -212,6 +217,9 @@ impl Means {
         let mut config = ParticipantConfig::new();
         if let Some(micros) = self.spin {
             config = config.spin(Duration::from_micros(micros));
+        }
+        if let Some(micros) = self.linger {
+            config = config.linger(Duration::from_micros(micros));
         }
         Ok(DomainParticipant::with_config(self.domain, config)?)
     }

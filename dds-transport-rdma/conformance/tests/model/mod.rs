@@ -10,15 +10,17 @@ use std::sync::Arc;
 
 use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::{
-    Bells, Evidence, INLINE_WORDS, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker,
-    ReadId, Sharing, WordRange,
+    Arbiter, Bells, Evidence, INLINE_WORDS, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT,
+    Parker, ReadId, Sharing, WordRange,
 };
 use derecho_core::memory::{OwnRegion, WORD};
 use link_conformance::{Random, Rig};
 
 mod bells;
+mod host;
 
 use bells::{Bell, ModelBells, ModelParker};
+use host::{ModelArbiter, ModelHost};
 
 /// What the model does wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +58,19 @@ pub(crate) enum Fault {
     ShareAPlace,
     RingTheGone,
     MeetTwice,
+    FoundTwice,
+    FoundInTwoSteps,
+    LetTheLastWin,
+    SettleInTwoSteps,
+    SettleOldViews,
+    ForgetGenerations,
+    RememberTheDead,
+    ForgetWhoEntered,
+    KeepWhoLeft,
+    ClearWhoCameLater,
+    ClearNobody,
+    HaltTheRunning,
+    HaltNobody,
 }
 
 thread_local! {
@@ -93,6 +108,7 @@ struct Own {
 #[derive(Default)]
 struct State {
     gone: bool,
+    halted: bool,
     /// Nodes by the handle that this one has for them.
     peers: Vec<usize>,
     down: BTreeSet<Peer>,
@@ -118,6 +134,7 @@ struct World {
     fault: Fault,
     random: Random,
     nodes: Vec<State>,
+    host: ModelHost,
     pipes: BTreeMap<(usize, usize), VecDeque<Item>>,
 }
 
@@ -473,6 +490,20 @@ impl Link for ModelLink {
         Arc::clone(&self.world.borrow().nodes[self.node].bells) as Arc<dyn Bells>
     }
 
+    fn arbiter(&self) -> Option<Arc<dyn Arbiter>> {
+        let host = self.world.borrow().host.clone();
+        Some(Arc::new(ModelArbiter { node: self.node, host }))
+    }
+
+    fn is_halted(&self, peer: Peer) -> bool {
+        let world = self.world.borrow();
+        match world.fault {
+            Fault::HaltTheRunning => true,
+            Fault::HaltNobody => false,
+            _ => world.target(self.node, peer).is_ok_and(|target| world.nodes[target].halted),
+        }
+    }
+
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
         let mut handed = 0;
         loop {
@@ -537,6 +568,7 @@ impl Rig for ModelRig {
             fault: FAULT.get(),
             random: Random::new(seed),
             nodes: Vec::new(),
+            host: ModelHost::new(FAULT.get()),
             pipes: BTreeMap::new(),
         };
         let mut rig = ModelRig { world: Rc::new(RefCell::new(world)), links: Vec::new() };
@@ -564,6 +596,7 @@ impl Rig for ModelRig {
     fn kill(&mut self, node: usize) {
         let world = &mut *self.world.borrow_mut();
         world.nodes[node].gone = true;
+        world.host.node_gone(node, false);
         for to in (0..world.nodes.len()).filter(|to| *to != node) {
             // Some of what was under way arrives.
             let under_way = world.pipe(node, to).len();
@@ -576,9 +609,15 @@ impl Rig for ModelRig {
     fn leave(&mut self, node: usize) {
         let world = &mut *self.world.borrow_mut();
         world.nodes[node].gone = true;
+        world.host.node_gone(node, true);
         for to in (0..world.nodes.len()).filter(|to| *to != node) {
             world.pipe(node, to).push_back(Item::Down { evidence: Evidence::Left });
         }
+    }
+
+    fn halt(&mut self, node: usize, halted: bool) -> bool {
+        self.world.borrow_mut().nodes[node].halted = halted;
+        true
     }
 
     fn kill_evidence(&self) -> &[Evidence] {

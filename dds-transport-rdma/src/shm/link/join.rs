@@ -13,6 +13,7 @@ use derecho_core::memory::{OwnRegion, WORD};
 use rustix::io::Errno;
 
 use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
+use crate::shm::arbiter::ShmArbiter;
 use crate::shm::arena::NewArena;
 use crate::shm::barrier::{self, Barriers};
 use crate::shm::board::Board;
@@ -98,6 +99,7 @@ impl ShmLink {
             freed,
             freed_sender,
             board: Arc::new(board),
+            arbiter: Arc::new(ShmArbiter::new(node, &folder)),
             barrier: barrier::own(barriers),
             peers: Vec::new(),
             fenced_peers: 0,

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::shm::connection::Step;
 use crate::shm::imports::Imports;
+use crate::shm::process::Process;
 use crate::shm::socket::Credentials;
 use crate::shm::wire::{Greeting, Platform, Reason};
 
@@ -93,7 +94,7 @@ impl Rendezvous {
         deadline: Option<Instant>,
     ) -> Result<(), Errno> {
         let credentials = socket::credentials(&socket)?;
-        let process = socket::process(&socket, credentials.pid)?;
+        let process = Process::at(&socket, credentials.pid)?;
         let key = self.next_key;
         self.next_key = self.next_key.wrapping_add(1);
         let imports = Imports::new(credentials.uid, key, self.command_sender.clone());
@@ -243,7 +244,8 @@ impl Rendezvous {
         connection.phase = Phase::Up { peer };
         tracing::debug!(%node, pid = connection.credentials.pid, ?peer, "peer up");
         let outbox = Arc::clone(&connection.outbox);
-        self.events.send(Event::PeerUp { peer, node, header, memory, bell, outbox });
+        let process = Arc::clone(&connection.process);
+        self.events.send(Event::PeerUp { peer, node, header, memory, bell, outbox, process });
         for announcement in self.exports.catch_up(connection.key) {
             connection.push(announcement);
         }

@@ -75,6 +75,7 @@ impl Network {
             }
         }
         self.stations[node].up = false;
+        self.host.node_down(node, true);
         self.events += 1;
         self.note_trace(&[10, node as u64]);
     }

@@ -24,6 +24,7 @@ impl Network {
             return;
         }
         self.stations[node].up = false;
+        self.host.node_down(node, false);
         self.events += 1;
         self.note_trace(&[11, node as u64]);
         for other in (0..self.stations.len()).filter(|&other| other != node) {

@@ -287,7 +287,10 @@ impl App {
             NodeEvent::PeerUp { .. }
             | NodeEvent::Founded(_)
             | NodeEvent::Gathered { .. }
-            | NodeEvent::Wedged(_) => {}
+            | NodeEvent::Told { .. }
+            | NodeEvent::Stalled(_)
+            | NodeEvent::Begun { .. }
+            | NodeEvent::Left(_) => {}
         }
     }
 }

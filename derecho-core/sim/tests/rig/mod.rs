@@ -60,6 +60,11 @@ impl<T: Manner> Rig for SimRig<T> {
         self.network.leave(NodeIndex(node));
     }
 
+    fn halt(&mut self, node: usize, halted: bool) -> bool {
+        self.network.show_halted(NodeIndex(node), halted);
+        true
+    }
+
     fn kill_evidence(&self) -> &[Evidence] {
         &self.evidence
     }

@@ -73,7 +73,7 @@ pub(crate) struct Member {
     /// Claims that are never closed.
     forgotten: usize,
     readers: Vec<Reader>,
-    pub(crate) wedged: bool,
+    pub(crate) stalled: bool,
     pub(crate) gathered: (usize, usize),
     pub(crate) mischief: Option<Mischief>,
     /// For a planted fault to remember something.
@@ -117,7 +117,7 @@ impl Member {
             open: Vec::new(),
             forgotten: 0,
             readers: Vec::new(),
-            wedged: false,
+            stalled: false,
             gathered: (0, 0),
             mischief: None,
             mark: 0,
@@ -274,7 +274,7 @@ impl Member {
                 assert_eq!(self.readers.is_empty(), !self.role.reads);
             }
             NodeEvent::Gathered { readers, senders, .. } => self.gathered = (readers, senders),
-            NodeEvent::Wedged(_) => self.wedged = true,
+            NodeEvent::Stalled(_) => self.stalled = true,
             NodeEvent::Faulty { peer, fault } => {
                 let text = format!("member {} finds {:?}: {fault}", self.me, self.member_of(peer));
                 self.court.borrow_mut().complain(Checker::Blame, text);
@@ -321,6 +321,10 @@ impl Machine for Member {
             self.look();
         }
         let mut done = self.node.turn(now, effects);
+        if self.founded {
+            // Nulls that the turn has committed are received with it.
+            self.look();
+        }
         while let Some(event) = self.node.next_event() {
             self.take_in(event);
             done += 1;

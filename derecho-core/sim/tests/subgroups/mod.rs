@@ -193,7 +193,7 @@ impl World {
             self.court.borrow_mut().writing += 1;
             let mut random = Random::new(self.random.next_word());
             self.cluster.inject_again(NodeIndex(member), 0, now, move |member, now, _| {
-                if member.wedged || member.write(&mut random, pace) {
+                if member.stalled || member.write(&mut random, pace) {
                     member.court.borrow_mut().writing -= 1;
                     return None;
                 }

@@ -12,6 +12,11 @@ use crate::multicast::Fault;
 use crate::multicast::entry::Entry;
 use crate::multicast::inbox::{Delivery, Inbox};
 
+/// What was taken takes no slot.
+const PASSED: u64 = u64::MAX;
+/// More null slots than any order comes to.
+const ENDLESS: u64 = u64::MAX / 2;
+
 impl Subgroup {
     pub(super) fn deliver(
         &mut self,
@@ -21,10 +26,14 @@ impl Subgroup {
         effects.work().predicates += 1;
         let most = self.terms.ablation.most_delivered();
         if !self.members[self.me].reads {
-            return self.drop_all(faulty);
+            return self.drop_all();
         }
         let done = match self.terms.level {
-            Level::Unordered => self.deliver_received(most, faulty),
+            Level::Unordered => {
+                // There is no order that anybody could wait for.
+                self.next.count = self.received;
+                self.deliver_received(most, faulty)
+            }
             Level::Atomic => {
                 if self.next.count == self.received {
                     return 0;
@@ -36,12 +45,66 @@ impl Subgroup {
         };
         effects.work().delivered += done as u64;
         if done > 0 {
-            self.untold = true;
-            self.sources.iter_mut().for_each(|source| source.incoming.count());
-            self.inboxes.iter().for_each(|inbox| inbox.publish());
-            self.upcall_due = self.upcall.is_some();
+            self.show_delivered();
         }
         done
+    }
+
+    fn show_delivered(&mut self) {
+        self.untold = true;
+        self.sources.iter_mut().for_each(|source| source.incoming.count());
+        self.inboxes.iter().for_each(|inbox| inbox.publish());
+        self.upcall_due = self.upcall.is_some();
+    }
+
+    /// Delivers what lies below the trim, of which this node has received all. A sender that has
+    /// nothing more below it is passed over.
+    pub(super) fn deliver_trim(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, Fault)) {
+        if self.terms.level == Level::Unordered {
+            // Nobody agrees on anything: what has arrived has arrived.
+            self.deliver_received(u64::MAX, faulty);
+            return self.show_delivered();
+        }
+        let senders = self.sources.len();
+        let mut batch = Batch::new(&self.inboxes);
+        let left = |source: &Source, trim: u64| !source.broken && source.incoming.is_below(trim);
+        while self.sources.iter().zip(trim).any(|(source, trim)| left(source, *trim)) {
+            let rank = self.next.rank;
+            let rounds = if rank == 0 { self.rounds_without(trim) } else { 0 };
+            if rounds > 0 {
+                for source in &mut self.sources {
+                    source.nulls = source.nulls.saturating_sub(rounds);
+                }
+                continue;
+            }
+            let source = &mut self.sources[rank];
+            if source.nulls > 0 {
+                source.nulls -= 1;
+            } else if left(source, trim[rank]) {
+                match batch.take_from(source, rank, &self.inboxes) {
+                    Ok(PASSED) => continue,
+                    Ok(slots) => source.nulls = slots.saturating_sub(1),
+                    Err((culprit, fault)) => {
+                        // Neither holds the others up.
+                        source.broken = true;
+                        self.sources[culprit].broken = true;
+                        self.broke(culprit, fault, faulty);
+                    }
+                }
+            }
+            self.next = self.next.next(senders);
+        }
+        batch.flush(&self.inboxes);
+        self.show_delivered();
+    }
+
+    /// Rounds in which nobody has a message below the trim, while some have.
+    fn rounds_without(&self, trim: &[u64]) -> u64 {
+        let rounds = self.sources.iter().zip(trim).filter_map(|(source, trim)| {
+            let left = source.incoming.is_below(*trim) && !source.broken;
+            (left || source.nulls > 0).then_some(source.nulls)
+        });
+        rounds.min().unwrap_or(0)
     }
 
     /// How far all members that read have received the order without a gap.
@@ -85,6 +148,7 @@ impl Subgroup {
             } else {
                 match batch.take_from(source, self.next.rank, &self.inboxes) {
                     Ok(0) => messages += 1,
+                    Ok(PASSED) => continue,
                     Ok(nulls) => source.nulls = nulls - 1,
                     Err((rank, fault)) => {
                         self.broke(rank, fault, faulty);
@@ -131,18 +195,9 @@ impl Subgroup {
     }
 
     /// A member that only sends looks at what the others send for its nulls' sake.
-    fn drop_all(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
-        let mut done = 0;
-        for rank in 0..self.sources.len() {
-            let Source { incoming, broken, .. } = &mut self.sources[rank];
-            while !*broken && incoming.taken() < incoming.entries() {
-                if let Err(fault) = incoming.take() {
-                    self.broke(rank, fault, faulty);
-                    break;
-                }
-                done += 1;
-            }
-        }
+    fn drop_all(&mut self) -> usize {
+        let sources = self.sources.iter_mut().filter(|source| !source.broken);
+        let done = sources.map(|source| source.incoming.drop_received()).sum();
         self.next.count = self.received;
         done
     }
@@ -163,9 +218,9 @@ impl Batch {
         Batch { deliveries: [Delivery::default(); Batch::ROOM], count: 0, left: left_in(inboxes) }
     }
 
-    /// Takes a source's next entry. Returns the length of a null run, zero for a message, or who
-    /// broke which rule; the entry is then still to be delivered.
-    #[inline]
+    /// Takes a source's next entry. Returns the length of a null run, zero for a message, [`PASSED`]
+    /// for what takes no slot, or who broke which rule; the entry is then still to be delivered.
+    #[inline(always)]
     fn take_from(
         &mut self,
         source: &mut Source,
@@ -182,13 +237,17 @@ impl Batch {
                 if !inboxes.is_empty() {
                     source.incoming.refer(extent, inboxes.len() as u32);
                     self.deliveries[self.count] = Delivery::new(rank, extent, number);
-                    (self.count, self.left) = (self.count + 1, self.left - 1);
+                    self.count += 1;
+                    self.left -= 1;
                     if self.count == Batch::ROOM {
                         self.flush(inboxes);
                     }
                 }
                 Ok(0)
             }
+            // Whoever has ended has nulls for ever.
+            Entry::End(epoch) if source.incoming.pass_end(epoch) => Ok(ENDLESS),
+            Entry::End(_) => Ok(PASSED),
         }
     }
 

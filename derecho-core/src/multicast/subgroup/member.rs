@@ -4,7 +4,7 @@
 //! Never does: decide what follows from either.
 
 use crate::ids::{Peer, RegionId};
-use crate::link::{INLINE_WORDS, OWN_PLACE, Sharing};
+use crate::link::{INLINE_WORDS, Sharing};
 use crate::machine::{Effects, Target};
 use crate::memory::{OwnRegion, Replica};
 use crate::multicast::Fault;
@@ -12,37 +12,81 @@ use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
 use crate::multicast::geometry::{ENTRY_WORDS, Geometry};
 use crate::multicast::incoming::Incoming;
 use crate::multicast::send::Sender;
+use crate::multicast::stream::Beginning;
 
-/// What has to be known of a member before a subgroup can begin.
+/// Line slots: as many as a subgroup can have members, if it is to have more than one epoch.
+pub const LINE_SLOTS: usize = 64;
+/// Lines of a member: one set for even epochs, and one for odd ones (I-33).
+pub const SUBGROUP_LINES: usize = 2 * LINE_SLOTS;
+
+/// What has to be known of a member before an epoch can begin.
 #[derive(Clone, Debug)]
 pub struct Founder {
     /// Where it is; none if it is this node itself.
     pub target: Option<Target>,
     /// Its place among the bells.
     pub place: Option<u32>,
+    /// Its line slot.
+    pub slot: usize,
     /// Whether it delivers.
     pub reads: bool,
-    /// Its memory, if it sends.
-    pub sends: Option<(Replica, Geometry)>,
+    /// What it sends, if it does.
+    pub sends: Option<Sends>,
     /// Whether this node's stream can be posted to it by now.
     pub ready: bool,
     /// The region of its lines.
     pub lines: Replica,
-    /// The first of them; there is one for each member.
-    pub first_line: usize,
 }
 
-/// This node's lines, one for each member.
+/// What a member sends.
+#[derive(Clone, Debug)]
+pub struct Sends {
+    /// The region of its stream.
+    pub stream: RegionId,
+    /// What is seen of it here.
+    pub replica: Replica,
+    /// Its shape.
+    pub geometry: Geometry,
+    /// Where the epoch begins in it. Not needed by whoever has received it in the epoch before, which
+    /// ended there; a stream that nobody knows yet begins at its beginning.
+    pub start: Option<Beginning>,
+}
+
+/// This node's lines.
 #[derive(Clone, Debug)]
 pub struct OwnLines {
     /// The region that they lie in.
     pub region: OwnRegion,
     /// Its name.
     pub id: RegionId,
-    /// The first of them.
-    pub first: usize,
-    /// What the subgroup is called in the lines, the same at every member.
-    pub name: u64,
+}
+
+/// What the lines of an epoch have in common, as one member sees them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bank {
+    /// The first line.
+    first: usize,
+    /// What the epoch is called in them.
+    name: u64,
+    /// This node's line slot.
+    slot: usize,
+}
+
+impl Bank {
+    pub(super) fn new(epoch: u64, name: u64, slot: usize) -> Bank {
+        Bank { first: (epoch % 2) as usize * LINE_SLOTS, name, slot }
+    }
+}
+
+fn line_to(founder: &Founder, lines: &OwnLines, bank: Bank) -> AckLine {
+    let line = AckLine::new(lines.region.clone(), lines.id, bank.first + founder.slot, bank.name);
+    line.clear();
+    line
+}
+
+fn view_of(founder: &Founder, bank: Bank, seen: Acknowledged) -> Option<AckView> {
+    let line = bank.first.checked_add(bank.slot)?;
+    AckView::going_on(founder.lines.clone(), line, bank.name, seen)
 }
 
 /// Entries in a write that is taken at the post.
@@ -69,48 +113,98 @@ pub(super) struct Member {
     /// Entries that its replica may have had when it appeared, before any post.
     early: u64,
     told: Option<Acknowledged>,
+    /// This node knows nothing of it before its line shows: it may have seen, and may refer to, what was
+    /// committed before this node began (I-35).
+    unknown: bool,
 }
 
 impl Member {
-    /// The member of this number; `None` if its lines do not lie in its region.
+    /// One that was none before. It is to get this node's stream, which begins at `start`, `from` this
+    /// entry on. `None` if its lines do not lie in its region.
     pub(super) fn new(
-        founder: Founder,
+        founder: &Founder,
         source: Option<usize>,
         lines: &OwnLines,
-        index: usize,
-        me: usize,
+        bank: Bank,
+        from: u64,
+        start: u64,
     ) -> Option<Member> {
-        let its_line = founder.first_line.checked_add(me)?;
-        let line = AckLine::new(lines.region.clone(), lines.id, lines.first + index, lines.name);
-        line.clear();
+        let seen = Acknowledged { received: 0, taken: start, held: 0 };
         Some(Member {
             target: founder.target,
             place: founder.place,
             reads: founder.reads,
             source,
-            line,
-            view: AckView::new(founder.lines, its_line, lines.name, 0)?,
+            line: line_to(founder, lines, bank),
+            view: view_of(founder, bank, seen)?,
             ready: founder.ready,
             gone: false,
             broken: false,
-            shown: 0,
-            left: 0,
+            shown: from,
+            left: from,
             early: 0,
             told: None,
+            unknown: true,
         })
+    }
+
+    /// The same member in the next epoch, in which this node's stream begins at `start`. What was
+    /// posted to it stays posted (I-34); what it has taken it has taken, but not what it is to
+    /// deliver now (I-35).
+    pub(super) fn go_on(
+        &self,
+        founder: &Founder,
+        source: Option<usize>,
+        lines: &OwnLines,
+        bank: Bank,
+        start: u64,
+    ) -> Option<Member> {
+        let Acknowledged { taken, held, .. } = self.view.seen();
+        let seen = Acknowledged { received: 0, taken: taken.min(start), held };
+        Some(Member {
+            target: self.target,
+            place: self.place,
+            reads: founder.reads,
+            source,
+            line: line_to(founder, lines, bank),
+            view: view_of(founder, bank, seen)?,
+            ready: self.ready || founder.ready,
+            gone: self.gone,
+            broken: self.broken,
+            shown: self.shown,
+            left: self.left,
+            early: self.early,
+            told: None,
+            unknown: self.unknown && !self.view.is_whole(),
+        })
+    }
+
+    /// It comes back: what this node has sent meanwhile is not for it.
+    pub(super) fn come_back(&mut self, sender: &Sender, from: u64) {
+        self.shown = self.shown.max(from);
+        self.note_early(sender);
+    }
+
+    /// Nothing was posted to it of the stream that this node sends from now on, which can be posted
+    /// to it or not.
+    pub(super) fn begin_stream(&mut self, ready: bool) {
+        (self.ready, self.shown, self.left) = (ready, 0, 0);
     }
 
     pub(super) fn peer(&self) -> Option<Peer> {
         self.target.map(|target| target.peer)
     }
 
-    /// The place of the bell that tells it of a commit; `None` if a turn has to.
-    pub(super) fn bell(&self) -> Option<u32> {
-        match self.target {
-            None => Some(OWN_PLACE),
-            Some(Target { sharing: Sharing::Shared, .. }) => self.place,
-            Some(Target { sharing: Sharing::Copied, .. }) => None,
-        }
+    /// Where it is, and its place among the bells.
+    pub(super) fn bell(&self) -> (Option<Target>, Option<u32>) {
+        (self.target, self.place)
+    }
+
+    /// Whether it shows to have begun, and to have received the order up to `count`. This node itself
+    /// is not asked.
+    pub(super) fn has_received(&mut self, count: u64) -> Result<bool, Fault> {
+        let received = self.received()?;
+        Ok(received.is_none_or(|received| self.view.is_named() && received >= count))
     }
 
     /// Whether it is known to have begun. Looks whether it shows so, and at nothing else.
@@ -122,11 +216,8 @@ impl Member {
         }
     }
 
-    pub(super) fn become_ready(&mut self, sender: &Sender, effects: &mut Effects) {
-        if let Some(target) = self.target
-            && !core::mem::replace(&mut self.ready, true)
-        {
-            sender.introduce(target, effects);
+    pub(super) fn become_ready(&mut self, sender: &Sender) {
+        if self.target.is_some() && !core::mem::replace(&mut self.ready, true) {
             self.note_early(sender);
         }
     }
@@ -134,6 +225,11 @@ impl Member {
     /// Whether the sender has taken in what this member was not shown.
     pub(super) fn is_behind(&self, sender: &Sender) -> bool {
         self.target.is_some() && self.ready && !self.gone && self.shown < sender.entries()
+    }
+
+    /// Whether it was shown all that the sender has taken in, and is shown what follows.
+    pub(super) fn is_shown(&self, sender: &Sender) -> bool {
+        self.target.is_none() || (self.ready && self.shown == sender.entries())
     }
 
     /// What is committed by now may be in the words with which its replica appears. It can be taken
@@ -218,6 +314,9 @@ impl Member {
             true => self.view.seen(),
             false => self.view.look_taken(|| sender.committed(), geometry)?,
         };
+        if self.unknown && !self.view.is_whole() {
+            return Ok(Some(Acknowledged { taken: 0, ..seen }));
+        }
         // What it has taken without having been shown it is still to be posted as it is.
         seen.taken = seen.taken.min(match target.sharing {
             Sharing::Copied => self.left,

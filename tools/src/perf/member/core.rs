@@ -7,6 +7,7 @@ use std::time::Duration;
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::{Bells, Link};
 use derecho_core::memory::LINE_WORDS;
+use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
@@ -24,6 +25,8 @@ use crate::outcome::Failure;
 
 /// Memory and messages in flight of a sender that says nothing else: those of a DDS writer.
 const USUAL: (usize, usize) = (1 << 20, 7168);
+/// The only thread of a process that writes.
+pub(super) const WRITING: Thread = Thread::new(0);
 
 /// A member of a subgroup. See the [module](self).
 pub(super) struct CoreSeat {
@@ -81,12 +84,16 @@ impl CoreSeat {
                 match means.level {
                     Level::Atomic => SenderMemory::with_nulls(words, shape),
                     Level::Unordered => SenderMemory::new(words, shape),
-                },
+                }
+                .with_barrier(link.barrier()),
             ));
         }
         let mut pace = Pace::default();
         if let Some(micros) = means.spin {
             pace.spin = Duration::from_micros(micros);
+        }
+        if let Some(micros) = means.linger {
+            pace.linger = Duration::from_micros(micros);
         }
         let engine = Engine::start(table, link, parker, pace);
         let bring = Bring { lines, memory: memory.clone(), reads: args.reads };
@@ -166,9 +173,9 @@ impl Seat for CoreSeat {
         let Some(memory) = &self.memory else { return Ok(0) };
         let mut written = 0;
         while written < most {
-            let Ok(mut claim) = memory.claim(self.size) else { break };
+            let Ok(mut claim) = memory.claim_on(WRITING, self.size) else { break };
             fill(claim.bytes(), first + written, 0);
-            claim.commit(self.size, |_, _| {});
+            claim.commit_on(WRITING, self.size, |_, _| {});
             written += 1;
         }
         if written > 0 {

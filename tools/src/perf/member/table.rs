@@ -155,10 +155,6 @@ impl Machine for Table {
         self.node.turn(now, effects) + self.listen(effects)
     }
 
-    fn thorough_turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        self.node.thorough_turn(now, effects) + self.listen(effects)
-    }
-
     fn interest(&self) -> Interest {
         self.node.interest()
     }

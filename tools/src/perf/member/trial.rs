@@ -17,7 +17,7 @@ use super::super::control::Control;
 use super::super::payload::{fill, has_stamp};
 use super::super::role::LOOK;
 use super::super::track::Track;
-use super::core::CoreSeat;
+use super::core::{CoreSeat, WRITING};
 use super::{BURST, MemberArgs, Seat, tell};
 use crate::outcome::{Done, Failure, Outcome};
 
@@ -225,7 +225,7 @@ fn send(
         let looks = paced || built.is_multiple_of(BURST);
         now = if looks { clock::now() } else { now };
         let stamp = if has_stamp(size) && looks { now } else { 0 };
-        let Ok(mut claim) = memory.claim(size) else {
+        let Ok(mut claim) = memory.claim_on(WRITING, size) else {
             tried.add(std::mem::take(&mut untold), args.first);
             seat.tell_of_commits(memory);
             seat.wait_for(LOOK, || memory.has_room(size) || clock::now() >= end)?;
@@ -237,7 +237,7 @@ fn send(
         held.push(claim);
         if held.len() >= args.fixed_batch {
             for claim in held.drain(..) {
-                claim.commit(size, |_, _| {});
+                claim.commit_on(WRITING, size, |_, _| {});
                 untold += 1;
             }
             if paced || untold >= BURST {

@@ -1,0 +1,133 @@
+//! What the model's nodes ask their host, and the ways to answer wrongly.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use derecho_core::ids::Rank;
+use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
+
+use super::Fault;
+
+/// What all nodes share.
+#[derive(Default)]
+struct Words {
+    group: u64,
+    view: u64,
+    ballot: u16,
+    /// Members of the group: the view in which each entered, and its slot.
+    members: BTreeMap<usize, (u64, u8)>,
+    gone: Vec<usize>,
+}
+
+/// The host.
+#[derive(Clone)]
+pub(crate) struct ModelHost {
+    fault: Fault,
+    words: Arc<Mutex<Words>>,
+}
+
+/// One node's way to ask.
+pub(crate) struct ModelArbiter {
+    pub(crate) node: usize,
+    pub(crate) host: ModelHost,
+}
+
+impl ModelHost {
+    pub(crate) fn new(fault: Fault) -> ModelHost {
+        ModelHost { fault, words: Arc::default() }
+    }
+
+    fn words(&self) -> MutexGuard<'_, Words> {
+        self.words.lock().expect("nobody panics with it")
+    }
+
+    /// Gives other threads time for what they should have no time for.
+    fn dawdle(&self, fault: Fault) {
+        if self.fault == fault {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    pub(crate) fn node_gone(&self, node: usize, left: bool) {
+        let mut words = self.words();
+        words.gone.push(node);
+        if left && self.fault != Fault::KeepWhoLeft {
+            words.members.remove(&node);
+        }
+    }
+
+    /// The group that is meant, if it is the one.
+    fn meant(&self, words: &Words, group: Generation) -> bool {
+        words.group > 0 && (words.group == group.0 || self.fault == Fault::ForgetGenerations)
+    }
+}
+
+impl Arbiter for ModelArbiter {
+    fn found(&self) -> Result<Founding, LinkError> {
+        let fault = self.host.fault;
+        let words = self.host.words();
+        let lives = |node: &usize| !words.gone.contains(node) || fault == Fault::RememberTheDead;
+        if fault != Fault::FoundTwice && words.members.keys().any(lives) {
+            return Ok(Founding::Exists(Generation(words.group)));
+        }
+        let mut words = if fault == Fault::FoundInTwoSteps {
+            drop(words);
+            self.host.dawdle(Fault::FoundInTwoSteps);
+            self.host.words()
+        } else {
+            words
+        };
+        words.group += 1;
+        (words.view, words.ballot) = (1, 0);
+        words.members = BTreeMap::from([(self.node, (1, 0))]);
+        Ok(Founding::Founded(Generation(words.group)))
+    }
+
+    fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
+        let fault = self.host.fault;
+        let words = self.host.words();
+        let old = view < words.view && fault != Fault::SettleOldViews;
+        if !self.host.meant(&words, group) || old {
+            return None;
+        }
+        if view == words.view && fault != Fault::LetTheLastWin {
+            return Some(Rank(words.ballot));
+        }
+        drop(words);
+        self.host.dawdle(Fault::SettleInTwoSteps);
+        let mut words = self.host.words();
+        if view == words.view && !matches!(fault, Fault::SettleInTwoSteps | Fault::LetTheLastWin) {
+            return Some(Rank(words.ballot));
+        }
+        (words.view, words.ballot) = (view, ballot.0);
+        Some(ballot)
+    }
+
+    fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
+        let mut words = self.host.words();
+        let meant = self.host.meant(&words, group);
+        if meant && self.host.fault != Fault::ForgetWhoEntered {
+            words.members.insert(self.node, (view, slot));
+        }
+        meant
+    }
+
+    fn left(&self) {
+        if self.host.fault != Fault::KeepWhoLeft {
+            self.host.words().members.remove(&self.node);
+        }
+    }
+
+    fn cleared(&self, group: Generation, view: u64, slots: u64) {
+        let fault = self.host.fault;
+        let mut words = self.host.words();
+        if !self.host.meant(&words, group) || fault == Fault::ClearNobody {
+            return;
+        }
+        words.members.retain(|_, &mut (entered, slot)| {
+            let late = entered >= view && fault != Fault::ClearWhoCameLater;
+            late || slots >> slot & 1 == 0
+        });
+    }
+}

@@ -1,0 +1,316 @@
+//! What this host decides for the local group of a domain: a page of shared words in the domain's folder.
+//!
+//! Owns: the file with the words, this node's seat in it, and who counts as living. Never does: say by which
+//! rules the words change ([`derecho_core::link::host`] does), or hold a lock that outlives its holder.
+//!
+//! ```text
+//!   <domain>/group        8 KiB, written by all nodes of the domain; there once somebody has asked
+//!     line 0              magic, decision word
+//!     254 seats           node id (2 words), seat, nothing
+//! ```
+//! * **Whole or not there.** The file is filled under another name and then renamed, under the folder's lock;
+//!   it never changes its size. Its last user removes it with the folder. What a dead process left is used
+//!   on: its seats are those of nodes at whose sockets nobody listens.
+//! * **Names under the lock, words without.** The ids of the seats change only under the folder's lock, which
+//!   the kernel releases with its holder. All else is one compare-and-swap on one word.
+//! * **Living** is whose socket somebody listens at: the kernel closes it when the last thread of the process
+//!   is out of its way. A process that is stopped still listens.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use derecho_core::ids::{NodeId, Rank};
+use derecho_core::link::host::{self, DecisionWord, Seat};
+use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
+use derecho_core::memory::{LINE, Word};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
+
+use super::directory::{Folder, Lock};
+use super::error::JoinError;
+use super::mapping::Mapping;
+use super::socket;
+
+/// The file's size. Part of its form, as all below is.
+const BYTES: usize = 8 << 10;
+/// How a file begins that has this form.
+const MAGIC: u64 = u64::from_le_bytes(*b"SquallG1");
+/// Seats: nodes that may ask on one host at a time.
+const SEATS: usize = (BYTES - LINE) / SEAT_BYTES;
+const SEAT_BYTES: usize = 32;
+/// How long a node that asks waits for others who ask, or join.
+const WAIT_LIMIT: Duration = Duration::from_millis(200);
+
+/// The line at the beginning of the file.
+#[repr(C)]
+struct Head {
+    magic: Word,
+    decision: DecisionWord,
+    _rest: [u64; 6],
+}
+
+/// A node's place in the file.
+#[repr(C)]
+struct Place {
+    /// Whose it is; zero if it is free.
+    node: [Word; 2],
+    seat: Seat,
+    _rest: u64,
+}
+
+const _: () = assert!(size_of::<Head>() == LINE && size_of::<Place>() == SEAT_BYTES);
+const _: () = assert!(LINE + SEATS * SEAT_BYTES <= BYTES && align_of::<Place>() <= SEAT_BYTES);
+
+impl Place {
+    fn node(&self) -> NodeId {
+        NodeId(u128::from(self.node[1].load()) << 64 | u128::from(self.node[0].load()))
+    }
+
+    /// Gives it to a node that was nothing so far. Whoever dies half way leaves the id of nobody.
+    fn give(&self, node: NodeId) {
+        self.seat.clear();
+        self.node[0].publish(node.0 as u64);
+        self.node[1].publish((node.0 >> 64) as u64);
+    }
+}
+
+/// The file, mapped.
+struct Page {
+    mapping: Mapping,
+    /// Which file it is.
+    inode: (u64, u64),
+}
+
+impl Page {
+    fn head(&self) -> &Head {
+        // SAFETY: the mapping has `BYTES` bytes, was made of a file of that size which no node ever cuts,
+        // begins on a page and lives as long as `self`; all of it is atomics, for which any bits do.
+        unsafe { self.mapping.at(0, LINE).cast().as_ref() }
+    }
+
+    fn places(&self) -> &[Place] {
+        let first = self.mapping.at(LINE, SEATS * SEAT_BYTES).cast();
+        // SAFETY: as above, and `at` has checked that the range lies inside the mapping.
+        unsafe { std::slice::from_raw_parts(first.as_ptr(), SEATS) }
+    }
+}
+
+/// The arbiter of one node.
+pub(crate) struct ShmArbiter {
+    node: NodeId,
+    folder: Folder,
+    /// There since this node first asked.
+    page: OnceLock<Page>,
+    own: Mutex<Own>,
+    /// The link has ended.
+    over: AtomicBool,
+}
+
+/// What only one thread of the node changes at a time.
+enum Own {
+    /// It has no seat.
+    Standing,
+    /// Its seat.
+    Seated(usize),
+    /// The link has ended; the seat may be another's by now.
+    Gone,
+}
+
+impl ShmArbiter {
+    /// For a node of this folder, which has not asked yet: no file is touched.
+    pub(crate) fn new(node: NodeId, folder: &Folder) -> ShmArbiter {
+        let folder = folder.with_lock_limit(WAIT_LIMIT);
+        let own = Mutex::new(Own::Standing);
+        ShmArbiter { node, folder, page: OnceLock::new(), own, over: AtomicBool::new(false) }
+    }
+
+    /// The link ends. `leaving`: as one that is no member any more; else as if it had died.
+    pub(crate) fn end(&self, leaving: bool) {
+        if leaving {
+            self.left();
+        }
+        self.over.store(true, Ordering::Release);
+        *self.own() = Own::Gone;
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        // Nothing in there can be left half done.
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This node's seat, if it has one.
+    fn with_seat<T>(&self, act: impl FnOnce(&Page, &Seat) -> T) -> Option<T> {
+        match (&*self.own(), self.page.get()) {
+            (&Own::Seated(index), Some(page)) => Some(act(page, &page.places()[index].seat)),
+            _ => None,
+        }
+    }
+
+    /// Takes a seat that is nobody's, or that of a node that is gone.
+    fn sit_down(&self, places: &[Place]) -> Result<usize, LinkError> {
+        let free = places.iter().position(|place| place.node() == NodeId(0));
+        let index = match free {
+            Some(index) => index,
+            None => self.seat_of_the_dead(places)?.ok_or_else(|| {
+                let text = format!("all {SEATS} seats of the group are taken; end some processes");
+                LinkError::System(text)
+            })?,
+        };
+        places[index].give(self.node);
+        Ok(index)
+    }
+
+    fn seat_of_the_dead(&self, places: &[Place]) -> Result<Option<usize>, LinkError> {
+        for (index, place) in places.iter().enumerate() {
+            if !self.lives(place.node())? {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a node is there, as far as the kernel is concerned.
+    fn lives(&self, node: NodeId) -> Result<bool, LinkError> {
+        if node == NodeId(0) {
+            return Ok(false);
+        }
+        let path = self.folder.socket_path(node);
+        match socket::connect(&path) {
+            // Somebody listens, or is just about to, or has more callers than it takes.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::ACCESS | Errno::PROTOTYPE) => Ok(true),
+            // Nobody does. Who has no socket has left, or was found dead before.
+            Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+            Err(errno) => Err(refused(format!("looking who listens at {}", path.display()), errno)),
+        }
+    }
+
+    /// The words of this host.
+    fn page(&self, lock: &Lock) -> Result<&Page, LinkError> {
+        let path = self.folder.group_path();
+        let page = match self.page.get() {
+            Some(page) => page,
+            None => {
+                let made = self.open(&path, lock)?;
+                self.page.get_or_init(|| made)
+            }
+        };
+        // Whoever removes the file by hand makes two groups of one.
+        let now = fs::symlink_metadata(&path).map(|stat| (stat.dev(), stat.ino()));
+        if now.is_ok_and(|inode| inode == page.inode) {
+            return Ok(page);
+        }
+        Err(wrong(&path, "was removed while nodes used it; end all processes of this domain"))
+    }
+
+    /// Opens the file, and makes it first if nobody has.
+    fn open(&self, path: &Path, _lock: &Lock) -> Result<Page, LinkError> {
+        let failed = |error: io::Error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            refused(format!("opening {}", path.display()), errno)
+        };
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let open = || File::options().read(true).write(true).custom_flags(flags).open(path);
+        let mut file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make(path).and_then(|()| open())
+            }
+            result => result,
+        }
+        .map_err(failed)?;
+        let stat = file.metadata().map_err(failed)?;
+        let mut magic = [0; 8];
+        let form = if !stat.is_file() || stat.len() != BYTES as u64 {
+            Err(format!("is no file of {BYTES} bytes"))
+        } else if file.read_exact(&mut magic).is_err() || u64::from_ne_bytes(magic) != MAGIC {
+            Err("was made by another release of Squall".to_owned())
+        } else {
+            self.folder.check_owner(stat.uid(), stat.gid())
+        };
+        form.map_err(|fault| {
+            wrong(path, &format!("{fault}; remove it while no process of this domain runs"))
+        })?;
+        let mapping = Mapping::new(&file, BYTES, true).map_err(|errno| failed(errno.into()))?;
+        Ok(Page { mapping, inode: (stat.dev(), stat.ino()) })
+    }
+
+    /// Makes the file, whole before it has its name. What somebody left who died doing so is overwritten:
+    /// nobody else has it.
+    fn make(&self, path: &Path) -> io::Result<()> {
+        let draft = self.folder.group_draft_path();
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let fill = || {
+            let mut file = File::options().write(true).create_new(true).open(&draft)?;
+            file.set_permissions(fs::Permissions::from_mode(self.folder.file_mode()))?;
+            let flags = FallocateFlags::empty();
+            match fallocate(&file, flags, 0, BYTES as u64) {
+                Ok(()) => {}
+                // A file system that cannot promise space has to take it.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all(&[0; BYTES])?,
+                Err(errno) => return Err(errno.into()),
+            }
+            rustix::io::pwrite(&file, &MAGIC.to_ne_bytes(), 0)?;
+            fs::rename(&draft, path)
+        };
+        fill().inspect_err(|_| drop(fs::remove_file(&draft)))
+    }
+}
+
+fn wrong(path: &Path, fault: &str) -> LinkError {
+    LinkError::System(format!("the file {} {fault}", path.display()))
+}
+
+fn refused(doing: String, errno: Errno) -> LinkError {
+    LinkError::System(JoinError::system(doing, errno).to_string())
+}
+
+impl Arbiter for ShmArbiter {
+    fn found(&self) -> Result<Founding, LinkError> {
+        let mut own = self.own();
+        if matches!(*own, Own::Gone) {
+            return Err(LinkError::System("this node has left its domain; join again".to_owned()));
+        }
+        let lock = self.folder.stay().map_err(|error| LinkError::System(error.to_string()))?;
+        let page = self.page(&lock)?;
+        let places = page.places();
+        let index = match *own {
+            Own::Seated(index) => index,
+            _ => self.sit_down(places)?,
+        };
+        *own = Own::Seated(index);
+        let seats: Vec<&Seat> = places.iter().map(|place| &place.seat).collect();
+        let lives = |seat: usize| self.lives(places[seat].node());
+        let told = host::found(&page.head().decision, &seats, index, lives)?;
+        tracing::debug!(node = %self.node, ?told, "asked who founds the group");
+        Ok(told)
+    }
+
+    fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
+        if self.over.load(Ordering::Acquire) {
+            return None;
+        }
+        self.page.get()?.head().decision.settle(group, view, ballot)
+    }
+
+    fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
+        self.with_seat(|page, seat| seat.enter(&page.head().decision, group, view, slot))
+            .unwrap_or(false)
+    }
+
+    fn left(&self) {
+        self.with_seat(|_, seat| seat.clear());
+    }
+
+    fn cleared(&self, group: Generation, view: u64, slots: u64) {
+        self.with_seat(|page, _| {
+            page.places().iter().for_each(|place| place.seat.clear_if(group, view, slots));
+        });
+    }
+}

@@ -1,0 +1,463 @@
+//! What the host decides among real processes, some of which are killed or stopped meanwhile.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::BufRead;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::ids::{Peer, Rank, RegionId};
+use derecho_core::link::{Arbiter, Founding, Generation, Link};
+use derecho_core::memory::{OwnRegion, Replica};
+use rustix::process::Signal;
+use rustix::time::{ClockId, clock_gettime};
+use support::{Actor, Meeting, Node, PATIENCE, config, let_others_in, role, say};
+
+/// Where a process shows who won each view, as it was told: the rank and one, or nothing.
+const TOLD: RegionId = RegionId(1);
+const NOBODY: u32 = 65534;
+/// A group that no user of this host has by chance.
+const GROUP: u32 = 54321;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "candidate" => act_candidate(config(&folder)),
+        "candidate of the group" => {
+            let mut config = config(&folder);
+            config.group = Some(GROUP.to_string());
+            act_candidate(config);
+        }
+        "restless" => act_restless(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Asks what it is told to ask, and says what it heard.
+fn act_candidate(config: ShmConfig) {
+    let mut node = Node::join(config);
+    let arbiter = node.link.arbiter().unwrap();
+    let told = node.link.open(TOLD, (ROUNDS * VIEWS) as usize).unwrap();
+    say("joined");
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap();
+        let mut words = line.split_whitespace();
+        let verb = words.next().unwrap();
+        let numbers: Vec<u64> = words.map(|word| word.parse().unwrap()).collect();
+        match (verb, numbers[..].as_ref()) {
+            ("found", &[at]) => {
+                wait_until(at);
+                say(&ask(&*arbiter));
+            }
+            ("enter", &[group, view, slot]) => {
+                let entered = arbiter.entered(Generation(group), view, slot as u8);
+                say(&entered.to_string());
+            }
+            ("settle", &[group, round, rank, at]) => {
+                say(&settle(&*arbiter, &told, Generation(group), round, rank, at));
+            }
+            ("left", _) => {
+                arbiter.left();
+                say("left");
+            }
+            ("leave", _) => break,
+            other => panic!("no such verb: {other:?}"),
+        }
+        node.poll();
+    }
+    // The arbiter of a node that has left its link has nothing to say.
+    drop(node);
+    assert!(arbiter.found().is_err());
+    say("gone");
+}
+
+/// Founds and leaves the group, again and again, until it is killed.
+fn act_restless(folder: &Path) {
+    let node = Node::join(config(folder));
+    let arbiter = node.link.arbiter().unwrap();
+    say("started");
+    loop {
+        ask(&*arbiter);
+        arbiter.left();
+    }
+}
+
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn wait_until(at: u64) {
+    while now() < at {
+        std::hint::spin_loop();
+    }
+}
+
+/// Until others are done with the host's lock.
+fn found(arbiter: &dyn Arbiter) -> Founding {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match arbiter.found() {
+            Ok(told) => return told,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+    }
+}
+
+fn ask(arbiter: &dyn Arbiter) -> String {
+    match found(arbiter) {
+        Founding::Founded(group) => format!("founded {}", group.0),
+        Founding::Exists(group) => format!("exists {}", group.0),
+        Founding::Exhausted => "exhausted".to_owned(),
+    }
+}
+
+/// Tells all to ask at the same moment; what each of them heard.
+fn ask_all(actors: &mut [Actor]) -> Vec<String> {
+    let at = now() + 300_000;
+    actors.iter_mut().for_each(|actor| actor.tell(&format!("found {at}")));
+    actors.iter_mut().map(Actor::hear).collect()
+}
+
+/// Who founded, and what: exactly one, and all others have heard of it.
+fn one_founder(told: &[String]) -> (usize, u64) {
+    let founders: Vec<usize> =
+        (0..told.len()).filter(|&index| told[index].starts_with("founded")).collect();
+    assert_eq!(founders.len(), 1, "{told:?}");
+    let group = told[founders[0]].strip_prefix("founded ").unwrap();
+    let same = |told: &&String| **told == format!("exists {group}");
+    assert_eq!(told.iter().filter(same).count(), told.len() - 1, "{told:?}");
+    (founders[0], group.parse().unwrap())
+}
+
+fn start(meeting: &Meeting, count: usize) -> Vec<Actor> {
+    let start = |_| Actor::start("candidate", &meeting.runtime_dir());
+    let mut actors: Vec<Actor> = (0..count).map(start).collect();
+    actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "joined"));
+    actors
+}
+
+fn end(mut actor: Actor) {
+    actor.tell("leave");
+    assert_eq!(actor.hear(), "gone");
+    actor.finish();
+}
+
+#[test]
+fn of_many_processes_that_ask_at_once_one_founds() {
+    let meeting = Meeting::new();
+    let mut actors = start(&meeting, 6);
+    let mut last = 0;
+    for _ in 0..2000 {
+        let (founder, group) = one_founder(&ask_all(&mut actors));
+        assert_eq!(group, last + 1, "each founding has a number of its own");
+        last = group;
+        actors[founder].tell("left");
+        assert_eq!(actors[founder].hear(), "left");
+    }
+    actors.into_iter().for_each(end);
+    meeting.assert_empty();
+}
+
+#[test]
+fn when_the_founder_is_killed_one_of_the_rest_founds() {
+    let meeting = Meeting::new();
+    let mut actors = start(&meeting, 6);
+    let (mut founder, mut group) = one_founder(&ask_all(&mut actors));
+    while actors.len() > 1 {
+        actors.remove(founder).kill();
+        let told = ask_all(&mut actors);
+        let (next, new) = one_founder(&told);
+        assert_eq!(new, group + 1);
+        // Nobody comes into the group of the dead.
+        let other = (next + 1) % actors.len();
+        if other != next {
+            actors[other].tell(&format!("enter {group} 2 1"));
+            assert_eq!(actors[other].hear(), "false");
+            actors[other].tell(&format!("enter {new} 2 1"));
+            assert_eq!(actors[other].hear(), "true");
+            actors[other].tell("left");
+            actors[other].hear();
+        }
+        (founder, group) = (next, new);
+    }
+    // All are dead; the next that comes cleans up and goes on counting.
+    actors.remove(0).kill();
+    let node = meeting.join();
+    assert!(meeting.domain_dir().join("group").exists());
+    assert_eq!(found(&*node.link.arbiter().unwrap()), Founding::Founded(Generation(group + 1)));
+    drop(node);
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_member_that_lives_keeps_the_group_of_a_founder_that_was_killed() {
+    let meeting = Meeting::new();
+    let mut actors = start(&meeting, 3);
+    let (founder, group) = one_founder(&ask_all(&mut actors));
+    let member = (founder + 1) % 3;
+    actors[member].tell(&format!("enter {group} 2 1"));
+    assert_eq!(actors[member].hear(), "true");
+    actors[founder].kill();
+    actors.remove(founder);
+    assert_eq!(ask_all(&mut actors), vec![format!("exists {group}"); 2]);
+    let mut late = start(&meeting, 1);
+    assert_eq!(ask_all(&mut late), [format!("exists {group}")]);
+    actors.iter_mut().for_each(Actor::kill);
+    assert_eq!(one_founder(&ask_all(&mut late)), (0, group + 1));
+    late.into_iter().for_each(end);
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_stopped_process_is_halted_and_not_gone() {
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let arbiter = node.link.arbiter().unwrap();
+    let mut actors = start(&meeting, 1);
+    assert_eq!(one_founder(&ask_all(&mut actors)), (0, 1));
+    node.until("it is up", |node| node.up.len() == 1);
+    assert!(!node.link.is_halted(Peer(0)));
+    for _ in 0..3 {
+        actors[0].stop();
+        assert!(node.link.is_halted(Peer(0)));
+        assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
+        actors[0].signal(Signal::CONT);
+        // It answers, so it runs.
+        assert_eq!(ask_all(&mut actors), ["exists 1"]);
+        assert!(!node.link.is_halted(Peer(0)));
+    }
+    actors[0].stop();
+    actors[0].kill();
+    assert!(!node.link.is_halted(Peer(0)), "the dead are not halted");
+    assert_eq!(found(&*arbiter), Founding::Founded(Generation(2)));
+    node.until("it is down", |node| node.down.len() == 1);
+    assert!(!node.link.is_halted(Peer(0)));
+    drop((arbiter, node));
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_founder_killed_at_any_step_blocks_nobody() {
+    let meeting = Meeting::new();
+    let mut last = Generation::NONE;
+    for cycle in 0..25_u64 {
+        let mut restless = Actor::start("restless", &meeting.runtime_dir());
+        restless.hear();
+        // Not for luck: the moment of the kill is meant to differ.
+        std::thread::sleep(Duration::from_micros(137 * cycle));
+        restless.kill();
+        let node = meeting.join();
+        let told = found(&*node.link.arbiter().unwrap());
+        assert!(matches!(told, Founding::Founded(group) if group > last), "{told:?}, {last:?}");
+        let Founding::Founded(group) = told else { return };
+        last = group;
+        if cycle % 2 == 0 {
+            drop(node);
+            meeting.assert_empty();
+            last = Generation::NONE;
+        } else {
+            // The words stay as they are.
+            node.link.abandon();
+        }
+    }
+    drop(meeting.join());
+    meeting.assert_empty();
+}
+
+/// Bursts of views, views of a burst, and how long each view is the one.
+const ROUNDS: u64 = 300;
+const VIEWS: u64 = 200;
+const VIEW_NS: u64 = 5_000;
+const SETTLERS: usize = 4;
+
+/// Settles the views of a round, each in its time, then waits for the others and settles one more, whose
+/// winner it says.
+fn settle(
+    arbiter: &dyn Arbiter,
+    told: &OwnRegion,
+    group: Generation,
+    round: u64,
+    rank: u64,
+    at: u64,
+) -> String {
+    let first = first_view(round);
+    let ballot = Rank(rank as u16);
+    wait_until(at);
+    let mut last = None;
+    loop {
+        let index = (now() - at) / VIEW_NS;
+        if index >= VIEWS - 1 {
+            break;
+        }
+        if last != Some(index) {
+            last = Some(index);
+            let winner = arbiter.settle(group, first + index, ballot);
+            let winner = winner.map_or(0, |winner| u64::from(winner.0) + 1);
+            told.word((round * VIEWS + index) as usize).publish(winner);
+        }
+    }
+    let winner = arbiter.settle(group, first + VIEWS - 1, ballot);
+    winner.map_or("none".to_owned(), |winner| winner.0.to_string())
+}
+
+/// The group begins in view 1.
+fn first_view(round: u64) -> u64 {
+    2 + round * VIEWS
+}
+
+/// Who was told what about each view: only one winner, also by those who are dead by now.
+fn check_winners(replicas: &[Replica]) -> u64 {
+    let mut contested = 0;
+    for index in 0..(ROUNDS * VIEWS) as usize {
+        let mut winners = BTreeMap::new();
+        for replica in replicas {
+            *winners.entry(replica.load(index)).or_insert(0) += 1;
+        }
+        winners.remove(&0);
+        assert!(winners.len() <= 1, "view {}: {winners:?}", first_view(0) + index as u64);
+        contested += u64::from(winners.values().any(|count| *count > 1));
+    }
+    contested
+}
+
+#[test]
+fn all_who_live_hear_of_one_winner_whoever_is_killed() {
+    let start_at = Instant::now();
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let arbiter = node.link.arbiter().unwrap();
+    assert_eq!(found(&*arbiter), Founding::Founded(Generation(1)));
+    let mut actors = start(&meeting, SETTLERS);
+    assert_eq!(ask_all(&mut actors), vec!["exists 1"; SETTLERS]);
+    node.until("all are met", |node| node.regions.len() == SETTLERS);
+    let mut random = 0x5eed_u64;
+    let mut killed = 0;
+    for round in 0..ROUNDS {
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let at = now() + 150_000;
+        for (rank, actor) in actors.iter_mut().enumerate() {
+            actor.tell(&format!("settle 1 {round} {rank} {at}"));
+        }
+        let victim = (round % 4 == 3).then_some((random >> 33) as usize % SETTLERS);
+        if let Some(victim) = victim {
+            let moment = (random >> 40) % (VIEWS * VIEW_NS);
+            std::thread::sleep(Duration::from_nanos((at + moment).saturating_sub(now())));
+            actors[victim].kill();
+            killed += 1;
+        }
+        let living = (0..SETTLERS).filter(|index| Some(*index) != victim).collect::<Vec<_>>();
+        let said: Vec<String> = living.iter().map(|&index| actors[index].hear()).collect();
+        let winner: usize = said[0].parse().unwrap();
+        assert!(winner < SETTLERS && said.iter().all(|it| *it == said[0]), "{said:?}");
+        if let Some(victim) = victim {
+            actors[victim] = start(&meeting, 1).remove(0);
+            assert_eq!(ask_all(&mut actors[victim..=victim]), ["exists 1"]);
+            node.until("it is met", |node| node.regions.len() == SETTLERS + killed);
+        }
+    }
+    let replicas: Vec<Replica> = node.regions.iter().map(|(_, _, seen)| seen.clone()).collect();
+    let contested = check_winners(&replicas);
+    eprintln!(
+        "{ROUNDS} rounds, {killed} killed, {contested} views settled by several, {:?}",
+        start_at.elapsed()
+    );
+    assert!(contested > ROUNDS, "hardly any two asked about one view: {contested}");
+    actors.into_iter().for_each(end);
+    drop((arbiter, replicas, node));
+    meeting.assert_empty();
+}
+
+#[test]
+fn users_of_one_group_found_one() {
+    let meeting = Meeting::new();
+    if !let_others_in(&meeting) {
+        return;
+    }
+    let folder = meeting.runtime_dir();
+    let start = |user| Actor::start_as("candidate of the group", &folder, user, GROUP);
+    let mut actors = [NOBODY, 1001, 1002].map(start).into_iter().collect::<Vec<_>>();
+    actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "joined"));
+    let (founder, group) = one_founder(&ask_all(&mut actors));
+    let stat = fs::metadata(meeting.domain_dir().join("group")).unwrap();
+    assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o660));
+    actors.remove(founder).kill();
+    assert_eq!(one_founder(&ask_all(&mut actors)).1, group + 1);
+    actors.into_iter().for_each(end);
+    meeting.assert_empty();
+}
+
+fn refusal(arbiter: &Arc<dyn Arbiter>) -> String {
+    arbiter.found().expect_err("it has to be refused").to_string()
+}
+
+#[test]
+fn a_file_that_no_node_made_is_not_trusted() {
+    let meeting = Meeting::new();
+    let node = meeting.join();
+    let arbiter = node.link.arbiter().unwrap();
+    let path = meeting.domain_dir().join("group");
+    assert!(!path.exists(), "nobody has asked");
+    let elsewhere = meeting.domain_dir().join("elsewhere");
+    for content in [vec![], vec![0; 100], vec![0; 8 << 10], vec![0; 9 << 10]] {
+        fs::write(&path, content).unwrap();
+        let text = refusal(&arbiter);
+        assert!(text.contains("group") && text.contains("remove it"), "{text}");
+        fs::rename(&path, &elsewhere).unwrap();
+        symlink(&elsewhere, &path).unwrap();
+        refusal(&arbiter);
+        fs::remove_file(&path).unwrap();
+    }
+    fs::remove_file(&elsewhere).unwrap();
+    fs::create_dir(&path).unwrap();
+    refusal(&arbiter);
+    fs::remove_dir(&path).unwrap();
+    // What somebody left who died in the middle of making it does no harm.
+    fs::write(meeting.domain_dir().join("group.new"), "half").unwrap();
+    assert_eq!(arbiter.found(), Ok(Founding::Founded(Generation(1))));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    // Without the file nobody else can be asked to keep to the same words.
+    let copy = meeting.folder.path().join("copy");
+    fs::rename(&path, &copy).unwrap();
+    let text = refusal(&arbiter);
+    assert!(text.contains("removed"), "{text}");
+    fs::copy(&copy, &path).unwrap();
+    refusal(&arbiter);
+    fs::remove_file(&path).unwrap();
+    fs::rename(&copy, &path).unwrap();
+    assert_eq!(arbiter.found(), Ok(Founding::Exists(Generation(1))));
+    fs::write(meeting.domain_dir().join("group.new"), "half").unwrap();
+    drop((arbiter, node));
+    meeting.assert_empty();
+}
+
+#[test]
+fn seats_of_the_dead_are_taken_again() {
+    let meeting = Meeting::new();
+    let keeper = meeting.join();
+    let keeps = found(&*keeper.link.arbiter().unwrap());
+    assert_eq!(keeps, Founding::Founded(Generation(1)));
+    // More than there are seats, one after the other; some of them leave and some die.
+    for count in 0..300 {
+        let mut config = meeting.config();
+        config.arena_bytes = 0;
+        let link = ShmLink::join(config).unwrap();
+        let arbiter = link.arbiter().unwrap();
+        assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)), "node {count}");
+        assert!(arbiter.entered(Generation(1), 2, 1));
+        if count % 3 == 0 {
+            link.abandon();
+        }
+    }
+    drop(keeper);
+    meeting.assert_empty();
+}

@@ -1,0 +1,73 @@
+//! A reader's queue that goes on from one epoch's senders to the next one's while it is taken from (I-38).
+#![cfg(loom)]
+
+use derecho_core::ids::RegionId;
+use derecho_core::link::Waker;
+use derecho_core::machine::Effects;
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::subgroup::epoch::Opening;
+use derecho_core::multicast::subgroup::{
+    Founder, Level, OwnLines, SUBGROUP_LINES, Sends, Subgroup, Terms,
+};
+use derecho_loom::{explore, memory_with_nulls, smallest};
+use loom::thread;
+
+/// An epoch in which this node alone reads, and sends from this memory.
+fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> Opening {
+    let stream = RegionId(20 + epoch);
+    let (replica, geometry) = (memory.region().replica(), memory.geometry());
+    let own = Founder {
+        target: None,
+        place: None,
+        slot: 0,
+        reads: true,
+        sends: Some(Sends { stream, replica, geometry, start: None }),
+        ready: true,
+        lines: lines.replica(),
+    };
+    let memory = Some((memory.clone(), stream));
+    Opening { epoch, name: 100 + epoch, members: vec![own], memory }
+}
+
+fn commit(memory: &SenderMemory) {
+    memory.claim(1).unwrap().commit(1, |_, _| {});
+}
+
+#[test]
+fn a_queue_goes_on_while_it_is_taken_from() {
+    explore(3, || {
+        let region = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
+        let lines = OwnLines { region: region.clone(), id: RegionId(16) };
+        let terms = Terms { level: Level::Unordered, ablation: Ablation::default() };
+        let waker: Waker = std::sync::Arc::new(|| {});
+        let [first, second] = [(); 2].map(|()| memory_with_nulls(smallest(2, 2)));
+        commit(&first);
+        commit(&second);
+        let mut subgroup =
+            Subgroup::new(terms, opening(0, &first, &region), lines, &waker).unwrap();
+        let inbox = subgroup.add_reader().unwrap();
+        let application = thread::spawn({
+            let inbox = inbox.clone();
+            move || {
+                let mut took = Vec::new();
+                while took.len() < 2 {
+                    match inbox.take() {
+                        Some(record) => took.push((record.sender(), record.number())),
+                        None => thread::yield_now(),
+                    }
+                }
+                took
+            }
+        });
+        drop(inbox);
+        let effects = &mut Effects::new();
+        subgroup.turn(effects, &mut |_, fault| panic!("{fault}"));
+        subgroup.wedge();
+        assert!(subgroup.finish(&[1], &mut |_, fault| panic!("{fault}")));
+        assert!(subgroup.next_epoch(opening(1, &second, &region)));
+        subgroup.turn(effects, &mut |_, fault| panic!("{fault}"));
+        assert_eq!(application.join().unwrap(), [(0, 0), (1, 0)]);
+    });
+}

@@ -1,0 +1,162 @@
+//! Every order of events, breadth first: the first trace that is found is one of the shortest.
+//!
+//! Owns: where it has been. Never does: know what a state means.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use crate::event::Event;
+use crate::intern::Quick;
+use crate::property::Broken;
+use crate::setting::Setting;
+use crate::world::{State, World};
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Explored {
+    /// Different states.
+    pub states: usize,
+    /// The most events one after the other.
+    pub depth: usize,
+    /// States in which nobody who lives has anything to say any more.
+    pub quiet: usize,
+    /// Different states of one node.
+    pub of_nodes: usize,
+    /// Nothing was left out.
+    pub complete: bool,
+    /// What does not hold, if anything.
+    pub failure: Option<Failure>,
+}
+
+/// How a property came not to hold.
+pub struct Failure {
+    /// Which one.
+    pub property: &'static str,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    told: Vec<String>,
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "broken: {}", self.property)?;
+        self.told.iter().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
+/// Runs through everything that can happen in this setting, as far as there is room for so many states.
+pub fn explore(setting: Setting, most: usize) -> Explored {
+    let mut world = World::new(setting);
+    let start = world.begin();
+    let mut seen: HashSet<u64, BuildHasherDefault<Quick>> = HashSet::default();
+    seen.insert(fingerprint(&start));
+    let mut parents: Vec<(u32, u16)> = vec![(0, 0)];
+    let mut frontier = vec![(start, 0u32)];
+    let mut found =
+        Explored { states: 1, depth: 0, quiet: 0, of_nodes: 0, complete: true, failure: None };
+    let mut events = Vec::new();
+    'deeper: while !frontier.is_empty() {
+        let mut next_frontier = Vec::new();
+        for (state, place) in &frontier {
+            if world.due(state).is_none() {
+                found.quiet += 1;
+                if let Err((broken, way)) = world.check_progress(state) {
+                    found.failure = Some(trace(&parents, *place, &way, broken, setting));
+                    break 'deeper;
+                }
+            }
+            world.events(state, &mut events);
+            for &event in &events {
+                let next = match world.apply(state, event) {
+                    Ok(next) => next,
+                    Err(broken) => {
+                        found.failure = Some(trace(&parents, *place, &[event], broken, setting));
+                        break 'deeper;
+                    }
+                };
+                if seen.insert(fingerprint(&next)) {
+                    next_frontier.push((next, parents.len() as u32));
+                    parents.push((*place, event.pack()));
+                }
+            }
+            if parents.len() > most {
+                found.complete = false;
+                break 'deeper;
+            }
+        }
+        found.depth += 1;
+        frontier = next_frontier;
+    }
+    found.states = parents.len();
+    found.of_nodes = world.book.count();
+    found
+}
+
+/// Follows given events, but for those that cannot happen, then lets the group go on without further faults.
+pub fn replay(setting: Setting, events: &[Event]) -> Result<(), Failure> {
+    let mut world = World::new(setting);
+    let mut state = world.begin();
+    let mut told = Vec::new();
+    let mut possible = Vec::new();
+    for (count, &event) in events.iter().enumerate() {
+        world.events(&state, &mut possible);
+        if !possible.contains(&event) {
+            continue;
+        }
+        told.push(world.tell(&state, event));
+        state = world.apply(&state, event).map_err(|broken| {
+            let events = events[..=count].to_vec();
+            Failure { property: broken.0, events, told: told.clone() }
+        })?;
+    }
+    world.check_progress(&state).map_err(|(broken, way)| {
+        let all: Vec<Event> = events.iter().chain(&way).copied().collect();
+        Failure { property: broken.0, told: tell(setting, &all), events: all }
+    })
+}
+
+fn trace(
+    parents: &[(u32, u16)],
+    place: u32,
+    then: &[Event],
+    broken: Broken,
+    setting: Setting,
+) -> Failure {
+    let mut events: Vec<Event> = then.iter().rev().copied().collect();
+    let mut place = place;
+    while place != 0 {
+        let (parent, event) = parents[place as usize];
+        events.push(Event::unpack(event));
+        place = parent;
+    }
+    events.reverse();
+    Failure { property: broken.0, told: tell(setting, &events), events }
+}
+
+fn tell(setting: Setting, events: &[Event]) -> Vec<String> {
+    let mut world = World::new(setting);
+    let mut state = world.begin();
+    let mut told = Vec::new();
+    for &event in events {
+        told.push(world.tell(&state, event));
+        match world.apply(&state, event) {
+            Ok(next) => state = next,
+            Err(_) => break,
+        }
+    }
+    told.extend((0..setting.nodes()).map(|node| {
+        let look = world.look(&state, node);
+        format!(
+            "{node}: {:?} view {} of {:#b}, suspects {:#b}, wedged {}",
+            look.end, look.number, look.members, look.suspects, look.wedged
+        )
+    }));
+    told
+}
+
+fn fingerprint(state: &State) -> u64 {
+    let mut hasher = Quick::default();
+    state.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,25 @@
+//! The view change of derecho-core, in every order of events that small groups can have.
+//!
+//! ```text
+//! cd derecho-core/model
+//! RUSTFLAGS="--cfg model" cargo test --release
+//! RUSTFLAGS="--cfg model" cargo run --release -- network 3 crashes=1 doubts=1
+//! ```
+//! Owns: the world around the members and the properties. Never does: contain a copy of what it checks; the
+//! code that runs is derecho-core's own. Built without `--cfg model` there is nothing here.
+#![cfg(model)]
+
+mod channel;
+mod event;
+mod explore;
+mod intern;
+mod node;
+mod progress;
+mod property;
+mod setting;
+mod world;
+
+pub use derecho_core::membership::{Arbitration, Fault, plant};
+pub use event::Event;
+pub use explore::{Explored, Failure, explore, replay};
+pub use setting::Setting;

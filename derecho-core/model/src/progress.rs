@@ -1,0 +1,185 @@
+//! Whether the group gets anywhere once nothing more goes wrong.
+//!
+//! Owns: one fair order of what is left to happen, and what is to have come of it. Never does: explore.
+
+use derecho_core::membership::{Arbitration, Fate};
+
+use crate::event::Event;
+use crate::node::{End, Input, Nodes};
+use crate::property::{Broken, is_primary, nodes_of};
+use crate::world::{State, World};
+
+/// So many events settle any small group.
+const ENOUGH: usize = 600;
+
+impl World {
+    /// No further fault happens: everybody who lives comes to the newest view or is out, and somebody
+    /// goes on. First with those who are stopped as they are, then with them again.
+    pub fn check_progress(&mut self, state: &State) -> Result<(), (Broken, Vec<Event>)> {
+        let mut way = Vec::new();
+        let mut now = *state;
+        let clean = self.must_go_on(state);
+        let settled = |world: &World, now: &State| {
+            world.check_settled(now)?;
+            let goes_on = |node| world.look(now, node).member && world.runs_now(now, node);
+            let some = (0..world.setting.nodes()).any(goes_on);
+            if clean && !some { Err(Broken("somebody goes on")) } else { Ok(()) }
+        };
+        let waited = self.setting.arbitration == Arbitration::Local || now.stopped == 0;
+        if waited {
+            now = self.let_go_on(now, &mut way)?;
+            settled(self, &now).map_err(|broken| (broken, way.clone()))?;
+        }
+        if now.stopped != 0 {
+            for node in 0..self.setting.nodes() {
+                if now.stopped >> node & 1 == 1 {
+                    way.push(Event::Resume(node));
+                    now.stopped &= !(1 << node);
+                }
+            }
+            now = self.let_go_on(now, &mut way)?;
+            settled(self, &now).map_err(|broken| (broken, way))?;
+        }
+        Ok(())
+    }
+
+    fn let_go_on(
+        &mut self,
+        state: State,
+        way: &mut Vec<Event>,
+    ) -> Result<State, (Broken, Vec<Event>)> {
+        let (mut now, mut before_asking) = (state, None);
+        for _ in 0..ENOUGH {
+            let event = match self.next(&now) {
+                Some(event) => event,
+                None => {
+                    // Joiners ask again and again; if that changed nothing, nothing will.
+                    let same = before_asking == Some(now);
+                    before_asking = Some(now);
+                    let asked = if same { Vec::new() } else { self.asks(&now) };
+                    if asked.is_empty() {
+                        return Ok(now);
+                    }
+                    for event in asked {
+                        way.push(event);
+                        now = self.apply(&now, event).map_err(|broken| (broken, way.clone()))?;
+                    }
+                    if let Some(before) = &mut before_asking {
+                        before.note_asked(&now);
+                    }
+                    continue;
+                }
+            };
+            way.push(event);
+            now = self.apply(&now, event).map_err(|broken| (broken, way.clone()))?;
+        }
+        Err((Broken("the group settles"), way.clone()))
+    }
+
+    fn asks(&self, state: &State) -> Vec<Event> {
+        let nodes = self.setting.nodes();
+        let joins = |node: &usize| !self.look(state, *node).member && self.runs_now(state, *node);
+        let member = |node: &usize| self.look(state, *node).member && self.runs_now(state, *node);
+        (0..nodes)
+            .filter(joins)
+            .flat_map(|node| (0..nodes).filter(member).map(move |other| Event::Join(node, other)))
+            .collect()
+    }
+
+    fn runs_now(&self, state: &State, node: usize) -> bool {
+        self.lives(state, node) && state.stopped >> node & 1 == 0
+    }
+
+    /// What happens next when nothing goes wrong any more: what was said comes, what is certain is learnt,
+    /// and who waits too long suspects.
+    fn next(&mut self, state: &State) -> Option<Event> {
+        if let Some(event) = self.due(state) {
+            return Some(event);
+        }
+        let nodes = self.setting.nodes();
+        for node in 0..nodes {
+            for other in 0..nodes {
+                if self.evidence_of(state, node, other) {
+                    return Some(Event::Evidence(node, other));
+                }
+            }
+        }
+        let running: Vec<usize> = (0..nodes).filter(|&node| self.runs_now(state, node)).collect();
+        for &node in &running {
+            let look = *self.look(state, node);
+            if look.leads && look.lacks_votes && !look.wedged && look.number > 0 {
+                return Some(Event::Promote(node));
+            }
+        }
+        for &node in &running {
+            let look = *self.look(state, node);
+            for &other in &running {
+                let waits = look.members >> other & 1 == 1 && look.suspects >> other & 1 == 0;
+                let deaf = node != other && waits && self.is_cut(state, other, node);
+                if deaf && self.changes(state, node, Input::Suspect(1 << other, false)) {
+                    return Some(Event::Doubt(node, other));
+                }
+            }
+        }
+        for &node in &running {
+            let those = self.look(state, node).suspected_by;
+            if those != 0 && self.changes(state, node, Input::Suspect(those, false)) {
+                return Some(Event::Return(node));
+            }
+        }
+        for &node in &running {
+            let those = self.look(state, node).awaited;
+            if those != 0 && self.changes(state, node, Input::Suspect(those, false)) {
+                return Some(Event::Impatient(node));
+            }
+        }
+        let gives_up = |&&node: &&usize| self.changes(state, node, Input::GiveUp);
+        let mut running = running.iter();
+        running.find(gives_up).map(|&node| Event::GiveUp(node))
+    }
+
+    fn check_settled(&self, state: &State) -> Result<(), Broken> {
+        let nodes = self.setting.nodes();
+        let running = |node: &usize| self.runs_now(state, *node);
+        let members: Vec<usize> =
+            (0..nodes).filter(running).filter(|&node| self.look(state, node).member).collect();
+        let newest = self.newest(state);
+        for &node in &members {
+            let look = self.look(state, node);
+            // Founders that are too few go on waiting for the others.
+            let waits = look.number == 0;
+            if (look.wedged || look.number != newest) && !waits {
+                return Err(Broken("everybody comes to the newest view or is out"));
+            }
+        }
+        let uncut = (0..nodes).all(|a| (0..nodes).all(|b| !self.is_cut(state, a, b)));
+        let joining = |node: usize| self.look(state, node).end.is_none();
+        let joiner =
+            (0..nodes).filter(running).find(|node| joining(*node) && !members.contains(node));
+        let group = members.iter().any(|&node| self.look(state, node).number > 0);
+        if group && uncut && joiner.is_some() {
+            return Err(Broken("who wants to be a member becomes one"));
+        }
+        Ok(())
+    }
+
+    /// Whether those who have done nothing wrong and to whom nothing was done are enough to go on, by the
+    /// rule of the newest view that any of those who live was in.
+    fn must_go_on(&self, state: &State) -> bool {
+        let nodes = self.setting.nodes();
+        let dead = |node: usize| self.look(state, node).end == Some(End::Dead);
+        let living = (0..nodes).filter(|&node| !dead(node));
+        let newest = living.map(|node| self.look(state, node).number).max().unwrap_or(0);
+        let Some(last) = self.rightful(state, newest) else { return false };
+        let clean = |node: &usize| {
+            let left = self.look(state, *node).end == Some(End::Out(Fate::Left));
+            !dead(*node) && !left && state.tainted >> node & 1 == 0
+        };
+        let clean: Nodes = (0..nodes).filter(clean).fold(0, |all, node| all | 1 << node);
+        let clean = clean & nodes_of(last.members.iter());
+        match self.setting.arbitration {
+            Arbitration::Network => is_primary(&last, clean),
+            Arbitration::Local => clean != 0,
+        }
+    }
+}

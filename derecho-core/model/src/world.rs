@@ -1,0 +1,469 @@
+//! The world of the model: nodes, what is on its way between them, what the kernel has decided, and
+//! everything that can happen next.
+//!
+//! Owns: the faults and their bounds. Never does: decide which of the things that can happen does.
+
+use derecho_core::ids::Rank;
+use derecho_core::membership::{Arbitration, Fate, Membership};
+
+use crate::channel::Channels;
+use crate::event::Event;
+use crate::node::{Effect, End, Input, MOST, Nodebook, Nodes, each, id};
+use crate::property::Broken;
+use crate::setting::Setting;
+
+/// The most views that are decided in one run.
+pub const VIEWS: usize = 8;
+
+/// All that is, in numbers of the [`World`]'s tables.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    pub(crate) nodes: [u32; MOST],
+    channels: [[u32; MOST]; MOST],
+    /// By the number of the view: its decision, counted from 1.
+    pub(crate) decided: [u16; VIEWS],
+    /// The kernel's decision word: view and ballot.
+    word: (u8, u8),
+    pub(crate) stopped: Nodes,
+    /// Channels that lose everything, a bit for each.
+    cut: u16,
+    /// Whom a joiner has asked, a bit for each pair.
+    asked: u16,
+    /// Who was suspected while it lived, was stopped, or lost a channel.
+    pub(crate) tainted: Nodes,
+    crashes: u8,
+    doubts: u8,
+    cuts: u8,
+    stops: u8,
+    leaves: u8,
+}
+
+/// The tables behind the numbers, and the rules of the world.
+pub struct World {
+    /// What may happen.
+    pub setting: Setting,
+    /// All states of nodes.
+    pub book: Nodebook,
+    channels: Channels,
+}
+
+impl World {
+    /// A world with nothing in it yet.
+    pub fn new(setting: Setting) -> World {
+        assert!((1..=MOST).contains(&setting.nodes()), "a world has 1 to {MOST} nodes");
+        World { setting, book: Nodebook::new(setting.streams), channels: Channels::default() }
+    }
+
+    /// How it begins.
+    pub fn begin(&mut self) -> State {
+        let setting = self.setting;
+        let empty = self.channels.number(Vec::new());
+        let mut state = State {
+            nodes: [0; MOST],
+            channels: [[empty; MOST]; MOST],
+            decided: [0; VIEWS],
+            word: (0, 0),
+            stopped: 0,
+            cut: 0,
+            asked: 0,
+            tainted: 0,
+            crashes: setting.crashes,
+            doubts: setting.doubts,
+            cuts: setting.cuts,
+            stops: setting.stops,
+            leaves: setting.leaves,
+        };
+        let mut all_effects = Vec::new();
+        for node in 0..setting.nodes() {
+            let machine = if node < setting.members {
+                Membership::founder(id(node), setting.arbitration, setting.first_view())
+                    .expect("it is a member of the first view")
+            } else {
+                Membership::joiner(id(node), setting.arbitration)
+            };
+            // Not all have received the same; one message at least all of them.
+            let received = if setting.streams { 0 } else { 2 - node as u8 % 2 };
+            let (number, effects) = self.book.begin(machine, node, received);
+            state.nodes[node] = number;
+            all_effects.push(effects);
+        }
+        for (node, effects) in all_effects.iter().enumerate() {
+            self.follow(&mut state, node, effects).expect("nothing has happened yet");
+        }
+        state
+    }
+
+    /// What a node shows, in a state.
+    pub fn look(&self, state: &State, node: usize) -> &crate::node::Look {
+        self.book.look(state.nodes[node])
+    }
+
+    /// Neither dead nor out.
+    pub fn lives(&self, state: &State, node: usize) -> bool {
+        self.look(state, node).end.is_none()
+    }
+
+    /// Whether what it has said arrives for certain: it lives, or it has left in peace.
+    fn is_heard_out(&self, state: &State, node: usize) -> bool {
+        matches!(self.look(state, node).end, None | Some(End::Out(Fate::Left)))
+    }
+
+    fn runs(&self, state: &State, node: usize) -> bool {
+        self.lives(state, node) && state.stopped >> node & 1 == 0
+    }
+
+    /// Whether a channel loses everything.
+    pub fn is_cut(&self, state: &State, from: usize, to: usize) -> bool {
+        state.cut >> (from * MOST + to) & 1 == 1
+    }
+
+    /// What has to happen sooner or later: somebody who lives has said or asked something.
+    pub fn due(&self, state: &State) -> Option<Event> {
+        let nodes = self.setting.nodes();
+        for to in (0..nodes).filter(|&to| self.runs(state, to)) {
+            let look = self.look(state, to);
+            if look.stops {
+                return Some(Event::Stopped(to));
+            }
+            if look.answered {
+                return Some(Event::Answer(to));
+            }
+            if look.asks.is_some() {
+                return Some(Event::Settle(to));
+            }
+            for from in 0..nodes {
+                if self.is_heard_out(state, from)
+                    && self.channels.head(state.channels[from][to]).is_some()
+                {
+                    return Some(Event::Deliver(from, to));
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a node is to learn anything of another one.
+    pub fn evidence_of(&mut self, state: &State, node: usize, other: usize) -> bool {
+        self.evidence(state, node, other).is_some()
+    }
+
+    /// What a node is to learn of another one, if that is any news: suspicion for certain or not.
+    fn evidence(&mut self, state: &State, node: usize, other: usize) -> Option<Input> {
+        let look = *self.look(state, node);
+        if node == other || !self.runs(state, node) || !look.member {
+            return None;
+        }
+        let end = self.look(state, other).end;
+        let says = self.channels.head(state.channels[other][node]).is_some();
+        if says && end == Some(End::Out(Fate::Left)) {
+            return None;
+        }
+        let stopped = state.stopped >> other & 1 == 1;
+        if look.members >> other & 1 == 0 {
+            let forget = Input::Forget(other as u8);
+            let news =
+                end.is_some() && self.book.step(state.nodes[node], forget).0 != state.nodes[node];
+            return news.then_some(forget);
+        }
+        let gone = match end {
+            Some(End::Dead) => true,
+            // Who is out says so to the kernel's watchers, if nobody else: it never decides again.
+            Some(End::Out(_)) => self.setting.arbitration == Arbitration::Local,
+            None if stopped => self.setting.arbitration == Arbitration::Local,
+            None => return None,
+        };
+        let input = Input::Suspect(1 << other, gone);
+        (self.book.step(state.nodes[node], input).0 != state.nodes[node]).then_some(input)
+    }
+
+    /// Everything that can happen.
+    pub fn events(&mut self, state: &State, into: &mut Vec<Event>) {
+        let (setting, nodes) = (self.setting, self.setting.nodes());
+        into.clear();
+        for node in 0..nodes {
+            let look = *self.look(state, node);
+            let left = look.end == Some(End::Out(Fate::Left));
+            if left && state.crashes > 0 && self.is_saying(state, node) {
+                into.push(Event::Crash(node));
+            }
+            if look.end.is_some() {
+                continue;
+            }
+            if state.crashes > 0 && setting.mortal >> node & 1 == 1 {
+                into.push(Event::Crash(node));
+            }
+            if !self.runs(state, node) {
+                into.push(Event::Resume(node));
+                continue;
+            }
+            if state.stops > 0 {
+                into.push(Event::Stop(node));
+            }
+            for from in 0..nodes {
+                if self.channels.head(state.channels[from][node]).is_some() {
+                    into.push(Event::Deliver(from, node));
+                }
+                if self.evidence(state, node, from).is_some() {
+                    into.push(Event::Evidence(node, from));
+                }
+            }
+            self.own_events(state, node, into);
+            for other in (0..nodes).filter(|&other| other != node) {
+                let theirs = *self.look(state, other);
+                let suspectable = look.member && look.members >> other & 1 == 1;
+                let open = theirs.end.is_none() && !self.is_cut(state, other, node);
+                if state.cuts > 0 && open && look.member {
+                    into.push(Event::Cut(other, node));
+                }
+                if suspectable && look.suspects >> other & 1 == 0 && theirs.end.is_none() {
+                    let may = setting.doubters >> node & setting.doubted >> other & 1 == 1;
+                    let doubts = state.doubts > 0 && may;
+                    if doubts || self.is_cut(state, other, node) {
+                        into.push(Event::Doubt(node, other));
+                    }
+                }
+                let pair = node * MOST + other;
+                if !look.member
+                    && theirs.end.is_none()
+                    && other < setting.members
+                    && state.asked >> pair & 1 == 0
+                {
+                    into.push(Event::Join(node, other));
+                }
+            }
+        }
+    }
+
+    fn is_saying(&self, state: &State, node: usize) -> bool {
+        let mut to = state.channels[node].iter();
+        to.any(|&channel| self.channels.head(channel).is_some())
+    }
+
+    fn own_events(&mut self, state: &State, node: usize, into: &mut Vec<Event>) {
+        let setting = self.setting;
+        let look = *self.look(state, node);
+        if look.stops {
+            into.push(Event::Stopped(node));
+        }
+        if look.asks.is_some() {
+            into.push(Event::Settle(node));
+        }
+        if look.answered {
+            into.push(Event::Answer(node));
+        }
+        if state.leaves > 0
+            && setting.leavers >> node & 1 == 1
+            && look.member
+            && self.changes(state, node, Input::Leave)
+        {
+            into.push(Event::Leave(node));
+        }
+        if look.leads && look.lacks_votes && !look.wedged && look.number > 0 {
+            into.push(Event::Promote(node));
+        }
+        if self.setting.early_return && look.suspected_by != 0 {
+            into.push(Event::Return(node));
+        }
+        if self.setting.early_return && self.changes(state, node, Input::GiveUp) {
+            into.push(Event::GiveUp(node));
+        }
+        if self.setting.streams && look.member && look.number == 1 {
+            let moves = !look.wedged || look.stops || setting.unstoppable;
+            if look.received == 0 && moves {
+                into.push(Event::Receive(node));
+            }
+            // What others show is what they have received, or less.
+            let mut all = each(look.members);
+            if !look.wedged
+                && look.delivered == 0
+                && all.all(|other| self.look(state, other).received > 0)
+            {
+                into.push(Event::Take(node));
+            }
+        }
+    }
+
+    /// Whether something would change a node.
+    pub fn changes(&mut self, state: &State, node: usize, input: Input) -> bool {
+        self.book.step(state.nodes[node], input).0 != state.nodes[node]
+    }
+
+    /// What follows from an event.
+    pub fn apply(&mut self, state: &State, event: Event) -> Result<State, Broken> {
+        let mut next = *state;
+        match event {
+            Event::Deliver(from, to) => {
+                let channel = next.channels[from][to];
+                let message = self.channels.head(channel).expect("it is offered when there is one");
+                next.channels[from][to] = self.channels.rest(channel);
+                self.step(&mut next, to, Input::Hear(from as u8, message))?;
+            }
+            Event::Crash(node) => {
+                next.crashes -= 1;
+                next.stopped &= !(1 << node);
+                self.step(&mut next, node, Input::Die)?;
+            }
+            Event::Evidence(node, other) => {
+                if let Some(input) = self.evidence(state, node, other) {
+                    if self.lives(state, other) {
+                        next.tainted |= 1 << other;
+                    }
+                    self.step(&mut next, node, input)?;
+                }
+            }
+            Event::Doubt(node, other) => {
+                if !self.is_cut(state, other, node) {
+                    next.doubts = next.doubts.saturating_sub(1);
+                }
+                // It may be the one that is deaf.
+                next.tainted |= 1 << other | 1 << node;
+                self.step(&mut next, node, Input::Suspect(1 << other, false))?;
+            }
+            Event::Cut(from, to) => {
+                next.cuts -= 1;
+                next.cut |= 1 << (from * MOST + to);
+                next.tainted |= 1 << from | 1 << to;
+                next.channels[from][to] = self.channels.number(Vec::new());
+            }
+            Event::Stop(node) => {
+                next.stops -= 1;
+                next.stopped |= 1 << node;
+                next.tainted |= 1 << node;
+            }
+            Event::Resume(node) => next.stopped &= !(1 << node),
+            Event::Join(joiner, member) => {
+                next.asked |= 1 << (joiner * MOST + member);
+                let ask = derecho_core::membership::Message::Join { node: id(joiner), weight: 1 };
+                let message = self.book.messages.number(ask);
+                self.send(&mut next, joiner, member, message);
+            }
+            Event::Leave(node) => {
+                next.leaves -= 1;
+                next.tainted |= 1 << node;
+                self.step(&mut next, node, Input::Leave)?;
+            }
+            Event::Settle(node) => {
+                if let Some((view, ballot)) = self.look(state, node).asks {
+                    let winner = next.settle(view, ballot);
+                    self.step(&mut next, node, Input::Settle(winner))?;
+                }
+            }
+            Event::Answer(node) => self.step(&mut next, node, Input::Answer)?,
+            Event::Stopped(node) => self.step(&mut next, node, Input::Stopped)?,
+            Event::Promote(node) => self.step(&mut next, node, Input::Promote)?,
+            Event::Return(node) => {
+                let those = self.look(state, node).suspected_by;
+                next.tainted |= those;
+                self.step(&mut next, node, Input::Suspect(those, false))?;
+            }
+            Event::Impatient(node) => {
+                let those = self.look(state, node).awaited;
+                self.step(&mut next, node, Input::Suspect(those, false))?;
+            }
+            Event::GiveUp(node) => {
+                next.tainted |= 1 << node;
+                self.step(&mut next, node, Input::GiveUp)?;
+            }
+            Event::Receive(node) => self.step(&mut next, node, Input::Receive)?,
+            Event::Take(node) => {
+                self.step(&mut next, node, Input::Deliver)?;
+                self.check_delivered(&next)?;
+            }
+        }
+        Ok(next)
+    }
+
+    fn step(&mut self, state: &mut State, node: usize, input: Input) -> Result<(), Broken> {
+        let (next, effects) = self.book.step(state.nodes[node], input);
+        let before = state.nodes[node];
+        state.nodes[node] = next;
+        let result = self.follow(state, node, &effects);
+        if before != next {
+            self.discard_stale(state, node);
+        }
+        result
+    }
+
+    fn follow(&mut self, state: &mut State, node: usize, effects: &[Effect]) -> Result<(), Broken> {
+        for &effect in effects {
+            match effect {
+                Effect::Send(to, message) => self.send(state, node, to.into(), message),
+                Effect::Install(decision) => self.installed(state, decision)?,
+                Effect::Broken(what) => return Err(Broken(what)),
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, state: &mut State, from: usize, to: usize, message: u32) {
+        if !self.lives(state, to) || self.is_cut(state, from, to) {
+            return;
+        }
+        let channel = state.channels[from][to];
+        if self.channels.head(channel).is_none() && self.is_stale(state, to, message) {
+            return;
+        }
+        state.channels[from][to] = self.channels.with(channel, message);
+    }
+
+    /// A message that changes nothing at its receiver, now or ever, need not be waited for.
+    fn is_stale(&self, state: &State, to: usize, message: u32) -> bool {
+        use derecho_core::membership::Message;
+        let look = self.look(state, to);
+        let past = match &**self.book.messages.get(message) {
+            Message::Join { .. } => return false,
+            Message::Decided(decision) => decision.next.number <= look.number,
+            Message::Wedged { view, .. }
+            | Message::Suspects { view, .. }
+            | Message::Accepted { view, .. } => *view < look.number,
+        };
+        look.member && past
+    }
+
+    fn discard_stale(&mut self, state: &mut State, node: usize) {
+        let ended = !self.lives(state, node);
+        for from in 0..self.setting.nodes() {
+            if ended {
+                state.channels[from][node] = self.channels.number(Vec::new());
+            }
+            while let Some(message) = self.channels.head(state.channels[from][node]) {
+                if !self.is_stale(state, node, message) {
+                    break;
+                }
+                state.channels[from][node] = self.channels.rest(state.channels[from][node]);
+            }
+        }
+    }
+
+    /// What an event is, in words.
+    pub fn tell(&self, state: &State, event: Event) -> String {
+        match event {
+            Event::Deliver(from, to) => {
+                let message = self.channels.head(state.channels[from][to]);
+                let message = message.map(|message| &**self.book.messages.get(message));
+                format!("{from} -> {to}: {message:?}")
+            }
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+impl State {
+    /// That a joiner has asked again is no change.
+    pub(crate) fn note_asked(&mut self, after: &State) {
+        self.asked = after.asked;
+    }
+
+    /// The kernel's compare-and-swap on the group's decision word: who has won, `None` if it is past that.
+    fn settle(&mut self, view: u64, ballot: Rank) -> Option<u16> {
+        let (decided, winner) = self.word;
+        match u64::from(decided).cmp(&view) {
+            std::cmp::Ordering::Less => {
+                self.word = (view as u8, ballot.0 as u8);
+                Some(ballot.0)
+            }
+            std::cmp::Ordering::Equal => Some(winner.into()),
+            std::cmp::Ordering::Greater => None,
+        }
+    }
+}

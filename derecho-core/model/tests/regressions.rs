@@ -1,0 +1,116 @@
+//! Orders of events that once led a group astray, each the trace that the model had found.
+#![cfg(model)]
+
+use derecho_model::Event::{Crash, Deliver, Doubt, Evidence, Join, Leave, Promote, Settle};
+use derecho_model::{Arbitration, Event, Setting, replay};
+
+fn network(members: usize) -> Setting {
+    Setting::new(Arbitration::Network, members)
+}
+
+fn local(members: usize) -> Setting {
+    Setting::new(Arbitration::Local, members)
+}
+
+fn holds(setting: Setting, events: &[Event]) {
+    if let Err(failure) = replay(setting, events) {
+        panic!("{failure:?}");
+    }
+}
+
+/// It proposed what changed nothing, the same suspicion ended that view, and so on.
+#[test]
+fn a_leader_that_is_suspected_waits() {
+    let one_round = [(0, 1), (0, 2), (2, 0), (0, 1), (0, 2), (2, 0), (0, 1), (1, 0)];
+    let rounds = one_round.iter().cycle().take(6 * one_round.len());
+    let rounds = rounds.map(|&(from, to)| Deliver(from, to));
+    let events: Vec<Event> = [Doubt(1, 0), Deliver(1, 0)].into_iter().chain(rounds).collect();
+    holds(Setting { doubts: 1, ..network(3) }, &events);
+}
+
+/// The last one learnt of one death, and that the other one was suspected, but not yet for certain.
+#[test]
+fn the_last_of_three_processes_goes_on() {
+    let events = [Crash(1), Evidence(0, 1), Crash(0), Deliver(0, 2), Evidence(2, 0)];
+    holds(Setting { crashes: 2, ..local(3) }, &events);
+}
+
+/// It saw half of its view dead while the others had gone on already, as a view of which most lived.
+#[test]
+fn a_member_that_lags_waits_for_what_was_decided() {
+    let events = [
+        Crash(1),
+        Evidence(2, 1),
+        Deliver(2, 0),
+        Deliver(0, 3),
+        Deliver(3, 0),
+        Crash(0),
+        Evidence(2, 0),
+        Deliver(0, 3),
+    ];
+    holds(Setting { crashes: 2, ..network(4) }, &events);
+}
+
+/// What it had accepted had won at the kernel, and it went out because its proposer died.
+#[test]
+fn an_accepted_decision_outlives_its_proposer() {
+    let events = [
+        Doubt(0, 1),
+        Deliver(0, 2),
+        Deliver(2, 0),
+        Crash(0),
+        Deliver(0, 2),
+        Settle(2),
+        Evidence(2, 0),
+    ];
+    holds(Setting { crashes: 1, doubts: 1, ..local(3) }, &events);
+}
+
+/// The leaver's decision came to the joiner only, which did not tell it on to the one who stayed.
+#[test]
+fn a_joiner_tells_on_the_view_that_it_comes_by() {
+    let events = [
+        Leave(0),
+        Deliver(0, 1),
+        Join(2, 0),
+        Deliver(2, 0),
+        Deliver(1, 0),
+        Crash(0),
+        Deliver(0, 2),
+        Evidence(1, 0),
+    ];
+    holds(Setting { joiners: 1, leaves: 1, crashes: 1, ..network(2) }, &events);
+}
+
+/// The only one with a vote left, and nobody could decide anything.
+#[test]
+fn somebody_always_has_a_vote() {
+    let events =
+        [Leave(0), Crash(1), Join(2, 0), Deliver(2, 0), Evidence(0, 1), Deliver(0, 2), Promote(2)];
+    holds(Setting { joiners: 1, leaves: 1, crashes: 1, ..network(2) }, &events);
+}
+
+/// A leaver and the last one who stays suspect each other; the leaver decided for nobody.
+#[test]
+fn a_leaver_gives_way() {
+    let events = [
+        Leave(0),
+        Doubt(1, 0),
+        Crash(1),
+        Deliver(1, 2),
+        Deliver(2, 0),
+        Deliver(0, 2),
+        Evidence(0, 1),
+        Deliver(0, 2),
+        Evidence(2, 1),
+    ];
+    holds(Setting { leaves: 1, crashes: 1, doubts: 1, ..local(3) }, &events);
+}
+
+/// A founder that the others went on without is not a member that is out.
+#[test]
+fn a_late_founder_may_come_later() {
+    let founded = [Doubt(0, 2), Deliver(0, 1), Deliver(0, 1), Deliver(1, 0), Deliver(0, 1)];
+    let events = [&[Deliver(1, 0)], &founded[..], &[Deliver(1, 0), Crash(1)]].concat();
+    holds(Setting { founders: true, crashes: 1, doubts: 1, ..network(3) }, &events);
+}

@@ -1,0 +1,97 @@
+//! The simulated host: what the nodes of a network share beside their links.
+//!
+//! Owns: the words of the local group, and which node runs. Never does: anything of its own; it is asked
+//! within somebody's turn, answers at once, and so the same each time.
+//!
+//! All nodes of a network are on it. What two of them ask at the same moment is asked in the order of their
+//! turns.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use derecho_core::ids::Rank;
+use derecho_core::link::host::{self, DecisionWord, Seat};
+use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
+
+/// The words, and one seat for each node that there ever was.
+#[derive(Default)]
+struct Words {
+    decision: DecisionWord,
+    seats: Vec<Seat>,
+    up: Vec<bool>,
+}
+
+/// A handle on the host. An arbiter may be kept by any thread, so it is behind a lock.
+#[derive(Clone, Default)]
+pub(crate) struct SimHost(Arc<Mutex<Words>>);
+
+impl SimHost {
+    fn words(&self) -> MutexGuard<'_, Words> {
+        // Nothing in there can be left half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more node, which is up.
+    pub(crate) fn add_node(&self) {
+        let mut words = self.words();
+        words.seats.push(Seat::default());
+        words.up.push(true);
+    }
+
+    /// A node is gone. `left`: it is no member any more; else its seat stays as it was.
+    pub(crate) fn node_down(&self, node: usize, left: bool) {
+        let mut words = self.words();
+        words.up[node] = false;
+        if left {
+            words.seats[node].clear();
+        }
+    }
+
+    /// What a node asks.
+    pub(crate) fn arbiter(&self, node: usize) -> Arc<dyn Arbiter> {
+        Arc::new(SimArbiter { host: self.clone(), node })
+    }
+}
+
+/// One node's way to ask.
+struct SimArbiter {
+    host: SimHost,
+    node: usize,
+}
+
+impl SimArbiter {
+    /// The words, for a node that is up: another can do nothing.
+    fn words(&self) -> Option<MutexGuard<'_, Words>> {
+        Some(self.host.words()).filter(|words| words.up[self.node])
+    }
+}
+
+impl Arbiter for SimArbiter {
+    fn found(&self) -> Result<Founding, LinkError> {
+        let Some(words) = self.words() else {
+            return Err(LinkError::System("this node has crashed or left".into()));
+        };
+        let seats: Vec<&Seat> = words.seats.iter().collect();
+        host::found(&words.decision, &seats, self.node, |seat| Ok(words.up[seat]))
+    }
+
+    fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
+        self.words()?.decision.settle(group, view, ballot)
+    }
+
+    fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
+        let words = self.words();
+        words.is_some_and(|it| it.seats[self.node].enter(&it.decision, group, view, slot))
+    }
+
+    fn left(&self) {
+        if let Some(words) = self.words() {
+            words.seats[self.node].clear();
+        }
+    }
+
+    fn cleared(&self, group: Generation, view: u64, slots: u64) {
+        if let Some(words) = self.words() {
+            words.seats.iter().for_each(|seat| seat.clear_if(group, view, slots));
+        }
+    }
+}

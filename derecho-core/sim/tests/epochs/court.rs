@@ -1,0 +1,241 @@
+//! What is known of a whole run through many epochs, by somebody who sees all members at once, and the
+//! checkers over it.
+
+use std::collections::BTreeMap;
+
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::memory::OwnRegion;
+use derecho_core::multicast::inbox::Record;
+use derecho_core::multicast::stream::Beginning;
+use derecho_core::multicast::subgroup::Level;
+use derecho_sim::Random;
+
+/// What was found to be wrong, by the name of the rule that it breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Checker {
+    /// Two members deliver an epoch in different orders (I-20).
+    Order,
+    /// A gap, a duplicate or a message that nobody sent, within an epoch or from one to the next (I-4, I-30).
+    Fifo,
+    /// Bytes that are not what was written, when taken or when let go of (I-5, I-6, I-32, I-36).
+    Content,
+    /// Somebody has delivered more of an epoch than others that have finished it (I-31).
+    Agreement,
+    /// A member lacks messages of its own.
+    SelfDelivery,
+    /// Something does not come about although everybody goes on.
+    Liveness,
+    /// Something is posted although there is nothing to say.
+    Quiescence,
+    /// A member calls another one faulty that is not.
+    Blame,
+    /// An entry is posted to a node twice (I-9a, I-34).
+    Once,
+    /// A member refuses what it is told.
+    Refusal,
+}
+
+/// What one writes in the record of this number.
+pub(crate) fn fill(writer: usize, number: u64, bytes: &mut [u8]) {
+    let seed = (writer as u64).rotate_left(20) ^ number.rotate_left(32) ^ bytes.len() as u64;
+    let mut random = Random::new(seed);
+    for part in bytes.chunks_mut(8) {
+        part.copy_from_slice(&random.next_word().to_le_bytes()[..part.len()]);
+    }
+}
+
+fn is_as_written(writer: usize, number: u64, bytes: &[u8]) -> bool {
+    let mut room = [0; 512];
+    let written = &mut room[..bytes.len()];
+    fill(writer, number, written);
+    written == bytes
+}
+
+/// One stream, from its first message to its last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer {
+    pub(crate) node: usize,
+    pub(crate) region: RegionId,
+    pub(crate) committed: u64,
+}
+
+/// What a node does in an epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: usize,
+    pub(crate) slot: usize,
+    pub(crate) reads: bool,
+    pub(crate) writer: Option<usize>,
+    pub(crate) lines: RegionId,
+}
+
+/// An epoch, as it was decided.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) number: u64,
+    pub(crate) places: Vec<Place>,
+    /// Where it begins in each stream, as far as that was decided.
+    pub(crate) starts: BTreeMap<usize, Beginning>,
+}
+
+impl Plan {
+    pub(crate) fn place(&self, node: usize) -> Option<&Place> {
+        self.places.iter().find(|place| place.node == node)
+    }
+
+    pub(crate) fn reads(&self, node: usize) -> bool {
+        self.place(node).is_some_and(|place| place.reads)
+    }
+
+    pub(crate) fn writers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.places.iter().filter_map(|place| place.writer)
+    }
+}
+
+/// How one reader went through one epoch.
+#[derive(Clone, Debug)]
+pub(crate) struct Stay {
+    pub(crate) node: usize,
+    pub(crate) epoch: u64,
+    pub(crate) delivered: usize,
+    pub(crate) finished: bool,
+}
+
+/// Sees everything and judges.
+pub(crate) struct Court {
+    pub(crate) level: Level,
+    pub(crate) ids: Vec<NodeId>,
+    pub(crate) writers: Vec<Writer>,
+    pub(crate) plans: BTreeMap<u64, Plan>,
+    /// The order of each epoch, as far as somebody has delivered it: writers and numbers.
+    orders: BTreeMap<u64, Vec<(usize, u64)>>,
+    /// Where each stream was ended by a change of layout, by the epoch that was ended.
+    pub(crate) cuts: BTreeMap<(u64, usize), Beginning>,
+    pub(crate) stays: Vec<Stay>,
+    /// The first number that a reader got of a writer, and in which epoch.
+    firsts: Vec<(u64, usize, u64, usize)>,
+    /// Where memory is shared: the regions themselves.
+    pub(crate) regions: BTreeMap<(usize, RegionId), OwnRegion>,
+    /// Nothing is written for a while.
+    pub(crate) lull: bool,
+    /// Nothing more is written.
+    pub(crate) written: bool,
+    /// Applications come to an end.
+    pub(crate) over: bool,
+    pub(crate) complaints: Vec<(Checker, String)>,
+}
+
+impl Court {
+    pub(crate) fn new(level: Level) -> Court {
+        Court {
+            level,
+            ids: Vec::new(),
+            writers: Vec::new(),
+            plans: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            cuts: BTreeMap::new(),
+            stays: Vec::new(),
+            firsts: Vec::new(),
+            regions: BTreeMap::new(),
+            lull: false,
+            written: false,
+            over: false,
+            complaints: Vec::new(),
+        }
+    }
+
+    pub(crate) fn complain(&mut self, checker: Checker, text: String) {
+        if self.complaints.len() < 8 {
+            self.complaints.push((checker, text));
+        }
+    }
+
+    pub(crate) fn writer(&self, node: usize, region: RegionId) -> usize {
+        let is_it = |writer: &Writer| (writer.node, writer.region) == (node, region);
+        self.writers.iter().position(is_it).expect("every stream has a writer")
+    }
+
+    /// A member has a record in its hands, for the first time or for the last.
+    pub(crate) fn inspect(&mut self, node: usize, writer: usize, record: &Record, when: &str) {
+        if !is_as_written(writer, record.number(), record.bytes()) {
+            let number = record.number();
+            let text = format!("node {node}: {number} of writer {writer} is corrupt when {when}");
+            self.complain(Checker::Content, text);
+        }
+    }
+
+    /// A reader has begun an epoch.
+    pub(crate) fn begins(&mut self, node: usize, epoch: u64) {
+        self.stays.push(Stay { node, epoch, delivered: 0, finished: false });
+    }
+
+    /// A reader has finished its epoch: all of it is delivered there.
+    pub(crate) fn finishes(&mut self, node: usize, epoch: u64) {
+        let stay = self.stays.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
+        stay.into_iter().for_each(|stay| stay.finished = true);
+    }
+
+    /// A reader takes a message, the next one in its order, in this epoch. `next`: the number that is due
+    /// of each writer.
+    pub(crate) fn deliver(
+        &mut self,
+        (node, epoch): (usize, u64),
+        (writer, number): (usize, u64),
+        next: &mut BTreeMap<usize, u64>,
+    ) {
+        match next.insert(writer, number + 1) {
+            Some(due) if due != number => {
+                let text = format!("node {node}, epoch {epoch}: {number} of {writer}, not {due}");
+                self.complain(Checker::Fifo, text);
+            }
+            Some(_) => {}
+            None => self.firsts.push((epoch, writer, number, node)),
+        }
+        if number >= self.writers[writer].committed {
+            let text = format!("node {node}, epoch {epoch}: nobody sent {number} of {writer}");
+            self.complain(Checker::Fifo, text);
+        }
+        let stay = self.stays.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
+        let Some(stay) = stay else {
+            panic!("node {node} delivers in {epoch} before it has begun")
+        };
+        let place = stay.delivered;
+        stay.delivered += 1;
+        if self.level == Level::Unordered {
+            return;
+        }
+        let order = self.orders.entry(epoch).or_default();
+        match order.get(place) {
+            Some(&agreed) if agreed != (writer, number) => {
+                let here = (writer, number);
+                let text = format!("node {node}, epoch {epoch}, {place}: {here:?} not {agreed:?}");
+                self.complain(Checker::Order, text);
+            }
+            Some(_) => {}
+            None => order.push((writer, number)),
+        }
+    }
+
+    /// At the end of a run: who has finished an epoch has delivered everything that anybody has
+    /// delivered in it, and whoever was new began where it was told.
+    pub(crate) fn close(&mut self) {
+        let mut complaints = Vec::new();
+        if self.level == Level::Atomic {
+            for stay in &self.stays {
+                let all = self.orders.get(&stay.epoch).map_or(0, Vec::len);
+                if stay.finished && stay.delivered != all {
+                    complaints.push((Checker::Agreement, format!("{stay:?} of {all}")));
+                }
+            }
+        }
+        for &(epoch, writer, number, node) in &self.firsts {
+            let start = self.plans[&epoch].starts.get(&writer);
+            if start.is_some_and(|start| start.message != number) {
+                let text =
+                    format!("node {node}, epoch {epoch}: {number} of {writer} after {start:?}");
+                complaints.push((Checker::Fifo, text));
+            }
+        }
+        complaints.into_iter().for_each(|(checker, text)| self.complain(checker, text));
+    }
+}

@@ -1,0 +1,584 @@
+//! One node, which is or is not a member of the subgroup, and its application.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Barrier, Link, LinkEvent, Sharing};
+use derecho_core::machine::{Effects, Machine, PostKind, Target};
+use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
+use derecho_core::multicast::claim::{Claim, SenderMemory};
+use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::multicast::stream::Beginning;
+use derecho_core::multicast::subgroup::epoch::Phase;
+use derecho_core::multicast::subgroup::{SUBGROUP_LINES, Terms};
+use derecho_core::node::{
+    ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Charter, Epoch, Membership, Node, NodeEvent, Origin,
+    Seat, Share, StreamReach, SubgroupId,
+};
+use derecho_sim::{Random, SimLink};
+
+use super::court::{Checker, Court, Plan, fill};
+use super::{LONGEST, Shape};
+
+/// What a planted fault does before and after each turn of its member.
+pub(crate) type Mischief = fn(&mut Member, Moment, &mut Effects);
+
+/// When a planted fault acts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
+
+/// Subgroups of which a node is the only member, so that it is in many.
+const OTHERS: u64 = 5;
+
+/// One thread has always passed a barrier.
+struct Alone;
+
+impl Barrier for Alone {
+    fn issue(&self) {}
+}
+
+/// Where memory is shared there are no bells in the simulator: a note wakes who has news.
+const BELL: &[u8] = &[0xee];
+
+/// A claim that is closed later.
+struct Open {
+    claim: Claim<'static>,
+    length: usize,
+    acts: u64,
+    kept: bool,
+}
+
+/// The two readers of one time of reading: one takes at once, the other at random, and holds some.
+pub(crate) struct Readers {
+    fast: Arc<Inbox>,
+    slow: Arc<Inbox>,
+    /// Which writer a record's sender is.
+    names: BTreeMap<usize, usize>,
+    /// What the fast one has taken, and what is due of each writer.
+    history: Vec<(usize, u64)>,
+    pub(crate) next: BTreeMap<usize, u64>,
+    /// How much the slow one has taken.
+    pub(crate) count: usize,
+    held: Vec<(usize, Record)>,
+}
+
+/// What a node sends.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending {
+    pub(crate) memory: &'static SenderMemory,
+    pub(crate) writer: usize,
+    pub(crate) region: RegionId,
+}
+
+pub(crate) struct Member {
+    pub(crate) me: usize,
+    shape: Shape,
+    link: SimLink,
+    pub(crate) node: Node,
+    pub(crate) changes: Option<OwnRegion>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    /// The subgroup, while it is a member of it or on its way.
+    pub(crate) id: Option<SubgroupId>,
+    /// The epoch that it has begun.
+    pub(crate) epoch: Option<u64>,
+    /// The one before.
+    pub(crate) before: Option<u64>,
+    /// Nobody else counts it as a member any more, but it does not know.
+    pub(crate) evicted: bool,
+    pub(crate) sending: Option<Sending>,
+    pub(crate) lines: Option<(RegionId, OwnRegion)>,
+    pub(crate) peers: BTreeMap<NodeId, Peer>,
+    open: Vec<Open>,
+    pub(crate) readers: Vec<Readers>,
+    /// Whether the last of them still gets something.
+    pub(crate) reading: bool,
+    /// What is seen here of the others' regions.
+    pub(crate) replicas: BTreeMap<(usize, RegionId), Replica>,
+    /// The entries posted to each peer so far.
+    pub(crate) posted: BTreeMap<(Peer, RegionId), u64>,
+    pub(crate) mischief: Option<Mischief>,
+    /// For a planted fault to remember something.
+    pub(crate) mark: u64,
+}
+
+impl Member {
+    pub(crate) fn new(
+        link: &mut SimLink,
+        me: usize,
+        shape: Shape,
+        court: &Rc<RefCell<Court>>,
+    ) -> Member {
+        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+        let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let changes = shape.many.then(|| link.open(CHANGES, CHANGES_WORDS).unwrap());
+        if let Some(changes) = &changes {
+            court.borrow_mut().regions.insert((me, CHANGES), changes.clone());
+            node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
+        }
+        Member {
+            me,
+            shape,
+            link: link.clone(),
+            node,
+            changes,
+            court: Rc::clone(court),
+            id: None,
+            epoch: None,
+            before: None,
+            evicted: false,
+            sending: None,
+            lines: None,
+            peers: BTreeMap::new(),
+            open: Vec::new(),
+            readers: Vec::new(),
+            reading: false,
+            replicas: BTreeMap::new(),
+            posted: BTreeMap::new(),
+            mischief: None,
+            mark: 0,
+        }
+    }
+
+    fn open_region(&mut self, words: usize) -> (RegionId, OwnRegion) {
+        let id = self.node.fresh_region();
+        let region = self.link.open(id, words).unwrap();
+        self.court.borrow_mut().regions.insert((self.me, id), region.clone());
+        (id, region)
+    }
+
+    /// Opens its lines, for one time as a member.
+    pub(crate) fn open_lines(&mut self) -> RegionId {
+        let lines = self.open_region(SUBGROUP_LINES * LINE_WORDS);
+        self.lines.insert(lines).0
+    }
+
+    /// Opens a stream, and returns the region.
+    pub(crate) fn open_stream(&mut self, writer: usize) -> RegionId {
+        let (region, words) = self.open_region(self.shape.geometry.words());
+        let memory = SenderMemory::with_nulls(words, self.shape.geometry);
+        let memory = self.node.count_changes(memory);
+        let memory = &*Box::leak(Box::new(memory));
+        self.open.clear();
+        self.sending = Some(Sending { memory, writer, region });
+        region
+    }
+
+    /// Everyone looks: where memory is shared, something may have changed in this node's.
+    fn ring_all(&self, effects: &mut Effects) {
+        if self.shape.shared {
+            self.peers.values().for_each(|&peer| effects.note(peer, BELL.to_vec()));
+        }
+    }
+
+    fn origin(&self, node: usize) -> Option<Origin> {
+        let id = self.court.borrow().ids[node];
+        match node == self.me {
+            true => Some(Origin::Own),
+            false => self.peers.get(&id).map(|&peer| Origin::Peer(peer)),
+        }
+    }
+
+    fn node_of(&self, origin: Origin) -> Option<usize> {
+        match origin {
+            Origin::Own => Some(self.me),
+            Origin::Peer(peer) => {
+                let (id, _) = self.peers.iter().find(|(_, known)| **known == peer)?;
+                self.court.borrow().ids.iter().position(|known| known == id)
+            }
+        }
+    }
+
+    fn shares_with(&self, node: usize) -> bool {
+        self.shape.shared && self.me % self.shape.hosts == node % self.shape.hosts
+    }
+
+    /// Founds subgroups of its own in which nothing ever happens.
+    pub(crate) fn found_others(&mut self, effects: &mut Effects) {
+        for name in 1..=OTHERS {
+            let (lines, region) = self.open_region(LINE_WORDS);
+            let member = Membership { origin: Origin::Own, reads: false, sends: None, lines };
+            let charter = Charter { name, terms: self.shape.terms, members: vec![member] };
+            let share = Share { lines: region, memory: None };
+            self.node.found(charter, share, effects).expect("it can be alone");
+        }
+    }
+
+    /// A plan, as this node has to be told it. `starts`: with where it begins.
+    pub(crate) fn epoch_of(&self, plan: &Plan, starts: bool) -> Epoch {
+        let region = |writer: usize| self.court.borrow().writers[writer].region;
+        let seats = plan.places.iter().map(|place| {
+            // Of a node that is gone there is no handle any more; nothing can be begun with it.
+            let origin = self.origin(place.node).unwrap_or(Origin::Peer(Peer(u32::MAX)));
+            let (reads, sends) = (place.reads, place.writer.map(region));
+            let member = Membership { origin, reads, sends, lines: place.lines };
+            let start = place.writer.filter(|_| starts);
+            let start = start.and_then(|writer| plan.starts.get(&writer).copied());
+            Seat { slot: place.slot, member, start }
+        });
+        let seats = seats.collect();
+        Epoch { number: plan.number, name: 1_000 + plan.number, seats }
+    }
+
+    /// The memory that it brings into an epoch, if it begins to send there.
+    fn memory_for(&self, plan: &Plan) -> Option<SenderMemory> {
+        let sends = plan.place(self.me).is_some_and(|place| place.writer.is_some());
+        self.sending.filter(|_| sends).map(|sending| sending.memory.clone())
+    }
+
+    pub(crate) fn join(&mut self, terms: Terms, plan: &Plan, effects: &mut Effects) {
+        let epoch = self.epoch_of(plan, true);
+        let (_, lines) = self.lines.clone().unwrap();
+        let share = Share { lines, memory: self.memory_for(plan) };
+        self.id = self.node.join(terms, epoch, share, effects);
+        if self.id.is_none() {
+            self.refuses("to join", plan);
+        }
+        self.ring_all(effects);
+    }
+
+    fn refuses(&self, what: &str, plan: &Plan) {
+        let text = format!("node {} refuses {what} {plan:?}", self.me);
+        self.court.borrow_mut().complain(Checker::Refusal, text);
+    }
+
+    pub(crate) fn change_layout(&mut self, plan: &Plan, effects: &mut Effects) {
+        let epoch = self.epoch_of(plan, false);
+        let memory = self.memory_for(plan);
+        if !self.node.change_layout(self.id.unwrap(), epoch, memory, effects) {
+            self.refuses("to change to", plan);
+        }
+        self.note_cut();
+        self.ring_all(effects);
+    }
+
+    /// What it reports: the epoch, and of each writer where that begins and how much was received.
+    pub(crate) fn wedge(&mut self) -> (u64, BTreeMap<usize, (u64, u64)>) {
+        let id = self.id.unwrap();
+        self.node.wedge_subgroup(id);
+        let (epoch, reach) = self.node.reach(id).unwrap();
+        let reach =
+            reach.into_iter().filter_map(|StreamReach { origin, stream, start, received }| {
+                let node = self.node_of(origin)?;
+                Some((self.court.borrow().writer(node, stream), (start, received)))
+            });
+        (epoch, reach.collect())
+    }
+
+    /// Where the next epoch begins, as far as this node knows.
+    pub(crate) fn starts(&self) -> BTreeMap<usize, Beginning> {
+        let starts = self.node.starts(self.id.unwrap()).into_iter();
+        starts
+            .filter_map(|(origin, stream, start)| {
+                let node = self.node_of(origin)?;
+                Some((self.court.borrow().writer(node, stream), start?))
+            })
+            .collect()
+    }
+
+    /// Ends the epoch at this trim. `over`: passes over epochs that have ended without it, and in which it
+    /// was to read or not.
+    pub(crate) fn finish(&mut self, trim: &BTreeMap<usize, u64>, over: &[bool]) {
+        let named = trim.iter().filter_map(|(&writer, &entry)| {
+            let (node, region) = {
+                let court = self.court.borrow();
+                (court.writers[writer].node, court.writers[writer].region)
+            };
+            Some((self.origin(node)?, region, entry))
+        });
+        let named: Vec<_> = named.collect();
+        let before = self.node.phase(self.id.unwrap());
+        if !self.node.finish(self.id.unwrap(), &named) {
+            let text = format!("node {} cannot finish {:?} at {trim:?}", self.me, self.epoch);
+            self.court.borrow_mut().complain(Checker::Refusal, text);
+            return;
+        }
+        self.observe();
+        if let Some(epoch) = self.epoch.filter(|_| before == Some(Phase::Wedged)) {
+            self.court.borrow_mut().finishes(self.me, epoch);
+        }
+        for &reads in over {
+            self.node.pass_over(self.id.unwrap(), reads);
+            self.reading &= reads;
+        }
+    }
+
+    pub(crate) fn next_epoch(&mut self, plan: &Plan, effects: &mut Effects) {
+        let epoch = self.epoch_of(plan, true);
+        let memory = self.memory_for(plan);
+        if !self.node.next_epoch(self.id.unwrap(), epoch, memory, effects) {
+            self.refuses("to go on to", plan);
+        }
+        self.ring_all(effects);
+    }
+
+    /// Whether its application refers to something, or the node still thinks so.
+    pub(crate) fn holds(&self) -> bool {
+        let taken = |readers: &Readers| readers.count == readers.history.len();
+        self.readers.iter().any(|readers| !readers.held.is_empty() || !taken(readers))
+            || self.id.is_some_and(|id| self.node.holds(id))
+    }
+
+    fn note_cut(&mut self) {
+        if let (Some(id), Some(epoch), Some(sending)) = (self.id, self.epoch, self.sending)
+            && let Some(cut) = self.node.cut(id)
+        {
+            self.court.borrow_mut().cuts.insert((epoch, sending.writer), cut);
+        }
+    }
+
+    /// How much longer its application waits before it does anything again.
+    pub(crate) fn lull(&self) -> u64 {
+        if self.court.borrow().lull { 100_000 } else { 0 }
+    }
+
+    /// Claims some records, and closes some of the claims that are open.
+    pub(crate) fn write(&mut self, random: &mut Random, burst: u64, effects: &mut Effects) {
+        let Some(sending) = self.sending.filter(|_| !self.court.borrow().lull) else { return };
+        for _ in 0..random.between(1, burst) {
+            let length = random.between(1, LONGEST) as usize;
+            let Ok(claim) = sending.memory.claim(length) else { break };
+            let (mut acts, mut kept) = (0, true);
+            match random.below(24) {
+                0..4 => acts = random.between(1, 4),
+                4 => acts = random.between(10, 40),
+                5..7 => kept = false,
+                _ => {}
+            }
+            self.open.push(Open { claim, length, acts, kept });
+        }
+        self.close_claims(sending, false);
+        self.ring_all(effects);
+    }
+
+    fn close_claims(&mut self, sending: Sending, all: bool) {
+        for mut open in std::mem::take(&mut self.open) {
+            if open.acts > 0 && !all {
+                open.acts -= 1;
+                self.open.push(open);
+            } else if open.kept {
+                let length = open.length;
+                let seal = |number, bytes: &mut [u8]| fill(sending.writer, number, bytes);
+                let number = open.claim.commit(length, |number, bytes| {
+                    seal(number, &mut bytes[..length]);
+                });
+                self.court.borrow_mut().writers[sending.writer].committed = number + 1;
+            }
+        }
+    }
+
+    /// The last that its writer does.
+    pub(crate) fn end_writing(&mut self, effects: &mut Effects) {
+        if let Some(sending) = self.sending {
+            self.close_claims(sending, true);
+            self.ring_all(effects);
+        }
+    }
+
+    /// Commits a record at once; false if there is no room.
+    pub(crate) fn commit(&mut self, length: usize, effects: &mut Effects) -> bool {
+        let Some(sending) = self.sending else { return true };
+        let Ok(claim) = sending.memory.claim(length) else { return false };
+        let number = claim.commit(length, |number, bytes| fill(sending.writer, number, bytes));
+        self.court.borrow_mut().writers[sending.writer].committed = number + 1;
+        self.ring_all(effects);
+        true
+    }
+
+    /// The slow readers take up to `count` records; keep one in `keep`, and let go of one in `drop` of
+    /// those kept before.
+    pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+        let Member { court, readers, me, evicted, .. } = self;
+        let mut court = court.borrow_mut();
+        for readers in readers {
+            for _ in 0..count {
+                let Some(record) = readers.slow.take() else { break };
+                let (due, at) = (readers.history.get(readers.count), readers.count);
+                let writer = readers.names[&record.sender()];
+                let here = (writer, record.number());
+                if due != Some(&here) {
+                    let text = format!("node {me}: {here:?} at {at} where {due:?} is due");
+                    court.complain(Checker::Order, text);
+                }
+                readers.count += 1;
+                if !*evicted {
+                    court.inspect(*me, writer, &record, "taken");
+                }
+                if random.one_in(keep) {
+                    readers.held.push((writer, record));
+                }
+            }
+            for (writer, record) in std::mem::take(&mut readers.held) {
+                if !random.one_in(drop) {
+                    readers.held.push((writer, record));
+                } else if !*evicted {
+                    court.inspect(*me, writer, &record, "let go of");
+                }
+            }
+        }
+    }
+
+    /// Takes everything and lets go of everything.
+    pub(crate) fn take_all(&mut self) {
+        self.take(&mut Random::new(0), u64::MAX, 0, 1);
+    }
+
+    /// The fast readers take whatever is delivered, in the epoch that this node is in.
+    fn observe(&mut self) {
+        let Member { court, readers, me, evicted, epoch, .. } = self;
+        let mut court = court.borrow_mut();
+        for readers in readers {
+            while let Some(record) = readers.fast.take() {
+                let writer = readers.names[&record.sender()];
+                if !*evicted {
+                    court.inspect(*me, writer, &record, "delivered");
+                }
+                let here = (*me, epoch.expect("only members deliver"));
+                court.deliver(here, (writer, record.number()), &mut readers.next);
+                readers.history.push((writer, record.number()));
+            }
+        }
+    }
+
+    fn begin(&mut self, id: SubgroupId, epoch: u64) {
+        self.before = self.epoch.replace(epoch);
+        if let Some(before) = self.before {
+            self.court.borrow_mut().finishes(self.me, before);
+        }
+        let reads = self.court.borrow().plans[&epoch].reads(self.me);
+        if reads && !self.reading {
+            let fast = self.node.add_subgroup_reader(id).expect("it reads");
+            let slow = self.node.add_subgroup_reader(id).expect("it reads");
+            self.readers.push(Readers {
+                fast,
+                slow,
+                names: BTreeMap::new(),
+                history: Vec::new(),
+                next: BTreeMap::new(),
+                count: 0,
+                held: Vec::new(),
+            });
+        }
+        self.reading = reads;
+        if reads {
+            self.court.borrow_mut().begins(self.me, epoch);
+            for (number, origin, stream) in self.node.senders(id) {
+                let node = self.node_of(origin).expect("it is there");
+                let writer = self.court.borrow().writer(node, stream);
+                let names = &mut self.readers.last_mut().unwrap().names;
+                names.insert(usize::from(number), writer);
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Founded(id) if Some(id) == self.id => {
+                let epoch = self.node.epoch(id).unwrap();
+                self.begin(id, epoch);
+            }
+            NodeEvent::Begun { subgroup, epoch } => self.begin(subgroup, epoch),
+            NodeEvent::Left(_) => {
+                if let Some(before) = self.epoch.take() {
+                    self.court.borrow_mut().finishes(self.me, before);
+                }
+                (self.id, self.reading, self.sending) = (None, false, None);
+                self.open.clear();
+            }
+            NodeEvent::Faulty { peer, fault } if !self.evicted => {
+                let who = self.node_of(Origin::Peer(peer));
+                let text = format!("node {} finds {who:?}: {fault}", self.me);
+                self.court.borrow_mut().complain(Checker::Blame, text);
+            }
+            _ => {}
+        }
+    }
+
+    /// What a turn posts of this node's stream was not posted before.
+    fn check_posts(&mut self, effects: &mut Effects) {
+        let Some(sending) = self.sending else { return };
+        let geometry: Geometry = self.shape.geometry;
+        let ring = ENTRIES..ENTRIES + geometry.entries() as usize * ENTRY_WORDS;
+        let posts: Vec<_> = effects.take_posts().collect();
+        for post in posts {
+            let target = Target { peer: post.peer, sharing: Sharing::Copied };
+            match post.kind {
+                PostKind::Write(region, range) => {
+                    if region == sending.region && ring.contains(&range.first) {
+                        // The number of the entry, shortened, is in its stamp.
+                        let word = sending.memory.region().word(range.first).peek();
+                        let first = word >> 32 & ((1 << 21) - 1);
+                        let count = (range.count / ENTRY_WORDS) as u64;
+                        let posted = self.posted.entry((post.peer, region)).or_default();
+                        if first < *posted {
+                            let text = format!("node {}: {first} after {posted}", self.me);
+                            self.court.borrow_mut().complain(Checker::Once, text);
+                        }
+                        *posted = first + count;
+                    }
+                    effects.write(target, region, range);
+                }
+                PostKind::Note(bytes) => effects.note(post.peer, bytes),
+                PostKind::Read(..) => {}
+            }
+        }
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        let event = match event {
+            LinkEvent::PeerUp { peer, node, .. } => {
+                self.peers.insert(node, peer);
+                let other = self.node_of(Origin::Peer(peer)).unwrap();
+                let shares = self.shares_with(other);
+                let sharing = if shares { Sharing::Shared } else { Sharing::Copied };
+                LinkEvent::PeerUp { peer, node, sharing, place: None }
+            }
+            LinkEvent::RegionUp { peer, region, replica } => {
+                let node = self.node_of(Origin::Peer(peer)).unwrap();
+                let court = self.court.borrow();
+                let own = court.regions.get(&(node, region)).filter(|_| self.shares_with(node));
+                let replica = own.map_or(replica, |own| own.replica());
+                self.replicas.insert((node, region), replica.clone());
+                LinkEvent::RegionUp { peer, region, replica }
+            }
+            LinkEvent::Note { bytes, .. } if bytes == BELL => return,
+            other => other,
+        };
+        self.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if let Some(mischief) = self.mischief {
+            mischief(self, Moment::Before, effects);
+        }
+        let mut done = self.node.turn(now, effects);
+        self.observe();
+        self.note_cut();
+        while let Some(event) = self.node.next_event() {
+            self.take_in(event);
+            done += 1;
+        }
+        if let Some(mischief) = self.mischief {
+            mischief(self, Moment::After, effects);
+        }
+        self.check_posts(effects);
+        if self.shape.shared {
+            let news: Vec<Peer> =
+                effects.touched().iter().chain(effects.hinted()).copied().collect();
+            news.into_iter().for_each(|peer| effects.note(peer, BELL.to_vec()));
+        }
+        done
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.node.wants_turn_at()
+    }
+}

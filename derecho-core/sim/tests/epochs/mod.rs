@@ -1,0 +1,316 @@
+//! A subgroup that goes through many epochs in a simulated cluster, with random applications on top and an
+//! oracle that plays the membership.
+//!
+//! ```text
+//!   member.rs   a node, a writer and two readers
+//!   oracle.rs   decides: who joins, leaves, fails, reads, sends; trims and starts
+//!   rest.rs     times in which nobody writes, and what is sent after them
+//!   court.rs    sees all members at once; one checker for each rule
+//! ```
+//! Memory is copied, as badly as the contract of the link allows, or shared: then all nodes see one region,
+//! and a note wakes who has news.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod court;
+pub(crate) mod member;
+pub(crate) mod oracle;
+pub(crate) mod rest;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::ids::Time;
+use derecho_core::link::Link;
+use derecho_core::machine::Effects;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, Stop};
+
+pub(crate) use court::{Checker, Court};
+pub(crate) use member::Member;
+#[allow(unused_imports, reason = "each test file uses a part of it")]
+pub(crate) use oracle::Plant;
+
+/// Records are at most this long.
+pub(crate) const LONGEST: u64 = 200;
+/// Virtual time within which everything here is over.
+pub(crate) const END: Time = Time(2_000_000_000);
+/// So long nothing takes that comes about.
+const PATIENCE: u64 = 60_000_000;
+
+/// What all nodes have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) terms: Terms,
+    pub(crate) geometry: Geometry,
+    pub(crate) nodes: usize,
+    pub(crate) shared: bool,
+    /// Where memory is shared: among those on the same one of so many hosts.
+    pub(crate) hosts: usize,
+    /// Nodes are in so many subgroups that those in which nothing happens rest.
+    pub(crate) many: bool,
+    /// Changes of the subgroup in a run.
+    pub(crate) changes: usize,
+}
+
+impl Shape {
+    pub(crate) fn random(seed: u64, level: Level, shared: bool) -> Shape {
+        let mut random = Random::new(seed ^ 0x0e_70c4);
+        let messages = [2, 4, 8, 16, 32][random.below(5) as usize];
+        let bytes = [1024, 2048, 4096][random.below(3) as usize];
+        let geometry = Geometry::fitting(bytes, messages, LONGEST as usize).unwrap();
+        let terms = Terms { level, ablation: Ablation::default() };
+        let nodes = random.between(3, 7) as usize;
+        Shape { terms, geometry, nodes, shared, hosts: 1, many: false, changes: 6 }
+    }
+}
+
+/// A subgroup at work, and what decides about it.
+pub(crate) struct World {
+    pub(crate) cluster: Cluster<Member>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) shape: Shape,
+    pub(crate) random: Random,
+    pub(crate) seed: u64,
+    pub(crate) oracle: oracle::Oracle,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, shape: Shape) -> World {
+        let config = Config { deadline: END, ..Config::adversarial(seed) };
+        let court = Rc::new(RefCell::new(Court::new(shape.terms.level)));
+        let mut random = Random::new(seed ^ 0x0005_eede);
+        let oracle = oracle::Oracle::new(&mut random, shape.nodes);
+        let cluster = Cluster::new(config);
+        let mut world = World { cluster, court, shape, random, seed, oracle };
+        for me in 0..shape.nodes {
+            let court = &world.court;
+            world.cluster.add_node(|link| {
+                court.borrow_mut().ids.push(link.node());
+                vec![Member::new(link, me, shape, court)]
+            });
+        }
+        (0..shape.nodes).for_each(|node| world.start(node));
+        let nodes = shape.nodes;
+        world.wait("an acquaintance", move |cluster| {
+            let all = |node| cluster.machine(NodeIndex(node), 0).peers.len() == nodes - 1;
+            (0..nodes).all(all)
+        });
+        world
+    }
+
+    pub(crate) fn member(&self, node: usize) -> &Member {
+        self.cluster.machine(NodeIndex(node), 0)
+    }
+
+    pub(crate) fn member_mut(&mut self, node: usize) -> &mut Member {
+        self.cluster.machine_mut(NodeIndex(node), 0)
+    }
+
+    pub(crate) fn is_running(&self, node: usize) -> bool {
+        self.cluster.is_running(NodeIndex(node))
+    }
+
+    /// Its application writes and takes, as long as there is something to write to and take from.
+    fn start(&mut self, node: usize) {
+        let now = self.cluster.now();
+        let mut random = Random::new(self.random.next_word());
+        let pause = [1_000, 4_000, 20_000, 100_000][random.below(4) as usize];
+        let burst = random.between(1, 6);
+        self.cluster.inject_again(NodeIndex(node), 0, now, move |member, now, effects| {
+            if member.court.borrow().written {
+                member.end_writing(effects);
+                return None;
+            }
+            member.write(&mut random, burst, effects);
+            Some(now.after(random.between(1, pause) + member.lull()))
+        });
+        let mut random = Random::new(self.random.next_word());
+        let slow = random.between(1, 8) * 1_000;
+        let (keep, drop) = (random.between(2, 20), random.between(2, 12));
+        self.cluster.inject_again(NodeIndex(node), 0, now, move |member, now, _| {
+            if member.court.borrow().over {
+                member.take_all();
+                return None;
+            }
+            let count = random.between(0, 6);
+            member.take(&mut random, count, keep, drop);
+            Some(now.after(random.between(1, slow) + member.lull()))
+        });
+    }
+
+    /// Lets some time pass, up to this.
+    pub(crate) fn pass(&mut self, most: u64) {
+        let time = self.random.between(0, most);
+        let later = self.cluster.now().after(time);
+        self.cluster.run_until(later);
+    }
+
+    /// Acts on a node now, and returns what comes of it. The node runs.
+    pub(crate) fn act<R: 'static>(
+        &mut self,
+        node: usize,
+        action: impl FnOnce(&mut Member, &mut Effects) -> R + 'static,
+    ) -> R {
+        let now = self.cluster.now();
+        let result = Rc::new(RefCell::new(None));
+        let place = Rc::clone(&result);
+        self.cluster.inject(NodeIndex(node), 0, now, move |member, _, effects| {
+            *place.borrow_mut() = Some(action(member, effects));
+        });
+        self.cluster.run_until(now.after(1));
+        let result = result.borrow_mut().take();
+        result.expect("a node that runs acts at once")
+    }
+
+    /// Runs until something is the case, which it will be soon if nothing is wrong.
+    pub(crate) fn wait(
+        &mut self,
+        what: &str,
+        condition: impl Fn(&Cluster<Member>) -> bool,
+    ) -> bool {
+        let end = self.cluster.now().after(PATIENCE);
+        let court = Rc::clone(&self.court);
+        let stop = self.cluster.run_until_met(|cluster| {
+            condition(cluster) || cluster.now() > end || !court.borrow().complaints.is_empty()
+        });
+        if !condition(&self.cluster) {
+            let text = format!("{what} does not come about, {stop:?}: {}", self.states());
+            self.court.borrow_mut().complain(Checker::Liveness, text);
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn is_fine(&self) -> bool {
+        self.court.borrow().complaints.is_empty()
+    }
+
+    /// Lets every application come to an end, until nothing happens any more.
+    fn calm(&mut self, nodes: &[usize]) {
+        for _ in 0..2 {
+            for &node in nodes {
+                self.act(node, |member, _| member.take_all());
+            }
+            let stop = self.cluster.run_until_met(|_| false);
+            if stop != Stop::Quiet {
+                self.court.borrow_mut().complain(Checker::Quiescence, format!("{stop:?}"));
+                return;
+            }
+        }
+        // Whoever turns once more has nothing to say.
+        let before = self.cluster.network().counters();
+        for &node in nodes {
+            self.act(node, |_, _| {});
+        }
+        self.cluster.run_until_met(|_| false);
+        if self.cluster.network().counters() != before {
+            let text = "something is posted for no reason".into();
+            self.court.borrow_mut().complain(Checker::Quiescence, text);
+        }
+    }
+
+    /// A whole run: changes of all kinds, and then an end in peace. What is wrong with it.
+    pub(crate) fn run(&mut self) -> Vec<(Checker, String)> {
+        self.found();
+        for _ in 0..self.shape.changes {
+            self.pass(60_000);
+            if self.is_fine() {
+                self.change();
+            }
+        }
+        self.finish_run()
+    }
+
+    /// The end of a run; what was wrong with it.
+    pub(crate) fn finish_run(&mut self) -> Vec<(Checker, String)> {
+        if self.is_fine() {
+            self.end();
+        }
+        self.court.borrow_mut().close();
+        std::mem::take(&mut self.court.borrow_mut().complaints)
+    }
+
+    /// Everything is delivered everywhere, all memory is free again, and there is quiet.
+    fn end(&mut self) {
+        self.court.borrow_mut().written = true;
+        for node in 0..self.shape.nodes {
+            if self.is_running(node) && self.member(node).evicted {
+                self.cluster.crash(NodeIndex(node));
+            }
+        }
+        let plan = self.oracle.plan.clone();
+        let nodes: Vec<usize> = plan.places.iter().map(|place| place.node).collect();
+        self.pass(100_000);
+        let court = Rc::clone(&self.court);
+        let readers: Vec<usize> = nodes.iter().copied().filter(|&node| plan.reads(node)).collect();
+        let (all, writers) = (readers.clone(), plan.writers().collect::<Vec<_>>());
+        let own = plan.clone();
+        let met = self.wait("everything", move |cluster| {
+            let court = court.borrow();
+            all.iter().all(|&reader| {
+                let next = &cluster.machine(NodeIndex(reader), 0).readers.last().unwrap().next;
+                writers.iter().all(|writer| {
+                    let start = plan.starts.get(writer).map_or(0, |start| start.message);
+                    let next = next.get(writer).copied().unwrap_or(start);
+                    next == court.writers[*writer].committed
+                })
+            })
+        });
+        for node in readers.into_iter().filter(|_| !met) {
+            let Some(writer) = own.place(node).and_then(|place| place.writer) else { continue };
+            let next = self.member(node).readers.last().and_then(|r| r.next.get(&writer).copied());
+            let mut court = self.court.borrow_mut();
+            let committed = court.writers[writer].committed;
+            if next.is_some_and(|next| next != committed) {
+                let text = format!("node {node} has {next:?} of its own {committed}");
+                court.complain(Checker::SelfDelivery, text);
+            }
+        }
+        if !met {
+            return;
+        }
+        self.court.borrow_mut().over = true;
+        self.calm(&nodes);
+        for &node in &nodes {
+            let member = self.member(node);
+            if self.is_fine() && !member.node.is_subgroup_acknowledged(member.id.unwrap()) {
+                let text = format!("what {node} has sent is not acknowledged");
+                self.court.borrow_mut().complain(Checker::Liveness, text);
+            }
+        }
+        for &node in &nodes {
+            let sends = self.oracle.plan.place(node).is_some_and(|place| place.writer.is_some());
+            let commit = |member: &mut Member, effects: &mut Effects| {
+                member.commit(LONGEST as usize, effects)
+            };
+            if sends && self.is_fine() && !self.act(node, commit) {
+                let text = format!("{node} has no room although nobody refers to anything");
+                self.court.borrow_mut().complain(Checker::Liveness, text);
+            }
+        }
+        if self.is_fine() {
+            self.calm(&nodes);
+        }
+    }
+
+    /// Where every node stands, for messages.
+    pub(crate) fn states(&self) -> String {
+        let court = self.court.borrow();
+        let mut text = format!("{:?}", court.writers);
+        for node in (0..self.shape.nodes).filter(|&node| self.is_running(node)) {
+            let member = self.member(node);
+            let id = member.id;
+            let phase = id.and_then(|id| member.node.phase(id));
+            let delivered = id.map(|id| member.node.delivered(id));
+            let reach = id.and_then(|id| member.node.reach(id));
+            let next = member.readers.last().map(|readers| readers.next.clone());
+            text += &format!(
+                "\n  {node} evicted {}: {:?} {phase:?} {delivered:?} next {next:?}\n    {reach:?}",
+                member.evicted, member.epoch
+            );
+        }
+        text + &format!("\n{:#?}", self.oracle.plan)
+    }
+}

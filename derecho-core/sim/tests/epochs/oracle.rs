@@ -1,0 +1,565 @@
+//! The membership, as one who knows everything: it decides at random, and tells each node at a time of its own.
+//!
+//! What it decides from is what a membership protocol has: the reports of those that have wedged. One node
+//! always reads and never fails, so that there is somebody to agree with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use derecho_core::multicast::stream::Beginning;
+use derecho_core::multicast::subgroup::epoch::Phase;
+use derecho_sim::{NodeIndex, Random};
+
+use super::court::{Place, Plan, Writer};
+use super::{Checker, World};
+
+/// A fault of the membership.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Plant {
+    /// One member is told a trim that is one entry too far.
+    TrimTooFar,
+    /// Everybody is told a trim that is as far as the one who has received most.
+    TrimOfTheFastest,
+    /// Who is new is told that the epoch begins one message earlier in each stream.
+    StartTooEarly,
+    /// One member goes on with a member that is out.
+    CountsWhoIsOut,
+    /// Somebody who is new begins before the epoch before is complete.
+    BeginsBeforeAllHaveAll,
+}
+
+pub(crate) struct Oracle {
+    anchor: usize,
+    /// What was decided last.
+    pub(crate) plan: Plan,
+    numbers: u64,
+    pub(crate) plant: Option<Plant>,
+    /// Nobody crashes.
+    pub(crate) peace: bool,
+    /// What was decided and told, for whoever looks at a seed.
+    pub(crate) log: Vec<String>,
+    pub(crate) views: usize,
+    pub(crate) layouts: usize,
+    /// Changes of view that found some in the old epoch and some in the next one.
+    pub(crate) mixed: usize,
+    /// Changes of view that cut something off.
+    pub(crate) cut_off: usize,
+    pub(crate) crashes: usize,
+}
+
+/// What a change may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    View,
+    Layout,
+}
+
+type Report = (u64, BTreeMap<usize, (u64, u64)>);
+
+impl Oracle {
+    pub(crate) fn new(random: &mut Random, nodes: usize) -> Oracle {
+        let plan = Plan { number: 0, places: Vec::new(), starts: BTreeMap::new() };
+        Oracle {
+            anchor: random.below(nodes as u64) as usize,
+            plan,
+            numbers: 0,
+            plant: None,
+            peace: false,
+            log: Vec::new(),
+            views: 0,
+            layouts: 0,
+            mixed: 0,
+            cut_off: 0,
+            crashes: 0,
+        }
+    }
+}
+
+impl World {
+    /// The members that are there, in some order.
+    fn present(&mut self) -> Vec<usize> {
+        let is_in = |node: &usize| {
+            let member = self.member(*node);
+            self.is_running(*node) && member.id.is_some() && !member.evicted
+        };
+        let mut nodes: Vec<usize> = (0..self.shape.nodes).filter(is_in).collect();
+        self.shuffle(&mut nodes);
+        nodes
+    }
+
+    fn shuffle<T>(&mut self, all: &mut [T]) {
+        for last in (1..all.len()).rev() {
+            all.swap(last, self.random.below(last as u64 + 1) as usize);
+        }
+    }
+
+    /// A new stream of this node.
+    fn new_writer(&mut self, node: usize) -> usize {
+        let writer = self.court.borrow().writers.len();
+        let region = self.member_mut(node).open_stream(writer);
+        self.court.borrow_mut().writers.push(Writer { node, region, committed: 0 });
+        writer
+    }
+
+    fn place_for(&mut self, node: usize, slot: usize) -> Place {
+        let reads = node == self.oracle.anchor || !self.random.one_in(3);
+        let sends = !self.random.one_in(3);
+        let lines = self.member_mut(node).open_lines();
+        let writer = sends.then(|| self.new_writer(node));
+        Place { node, slot, reads, writer, lines }
+    }
+
+    /// The next epoch, without those that are out. Members change what they do, leave or come.
+    fn next_plan(&mut self, out: &BTreeSet<usize>) -> Plan {
+        let anchor = self.oracle.anchor;
+        let mut places = Vec::new();
+        for mut place in self.oracle.plan.places.clone() {
+            let node = place.node;
+            if out.contains(&node) || !self.is_running(node) || self.member(node).evicted {
+                continue;
+            }
+            // It has left already: the epoch that it was in was complete.
+            if self.member(node).id.is_none() {
+                continue;
+            }
+            // Who leaves has stopped reading, and refers to nothing.
+            let free =
+                !place.reads && self.member(node).epoch.is_some() && !self.member(node).holds();
+            let settled = self.member(node).epoch == Some(self.oracle.plan.number);
+            if free && settled && self.random.one_in(2) {
+                continue;
+            }
+            if node != anchor && self.random.one_in(4) {
+                place.reads = !place.reads;
+            }
+            if self.random.one_in(4) {
+                // A stream that is out does not come back.
+                place.writer = match place.writer {
+                    Some(_) => None,
+                    None => Some(self.new_writer(node)),
+                };
+            }
+            places.push(place);
+        }
+        for node in 0..self.shape.nodes {
+            let member = self.member(node);
+            let is_new = member.id.is_none() && self.is_running(node) && !out.contains(&node);
+            let known = places.iter().any(|place| place.node == node);
+            if is_new && !known && !member.evicted && self.random.one_in(3) {
+                let taken = |slot: usize| places.iter().any(|place: &Place| place.slot == slot);
+                let slot = (0..64).find(|&slot| !taken(slot)).unwrap();
+                let place = self.place_for(node, slot);
+                places.push(place);
+            }
+        }
+        self.shuffle(&mut places);
+        self.oracle.numbers += 1;
+        Plan { number: self.oracle.numbers, places, starts: BTreeMap::new() }
+    }
+
+    fn decide(&mut self, plan: Plan) -> Rc<Plan> {
+        self.log(&format!("{plan:?}"));
+        self.court.borrow_mut().plans.insert(plan.number, plan.clone());
+        self.oracle.plan = plan.clone();
+        Rc::new(plan)
+    }
+
+    /// What happens, for whoever looks at a seed.
+    fn log(&mut self, text: &str) {
+        let now = self.cluster.now().0;
+        self.oracle.log.push(format!("{now} {text}"));
+    }
+
+    /// The subgroup begins, with some of the nodes.
+    pub(crate) fn found(&mut self) {
+        let mut nodes: Vec<usize> = (0..self.shape.nodes).collect();
+        self.shuffle(&mut nodes);
+        let count = self.random.between(2, self.shape.nodes as u64) as usize;
+        let mut founders: Vec<usize> = nodes[..count].to_vec();
+        if !founders.contains(&self.oracle.anchor) {
+            founders[0] = self.oracle.anchor;
+        }
+        let places = founders.into_iter().enumerate();
+        let places = places.map(|(slot, node)| self.place_for(node, slot)).collect::<Vec<_>>();
+        let plan = Plan { number: 0, places, starts: BTreeMap::new() };
+        let mut plan = plan;
+        plan.starts =
+            plan.writers().map(|writer| (writer, Beginning { entry: 0, message: 0 })).collect();
+        let plan = self.decide(plan);
+        for node in plan.places.iter().map(|place| place.node) {
+            self.join(node, &plan);
+        }
+        if self.random.one_in(2) {
+            self.wait_for(&plan);
+        }
+    }
+
+    fn join(&mut self, node: usize, plan: &Rc<Plan>) {
+        self.log(&format!("{node} joins in {}", plan.number));
+        let (terms, plan) = (self.shape.terms, Rc::clone(plan));
+        self.act(node, move |member, effects| member.join(terms, &plan, effects));
+    }
+
+    /// Waits until all members of an epoch that run have begun it.
+    fn wait_for(&mut self, plan: &Rc<Plan>) -> bool {
+        let plan = Rc::clone(plan);
+        self.wait("an epoch", move |cluster| {
+            plan.places.iter().all(|place| {
+                let epoch = cluster.machine(NodeIndex(place.node), 0).epoch;
+                !cluster.is_running(NodeIndex(place.node)) || epoch == Some(plan.number)
+            })
+        })
+    }
+
+    /// Something changes.
+    pub(crate) fn change(&mut self) {
+        if self.random.one_in(2) {
+            self.change_layout();
+        } else {
+            self.change_view();
+        }
+    }
+
+    /// A member crashes, unless it is the one that always stays.
+    fn crash_one(&mut self) {
+        let anchor = self.oracle.anchor;
+        if self.oracle.peace {
+            return;
+        }
+        let nodes: Vec<usize> = self.present().into_iter().filter(|&node| node != anchor).collect();
+        if let Some(&node) = nodes.first() {
+            self.oracle.crashes += 1;
+            self.log(&format!("{node} crashes"));
+            self.cluster.crash(NodeIndex(node));
+        }
+    }
+
+    pub(crate) fn change_layout(&mut self) {
+        // All know the epoch that is to end.
+        let plan = Rc::new(self.oracle.plan.clone());
+        let all = plan.places.iter().all(|place| self.is_running(place.node));
+        if !all {
+            return self.change_view();
+        }
+        if !self.wait_for(&plan) {
+            return;
+        }
+        self.oracle.layouts += 1;
+        self.log("a change of layout");
+        let old = self.present();
+        let next = self.next_plan(&BTreeSet::new());
+        let stops = self.random.one_in(2).then(|| self.random.below(old.len() as u64 * 2 + 3));
+        let next = self.decide(next);
+        let mut steps = 0;
+        for node in old {
+            if stops == Some(steps) {
+                return self.interrupt();
+            }
+            steps += 1;
+            // It may have left by the change before, only now.
+            if self.member(node).id.is_none() {
+                continue;
+            }
+            let told = Rc::clone(&next);
+            self.log(&format!("{node} is told"));
+            self.act(node, move |member, effects| member.change_layout(&told, effects));
+            self.pass(10_000);
+        }
+        let newcomers: Vec<usize> = next.places.iter().map(|place| place.node).collect();
+        let newcomers = newcomers.into_iter().filter(|&node| self.member(node).id.is_none());
+        let newcomers: Vec<usize> = newcomers.collect();
+        if stops == Some(steps) {
+            return self.interrupt();
+        }
+        let early = self.oracle.plant == Some(Plant::BeginsBeforeAllHaveAll);
+        if !newcomers.is_empty() && !self.wait_for_starts(&plan, early) {
+            return;
+        }
+        let next = self.with_cuts(&plan, &next);
+        for node in newcomers {
+            self.pass(10_000);
+            steps += 1;
+            if stops == Some(steps) {
+                return self.interrupt();
+            }
+            self.join(node, &next);
+        }
+        if stops.is_some() {
+            return self.interrupt();
+        }
+        self.wait_for(&next);
+        self.with_cuts(&plan, &next);
+    }
+
+    /// Waits until somebody knows the epoch to be complete, and so where the next one begins.
+    fn wait_for_starts(&mut self, plan: &Rc<Plan>, early: bool) -> bool {
+        let (number, court) = (plan.number, Rc::clone(&self.court));
+        let writers: Vec<usize> = plan.writers().collect();
+        let nodes = self.shape.nodes;
+        self.wait("the next starts", move |cluster| {
+            let cuts = &court.borrow().cuts;
+            let cut = writers.iter().all(|&writer| cuts.contains_key(&(number, writer)));
+            let mut members = (0..nodes).map(|node| cluster.machine(NodeIndex(node), 0));
+            let complete = members.any(|member| {
+                let phase = member.id.and_then(|id| member.node.phase(id));
+                let beyond = member.epoch.is_some_and(|epoch| epoch > number);
+                let at = member.epoch == Some(number) && phase == Some(Phase::Complete);
+                beyond && !member.evicted || at
+            });
+            cut && (complete || early)
+        })
+    }
+
+    /// The plan of a change of layout, with the starts as far as they are known by now.
+    fn with_cuts(&mut self, before: &Plan, plan: &Plan) -> Rc<Plan> {
+        let mut plan = plan.clone();
+        for writer in plan.places.iter().filter_map(|place| place.writer) {
+            let new = Beginning { entry: 0, message: 0 };
+            let goes_on = before.writers().any(|known| known == writer);
+            let cut = self.court.borrow().cuts.get(&(before.number, writer)).copied();
+            if let Some(start) = if goes_on { cut } else { Some(new) } {
+                plan.starts.insert(writer, start);
+            }
+        }
+        self.decide(plan)
+    }
+
+    /// A change of view in the midst of something else, mostly because somebody fails.
+    fn interrupt(&mut self) {
+        if !self.random.one_in(4) {
+            self.crash_one();
+        }
+        self.pass(10_000);
+        self.change_view();
+    }
+
+    /// A subgroup in which everyone reads but one, who only sends; it is put out, alive, and goes on as if
+    /// nothing had happened. What is wrong with the run.
+    pub(crate) fn run_with_one_put_out(&mut self) -> Vec<(Checker, String)> {
+        self.oracle.peace = true;
+        let anchor = self.oracle.anchor;
+        let out = (anchor + 1) % self.shape.nodes;
+        let mut places = Vec::new();
+        for node in 0..self.shape.nodes {
+            let lines = self.member_mut(node).open_lines();
+            let writer = Some(self.new_writer(node));
+            places.push(Place { node, slot: node, reads: node != out, writer, lines });
+        }
+        let new = Beginning { entry: 0, message: 0 };
+        let starts = places.iter().filter_map(|place| Some((place.writer?, new))).collect();
+        let plan = self.decide(Plan { number: 0, places, starts });
+        for node in 0..self.shape.nodes {
+            self.join(node, &plan);
+        }
+        self.wait_for(&plan);
+        self.pass(100_000);
+        self.member_mut(out).evicted = true;
+        let all = BTreeSet::from([out]);
+        if let Some(reports) = self.wedge_all() {
+            let (mut plan, trims) = self.decide_view(&reports, &all);
+            // The others stay as they are.
+            plan.places = self.oracle.plan.places.clone();
+            plan.places.retain(|place| place.node != out);
+            self.tell_all(plan, trims);
+        }
+        let plan = Rc::new(self.oracle.plan.clone());
+        self.wait_for(&plan);
+        self.pass(1_000_000);
+        self.finish_run()
+    }
+
+    /// Some fail, are put out or leave, and the others go on.
+    pub(crate) fn change_view(&mut self) {
+        let mut out = BTreeSet::new();
+        if self.random.one_in(2) {
+            self.crash_one();
+        }
+        for node in self.present() {
+            if node != self.oracle.anchor && self.random.one_in(6) {
+                self.log(&format!("{node} is put out"));
+                // It is alive, and nobody tells it anything.
+                self.member_mut(node).evicted = true;
+                out.insert(node);
+            }
+        }
+        let mut tries = 0;
+        loop {
+            self.oracle.views += 1;
+            let decided = self.wedge_all().map(|reports| self.decide_view(&reports, &out));
+            let Some((plan, trims)) = decided else { return };
+            self.tell_all(plan, trims);
+            let plan = Rc::new(self.oracle.plan.clone());
+            let gone = plan.places.iter().any(|place| !self.is_running(place.node));
+            if !self.is_fine() || !gone {
+                self.wait_for(&plan);
+                return;
+            }
+            // Somebody has failed since: once more.
+            tries += 1;
+            assert!(tries < 10, "nodes are used up");
+            self.pass(20_000);
+        }
+    }
+
+    /// Everybody stops, each at a time of its own; what they report.
+    fn wedge_all(&mut self) -> Option<BTreeMap<usize, Report>> {
+        let mut reports = BTreeMap::new();
+        for node in self.present() {
+            self.pass(10_000);
+            if self.random.one_in(24) {
+                self.crash_one();
+            }
+            // It may have left by the change before, only now.
+            if self.is_running(node) && self.member(node).id.is_some() {
+                let report = self.act(node, |member, _| member.wedge());
+                self.log(&format!("{node} reports {report:?}"));
+                reports.insert(node, report);
+            }
+        }
+        reports.retain(|&node, _| self.is_running(node));
+        self.is_fine().then_some(reports)
+    }
+
+    /// The trim of each epoch that somebody is in, and the next epoch.
+    fn decide_view(
+        &mut self,
+        reports: &BTreeMap<usize, Report>,
+        out: &BTreeSet<usize>,
+    ) -> (Plan, BTreeMap<u64, BTreeMap<usize, u64>>) {
+        let plans = self.court.borrow().plans.clone();
+        let last = reports.values().map(|(epoch, _)| *epoch).max().unwrap();
+        let mut trims = BTreeMap::new();
+        let epochs: BTreeSet<u64> = reports.values().map(|(epoch, _)| *epoch).collect();
+        self.oracle.mixed += usize::from(epochs.len() > 1);
+        for epoch in epochs {
+            let plan = &plans[&epoch];
+            let inside = reports.values().find(|(of, _)| *of == epoch).unwrap();
+            let mut trim: BTreeMap<usize, u64> = BTreeMap::new();
+            for writer in plan.writers() {
+                let received = reports.iter().filter_map(|(&node, (of, reach))| {
+                    let known = reach.get(&writer).map(|reach| reach.1);
+                    // Who has not begun it has received nothing of it.
+                    let start = inside.1.get(&writer).map(|reach| reach.0);
+                    let reads = plan.reads(node);
+                    let counts = if *of == epoch { known } else { start.filter(|_| *of < epoch) };
+                    counts.filter(|_| reads)
+                });
+                let received: Vec<u64> = received.collect();
+                let far = self.oracle.plant == Some(Plant::TrimOfTheFastest);
+                let entry =
+                    if far { received.iter().max() } else { received.iter().min() }.copied();
+                // Of a member whom nobody knows any more: nothing of it was received.
+                if let Some(entry) = entry {
+                    trim.insert(writer, entry);
+                    self.oracle.cut_off += usize::from(received.iter().any(|&r| r > entry));
+                }
+            }
+            trims.insert(epoch, trim);
+        }
+        // What it is that goes on.
+        self.oracle.plan = plans[&last].clone();
+        (self.next_plan(out), trims)
+    }
+
+    /// Everybody is told what was decided; somebody may fail meanwhile.
+    fn tell_all(&mut self, mut plan: Plan, trims: BTreeMap<u64, BTreeMap<usize, u64>>) {
+        let anchor = self.oracle.anchor;
+        let last = *trims.keys().max().unwrap();
+        let mut nodes = self.present();
+        // It knows the numbers of the messages at which the next epoch begins.
+        nodes.retain(|&node| node != anchor);
+        nodes.insert(0, anchor);
+        let plant = self.oracle.plant;
+        let victim = nodes[self.random.below(nodes.len() as u64) as usize];
+        for node in nodes {
+            if !self.is_running(node) || self.member(node).id.is_none() {
+                continue;
+            }
+            let epoch =
+                self.member(node).id.and_then(|id| self.member(node).node.reach(id)).unwrap().0;
+            let mut trim = trims.get(&epoch).cloned().unwrap_or_default();
+            if plant == Some(Plant::TrimTooFar) && node == victim {
+                // As far as it can.
+                let reach = self.act(node, |member, _| member.wedge()).1;
+                for (writer, entry) in &mut trim {
+                    *entry = reach.get(writer).map_or(*entry, |reach| reach.1.min(*entry + 1));
+                }
+            }
+            self.log(&format!("{node} finishes {epoch} at {trim:?}"));
+            // What it was to begin, or others have begun, without its having done so.
+            let begun = self.member(node).epoch;
+            let passed =
+                [epoch, last].into_iter().filter(|&e| begun.is_some_and(|begun| begun < e));
+            let court = Rc::clone(&self.court);
+            let over: Vec<bool> =
+                passed.map(|epoch| court.borrow().plans[&epoch].reads(node)).collect();
+            let starts = self.act(node, move |member, _| {
+                member.finish(&trim, &over);
+                member.starts()
+            });
+            if !self.is_fine() {
+                return;
+            }
+            if node == anchor {
+                plan = self.with_starts(plan, &trims[&last], &starts);
+            }
+            let mut told = self.oracle.plan.clone();
+            if plant == Some(Plant::CountsWhoIsOut) && node == victim {
+                let plans = self.court.borrow().plans.clone();
+                let out = plans[&last].places.iter().find(|place| {
+                    told.place(place.node).is_none() && self.member(place.node).evicted
+                });
+                let taken = |slot| told.places.iter().any(|place| place.slot == slot);
+                if let Some(out) = out.filter(|out| !taken(out.slot)).copied() {
+                    told.places.push(Place { writer: None, ..out });
+                }
+            }
+            self.act(node, move |member, effects| member.next_epoch(&told, effects));
+            self.pass(10_000);
+            if self.random.one_in(16) {
+                self.crash_one();
+            }
+        }
+        let plan = Rc::new(self.oracle.plan.clone());
+        let new: Vec<usize> = plan.places.iter().map(|place| place.node).collect();
+        for node in new {
+            if self.is_running(node) && self.member(node).id.is_none() {
+                let mut told = (*plan).clone();
+                if plant == Some(Plant::StartTooEarly) {
+                    for start in told.starts.values_mut().filter(|start| start.message > 0) {
+                        (start.entry, start.message) = (start.entry - 1, start.message - 1);
+                    }
+                }
+                self.join(node, &Rc::new(told));
+                self.pass(10_000);
+            }
+        }
+    }
+
+    fn with_starts(
+        &mut self,
+        mut plan: Plan,
+        trim: &BTreeMap<usize, u64>,
+        known: &BTreeMap<usize, Beginning>,
+    ) -> Plan {
+        for writer in plan.places.iter().filter_map(|place| place.writer) {
+            let new = Beginning { entry: 0, message: 0 };
+            let start = match (trim.get(&writer), known.get(&writer)) {
+                (Some(&entry), Some(known)) if known.entry == entry => *known,
+                (Some(&entry), _) if entry > 0 => {
+                    let earlier = self.court.borrow();
+                    let mut starts = earlier.plans.values().filter_map(|p| p.starts.get(&writer));
+                    // One who was about to begin is where it was told to.
+                    starts.find(|start| start.entry == entry).copied().unwrap_or(new)
+                }
+                _ => new,
+            };
+            plan.starts.insert(writer, start);
+        }
+        (*self.decide(plan)).clone()
+    }
+
+    pub(crate) fn complain_about_refusals(&self) -> bool {
+        self.court.borrow().complaints.iter().any(|(by, _)| *by == Checker::Refusal)
+    }
+}

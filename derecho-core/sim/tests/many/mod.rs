@@ -1,0 +1,438 @@
+//! Many subgroups over few members in a simulated cluster: most of them idle, some now and then in
+//! use, and what has to be true of what they deliver.
+//!
+//! Every member's application writes to one subgroup for a while and then to another one, with pauses
+//! that are shorter and longer than what makes a stream quiet. It takes what is delivered at once,
+//! and holds some of it for long.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Barrier, Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::node::{
+    ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
+    SubgroupId,
+};
+use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, Stop};
+
+/// What is wrong, by the rule that it breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Checker {
+    /// Two members deliver different things (I-4, I-20).
+    Order,
+    /// Something that was committed is never delivered (I-26).
+    Liveness,
+    /// A member calls another one faulty that is not.
+    Blame,
+}
+
+/// What is wrong, and in which subgroup.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) checker: Checker,
+    pub(crate) at: Option<usize>,
+    text: String,
+}
+
+/// One thread has always passed a barrier.
+pub(crate) struct Alone;
+
+impl Barrier for Alone {
+    fn issue(&self) {}
+}
+
+/// Who reads and who sends in a subgroup, by member; neither is no member.
+pub(crate) type Roles = Vec<(bool, bool)>;
+
+/// Subgroups and how long they are written to.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) level: Level,
+    pub(crate) subgroups: Vec<Roles>,
+    /// Acts of each member's writer, and the longest pause between two.
+    pub(crate) acts: u64,
+    pub(crate) pause_ns: u64,
+}
+
+impl Scenario {
+    /// So many subgroups in which all members do everything.
+    pub(crate) fn full(members: usize, subgroups: usize) -> Scenario {
+        let subgroups = vec![vec![(true, true); members]; subgroups];
+        Scenario { level: Level::Atomic, subgroups, acts: 60, pause_ns: 3_000_000 }
+    }
+
+    /// Any.
+    pub(crate) fn random(seed: u64) -> Scenario {
+        let mut random = Random::new(seed ^ 0xac71);
+        let members = random.between(2, 5) as usize;
+        let mut scenario = Scenario::full(members, random.between(5, 14) as usize);
+        for roles in &mut scenario.subgroups {
+            for role in roles.iter_mut() {
+                *role = (!random.one_in(4), !random.one_in(3));
+            }
+            roles[random.below(members as u64) as usize] = (true, true);
+        }
+        if random.one_in(3) {
+            scenario.level = Level::Unordered;
+        }
+        scenario.pause_ns = [30_000, 1_500_000, 5_000_000][random.below(3) as usize];
+        scenario
+    }
+
+    pub(crate) fn members(&self) -> usize {
+        self.subgroups[0].len()
+    }
+
+    /// The subgroups that a member is in.
+    fn of(&self, member: usize) -> impl Iterator<Item = usize> {
+        (0..self.subgroups.len()).filter(move |&at| self.subgroups[at][member] != (false, false))
+    }
+
+    fn senders(&self, at: usize) -> impl Iterator<Item = usize> {
+        let roles = self.subgroups[at].iter().enumerate();
+        roles.filter(|(_, role)| role.1).map(|(member, _)| member)
+    }
+}
+
+pub(crate) fn lines_of(at: usize) -> RegionId {
+    RegionId(16 + 2 * at as u64)
+}
+
+pub(crate) fn stream_of(at: usize) -> RegionId {
+    RegionId(17 + 2 * at as u64)
+}
+
+/// Sees all members at once.
+#[derive(Default)]
+pub(crate) struct Court {
+    ids: Vec<NodeId>,
+    /// Committed by each member in each subgroup.
+    pub(crate) committed: BTreeMap<(usize, usize), u64>,
+    /// The order of each subgroup, as far as somebody has delivered it.
+    order: BTreeMap<usize, Vec<(usize, u64)>>,
+    pub(crate) complaints: Vec<Complaint>,
+}
+
+impl Court {
+    fn complain(&mut self, checker: Checker, at: Option<usize>, text: String) {
+        if self.complaints.len() < 40 {
+            self.complaints.push(Complaint { checker, at, text });
+        }
+    }
+}
+
+/// A member's part in one subgroup.
+pub(crate) struct Part {
+    at: usize,
+    reads: bool,
+    id: Option<SubgroupId>,
+    lines: OwnRegion,
+    memory: Option<SenderMemory>,
+    inbox: Option<Arc<Inbox>>,
+    /// Deliveries, and the number that is due of each sender by rank.
+    count: usize,
+    next: Vec<u64>,
+    wedged: bool,
+}
+
+/// What a planted fault does before and after each turn of its member.
+pub(crate) type Mischief = fn(&mut Member, &mut Effects);
+
+pub(crate) struct Member {
+    pub(crate) me: usize,
+    pub(crate) node: Node,
+    pub(crate) changes: OwnRegion,
+    pub(crate) peers: BTreeMap<NodeId, Peer>,
+    scenario: Rc<Scenario>,
+    court: Rc<RefCell<Court>>,
+    parts: Vec<Part>,
+    random: Random,
+    held: Vec<Record>,
+    /// The application lets everything go at once.
+    pub(crate) over: bool,
+    pub(crate) mischief: Option<Mischief>,
+}
+
+impl Member {
+    fn new(
+        link: &mut SimLink,
+        me: usize,
+        scenario: &Rc<Scenario>,
+        court: &Rc<RefCell<Court>>,
+        random: Random,
+    ) -> Member {
+        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+        let changes = link.open(CHANGES, CHANGES_WORDS).unwrap();
+        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let mut node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
+        let geometry = Geometry::fitting(2048, 16, 16).unwrap();
+        let parts = scenario.of(me).map(|at| {
+            let (reads, sends) = scenario.subgroups[at][me];
+            let lines = link.open(lines_of(at), scenario.members() * LINE_WORDS).unwrap();
+            let memory = sends.then(|| {
+                let region = link.open(stream_of(at), geometry.words()).unwrap();
+                node.count_changes(SenderMemory::with_nulls(region, geometry))
+            });
+            let next = vec![0; scenario.senders(at).count()];
+            let (id, inbox) = (None, None);
+            Part { at, reads, id, lines, memory, inbox, count: 0, next, wedged: false }
+        });
+        let parts = parts.collect();
+        Member {
+            me,
+            node,
+            changes,
+            peers: BTreeMap::new(),
+            scenario: Rc::clone(scenario),
+            court: Rc::clone(court),
+            parts,
+            random,
+            held: Vec::new(),
+            over: false,
+            mischief: None,
+        }
+    }
+
+    /// Founds all subgroups, once all peers are known.
+    fn found(&mut self, effects: &mut Effects) -> bool {
+        let court = self.court.borrow();
+        if court.ids.len() < self.scenario.members() || self.peers.len() + 1 < court.ids.len() {
+            return false;
+        }
+        for part in &mut self.parts {
+            let at = part.at;
+            let roles = self.scenario.subgroups[at].iter().enumerate();
+            let members =
+                roles.filter(|(_, role)| **role != (false, false)).map(|(index, role)| {
+                    let origin = match self.peers.get(&court.ids[index]) {
+                        Some(&peer) => Origin::Peer(peer),
+                        None => Origin::Own,
+                    };
+                    let sends = role.1.then_some(stream_of(at));
+                    Membership { origin, reads: role.0, sends, lines: lines_of(at) }
+                });
+            let terms = Terms { level: self.scenario.level, ablation: Ablation::default() };
+            let charter = Charter { name: at as u64 + 5, terms, members: members.collect() };
+            let share = Share { lines: part.lines.clone(), memory: part.memory.clone() };
+            part.id = Some(self.node.found(charter, share, effects).unwrap());
+        }
+        true
+    }
+
+    /// Commits to one of its subgroups, most often to the one that it has taken a liking to.
+    fn write(&mut self, liking: &mut usize, random: &mut Random) {
+        if random.one_in(8) {
+            *liking = random.below(64) as usize;
+        }
+        let sending = self.parts.iter().filter(|part| part.memory.is_some() && part.inbox_or_not());
+        let sending: Vec<&Part> = sending.collect();
+        let Some(part) = sending.get(*liking % sending.len().max(1)) else { return };
+        let Some(memory) = &part.memory else { return };
+        for _ in 0..random.between(1, 3) {
+            let Ok(claim) = memory.claim(8) else { return };
+            let number = claim.commit(8, |_, _| {});
+            self.court.borrow_mut().committed.insert((part.at, self.me), number + 1);
+        }
+    }
+
+    /// Lets go of some of what it holds.
+    fn let_go(&mut self, random: &mut Random) {
+        if !self.held.is_empty() {
+            self.held.swap_remove(random.below(self.held.len() as u64) as usize);
+        }
+    }
+
+    pub(crate) fn let_all_go(&mut self) {
+        self.over = true;
+        self.held.clear();
+    }
+
+    fn take(&mut self) {
+        let Member { court, parts, held, random, me, scenario, over, .. } = self;
+        let mut court = court.borrow_mut();
+        for part in parts {
+            let Some(inbox) = &part.inbox else { continue };
+            while let Some(record) = inbox.take() {
+                let this = (record.sender(), record.number());
+                let due = std::mem::replace(&mut part.next[this.0], this.1 + 1);
+                let order = court.order.entry(part.at).or_default();
+                let agreed = match order.get(part.count) {
+                    Some(&agreed) => agreed,
+                    None => {
+                        order.push(this);
+                        this
+                    }
+                };
+                part.count += 1;
+                if this.1 != due || (scenario.level == Level::Atomic && this != agreed) {
+                    let text = format!("{me} delivers {this:?}, {due} and {agreed:?} are due");
+                    court.complain(Checker::Order, Some(part.at), text);
+                }
+                if !*over && random.one_in(6) && held.len() < 4 {
+                    held.push(record);
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Founded(id) => {
+                let part = self.parts.iter_mut().find(|part| part.id == Some(id)).unwrap();
+                part.inbox = self.node.add_subgroup_reader(id);
+            }
+            NodeEvent::Stalled(id) => {
+                self.parts.iter_mut().filter(|part| part.id == Some(id)).for_each(|part| {
+                    part.wedged = true;
+                });
+            }
+            NodeEvent::Faulty { fault, .. } => {
+                self.court.borrow_mut().complain(Checker::Blame, None, fault.to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Part {
+    /// Whether it is founded, as far as that shows.
+    fn inbox_or_not(&self) -> bool {
+        !self.wedged && self.id.is_some() && (self.inbox.is_some() || !self.reads)
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        if let LinkEvent::PeerUp { peer, node, .. } = &event {
+            self.peers.insert(*node, *peer);
+        }
+        self.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let mut done = self.node.turn(now, effects);
+        while let Some(event) = self.node.next_event() {
+            self.take_in(event);
+            done += 1;
+        }
+        self.take();
+        if let Some(mischief) = self.mischief {
+            mischief(self, effects);
+        }
+        done
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.node.wants_turn_at()
+    }
+}
+
+/// The members at work.
+pub(crate) struct World {
+    pub(crate) cluster: Cluster<Member>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) scenario: Rc<Scenario>,
+    pub(crate) random: Random,
+}
+
+impl World {
+    pub(crate) fn new(config: Config, scenario: Scenario) -> World {
+        let mut random = Random::new(config.seed ^ 0xac7);
+        let scenario = Rc::new(scenario);
+        let court = Rc::new(RefCell::new(Court::default()));
+        let mut cluster = Cluster::new(config);
+        for me in 0..scenario.members() {
+            let own = Random::new(random.next_word());
+            let node = cluster.add_node(|link| {
+                court.borrow_mut().ids.push(link.node());
+                vec![Member::new(link, me, &scenario, &court, own)]
+            });
+            let mut founded = false;
+            let start = Time(random.between(1, 20_000));
+            cluster.inject_again(node, 0, start, move |member, now, effects| {
+                founded = founded || member.found(effects);
+                (!founded).then(|| now.after(1_000))
+            });
+            let mut own = Random::new(random.next_word());
+            let (mut acts, pause) = (scenario.acts, scenario.pause_ns);
+            let mut liking = me;
+            cluster.inject_again(node, 0, Time(100_000), move |member, now, _| {
+                member.write(&mut liking, &mut own);
+                if own.one_in(3) {
+                    member.let_go(&mut own);
+                }
+                acts -= 1;
+                let pause = if own.one_in(4) { pause } else { 3_000 };
+                (acts > 0).then(|| now.after(own.between(1, pause)))
+            });
+        }
+        World { cluster, court, scenario, random }
+    }
+
+    pub(crate) fn member_mut(&mut self, member: usize) -> &mut Member {
+        self.cluster.machine_mut(NodeIndex(member), 0)
+    }
+
+    pub(crate) fn member(&self, member: usize) -> &Member {
+        self.cluster.machine(NodeIndex(member), 0)
+    }
+
+    /// Runs until nothing happens any more, then lets all applications come to an end.
+    pub(crate) fn run(&mut self) {
+        for over in [false, true] {
+            for member in 0..self.scenario.members() {
+                let now = self.cluster.now();
+                self.cluster.inject(NodeIndex(member), 0, now, move |member, _, _| {
+                    if over {
+                        member.let_all_go();
+                    }
+                });
+            }
+            let stop = self.cluster.run_until_met(|_| false);
+            assert_eq!(stop, Stop::Quiet, "nothing that never ends");
+        }
+    }
+
+    /// Subgroups in which something that was committed lacks at a reader that runs.
+    pub(crate) fn judge(&mut self) -> Vec<Complaint> {
+        let mut court = self.court.borrow_mut();
+        for index in 0..self.scenario.members() {
+            let member = self.cluster.machine(NodeIndex(index), 0);
+            let parts = member.parts.iter().filter(|part| part.reads && !part.wedged);
+            for part in parts.filter(|_| self.cluster.is_running(NodeIndex(index))) {
+                for (rank, sender) in self.scenario.senders(part.at).enumerate() {
+                    let committed = court.committed.get(&(part.at, sender)).copied().unwrap_or(0);
+                    if part.next[rank] != committed {
+                        let text = format!(
+                            "{index} has {} of {committed} of {sender} in {}",
+                            part.next[rank], part.at
+                        );
+                        court.complain(Checker::Liveness, Some(part.at), text);
+                    }
+                }
+            }
+        }
+        std::mem::take(&mut court.complaints)
+    }
+
+    /// Subgroups that some member still looks at.
+    pub(crate) fn looked_at(&self) -> Vec<usize> {
+        let members = 0..self.scenario.members();
+        members.map(|member| self.member(member).node.subgroups_looked_at()).collect()
+    }
+
+    pub(crate) fn everyone_is_in_many(&self) -> bool {
+        (0..self.scenario.members()).all(|member| self.scenario.of(member).count() > 4)
+    }
+}

@@ -1,0 +1,352 @@
+//! Many subgroups over shared memory: members sleep and are woken by bells only, in any order of
+//! commits, turns and releases; a commit has no turn of its sender to announce it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use derecho_core::ids::{NodeId, Peer, RegionId, Time};
+use derecho_core::link::{Barrier, Interest, LinkEvent, OWN_PLACE, Sharing};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::changes::{HEADER_MARK, MOST_STREAMS};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::{Inbox, Record};
+use derecho_core::multicast::subgroup::{Level, Terms};
+use derecho_core::node::{
+    ACKS_WORDS, CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
+};
+use derecho_sim::Random;
+
+/// One thread has always passed a barrier.
+struct Alone;
+
+impl Barrier for Alone {
+    fn issue(&self) {}
+}
+
+/// One part of a member: a subgroup.
+struct Part {
+    memory: SenderMemory,
+    inbox: Option<Arc<Inbox>>,
+    held: Vec<Record>,
+    taken: u64,
+}
+
+struct Member {
+    node: Node,
+    parts: Vec<Part>,
+    /// In the turn before, nothing was done.
+    idle: bool,
+}
+
+struct Bus {
+    members: Vec<Member>,
+    /// A bit for each member that is awake; bells set them.
+    awake: Arc<AtomicU64>,
+    effects: Effects,
+    now: Time,
+    committed: Vec<u64>,
+}
+
+/// What each member opens: its counts, and for each subgroup lines and a stream.
+struct Regions {
+    changes: OwnRegion,
+    groups: Vec<(OwnRegion, OwnRegion)>,
+}
+
+fn lines_of(at: usize) -> RegionId {
+    RegionId(16 + 2 * at as u64)
+}
+
+fn stream_of(at: usize) -> RegionId {
+    RegionId(17 + 2 * at as u64)
+}
+
+/// What a header names in place of a mark, if it does not name its own.
+type Names = fn(usize) -> Option<u64>;
+
+impl Bus {
+    fn new(members: usize, groups: usize, ablation: Ablation, names: Names) -> Bus {
+        let geometry = Geometry::fitting(2048, 8, 64).unwrap();
+        let awake = Arc::new(AtomicU64::new(u64::MAX));
+        let group = |_| (OwnRegion::heap(members * LINE_WORDS), OwnRegion::heap(geometry.words()));
+        let regions: Vec<Regions> = (0..members)
+            .map(|_| Regions {
+                changes: OwnRegion::heap(CHANGES_WORDS),
+                groups: (0..groups).map(group).collect(),
+            })
+            .collect();
+        let mut bus = Bus {
+            members: Vec::new(),
+            awake: Arc::clone(&awake),
+            effects: Effects::new(),
+            now: Time(0),
+            committed: vec![0; groups],
+        };
+        for (me, own) in regions.iter().enumerate() {
+            let bell = Arc::clone(&awake);
+            let waker = Arc::new(move || {
+                bell.fetch_or(1 << me, Ordering::Relaxed);
+            });
+            let node = Node::new(NodeId(me as u128), OwnRegion::heap(ACKS_WORDS), waker);
+            let mut node = node.with_changes(own.changes.clone(), Some(Arc::new(Alone)));
+            let parts = own.groups.iter().enumerate().map(|(at, (_, stream))| {
+                let memory = SenderMemory::with_nulls(stream.clone(), geometry);
+                let memory = node.count_changes(memory);
+                if let Some(word) = names(at) {
+                    stream.word(HEADER_MARK).publish(word);
+                }
+                Part { memory, inbox: None, held: Vec::new(), taken: 0 }
+            });
+            let parts = parts.collect();
+            bus.members.push(Member { node, parts, idle: false });
+        }
+        for me in 0..members {
+            bus.introduce(me, &regions);
+            bus.found(me, &regions[me], ablation);
+        }
+        bus
+    }
+
+    fn introduce(&mut self, me: usize, regions: &[Regions]) {
+        let Bus { members, effects, .. } = self;
+        let node = &mut members[me].node;
+        for (other, opened) in regions.iter().enumerate().filter(|(other, _)| *other != me) {
+            let peer = Peer(other as u32);
+            let (id, sharing) = (NodeId(other as u128), Sharing::Shared);
+            let place = Some(other as u32);
+            node.handle(LinkEvent::PeerUp { peer, node: id, sharing, place }, effects);
+            let mut open = |region, own: &OwnRegion| {
+                let replica = own.replica();
+                node.handle(LinkEvent::RegionUp { peer, region, replica }, effects);
+                node.handle(LinkEvent::RegionReady { peer, region }, effects);
+            };
+            open(CHANGES, &opened.changes);
+            for (at, (lines, stream)) in opened.groups.iter().enumerate() {
+                open(lines_of(at), lines);
+                open(stream_of(at), stream);
+            }
+        }
+    }
+
+    fn found(&mut self, me: usize, own: &Regions, ablation: Ablation) {
+        let count = self.members.len();
+        let Member { node, parts, .. } = &mut self.members[me];
+        for (at, part) in parts.iter().enumerate() {
+            let members = (0..count).map(|other| Membership {
+                origin: if other == me { Origin::Own } else { Origin::Peer(Peer(other as u32)) },
+                reads: true,
+                sends: Some(stream_of(at)),
+                lines: lines_of(at),
+            });
+            let terms = Terms { level: Level::Atomic, ablation };
+            let charter = Charter { name: at as u64, terms, members: members.collect() };
+            let memory = Some(part.memory.clone());
+            let share = Share { lines: own.groups[at].0.clone(), memory };
+            node.found(charter, share, &mut self.effects).unwrap();
+        }
+    }
+
+    fn ring(&self, places: u64) {
+        self.awake.fetch_or(places, Ordering::Relaxed);
+    }
+
+    fn is_awake(&self, at: usize) -> bool {
+        let due = self.members[at].node.wants_turn_at().is_some_and(|due| due <= self.now);
+        due || self.awake.load(Ordering::Relaxed) >> at & 1 == 1
+    }
+
+    /// One turn; after two that are idle the member sleeps.
+    fn turn(&mut self, at: usize) {
+        let Bus { members, effects, now, .. } = self;
+        let member = &mut members[at];
+        let done = member.node.turn(*now, effects);
+        let mut told = 0;
+        while let Some(event) = member.node.next_event() {
+            told += 1;
+            match event {
+                NodeEvent::Founded(id) => {
+                    // They are founded in their order.
+                    let part = member.parts.iter_mut().find(|part| part.inbox.is_none());
+                    part.unwrap().inbox = member.node.add_subgroup_reader(id);
+                }
+                NodeEvent::Faulty { fault, .. } => panic!("{fault}"),
+                _ => {}
+            }
+        }
+        let news: Vec<usize> = effects.touched().iter().map(|peer| peer.index()).collect();
+        let hints: Vec<usize> = effects.hinted().iter().map(|peer| peer.index()).collect();
+        effects.clear();
+        if done + told == 0 && member.idle {
+            self.awake.fetch_and(!(1 << at), Ordering::Relaxed);
+        }
+        self.members[at].idle = done + told == 0;
+        news.into_iter().for_each(|peer| self.ring(1 << peer));
+        for peer in hints {
+            if self.members[peer].node.interest() == Interest::Hints {
+                self.ring(1 << peer);
+            }
+        }
+    }
+
+    fn commit(&mut self, at: usize, group: usize) {
+        let memory = self.members[at].parts[group].memory.clone();
+        match memory.claim(8) {
+            Ok(claim) => {
+                claim.commit(8, |_, _| {});
+                self.committed[group] += 1;
+                let places = memory.audience();
+                self.ring(places);
+                if places >> OWN_PLACE & 1 == 1 {
+                    self.ring(1 << at);
+                }
+            }
+            // Whoever waits for room drives.
+            Err(_) => self.ring(1 << at),
+        }
+    }
+
+    /// The application takes what there is and lets some of it go, which wakes its node.
+    fn take(&mut self, at: usize, keep: usize) {
+        for part in &mut self.members[at].parts {
+            while let Some(record) = part.inbox.as_ref().and_then(|inbox| inbox.take()) {
+                part.taken += 1;
+                part.held.push(record);
+            }
+            while part.held.len() > keep {
+                part.held.remove(0);
+            }
+        }
+    }
+
+    /// Lets everybody turn who is awake, until nobody is, and time pass.
+    fn settle(&mut self, keep: usize) {
+        for _ in 0..8 {
+            for at in 0..self.members.len() {
+                self.take(at, keep);
+            }
+            for turn in 0.. {
+                assert!(turn < 1_000, "somebody never sleeps");
+                let awake: Vec<usize> =
+                    (0..self.members.len()).filter(|&at| self.is_awake(at)).collect();
+                awake.iter().for_each(|&at| self.turn(at));
+                if awake.is_empty() {
+                    break;
+                }
+            }
+            self.now = self.now.after(1_100_000);
+        }
+        // Nobody is woken to rest: whoever turns next does.
+        (0..self.members.len()).for_each(|at| self.turn(at));
+    }
+
+    fn looked_at(&self) -> Vec<usize> {
+        self.members.iter().map(|member| member.node.subgroups_looked_at()).collect()
+    }
+
+    fn assert_complete(&self, seed: u64) {
+        for (index, member) in self.members.iter().enumerate() {
+            let taken: Vec<u64> = member.parts.iter().map(|part| part.taken).collect();
+            assert_eq!(taken, self.committed, "seed {seed}: member {index}");
+        }
+    }
+
+    /// Everybody does something, with long and short times in between.
+    fn run(&mut self, seed: u64, steps: usize) {
+        let mut random = Random::new(seed);
+        let groups = self.committed.len() as u64;
+        let mut likings = vec![0; self.members.len()];
+        for _ in 0..steps {
+            let at = random.below(self.members.len() as u64) as usize;
+            match random.below(6) {
+                0 => {
+                    if random.one_in(6) {
+                        likings[at] = random.below(groups) as usize;
+                    }
+                    self.commit(at, likings[at]);
+                }
+                1 => self.take(at, random.below(3) as usize),
+                2 if random.one_in(8) => {
+                    self.now = self.now.after(random.between(1, 2_500_000));
+                }
+                _ if self.is_awake(at) => self.turn(at),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_committed_wakes_those_who_rest() {
+    for seed in 0..300 {
+        let mut bus = Bus::new(3, 8, Ablation::default(), |_| None);
+        for part in 0..4 {
+            bus.run(seed * 4 + part, 600);
+            // What applications still hold keeps nobody from rest but those who wait for it.
+            bus.settle(0);
+            bus.assert_complete(seed);
+            assert_eq!(bus.looked_at(), [0, 0, 0], "seed {seed}");
+        }
+    }
+}
+
+/// The reader of what is held rests; its sender looks whether it comes back.
+#[test]
+fn what_is_held_for_long_is_given_back() {
+    let mut bus = Bus::new(2, 8, Ablation::default(), |_| None);
+    bus.settle(0);
+    bus.commit(0, 5);
+    bus.settle(1);
+    bus.assert_complete(0);
+    assert_eq!(bus.looked_at(), [1, 0]);
+    // Both hold it, for there is a reader at the sender too.
+    bus.settle(0);
+    assert_eq!(bus.looked_at(), [0, 0]);
+    assert!(bus.members.iter().all(|member| !member.node.awaits_others()));
+}
+
+#[test]
+fn few_subgroups_never_rest() {
+    let mut bus = Bus::new(2, 4, Ablation::default(), |_| None);
+    bus.settle(0);
+    assert_eq!(bus.looked_at(), [4, 4]);
+    assert!(bus.members.iter().all(|member| member.node.wants_turn_at().is_none()));
+}
+
+#[test]
+fn switched_off_nobody_rests() {
+    let ablation = Ablation { activity: true, ..Ablation::default() };
+    let mut bus = Bus::new(2, 8, ablation, |_| None);
+    bus.settle(0);
+    assert_eq!(bus.looked_at(), [8, 8]);
+}
+
+/// A stream whose header names nonsense is looked at always; one that names another one's mark may
+/// be seen late, and nobody else's.
+#[test]
+fn a_header_that_names_nonsense_harms_nobody() {
+    let names: [Names; 4] = [
+        |_| Some(0),
+        |_| Some(u64::MAX),
+        |_| Some(MOST_STREAMS as u64 + 1),
+        |at| (at % 2 == 1).then_some(1),
+    ];
+    for (case, names) in names.into_iter().enumerate() {
+        let mut bus = Bus::new(2, 8, Ablation::default(), names);
+        bus.run(case as u64, 2_000);
+        bus.settle(0);
+        if case < 3 {
+            bus.assert_complete(case as u64);
+            assert_eq!(bus.looked_at(), [8, 8]);
+        }
+        for (index, member) in bus.members.iter().enumerate() {
+            for at in (0..8).step_by(2) {
+                assert_eq!(member.parts[at].taken, bus.committed[at], "{case}: {index} in {at}");
+            }
+        }
+    }
+}

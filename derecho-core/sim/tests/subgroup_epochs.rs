@@ -1,0 +1,95 @@
+//! A subgroup through many epochs: members that crash, join, leave, are put out and go on by themselves,
+//! senders and readers that come and go; over memory that is copied and over memory that is shared.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod epochs;
+
+use derecho_core::multicast::subgroup::Level;
+use epochs::{Shape, World};
+
+fn check(seed: u64, level: Level, shared: bool) -> World {
+    let mut world = World::new(seed, Shape::random(seed, level, shared));
+    let complaints = world.run();
+    let log = world.oracle.log.join("\n");
+    assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.shape);
+    world
+}
+
+/// What has to have happened for a range of runs to mean something.
+fn check_all(seeds: u64, level: Level, shared: bool) {
+    let (mut views, mut layouts, mut mixed, mut cut_off, mut crashes) = (0, 0, 0, 0, 0);
+    for seed in 0..seeds {
+        let oracle = check(seed, level, shared).oracle;
+        views += oracle.views;
+        layouts += oracle.layouts;
+        mixed += oracle.mixed;
+        cut_off += oracle.cut_off;
+        crashes += oracle.crashes;
+    }
+    println!(
+        "{views} views, {layouts} layouts, {mixed} mixed, {cut_off} cut off, {crashes} crashes"
+    );
+    assert!(views > 2 * seeds as usize && layouts > seeds as usize && crashes > seeds as usize);
+    assert!(mixed > 0 && cut_off > seeds as usize / 4);
+}
+
+#[test]
+fn epochs_follow_each_other_where_memory_is_copied() {
+    check_all(400, Level::Atomic, false);
+}
+
+#[test]
+fn epochs_follow_each_other_where_memory_is_shared() {
+    check_all(400, Level::Atomic, true);
+}
+
+#[test]
+fn epochs_without_an_order_follow_each_other() {
+    check_all(150, Level::Unordered, false);
+    check_all(150, Level::Unordered, true);
+}
+
+/// An end of an epoch that was cut off was passed by one member, and counted as delivered above the trim.
+#[test]
+fn what_ends_another_epoch_is_passed_and_not_delivered() {
+    check(5, Level::Atomic, false);
+}
+
+/// A member that had not read before had still to receive what lay below the start of its epoch.
+#[test]
+fn a_member_that_is_behind_reports_the_start() {
+    check(612, Level::Atomic, false);
+    check(379, Level::Unordered, false);
+}
+
+/// A member was left behind by an epoch in which it was not to read, and read again in the next one.
+#[test]
+fn who_was_not_to_read_in_an_epoch_that_it_has_missed_begins_anew() {
+    check(730, Level::Atomic, true);
+}
+
+/// What a sender committed before it began was delivered by others, who still referred to it.
+#[test]
+fn what_was_seen_before_its_sender_began_is_not_overwritten() {
+    check(1487, Level::Unordered, true);
+}
+
+/// A member was away while another one began a new stream.
+#[test]
+fn of_a_new_stream_nothing_was_posted_to_who_comes_back() {
+    check(343, Level::Atomic, false);
+}
+
+/// A null run above the trim waits for messages of others; it is nothing that could be acknowledged.
+#[test]
+fn nulls_that_are_left_over_need_no_acknowledgement() {
+    check(10_085, Level::Atomic, false);
+}
+
+/// A member had begun in an epoch that one of its senders has missed.
+#[test]
+fn who_began_in_an_epoch_that_its_sender_has_missed_is_shown_all() {
+    check(13_777, Level::Atomic, false);
+    check(14_951, Level::Atomic, false);
+}

@@ -1,0 +1,277 @@
+//! A checker that never fails proves nothing: runs through many epochs in which the membership decides
+//! wrongly, or a member has a fault planted in it, each of which has to be caught by the checker that is
+//! named for it, in every range of seeds.
+//!
+//! All faults are planted from outside: in what members are told, in the words that one publishes or
+//! believes, or in its posts. Production has no switch for any of them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod epochs;
+
+use derecho_core::ids::RegionId;
+use derecho_core::link::{Sharing, WordRange};
+use derecho_core::machine::{Effects, PostKind, Target};
+use derecho_core::memory::LINE_WORDS;
+use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_RECEIVED, ACK_TAKEN};
+use derecho_core::multicast::geometry::{ENTRIES, ENTRY_WORDS, Geometry};
+use derecho_core::multicast::subgroup::{LINE_SLOTS, Level};
+use epochs::member::{Mischief, Moment};
+use epochs::{Checker, LONGEST, Member, Plant, Shape, World};
+
+const RANGES: u64 = 3;
+const SEEDS: u64 = 40;
+
+const COPIED: (Level, bool) = (Level::Atomic, false);
+const SHARED: (Level, bool) = (Level::Atomic, true);
+/// Where everyone delivers, and so takes, at once.
+const UNORDERED: (Level, bool) = (Level::Unordered, false);
+
+/// Words of the lines of one set of epochs.
+const BANK: usize = LINE_SLOTS * LINE_WORDS;
+
+/// Bits of an entry's number that its stamp has.
+const STAMP: u64 = (1 << 21) - 1;
+
+/// Posts that a turn has made, in order, to be made anew.
+fn take_posts(effects: &mut Effects) -> Vec<(Target, PostKind)> {
+    let target = |peer| Target { peer, sharing: Sharing::Copied };
+    effects.take_posts().map(|post| (target(post.peer), post.kind)).collect()
+}
+
+fn post(target: Target, kind: PostKind, effects: &mut Effects) {
+    match kind {
+        PostKind::Write(region, range) => effects.write(target, region, range),
+        PostKind::Note(bytes) => effects.note(target.peer, bytes),
+        PostKind::Read(..) => {}
+    }
+}
+
+/// Takes the ends in the others' streams for nulls.
+fn ignores_ends(member: &mut Member, when: Moment, _: &mut Effects) {
+    if when == Moment::After {
+        return;
+    }
+    let writers = member.court.borrow().writers.clone();
+    for writer in writers {
+        let Some(replica) = member.replicas.get(&(writer.node, writer.region)) else { continue };
+        let Ok(Some(geometry)) = Geometry::read(replica) else { continue };
+        for index in 0..geometry.entries() {
+            let word = geometry.entry_word(index);
+            let words = [replica.load(word), replica.load(word + 1)];
+            // The same stamps, and the kind of a null run of one slot.
+            if words[0] >> 30 & 3 == 3 && words[0] >> 32 == words[1] >> 32 {
+                replica.get(word).unwrap().publish(words[0] & !(1 << 30));
+                replica.get(word + 1).unwrap().publish(words[1] >> 32 << 32 | 1);
+            }
+        }
+    }
+}
+
+/// Has one set of lines for all epochs: what it tells in one it tells in the place of the other, too.
+fn has_its_lines_once(member: &mut Member, when: Moment, effects: &mut Effects) {
+    let (Moment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+    for (target, kind) in take_posts(effects) {
+        if let PostKind::Write(region, range) = kind
+            && region == id
+        {
+            let other = (range.first + BANK) % (2 * BANK);
+            for word in 0..range.count {
+                lines.word(other + word).publish(lines.word(range.first + word).peek());
+            }
+            effects.write(target, region, WordRange::new(other, range.count));
+        }
+        post(target, kind, effects);
+    }
+}
+
+/// Forgets in each epoch what it has posted before, and posts what is still in its ring once more.
+fn forgets_what_it_has_posted(member: &mut Member, when: Moment, effects: &mut Effects) {
+    let (Moment::After, Some(sending), Some(epoch)) = (when, member.sending, member.epoch) else {
+        return;
+    };
+    if member.mark == epoch {
+        return;
+    }
+    member.mark = epoch;
+    let start = member.court.borrow().plans[&epoch].starts.get(&sending.writer).copied();
+    let geometry = sending.memory.geometry();
+    let Some(start) = start.filter(|start| start.entry > 0) else { return };
+    for &(peer, _) in member.posted.keys().filter(|(_, region)| *region == sending.region) {
+        let target = Target { peer, sharing: Sharing::Copied };
+        let range = WordRange::new(geometry.entry_word(start.entry), ENTRY_WORDS);
+        effects.write(target, sending.region, range);
+    }
+    assert!(geometry.entry_word(start.entry) >= ENTRIES);
+}
+
+/// Goes on telling whoever is out, in the lines of the epoch before, that it has taken all of it and refers to
+/// nothing.
+fn tells_whoever_is_out(member: &mut Member, when: Moment, effects: &mut Effects) {
+    let (Moment::After, Some((id, lines)), Some(epoch)) =
+        (when, member.lines.clone(), member.epoch)
+    else {
+        return;
+    };
+    let court = member.court.borrow();
+    let Some(before) = member.before.map(|before| &court.plans[&before]) else { return };
+    // Where this epoch has the other set of lines.
+    if before.number % 2 == epoch % 2 {
+        return;
+    }
+    let plan = &court.plans[&epoch];
+    for place in before.places.iter().filter(|place| plan.place(place.node).is_none()) {
+        let (Some(writer), Some(&peer)) = (place.writer, member.peers.get(&court.ids[place.node]))
+        else {
+            continue;
+        };
+        let Some(replica) = member.replicas.get(&(place.node, court.writers[writer].region)) else {
+            continue;
+        };
+        let Ok(Some(geometry)) = Geometry::read(replica) else { continue };
+        let stamps = (0..geometry.entries()).map(|index| replica.load(geometry.entry_word(index)));
+        let arrived = stamps.filter(|word| *word != 0).map(|word| (word >> 32 & STAMP) + 1).max();
+        let first = (before.number % 2) as usize * BANK + place.slot * LINE_WORDS;
+        let name = lines.word(first + ACK_RECEIVED).peek() >> 40 << 40;
+        let taken = lines.word(first + ACK_TAKEN).peek() & 0xff_ffff;
+        let Some(arrived) = arrived.filter(|&arrived| name != 0 && arrived > taken) else {
+            continue;
+        };
+        lines.word(first + ACK_HELD).publish(name | arrived << 16);
+        lines.word(first + ACK_TAKEN).publish(name | arrived);
+        let target = Target { peer, sharing: Sharing::Copied };
+        effects.write(target, id, WordRange::new(first, ACK_HELD + 1));
+    }
+}
+
+/// Tells in the first line of an epoch that it refers to nothing.
+fn forgets_what_it_holds(member: &mut Member, when: Moment, effects: &mut Effects) {
+    let (Moment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
+    for (target, kind) in take_posts(effects) {
+        if let PostKind::Write(region, range) = kind
+            && region == RegionId(id.0)
+            && range.count > ACK_HELD
+            && member.epoch.is_some_and(|epoch| epoch > 0)
+        {
+            let word = lines.word(range.first + ACK_HELD);
+            word.publish(word.peek() & !0xffff);
+        }
+        post(target, kind, effects);
+    }
+}
+
+/// What is wrong with a run in which something is planted, if anything.
+fn trouble(
+    seed: u64,
+    (level, shared): (Level, bool),
+    plant: Option<Plant>,
+    mischief: Option<Mischief>,
+) -> Vec<Checker> {
+    let mut shape = Shape::random(seed, level, shared);
+    shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    let mut world = World::new(seed, shape);
+    world.oracle.plant = plant;
+    for node in 0..shape.nodes {
+        world.member_mut(node).mischief = mischief;
+    }
+    world.run().into_iter().map(|(checker, _)| checker).collect()
+}
+
+#[test]
+fn a_run_without_a_fault_is_no_trouble() {
+    for seed in 0..RANGES * SEEDS {
+        for kind in [COPIED, SHARED, UNORDERED] {
+            assert_eq!(trouble(seed, kind, None, None), [], "seed {seed}, {kind:?}");
+        }
+    }
+}
+
+/// In each range of seeds the checker named for it finds it first at least once.
+fn caught(
+    name: &str,
+    kind: (Level, bool),
+    plant: Option<Plant>,
+    mischief: Option<Mischief>,
+    by: Checker,
+) {
+    let mut all = Vec::new();
+    for range in 0..RANGES {
+        let seeds = range * SEEDS..(range + 1) * SEEDS;
+        let found: Vec<_> = seeds.map(|seed| trouble(seed, kind, plant, mischief)).collect();
+        let hits = found.iter().filter(|found| found.first() == Some(&by)).count();
+        assert!(hits > 0, "{name} is not caught by {by:?} in {range}: {found:?}");
+        all.push(hits);
+    }
+    println!("{name}: {all:?} of {SEEDS} seeds each, by {by:?}");
+}
+
+#[test]
+fn a_trim_that_is_one_too_far_is_caught() {
+    let plant = Some(Plant::TrimTooFar);
+    caught("a trim that is one too far", COPIED, plant, None, Checker::Order);
+}
+
+#[test]
+fn a_trim_that_not_all_have_received_is_caught() {
+    let plant = Some(Plant::TrimOfTheFastest);
+    caught("a trim that not all have received", COPIED, plant, None, Checker::Refusal);
+}
+
+#[test]
+fn a_start_that_is_one_too_early_is_caught() {
+    let plant = Some(Plant::StartTooEarly);
+    caught("a start that is one too early", SHARED, plant, None, Checker::Order);
+}
+
+#[test]
+fn a_member_that_is_counted_although_it_is_out_is_caught() {
+    let plant = Some(Plant::CountsWhoIsOut);
+    caught("a member that is counted although it is out", COPIED, plant, None, Checker::Liveness);
+}
+
+#[test]
+fn a_cut_that_is_ignored_is_caught() {
+    caught("a cut that is ignored", COPIED, None, Some(ignores_ends), Checker::Liveness);
+}
+
+#[test]
+fn lines_that_are_not_doubled_are_caught() {
+    caught("lines that are there once", COPIED, None, Some(has_its_lines_once), Checker::Blame);
+}
+
+#[test]
+fn what_is_posted_twice_is_caught() {
+    let mischief = Some(forgets_what_it_has_posted as Mischief);
+    caught("what is posted twice", COPIED, None, mischief, Checker::Once);
+}
+
+/// As [`trouble`], with a member that is put out and goes on.
+fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<Mischief>) -> Vec<Checker> {
+    let mut shape = Shape::random(seed, Level::Atomic, shared);
+    shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
+    shape.nodes = 3;
+    let mut world = World::new(seed, shape);
+    (0..3).for_each(|node| world.member_mut(node).mischief = mischief);
+    world.run_with_one_put_out().into_iter().map(|(checker, _)| checker).collect()
+}
+
+/// Whoever is out and does not know goes on with its memory as far as the others have taken it.
+#[test]
+fn telling_whoever_is_out_is_caught() {
+    let mut hits = 0;
+    for seed in 0..RANGES * SEEDS {
+        for shared in [false, true] {
+            assert_eq!(trouble_with_one_put_out(seed, shared, None), [], "seed {seed}");
+        }
+        let found = trouble_with_one_put_out(seed, false, Some(tells_whoever_is_out));
+        hits += usize::from(found.first() == Some(&Checker::Content));
+    }
+    println!("telling whoever is out: {hits} of {} seeds, by Content", RANGES * SEEDS);
+    assert!(hits > 0);
+}
+
+#[test]
+fn held_that_is_not_carried_over_is_caught() {
+    let mischief = Some(forgets_what_it_holds as Mischief);
+    caught("held that is not carried over", COPIED, None, mischief, Checker::Content);
+}

@@ -1,0 +1,95 @@
+//! A subgroup that rests and changes epochs: whoever rests hears of what it is told, and of what is sent in
+//! the next epoch (I-26, I-29); over memory that is copied, that is shared, and that is shared by some.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod epochs;
+
+use derecho_core::machine::Effects;
+use derecho_core::multicast::changes::{CHANGES_WORDS, MOST_STREAMS};
+use derecho_core::multicast::subgroup::Level;
+use epochs::member::{Mischief, Moment};
+use epochs::rest::Rests;
+use epochs::{Checker, Member, Shape, World};
+
+/// Who shares memory with whom: nobody, all, or those on one host of two.
+const LINKS: [(bool, usize); 3] = [(false, 1), (true, 1), (true, 2)];
+
+fn world(seed: u64, level: Level, (shared, hosts): (bool, usize)) -> World {
+    let shape = Shape::random(seed, level, shared);
+    World::new(seed, Shape { hosts, many: true, ..shape })
+}
+
+fn check_all(seeds: u64, level: Level, link: (bool, usize)) {
+    let mut all = Rests::default();
+    for seed in 0..seeds {
+        let mut world = world(seed, level, link);
+        let (complaints, rests) = world.run_with_rests();
+        let log = world.oracle.log.join("\n");
+        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.shape);
+        all.resting += rests.resting;
+        all.changes += rests.changes;
+        all.heard += rests.heard;
+    }
+    println!("{all:?} in {seeds} seeds");
+    let seeds = seeds as usize;
+    assert!(all.resting > seeds && all.changes > seeds / 2 && all.heard > seeds / 4, "{all:?}");
+}
+
+#[test]
+fn what_rests_goes_from_epoch_to_epoch_where_memory_is_copied() {
+    check_all(400, Level::Atomic, LINKS[0]);
+}
+
+#[test]
+fn what_rests_goes_from_epoch_to_epoch_where_memory_is_shared() {
+    check_all(400, Level::Atomic, LINKS[1]);
+}
+
+#[test]
+fn what_rests_goes_from_epoch_to_epoch_where_some_share_memory() {
+    check_all(400, Level::Atomic, LINKS[2]);
+}
+
+#[test]
+fn what_rests_without_an_order_goes_from_epoch_to_epoch() {
+    LINKS.into_iter().for_each(|link| check_all(120, Level::Unordered, link));
+}
+
+// A checker that never fails proves nothing.
+
+/// The first word of the marks.
+const MARKS: usize = CHANGES_WORDS - MOST_STREAMS;
+
+/// Lets the quiet of its streams survive the begin of an epoch: their marks say so again, and commits no
+/// more that it ends.
+fn stays_quiet(member: &mut Member, when: Moment, _: &mut Effects) {
+    let (Moment::After, Some(changes)) = (when, &member.changes) else { return };
+    let now = member.epoch.map_or(0, |epoch| epoch + 1);
+    if std::mem::replace(&mut member.mark, now) == now {
+        return;
+    }
+    for number in 0..MOST_STREAMS {
+        let mark = changes.word(MARKS + number);
+        let shows = mark.peek();
+        if shows > 0 && shows & 1 == 0 {
+            mark.publish(shows - 1);
+        }
+    }
+}
+
+fn trouble(seed: u64, link: (bool, usize), mischief: Option<Mischief>) -> Vec<Checker> {
+    let mut world = world(seed, Level::Atomic, link);
+    (0..world.shape.nodes).for_each(|node| world.member_mut(node).mischief = mischief);
+    world.run_with_rests().0.into_iter().map(|(checker, _)| checker).collect()
+}
+
+#[test]
+fn quiet_that_survives_a_change_of_epoch_is_caught() {
+    for link in LINKS {
+        let found: Vec<_> = (0..40).map(|seed| trouble(seed, link, Some(stays_quiet))).collect();
+        let hits = found.iter().filter(|found| found.first() == Some(&Checker::Liveness)).count();
+        println!("quiet that survives a change of epoch: {hits} of 40 seeds, by liveness");
+        assert!(hits > 0, "{link:?}: {found:?}");
+    }
+}

@@ -1,0 +1,155 @@
+//! Numbers and lists as bytes, and back: what messages between nodes are made of.
+//!
+//! Owns: the encoding. Never does: trust a length. Whatever a peer sent is read by a [`Reader`], which
+//! answers `None` where the bytes end too early.
+
+use alloc::vec::Vec;
+
+use crate::ids::NodeId;
+
+/// Something that can be sent.
+pub trait Wire: Sized {
+    /// Appends it to `out`.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads it back; `None` if the bytes are not of it.
+    fn decode(from: &mut Reader<'_>) -> Option<Self>;
+
+    /// It alone, as bytes.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out
+    }
+
+    /// Reads it from bytes that hold it and nothing else.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let whole = Self::decode(&mut reader)?;
+        reader.0.is_empty().then_some(whole)
+    }
+}
+
+/// Bytes that are still to be read.
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next bytes, as many as `N`.
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    /// The next so many bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(head)
+    }
+}
+
+macro_rules! number {
+    ($($number:ty),*) => {$(
+        impl Wire for $number {
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn decode(from: &mut Reader<'_>) -> Option<Self> {
+                from.take().map(<$number>::from_le_bytes)
+            }
+        }
+    )*};
+}
+
+number!(u8, u16, u32, u64, u128);
+
+impl Wire for bool {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        match from.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Wire for NodeId {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(NodeId(u128::decode(from)?))
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.is_some().encode(out);
+        self.iter().for_each(|some| some.encode(out));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(if bool::decode(from)? { Some(T::decode(from)?) } else { None })
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+        self.1.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some((A::decode(from)?, B::decode(from)?))
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).encode(out);
+        self.iter().for_each(|item| item.encode(out));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let count = u32::decode(from)? as usize;
+        // Every item has a byte at least, so a length that cannot be is found before memory is taken.
+        if count > from.0.len() {
+            return None;
+        }
+        (0..count).map(|_| T::decode(from)).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn what_is_written_is_read_back_and_no_prefix_is() {
+        let what = vec![(NodeId(7), Some(vec![1_u64, 2])), (NodeId(u128::MAX), None)];
+        let bytes = what.to_bytes();
+        assert_eq!(Vec::from_bytes(&bytes), Some(what));
+        for end in 0..bytes.len() {
+            assert_eq!(Vec::<(NodeId, Option<Vec<u64>>)>::from_bytes(&bytes[..end]), None);
+        }
+    }
+
+    #[test]
+    fn a_length_that_cannot_be_takes_no_memory() {
+        assert_eq!(Vec::<u64>::from_bytes(&[0xff; 12]), None);
+        assert_eq!(bool::from_bytes(&[2]), None);
+    }
+}

@@ -1,0 +1,445 @@
+//! A group: nodes that agree on who is a member, and subgroups that go on from view to view.
+//!
+//! Owns: what joins a node's streams to its seat in the council. Never does: decide what a subgroup is
+//! for, or what its messages mean.
+//!
+//! Read in this order: [`watch`] (who is suspected when), [`council`] (a node's seat), [`report`] (what a
+//! view change needs to know of the streams), [`registry`] (which subgroups there are).
+//!
+//! ```text
+//!   control stream   an atomic subgroup of all members. What is delivered there changes the state that
+//!                    the group replicates, and with it the subgroups' layouts, at the same point everywhere
+//!   subgroups        their members walk from epoch to epoch, each subgroup for itself
+//!   view change      all stop, report, come to the cut, and go on with the layouts of the new view
+//! ```
+
+mod control;
+pub mod council;
+mod install;
+pub mod registry;
+pub mod report;
+mod walk;
+pub mod watch;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use self::control::{Control, Word};
+use self::council::{Council, Deed, Entrance, Host};
+use self::registry::{Epoch, Layout, Registry};
+use self::report::{Progress, StreamId};
+use self::walk::Walk;
+use self::watch::Patience;
+use crate::bytes::Wire;
+use crate::ids::{NodeId, Peer, RegionId, Time};
+use crate::link::{Evidence, Interest, LinkEvent};
+use crate::machine::{Effects, Machine};
+use crate::membership::{Fate, Standing, View};
+use crate::memory::OwnRegion;
+use crate::multicast::ablation::Ablation;
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::stream::Beginning;
+use crate::node::{Node, NodeEvent, SubgroupId};
+
+pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
+
+/// The subgroup of all members.
+pub const CONTROL: u64 = 0;
+
+/// What a group replicates: every member applies the same messages in the same order, beginning with the
+/// same state.
+pub trait State {
+    /// A member's message. Returns the subgroups whose layout it may have changed.
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64>;
+
+    /// A node is no member any more.
+    fn forget(&mut self, node: NodeId);
+
+    /// All subgroups that have a layout; none is called [`CONTROL`].
+    fn keys(&self) -> Vec<u64>;
+
+    /// Who is a member of a subgroup. It follows from the state and the view, and from nothing else; only
+    /// members of the view are its members.
+    fn layout(&self, key: u64, view: &View) -> Layout;
+
+    /// The state as bytes, for a node that joins.
+    fn snapshot(&self) -> Vec<u8>;
+
+    /// Takes over the state of another one. `false` if the bytes make no sense.
+    fn restore(&mut self, bytes: &[u8]) -> bool;
+}
+
+/// What a node brings into a subgroup.
+#[derive(Clone)]
+pub struct Share {
+    /// Its lines: [`SUBGROUP_LINES`](crate::multicast::subgroup::SUBGROUP_LINES) of them.
+    pub lines: (RegionId, OwnRegion),
+    /// What it sends from, if it does.
+    pub memory: Option<(RegionId, SenderMemory)>,
+}
+
+/// How a node takes part in a group.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// How it comes in.
+    pub entrance: Entrance,
+    /// What it counts in a networked group.
+    pub weight: u16,
+    /// How long it waits for whom.
+    pub patience: Patience,
+    /// What is switched off.
+    pub ablation: Ablation,
+}
+
+/// What the upper layer should know.
+#[derive(Debug)]
+pub enum GroupEvent {
+    /// A view was installed, and this node is a member of it.
+    Installed(View),
+    /// The state has changed: messages were applied, or it was taken over as a whole.
+    Changed,
+    /// This node is no member any more. It delivers nothing after this.
+    Out(Fate),
+    /// This node has begun an epoch of a subgroup.
+    Begun {
+        /// The subgroup's key.
+        key: u64,
+        /// What it is called at this node.
+        subgroup: SubgroupId,
+        /// What the epoch is called: no other one of this group is called so.
+        epoch: u64,
+        /// Its members.
+        layout: Layout,
+        /// Whether it was no member before.
+        first: bool,
+    },
+    /// So many readers of a subgroup have begun its epoch.
+    Gathered {
+        /// The subgroup's key.
+        key: u64,
+        /// How many.
+        readers: usize,
+    },
+    /// This node is no member of a subgroup any more.
+    Left {
+        /// The subgroup's key.
+        key: u64,
+    },
+    /// Something of the node itself, which is not the group's business.
+    Node(NodeEvent),
+}
+
+/// One node's part in a group. See the [module](self).
+pub struct Group<S: State> {
+    node: Node,
+    council: Council<Progress>,
+    state: S,
+    /// Whether `state` is the group's.
+    informed: bool,
+    registry: Registry,
+    control: Control,
+    ablation: Ablation,
+    /// By subgroup and the region of the lines.
+    shares: BTreeMap<(u64, RegionId), Share>,
+    walks: BTreeMap<u64, Walk>,
+    /// Subgroups that this node has left in this view, and the epoch in which it was no member.
+    behind: BTreeMap<u64, Epoch>,
+    /// Where epochs begin in streams, as their senders have said.
+    heard: BTreeMap<(u64, u64), BTreeMap<StreamId, Beginning>>,
+    peers: BTreeMap<NodeId, Peer>,
+    nodes: BTreeMap<Peer, NodeId>,
+    /// What members are to be told that this node has not met yet.
+    untold: BTreeMap<NodeId, Vec<Vec<u8>>>,
+    /// Also those that are gone, as long as streams of theirs may be spoken of.
+    met: BTreeMap<NodeId, Peer>,
+    /// The view in which the streams are: the council's, once they have come to the cut.
+    installed: View,
+    /// Epochs that a view has brought, and that could not be told yet.
+    expected: BTreeMap<u64, Epoch>,
+    events: VecDeque<GroupEvent>,
+    /// Something has changed that a subgroup may wait for.
+    unsettled: bool,
+    now: Time,
+}
+
+impl<S: State> Group<S> {
+    /// A node's part in a group. `control`: what it brings into the control stream, in the regions
+    /// [`CONTROL_LINES`] and [`CONTROL_STREAM`], of [`control_geometry`]. A local group needs a host.
+    pub fn new(node: Node, terms: Terms, state: S, control: Share, host: Option<Host>) -> Group<S> {
+        let Terms { entrance, weight, patience, ablation } = terms;
+        let council = Council::new(node.id(), weight, entrance, patience, host);
+        Group {
+            council,
+            state,
+            informed: false,
+            registry: Registry::default(),
+            control: Control::new(&control),
+            ablation,
+            shares: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
+            walks: BTreeMap::new(),
+            behind: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            untold: BTreeMap::new(),
+            met: BTreeMap::new(),
+            installed: View::of_founders([]),
+            expected: BTreeMap::new(),
+            events: VecDeque::new(),
+            unsettled: false,
+            now: Time(0),
+            node,
+        }
+    }
+
+    /// The node.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The node, for its queues and streams.
+    pub fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    /// The state, as far as this node has it.
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// Whether this node has the group's state.
+    pub fn is_informed(&self) -> bool {
+        self.informed
+    }
+
+    /// How this node stands to the group.
+    pub fn standing(&self) -> Standing {
+        self.council.membership().standing()
+    }
+
+    /// The view.
+    pub fn view(&self) -> &View {
+        &self.installed
+    }
+
+    /// Whether the group has come to a view, and this node has the state and has nothing under way.
+    pub fn is_settled(&self) -> bool {
+        let member = self.standing() == Standing::Member && !self.council.membership().is_wedged();
+        member
+            && self.informed
+            && self.expected.is_empty()
+            && self.walks.values().all(Walk::is_settled)
+    }
+
+    /// How its subgroups stand, for whoever looks for what is wrong.
+    pub fn describe(&self) -> alloc::string::String {
+        use core::fmt::Write;
+        let mut text = alloc::string::String::new();
+        let (view, wedged) = (self.installed.number, self.council.membership().is_wedged());
+        let _ = write!(text, "view {view}, wedged {wedged}, informed {}", self.informed);
+        let _ = write!(text, ", expected {:?}", self.expected.keys());
+        for (key, walk) in &self.walks {
+            let id = walk.id();
+            let phase = id.and_then(|id| self.node.phase(id));
+            let epoch = id.and_then(|id| self.node.epoch(id));
+            let _ = write!(text, "; {key}: {walk:?}, {phase:?} in {epoch:?}");
+        }
+        for key in self.registry.keys() {
+            for epoch in self.registry.epochs(key) {
+                let seats = epoch.layout.seats.iter().map(|seat| (seat.node, seat.sends));
+                let seats: Vec<_> = seats.collect();
+                let _ = write!(text, "\n  {key} {}: {seats:?} old {:?}", epoch.number, epoch.old);
+            }
+        }
+        let _ = write!(text, "\n heard {:?}", self.heard);
+        text
+    }
+
+    /// What this node is called in a subgroup at work, if it is a member of it.
+    pub fn subgroup(&self, key: u64) -> Option<SubgroupId> {
+        self.walks.get(&key).and_then(Walk::id)
+    }
+
+    /// Brings what this node needs in a subgroup; to be done before the state says that it is a member.
+    /// Its regions are used for no other one, and for this one until it is [left](GroupEvent::Left).
+    pub fn bring(&mut self, key: u64, share: Share) {
+        self.shares.insert((key, share.lines.0), share);
+        self.unsettled = true;
+    }
+
+    /// Tells all members something that changes the state. It is applied everywhere, this node included, in one
+    /// order; if this node falls out before, perhaps nowhere.
+    pub fn submit(&mut self, message: &[u8]) {
+        self.control.submit(message);
+    }
+
+    /// This node wants to leave. [`GroupEvent::Out`] follows.
+    pub fn leave(&mut self) {
+        self.council.leave();
+    }
+
+    /// Takes out what the upper layer should know, oldest first.
+    pub fn next_event(&mut self) -> Option<GroupEvent> {
+        self.events.pop_front()
+    }
+
+    fn take_in(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::PeerUp { peer, node } => {
+                self.peers.insert(node, peer);
+                self.nodes.insert(peer, node);
+                self.met.insert(node, peer);
+                self.council.linked(node);
+                self.unsettled = true;
+            }
+            NodeEvent::PeerDown { peer, node, evidence } => {
+                if self.peers.get(&node) == Some(&peer) {
+                    self.peers.remove(&node);
+                }
+                self.nodes.remove(&peer);
+                self.council.parted(node, evidence, self.now);
+            }
+            NodeEvent::Faulty { peer, .. } => {
+                if let Some(&node) = self.nodes.get(&peer) {
+                    self.council.parted(node, Evidence::Uncertain, self.now);
+                }
+            }
+            NodeEvent::Told { peer, ref bytes } => {
+                let Some(&node) = self.nodes.get(&peer) else { return };
+                if !Word::from_bytes(bytes).is_some_and(|word| self.told(node, word)) {
+                    self.council.faulty(node, self.now);
+                }
+                return;
+            }
+            NodeEvent::Founded(id) => return self.begun(id),
+            NodeEvent::Begun { subgroup, .. } => return self.begun(subgroup),
+            NodeEvent::Left(id) => return self.left(id),
+            NodeEvent::Gathered { subgroup, readers, .. } => {
+                if let Some(key) = self.key_of(subgroup) {
+                    self.events.push_back(GroupEvent::Gathered { key, readers });
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.events.push_back(GroupEvent::Node(event));
+    }
+
+    fn told(&mut self, node: NodeId, word: Word) -> bool {
+        match word {
+            Word::Council(bytes) => return self.council.hear(node, &bytes, self.now),
+            Word::Snapshot { view, registry, state } => self.inform(view, registry, state),
+            Word::Starts(starts) => {
+                for (key, epoch, region, entry, message) in starts {
+                    let stream = StreamId { node, region };
+                    let known = self.heard.entry((key, epoch)).or_default();
+                    known.insert(stream, Beginning { entry, message });
+                }
+                self.unsettled = true;
+            }
+        }
+        true
+    }
+
+    fn act(&mut self, deed: Deed<Progress>, effects: &mut Effects) {
+        match deed {
+            Deed::Tell(node, bytes) => self.tell(node, &Word::Council(bytes), effects),
+            Deed::Wedge => {
+                let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
+                ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
+                let report = self.progress();
+                self.council.report(report);
+            }
+            Deed::Install(decision) => self.install(&decision, effects),
+            Deed::Out(fate) => {
+                let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
+                ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
+                self.events.push_back(GroupEvent::Out(fate));
+            }
+        }
+    }
+
+    fn tell(&mut self, node: NodeId, word: &Word, effects: &mut Effects) {
+        match self.peers.get(&node) {
+            Some(&peer) => self.node.tell(peer, &word.to_bytes(), effects),
+            // A member that this node has not met yet.
+            None => self.untold.entry(node).or_default().push(word.to_bytes()),
+        }
+    }
+
+    /// What could not be told before, after what the council had to tell.
+    fn tell_late(&mut self, effects: &mut Effects) {
+        let met: Vec<(NodeId, Peer)> =
+            self.untold.keys().filter_map(|node| Some((*node, *self.peers.get(node)?))).collect();
+        for (node, peer) in met {
+            for bytes in self.untold.remove(&node).into_iter().flatten() {
+                self.node.tell(peer, &bytes, effects);
+            }
+        }
+    }
+
+    /// Members for whom a stream waits.
+    fn lagging(&mut self) -> Vec<NodeId> {
+        let mut lagging = Vec::new();
+        if !self.node.awaits_others() {
+            return lagging;
+        }
+        for id in self.walks.values().filter_map(Walk::id) {
+            for peer in self.node.lagging(id) {
+                match self.nodes.get(&peer) {
+                    Some(node) if !lagging.contains(node) => lagging.push(*node),
+                    _ => {}
+                }
+            }
+        }
+        lagging
+    }
+}
+
+impl<S: State> Machine for Group<S> {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        if matches!(event, LinkEvent::RegionUp { .. } | LinkEvent::RegionReady { .. }) {
+            self.unsettled = true;
+        }
+        self.node.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.now = now;
+        let mut done = self.node.turn(now, effects);
+        while let Some(event) = self.node.next_event() {
+            self.take_in(event);
+            done += 1;
+        }
+        done += self.attend_control();
+        loop {
+            let lagging = self.lagging();
+            let deeds = self.council.turn(&lagging, now);
+            if deeds.is_empty() {
+                break;
+            }
+            done += deeds.len();
+            deeds.into_iter().for_each(|deed| self.act(deed, effects));
+        }
+        if !self.untold.is_empty() {
+            self.tell_late(effects);
+        }
+        done + self.walk(effects)
+    }
+
+    fn interest(&self) -> Interest {
+        match self.unsettled || self.council.membership().is_wedged() {
+            true => Interest::Hints,
+            false => self.node.interest(),
+        }
+    }
+
+    fn awaits_others(&self) -> bool {
+        self.node.awaits_others()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        let council = self.council.wants_turn_at();
+        council.into_iter().chain(self.node.wants_turn_at()).min()
+    }
+}

@@ -1,0 +1,217 @@
+//! The control stream: messages that change what the group replicates, in one order for all members.
+//!
+//! Owns: this node's messages on their way into it, what comes out of it, and what members tell each
+//! other beside it. Never does: know what a message means.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::registry::Registry;
+use super::{CONTROL, Group, GroupEvent, Share, State};
+use crate::bytes::{Reader, Wire};
+use crate::ids::{NodeId, RegionId};
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::geometry::Geometry;
+use crate::multicast::inbox::Inbox;
+use crate::node::Origin;
+
+/// The region of a member's lines in the control stream.
+pub const CONTROL_LINES: RegionId = RegionId(3);
+/// The region of its messages.
+pub const CONTROL_STREAM: RegionId = RegionId(4);
+
+/// The longest message.
+const LONGEST: usize = 16 << 10;
+
+/// The shape of a member's memory for the control stream.
+pub fn control_geometry() -> Geometry {
+    Geometry::fitting(8 * LONGEST, 512, LONGEST).expect("a modest shape")
+}
+
+/// What a member tells another one beside the streams.
+pub(super) enum Word {
+    /// The council's business.
+    Council(Vec<u8>),
+    /// The state at the beginning of a view, for one that has none.
+    Snapshot { view: u64, registry: Registry, state: Vec<u8> },
+    /// Where epochs begin in streams of the one who says so: subgroup, epoch, region, entry, message.
+    Starts(Vec<Start>),
+}
+
+/// See [`Word::Starts`].
+pub(super) type Start = (u64, u64, RegionId, u64, u64);
+
+impl Wire for Word {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Word::Council(bytes) => {
+                out.push(0);
+                bytes.encode(out);
+            }
+            Word::Snapshot { view, registry, state } => {
+                out.push(1);
+                view.encode(out);
+                registry.encode(out);
+                state.encode(out);
+            }
+            Word::Starts(starts) => {
+                out.push(2);
+                let nested = |start: &Start| ((start.0, start.1), ((start.2, start.3), start.4));
+                starts.iter().map(nested).collect::<Vec<_>>().encode(out);
+            }
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => Word::Council(Vec::decode(from)?),
+            1 => Word::Snapshot {
+                view: u64::decode(from)?,
+                registry: Registry::decode(from)?,
+                state: Vec::decode(from)?,
+            },
+            2 => {
+                let nested = Vec::<((u64, u64), ((RegionId, u64), u64))>::decode(from)?;
+                let flat = |((key, epoch), ((region, entry), message))| {
+                    (key, epoch, region, entry, message)
+                };
+                Word::Starts(nested.into_iter().map(flat).collect())
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// This node's part in the control stream.
+pub(super) struct Control {
+    memory: Option<SenderMemory>,
+    inbox: Option<Arc<Inbox>>,
+    /// What the queue's records call their senders.
+    senders: BTreeMap<usize, NodeId>,
+    /// Messages that had no room yet.
+    outbox: VecDeque<Vec<u8>>,
+    /// Delivered messages of this view that wait for the state which they change.
+    kept: Vec<(NodeId, Vec<u8>)>,
+    /// The state at the beginning of a view that has not begun here yet.
+    early: Option<(u64, Registry, Vec<u8>)>,
+}
+
+impl Control {
+    pub(super) fn new(share: &Share) -> Control {
+        Control {
+            memory: share.memory.as_ref().map(|(_, memory)| memory.clone()),
+            inbox: None,
+            senders: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            kept: Vec::new(),
+            early: None,
+        }
+    }
+
+    pub(super) fn submit(&mut self, message: &[u8]) {
+        self.outbox.push_back(message.to_vec());
+    }
+
+    /// Commits what there is room for.
+    fn send(&mut self) -> usize {
+        let Some(memory) = &self.memory else { return 0 };
+        let mut sent = 0;
+        while let Some(message) = self.outbox.front() {
+            let Ok(mut claim) = memory.claim(message.len()) else { break };
+            claim.bytes().copy_from_slice(message);
+            claim.commit(message.len(), |_, _| {});
+            self.outbox.pop_front();
+            sent += 1;
+        }
+        sent
+    }
+
+    fn take(&self) -> Option<(NodeId, Vec<u8>)> {
+        let record = self.inbox.as_ref()?.take()?;
+        let from = *self.senders.get(&record.sender())?;
+        Some((from, record.bytes().to_vec()))
+    }
+
+    /// The state that came before its view.
+    pub(super) fn take_early(&mut self) -> Option<(u64, Registry, Vec<u8>)> {
+        self.early.take()
+    }
+
+    /// Forgets what was delivered before the state that is still to come.
+    pub(super) fn forget_kept(&mut self) {
+        self.kept.clear();
+    }
+}
+
+impl<S: State> Group<S> {
+    /// Takes what was delivered, and puts in what waits to be sent.
+    pub(super) fn attend_control(&mut self) -> usize {
+        let mut done = 0;
+        while let Some((from, message)) = self.control.take() {
+            done += 1;
+            if self.informed {
+                self.apply(from, &message);
+            } else {
+                self.control.kept.push((from, message));
+            }
+        }
+        // Only as a member: what was said in a view is that view's.
+        if self.informed {
+            done += self.control.send();
+        }
+        done
+    }
+
+    fn apply(&mut self, from: NodeId, message: &[u8]) {
+        for key in self.state.apply(from, message) {
+            let layout = self.state.layout(key, &self.installed);
+            self.registry.change(key, layout);
+            self.unsettled = true;
+        }
+        self.events.push_back(GroupEvent::Changed);
+    }
+
+    /// The control stream has begun an epoch: who its senders are.
+    pub(super) fn control_begun(&mut self) {
+        let Some(id) = self.subgroup(CONTROL) else { return };
+        if self.control.inbox.is_none() {
+            self.control.inbox = self.node.add_subgroup_reader(id);
+        }
+        for (number, origin, _) in self.node.senders(id) {
+            let node = match origin {
+                Origin::Own => Some(self.node.id()),
+                Origin::Peer(peer) => self.nodes.get(&peer).copied(),
+            };
+            if let Some(node) = node {
+                self.control.senders.insert(usize::from(number), node);
+            }
+        }
+    }
+
+    /// The state of the group, as it was when a view began. It may come a moment before that view begins here.
+    pub(super) fn inform(&mut self, view: u64, registry: Registry, state: Vec<u8>) {
+        if self.informed || view < self.installed.number {
+            return;
+        }
+        if view > self.installed.number {
+            self.control.early = Some((view, registry, state));
+            return;
+        }
+        if !self.state.restore(&state) {
+            return;
+        }
+        (self.informed, self.registry) = (true, registry);
+        for (from, message) in core::mem::take(&mut self.control.kept) {
+            self.apply(from, &message);
+        }
+        let me = self.node.id();
+        for key in self.registry.keys().collect::<Vec<u64>>() {
+            let newest = self.registry.epochs(key).next().cloned();
+            let own = newest.filter(|epoch| epoch.layout.seat_of(me).is_some());
+            self.expected.extend(own.map(|epoch| (key, epoch)));
+        }
+        self.unsettled = true;
+        self.events.push_back(GroupEvent::Changed);
+    }
+}

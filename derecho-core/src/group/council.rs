@@ -1,0 +1,408 @@
+//! One node's seat in the group's membership: messages out and in, time, and the kernel's word.
+//!
+//! Owns: what joins the rules of a view change ([`Membership`]) to a node that has peers and a clock.
+//! Never does: stop or start a stream; whoever asks for its [`Deed`]s does.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::watch::{Patience, Watch};
+use crate::bytes::{Reader, Wire};
+use crate::ids::{NodeId, Time};
+use crate::link::{Arbiter, Evidence, Founding};
+use crate::membership::{
+    Action, Arbitration, Decision, Fate, Membership, Message, Report, Standing, View,
+};
+
+/// How a node comes into its group.
+#[derive(Clone, Debug)]
+pub enum Entrance {
+    /// A group of this host: it founds it if nobody has.
+    Local,
+    /// A group on a network whose founders are named, with their votes. Whoever is none of them joins.
+    Network(Vec<(NodeId, u16)>),
+}
+
+/// What a host says to a local group.
+#[derive(Clone)]
+pub struct Host {
+    /// Who founds, and whose decision it is.
+    pub arbiter: Arc<dyn Arbiter>,
+    /// Whether the process of a node is stopped or traced.
+    pub is_halted: Arc<dyn Fn(NodeId) -> bool + Send + Sync>,
+}
+
+/// What a node is told of its group's affairs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Deed<R: Report> {
+    /// To be sent to a node, reliably and in order.
+    Tell(NodeId, Vec<u8>),
+    /// All streams are to be stopped; then [`Council::report`].
+    Wedge,
+    /// The cut is to be applied, and the next view begins.
+    Install(Decision<R>),
+    /// This node is no member any more.
+    Out(Fate),
+}
+
+/// So often a node says that it wants to join, until it is heard.
+const JOIN_INTERVAL: u64 = 20_000_000;
+/// So often the host is asked who founds.
+const FOUND_INTERVAL: u64 = 200_000_000;
+/// So long members without a vote are left without before a view is made for their sake.
+const PROMOTE_AFTER: u64 = 50_000_000;
+
+/// So many of those who are gone are remembered.
+const MOST_GONE: usize = 256;
+
+/// What members tell each other outside of the rules.
+enum Word<R: Report> {
+    Rule(Message<R>),
+    /// Are you there?
+    Ask,
+    /// I am.
+    Answer,
+    /// I am no member any more.
+    Out,
+}
+
+impl<R: Report + Wire> Wire for Word<R>
+where
+    R::Cut: Wire,
+{
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Word::Rule(message) => {
+                out.push(0);
+                message.encode(out);
+            }
+            Word::Ask => out.push(1),
+            Word::Answer => out.push(2),
+            Word::Out => out.push(3),
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => Word::Rule(Message::decode(from)?),
+            1 => Word::Ask,
+            2 => Word::Answer,
+            3 => Word::Out,
+            _ => return None,
+        })
+    }
+}
+
+/// See the [module](self).
+pub struct Council<R: Report> {
+    me: NodeId,
+    weight: u16,
+    entrance: Entrance,
+    membership: Membership<R>,
+    watch: Watch,
+    patience: Patience,
+    host: Option<Host>,
+    /// Who can be told something, and what waits until others can.
+    linked: Vec<NodeId>,
+    unsent: BTreeMap<NodeId, Vec<Vec<u8>>>,
+    /// Who is gone, also before it became a member: by the word of those who had not noticed.
+    gone: VecDeque<NodeId>,
+    next_join: Option<Time>,
+    /// The host is asked seldom who founds: it may make the one who asks wait a moment.
+    next_found: Time,
+    promote_at: Option<Time>,
+    /// Since when it has waited for a word of others that may never come.
+    unread_since: Option<Time>,
+    deeds: Vec<Deed<R>>,
+}
+
+impl<R: Report + Wire> Council<R>
+where
+    R::Cut: Wire,
+{
+    /// The seat of node `me`, which counts `weight` in a networked group. A local group needs a host.
+    pub fn new(
+        me: NodeId,
+        weight: u16,
+        entrance: Entrance,
+        patience: Patience,
+        host: Option<Host>,
+    ) -> Council<R> {
+        let membership = match &entrance {
+            Entrance::Local => Membership::joiner(me, Arbitration::Local),
+            Entrance::Network(founders) => {
+                let view = View::of_founders(founders.iter().copied());
+                Membership::founder(me, Arbitration::Network, view)
+                    .unwrap_or_else(|| Membership::joiner(me, Arbitration::Network))
+            }
+        };
+        Council {
+            me,
+            weight,
+            entrance,
+            membership,
+            watch: Watch::new(patience),
+            patience,
+            host,
+            linked: Vec::new(),
+            unsent: BTreeMap::new(),
+            gone: VecDeque::new(),
+            next_join: None,
+            next_found: Time(0),
+            promote_at: None,
+            unread_since: None,
+            deeds: Vec::new(),
+        }
+    }
+
+    /// The membership.
+    pub fn membership(&self) -> &Membership<R> {
+        &self.membership
+    }
+
+    /// A node can be told something.
+    pub fn linked(&mut self, node: NodeId) {
+        if !self.linked.contains(&node) {
+            self.linked.push(node);
+        }
+        for bytes in self.unsent.remove(&node).into_iter().flatten() {
+            self.deeds.push(Deed::Tell(node, bytes));
+        }
+        self.next_join = None;
+    }
+
+    /// A node can be told nothing any more.
+    pub fn parted(&mut self, node: NodeId, evidence: Evidence, now: Time) {
+        self.linked.retain(|known| *known != node);
+        self.unsent.remove(&node);
+        self.membership.forget_joiner(node);
+        match evidence {
+            Evidence::Certain | Evidence::Left => {
+                self.gone.push_back(node);
+                self.gone.drain(..self.gone.len().saturating_sub(MOST_GONE));
+                self.membership.suspect([node], true);
+            }
+            Evidence::Uncertain => self.watch.doubts(node, now),
+        }
+        self.act();
+    }
+
+    /// A node has done what no correct node does.
+    pub fn faulty(&mut self, node: NodeId, now: Time) {
+        self.watch.doubts(node, now);
+    }
+
+    /// A node says something. `false` if it is nothing that a correct node would say.
+    pub fn hear(&mut self, node: NodeId, bytes: &[u8], now: Time) -> bool {
+        let Some(word) = Word::<R>::from_bytes(bytes) else { return false };
+        match word {
+            Word::Rule(message) => self.membership.hear(node, message),
+            Word::Ask => match self.membership.standing() {
+                Standing::Out(_) => self.tell(node, &Word::Out),
+                Standing::Joining | Standing::Member => self.tell(node, &Word::Answer),
+            },
+            // As good as dead: it delivers nothing more, and asks the kernel for nothing.
+            Word::Out => self.membership.suspect([node], true),
+            // Only this shows that it hears as well as speaks.
+            Word::Answer => self.watch.heard(node, now),
+        }
+        self.act();
+        true
+    }
+
+    /// All streams are stopped, and have come so far.
+    pub fn report(&mut self, report: R) {
+        self.membership.report(report);
+        self.act();
+    }
+
+    /// This node wants to leave.
+    pub fn leave(&mut self) {
+        self.membership.leave();
+        self.act();
+    }
+
+    /// What has to be done now. `lagging`: members for whom the streams wait.
+    pub fn turn(&mut self, lagging: &[NodeId], now: Time) -> Vec<Deed<R>> {
+        match self.membership.standing() {
+            Standing::Joining => self.knock(now),
+            Standing::Member => {
+                if self.membership.view().number == 0 {
+                    // The others may have founded the group already.
+                    self.knock(now);
+                }
+                self.attend(lagging, now);
+            }
+            Standing::Out(_) => {}
+        }
+        core::mem::take(&mut self.deeds)
+    }
+
+    /// Whether anything waits to be done at once.
+    pub fn has_deeds(&self) -> bool {
+        !self.deeds.is_empty()
+    }
+
+    /// When it wants a turn at the latest.
+    pub fn wants_turn_at(&self) -> Option<Time> {
+        let watch = match self.membership.standing() {
+            Standing::Joining => return Some(self.next_join.unwrap_or_default()),
+            Standing::Member => self.watch.wants_turn_at(),
+            Standing::Out(_) => return None,
+        };
+        let founding = self.membership.view().number == 0;
+        let watch = watch.into_iter().chain(self.next_join.filter(|_| founding));
+        let unread = self.unread_since.map(|since| since.after(self.patience.word_timeout()));
+        watch.chain(self.promote_at).chain(unread).min()
+    }
+
+    /// Asks to be let in, or founds the group if there is nobody to ask.
+    fn knock(&mut self, now: Time) {
+        if self.next_join.is_some_and(|at| now < at) {
+            return;
+        }
+        self.next_join = Some(now.after(JOIN_INTERVAL));
+        if now >= self.next_found {
+            self.next_found = now.after(FOUND_INTERVAL);
+            if self.found() {
+                return self.act();
+            }
+        }
+        let join = Word::Rule(Message::Join { node: self.me, weight: self.weight });
+        for node in self.linked.clone() {
+            self.tell(node, &join);
+        }
+    }
+
+    /// Founds a local group, if the host says so.
+    fn found(&mut self) -> bool {
+        let host = self.host.as_ref().filter(|_| matches!(self.entrance, Entrance::Local));
+        let Some(Ok(Founding::Founded(group))) = host.map(|host| host.arbiter.found()) else {
+            return false;
+        };
+        let view = View::first(self.me, self.weight).of_group(group);
+        let decision = Decision { next: view.clone(), cut: R::cut(core::iter::empty()) };
+        let founded = Membership::founder(self.me, Arbitration::Local, view);
+        self.membership = founded.expect("it is the view's member");
+        self.installed(decision);
+        true
+    }
+
+    fn attend(&mut self, lagging: &[NodeId], now: Time) {
+        let view = self.membership.view();
+        let node = |rank| view.member(rank).node;
+        let mut awaited: Vec<NodeId> = self.membership.awaited().iter().map(node).collect();
+        awaited.extend(lagging);
+        let hostile: Vec<NodeId> = self.membership.suspected_by().iter().map(node).collect();
+        hostile.into_iter().for_each(|node| self.watch.doubts(node, now));
+        let due = self.watch.look(&awaited, now);
+        due.ask.into_iter().for_each(|node| self.tell(node, &Word::Ask));
+        let halted = |node: &NodeId| self.host.as_ref().is_some_and(|host| (host.is_halted)(*node));
+        let (halted, silent): (Vec<_>, Vec<_>) = due.suspect.into_iter().partition(halted);
+        if !halted.is_empty() {
+            self.membership.suspect(halted, true);
+        }
+        if !silent.is_empty() {
+            self.membership.suspect(silent, false);
+        }
+        self.promote(now);
+        self.read(now);
+        self.act();
+    }
+
+    fn promote(&mut self, now: Time) {
+        if !self.membership.lacks_votes() || self.membership.is_wedged() {
+            self.promote_at = None;
+        } else if *self.promote_at.get_or_insert(now.after(PROMOTE_AFTER)) <= now {
+            self.promote_at = None;
+            self.membership.promote();
+        }
+    }
+
+    fn read(&mut self, now: Time) {
+        if !self.membership.is_unread() && !self.membership.is_cut_off() {
+            self.unread_since = None;
+        } else {
+            let since = *self.unread_since.get_or_insert(now);
+            if now.since(since) >= self.patience.word_timeout() {
+                self.membership.give_up();
+            }
+        }
+    }
+
+    fn tell(&mut self, node: NodeId, word: &Word<R>) {
+        let bytes = word.to_bytes();
+        if self.linked.contains(&node) {
+            self.deeds.push(Deed::Tell(node, bytes));
+        } else if let Word::Rule(_) = word {
+            // A member that this node has not met yet must miss nothing of its row.
+            self.unsent.entry(node).or_default().push(bytes);
+        }
+    }
+
+    fn act(&mut self) {
+        loop {
+            let actions = self.membership.take_actions();
+            if actions.is_empty() {
+                break;
+            }
+            for action in actions {
+                match action {
+                    Action::Send(node, message) => self.tell(node, &Word::Rule(message)),
+                    Action::Wedge => self.deeds.push(Deed::Wedge),
+                    Action::Settle { view, ballot } => {
+                        let group = self.membership.view().group;
+                        let host = self.host.as_ref();
+                        let winner = host.and_then(|host| host.arbiter.settle(group, view, ballot));
+                        self.membership.settled(view, winner);
+                    }
+                    Action::Install(decision) => self.installed(decision),
+                    Action::Out(fate) => {
+                        self.leave_host();
+                        let members = self.membership.view().members.iter().map(|m| m.node);
+                        let others: Vec<NodeId> = members.filter(|node| *node != self.me).collect();
+                        others.into_iter().for_each(|node| self.tell(node, &Word::Out));
+                        self.deeds.push(Deed::Out(fate));
+                    }
+                }
+            }
+        }
+    }
+
+    fn installed(&mut self, decision: Decision<R>) {
+        let members = |node: &NodeId| decision.next.rank_of(*node).is_some();
+        self.unsent.retain(|node, _| members(node));
+        if !self.enter_on_host(&decision.next) {
+            // The group was given up before this node came into it.
+            self.membership = Membership::joiner(self.me, Arbitration::Local);
+            self.next_found = Time(0);
+            return;
+        }
+        let next = &decision.next;
+        let gone = self.gone.iter().copied().filter(|node| next.rank_of(*node).is_some());
+        let gone: Vec<NodeId> = gone.collect();
+        self.deeds.push(Deed::Install(decision));
+        if !gone.is_empty() {
+            self.membership.suspect(gone, true);
+        }
+    }
+
+    /// Says to the host who is a member. `false` if this node may not be one.
+    fn enter_on_host(&self, next: &View) -> bool {
+        let Some(Host { arbiter, .. }) = &self.host else { return true };
+        let Some(own) = next.members.iter().find(|member| member.node == self.me) else {
+            return true;
+        };
+        let kept = next.members.iter().fold(0, |slots, member| slots | 1 << member.slot);
+        let entered = arbiter.entered(next.group, next.number, own.slot);
+        if entered {
+            arbiter.cleared(next.group, next.number, !kept);
+        }
+        entered
+    }
+
+    fn leave_host(&self) {
+        self.host.iter().for_each(|host| host.arbiter.left());
+    }
+}

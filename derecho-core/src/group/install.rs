@@ -1,0 +1,167 @@
+//! A view begins: streams come to the cut, and subgroups go on with the layouts of the new view.
+//!
+//! Owns: the order in which that is done, the same at every member. Never does: decide anything.
+//!
+//! ```text
+//!   control stream     finished at the cut; what it still had to deliver changes the state
+//!   state              those who are gone are taken out of it, lowest rank first
+//!   layouts            follow from state and view; every subgroup's queue of epochs becomes one epoch
+//!   subgroups          finished at the cut, and told that epoch
+//!   newcomers          are told the state by one who has it, and by senders where their streams go on
+//! ```
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::control::{CONTROL_LINES, CONTROL_STREAM, Start, Word};
+use super::registry::{Epoch, Layout, Seat};
+use super::report::{Cut, Progress, StreamId};
+use super::walk::Walk;
+use super::{CONTROL, Group, GroupEvent, State};
+use crate::ids::NodeId;
+use crate::machine::Effects;
+use crate::membership::{Decision, View};
+use crate::multicast::stream::Beginning;
+use crate::multicast::subgroup::Level;
+
+impl<S: State> Group<S> {
+    /// How far this node has come.
+    pub(super) fn progress(&self) -> Progress {
+        Progress { informed: self.informed, subgroups: self.reports() }
+    }
+
+    /// A view begins.
+    pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
+        let Decision { next, cut } = decision;
+        self.expected.clear();
+        self.forget_walk_debts();
+        self.finish_at(CONTROL, cut);
+        self.attend_control();
+        self.control.forget_kept();
+        let before = core::mem::replace(&mut self.installed, next.clone());
+        let stays = |node: &NodeId| next.rank_of(*node).is_some();
+        let informed = |node: &NodeId| cut.informed.contains(node);
+        let sponsor = next.members.iter().map(|member| member.node).find(informed);
+        if sponsor.is_none() {
+            // Nobody is left who knew anything: all begin with the same nothing.
+            self.informed = true;
+        }
+        let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
+        gone.for_each(|node| self.state.forget(node));
+        let keys: Vec<u64> =
+            self.walks_by_key().into_keys().filter(|key| *key != CONTROL).collect();
+        keys.iter().for_each(|key| self.finish_at(*key, cut));
+        self.behind.clear();
+        self.untold.retain(|node, _| stays(node));
+        let me = self.node.id();
+        if !stays(&me) {
+            return;
+        }
+        let mut epochs = BTreeMap::from([(CONTROL, control_epoch(next, cut))]);
+        if self.informed {
+            let keys = self.state.keys().into_iter();
+            let layouts: BTreeMap<u64, Layout> =
+                keys.map(|key| (key, self.state.layout(key, next))).collect();
+            self.registry.collapse(&layouts, cut);
+            let keys = self.registry.keys();
+            epochs.extend(
+                keys.filter_map(|key| Some((key, self.registry.epochs(key).last()?.clone()))),
+            );
+        }
+        self.begin_view(epochs, cut, effects);
+        if sponsor == Some(me) {
+            let (registry, state) = (self.registry.clone(), self.state.snapshot());
+            let word = Word::Snapshot { view: next.number, registry, state };
+            let newcomers = next.members.iter().map(|member| member.node).filter(|n| !informed(n));
+            newcomers.for_each(|node| self.tell(node, &word, effects));
+        }
+        self.expect(effects);
+        self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
+        self.events.push_back(GroupEvent::Installed(next.clone()));
+        if let Some((view, registry, state)) = self.control.take_early() {
+            self.inform(view, registry, state);
+        }
+    }
+
+    /// All subgroups of this node are to go on with these epochs. Says where they begin in its streams.
+    fn begin_view(&mut self, epochs: BTreeMap<u64, Epoch>, cut: &Cut, effects: &mut Effects) {
+        let me = self.node.id();
+        let mut words: BTreeMap<NodeId, Vec<Start>> = BTreeMap::new();
+        let walks = self.walks_by_key();
+        for (key, epoch) in epochs {
+            if let Some(start) = self.own_start_of(key, &epoch, cut) {
+                for seat in epoch.layout.seats.iter().filter(|seat| seat.node != me) {
+                    words.entry(seat.node).or_default().push(start);
+                }
+            }
+            if epoch.layout.seat_of(me).is_some() || walks.contains_key(&key) {
+                self.expected.insert(key, epoch);
+            }
+        }
+        for (key, (_, told)) in walks {
+            // Nobody is a member any more.
+            self.expected.entry(key).or_insert_with(|| {
+                let layout = Layout { level: Level::Atomic, seats: Vec::new() };
+                Epoch { number: told + 1, name: 0, layout, old: Vec::new() }
+            });
+        }
+        for (node, starts) in words {
+            self.tell(node, &Word::Starts(starts), effects);
+        }
+    }
+
+    /// Tells subgroups the epochs that the view has brought, as far as they can be told.
+    pub(super) fn expect(&mut self, effects: &mut Effects) -> usize {
+        let mut done = 0;
+        for (key, epoch) in core::mem::take(&mut self.expected) {
+            if self.tell_next(key, epoch.clone(), true, effects) {
+                done += 1;
+            } else {
+                self.expected.insert(key, epoch);
+            }
+        }
+        done
+    }
+
+    fn finish_at(&mut self, key: u64, cut: &Cut) {
+        let Some((id, _)) = self.walks_by_key().get(&key).copied() else { return };
+        let epoch = self.node.reach(id).map(|(epoch, _)| epoch);
+        let Some(decided) = cut.of(key) else { return };
+        let newest = epoch == Some(decided.last.epoch);
+        let ends = match &decided.before {
+            Some(before) if !newest => &before.ends,
+            _ => &decided.last.ends,
+        };
+        let finished = self.finish(id, ends);
+        if let Some(walk) = self.walks.get_mut(&key) {
+            walk.left_behind |= !newest || !finished || self.node.phase(id).is_none();
+        }
+    }
+
+    /// Where an epoch begins in this node's own stream, if that has a past.
+    fn own_start_of(&mut self, key: u64, epoch: &Epoch, cut: &Cut) -> Option<Start> {
+        let me = self.node.id();
+        let own = *epoch.old.iter().find(|stream| stream.node == me)?;
+        let ends = &cut.of(key)?.last.ends;
+        let (_, entry) = *ends.iter().find(|(stream, _)| *stream == own)?;
+        let id = self.walks.get(&key).and_then(Walk::id);
+        let begun = id.filter(|id| self.node.phase(*id).is_some());
+        // Others may have seen what was committed before this node has begun: messages alone.
+        let early = Beginning { entry, message: entry };
+        let start = begun.map_or(Some(early), |id| self.node.own_beginning(id, entry))?;
+        // One that was left behind is told where its own stream goes on as the others are.
+        self.heard.entry((key, epoch.number)).or_default().insert(own, start);
+        Some((key, epoch.number, own.region, start.entry, start.message))
+    }
+}
+
+/// The control stream's epoch in a view: every member sends and reads.
+fn control_epoch(view: &View, cut: &Cut) -> Epoch {
+    let seat = |node| Seat { node, reads: true, sends: Some(CONTROL_STREAM), lines: CONTROL_LINES };
+    let seats = view.members.iter().map(|member| seat(member.node)).collect();
+    let layout = Layout { level: Level::Atomic, seats };
+    let ends = cut.of(CONTROL).into_iter().flat_map(|cut| &cut.last.ends);
+    let past: Vec<StreamId> = ends.map(|(stream, _)| *stream).collect();
+    let old = layout.streams().filter(|stream| past.contains(stream)).collect();
+    Epoch { number: view.number, name: view.number, layout, old }
+}

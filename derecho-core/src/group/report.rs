@@ -1,0 +1,300 @@
+//! What a member reports of its streams when it wedges, and the cut that follows from all reports.
+//!
+//! Owns: the rule of I-47 for streams that may be in the midst of a change of layout. Never does: look
+//! at a stream.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, Wire};
+use crate::ids::{NodeId, RegionId};
+use crate::membership::Report;
+
+/// A sender's stream: whose it is, and its region there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StreamId {
+    /// Who sends it.
+    pub node: NodeId,
+    /// The region that it lies in.
+    pub region: RegionId,
+}
+
+/// How far a member has come in one sender's part of an epoch, in entries of that stream from its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Reached {
+    /// Which stream.
+    pub stream: StreamId,
+    /// Where the epoch begins in it.
+    pub start: u64,
+    /// How far it was received.
+    pub received: u64,
+}
+
+/// What a member reports of one subgroup.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SubgroupReport {
+    /// Which.
+    pub key: u64,
+    /// The epoch that it is in.
+    pub epoch: u64,
+    /// It is no member from that epoch on: it has finished the one before.
+    pub left: bool,
+    /// Who delivers in that epoch.
+    pub readers: Vec<NodeId>,
+    /// In the order of ranks.
+    pub reached: Vec<Reached>,
+}
+
+/// What a member reports.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Progress {
+    /// It has the state that the group replicates.
+    pub informed: bool,
+    /// Its subgroups, the control stream among them.
+    pub subgroups: Vec<SubgroupReport>,
+}
+
+/// Where one epoch of a subgroup ends.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct EpochCut {
+    /// The epoch.
+    pub epoch: u64,
+    /// Where it ends, in each sender's stream.
+    pub ends: Vec<(StreamId, u64)>,
+}
+
+/// Where the epochs of a subgroup end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SubgroupCut {
+    /// Which.
+    pub key: u64,
+    /// The newest epoch that anybody is in.
+    pub last: EpochCut,
+    /// The one before it, if some are still in that: they finish it first, and all of the newest that
+    /// there is to finish is what they have had no part in.
+    pub before: Option<EpochCut>,
+}
+
+/// What follows from the reports.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Cut {
+    /// Who has the state that the group replicates.
+    pub informed: Vec<NodeId>,
+    /// Each subgroup that anybody is in, by key.
+    pub subgroups: Vec<SubgroupCut>,
+}
+
+impl Cut {
+    /// Where a subgroup's epochs end.
+    pub fn of(&self, key: u64) -> Option<&SubgroupCut> {
+        self.subgroups.iter().find(|cut| cut.key == key)
+    }
+}
+
+impl Report for Progress {
+    type Cut = Cut;
+
+    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a Progress)>) -> Cut {
+        let mut cut = Cut::default();
+        let (mut nodes, mut all, mut keys) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        for (node, progress) in reports {
+            nodes.insert(node);
+            cut.informed.extend(progress.informed.then_some(node));
+            for report in &progress.subgroups {
+                keys.insert(report.key);
+                all.insert((report.key, node), report);
+            }
+        }
+        for key in keys {
+            let of = |node: NodeId| all.get(&(key, node)).copied();
+            cut.subgroups.extend(cut_one(key, &nodes, of));
+        }
+        cut
+    }
+}
+
+/// I-47 for one subgroup. Of the newest epoch, the least that its readers have received; a reader that is
+/// not in it yet has received nothing of it, and then nobody has delivered any of it. Whoever is in the
+/// epoch before has received all of that, for others have gone on.
+fn cut_one<'a>(
+    key: u64,
+    nodes: &BTreeSet<NodeId>,
+    of: impl Fn(NodeId) -> Option<&'a SubgroupReport>,
+) -> Option<SubgroupCut> {
+    let reports = || nodes.iter().filter_map(|&node| Some((node, of(node)?)));
+    let epoch = reports().map(|(_, report)| report.epoch).max()?;
+    let newest = || reports().filter(|(_, report)| report.epoch == epoch);
+    let is_older = |report: &SubgroupReport| report.epoch < epoch && !report.left;
+    let older = || reports().filter(|(_, report)| is_older(report)).map(|(_, report)| report);
+    // Who has left knows who is in the epoch, and nothing of its streams.
+    let (_, sample) = newest().min_by_key(|(_, report)| report.left)?;
+    let reads = |node: &NodeId| sample.readers.contains(node);
+    let reached = |report: &SubgroupReport, stream: StreamId| {
+        report.reached.iter().find(|reached| reached.stream == stream).copied()
+    };
+    let waits = nodes.iter().filter(|node| reads(node)).any(|&node| {
+        let report = of(node);
+        report.is_none_or(|report| report.epoch < epoch || report.left)
+    });
+    let ends = sample.reached.iter().map(|known| {
+        let stream = known.stream;
+        let received = newest().filter(|(node, _)| reads(node));
+        let received = received.filter_map(|(_, report)| Some(reached(report, stream)?.received));
+        // Without a reader it is what the sender itself says.
+        let own = of(stream.node).and_then(|report| Some(reached(report, stream)?.received));
+        let least = received.min().or(own).unwrap_or(known.start);
+        (stream, if waits { known.start } else { least.max(known.start) })
+    });
+    let mut last = EpochCut { epoch, ends: ends.collect() };
+    let before = older().next().map(|sample| {
+        let ends = sample.reached.iter().map(|known| {
+            let stream = known.stream;
+            // The end is the last entry that counts for who has ended, and all have received it.
+            let readers = older().filter(|report| report.epoch == sample.epoch);
+            let shown = readers.filter_map(|report| Some(reached(report, stream)?.received));
+            let next = newest().find_map(|(_, report)| Some(reached(report, stream)?.start));
+            (stream, next.or(shown.min()).unwrap_or(known.received))
+        });
+        EpochCut { epoch: sample.epoch, ends: ends.collect() }
+    });
+    for (stream, end) in before.iter().flat_map(|before| &before.ends) {
+        if last.ends.iter().all(|(known, _)| known != stream) {
+            last.ends.push((*stream, *end));
+        }
+    }
+    Some(SubgroupCut { key, last, before })
+}
+
+impl Wire for RegionId {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        u64::decode(from).map(RegionId)
+    }
+}
+
+/// Structs whose fields follow one another.
+macro_rules! in_order {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl Wire for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                $(self.$field.encode(out);)*
+            }
+
+            fn decode(from: &mut Reader<'_>) -> Option<Self> {
+                Some($name { $($field: Wire::decode(from)?),* })
+            }
+        }
+    )*};
+}
+
+in_order! {
+    StreamId { node, region }
+    Reached { stream, start, received }
+    SubgroupReport { key, epoch, left, readers, reached }
+    Progress { informed, subgroups }
+    EpochCut { epoch, ends }
+    SubgroupCut { key, last, before }
+    Cut { informed, subgroups }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+    const C: NodeId = NodeId(3);
+    const KEY: u64 = 7;
+
+    fn stream(node: NodeId) -> StreamId {
+        StreamId { node, region: RegionId(9) }
+    }
+
+    fn report(epoch: u64, readers: &[NodeId], reached: &[(NodeId, u64, u64)]) -> Progress {
+        let reached = reached.iter().map(|&(node, start, received)| Reached {
+            stream: stream(node),
+            start,
+            received,
+        });
+        let reached = reached.collect();
+        let (key, left) = (KEY, false);
+        let subgroup = SubgroupReport { key, epoch, left, readers: readers.into(), reached };
+        Progress { informed: true, subgroups: [subgroup].into() }
+    }
+
+    fn cut(reports: &[(NodeId, Progress)]) -> SubgroupCut {
+        let cut = Progress::cut(reports.iter().map(|(node, progress)| (*node, progress)));
+        cut.of(KEY).cloned().expect("it was reported")
+    }
+
+    #[test]
+    fn the_cut_is_the_least_that_the_readers_have() {
+        let reports = [
+            (A, report(3, &[A, B], &[(A, 5, 9), (C, 0, 4)])),
+            (B, report(3, &[A, B], &[(A, 5, 7), (C, 0, 6)])),
+            (C, report(3, &[A, B], &[(A, 5, 5), (C, 0, 8)])),
+        ];
+        let ends = [(stream(A), 7), (stream(C), 4)];
+        assert_eq!(cut(&reports).last, EpochCut { epoch: 3, ends: ends.into() });
+        assert_eq!(cut(&reports).before, None);
+    }
+
+    #[test]
+    fn a_sender_without_readers_loses_nothing() {
+        let reports = [(C, report(3, &[A], &[(C, 2, 8)]))];
+        assert_eq!(cut(&reports).last.ends, [(stream(C), 8)]);
+    }
+
+    #[test]
+    fn whoever_is_in_the_epoch_before_finishes_that_and_nobody_has_begun_to_deliver_the_next() {
+        let reports = [
+            (A, report(4, &[A, B], &[(A, 6, 9), (C, 3, 5)])),
+            (B, report(3, &[A, B], &[(A, 0, 6), (B, 0, 2)])),
+        ];
+        let SubgroupCut { last, before, .. } = cut(&reports);
+        assert_eq!(last.ends, [(stream(A), 6), (stream(C), 3), (stream(B), 2)]);
+        let ends = [(stream(A), 6), (stream(B), 2)];
+        assert_eq!(before, Some(EpochCut { epoch: 3, ends: ends.into() }));
+    }
+
+    #[test]
+    fn whoever_left_with_the_epoch_before_holds_up_nothing() {
+        let reports = [(A, report(4, &[A], &[(A, 6, 9)])), (B, report(3, &[A, B], &[(A, 0, 6)]))];
+        assert_eq!(cut(&reports).last.ends, [(stream(A), 9)]);
+    }
+
+    /// Else what the others have delivered of the epoch would be cut away.
+    #[test]
+    fn whoever_left_with_the_epoch_has_received_all_of_it() {
+        let mut gone = report(5, &[A], &[]);
+        gone.subgroups[0].left = true;
+        let in_it = report(4, &[A, B], &[(A, 6, 9)]);
+        let SubgroupCut { last, before, .. } = cut(&[(A, in_it.clone()), (B, gone.clone())]);
+        assert_eq!(last, EpochCut { epoch: 5, ends: [(stream(A), 9)].into() });
+        assert_eq!(before, Some(EpochCut { epoch: 4, ends: [(stream(A), 9)].into() }));
+        let later = report(7, &[A], &[(A, 20, 24)]);
+        let SubgroupCut { last, before, .. } = cut(&[(A, later), (B, gone)]);
+        assert_eq!((last.ends.as_slice(), before), ([(stream(A), 24)].as_slice(), None));
+    }
+
+    #[test]
+    fn a_new_reader_that_has_not_begun_has_nothing() {
+        let nothing = Progress { informed: false, subgroups: Vec::new() };
+        let mut reports = [(A, report(4, &[A, B], &[(A, 6, 9)])), (B, nothing)];
+        assert_eq!(cut(&reports[..1]).last.ends, [(stream(A), 9)], "it is gone");
+        reports[1].1.subgroups.push(SubgroupReport {
+            left: false,
+            key: KEY + 1,
+            epoch: 0,
+            readers: Vec::new(),
+            reached: Vec::new(),
+        });
+        assert_eq!(cut(&reports).last.ends, [(stream(A), 6)]);
+        let all = Progress::cut(reports.iter().map(|(node, progress)| (*node, progress)));
+        assert_eq!(all.informed, [A]);
+        assert_eq!(Cut::from_bytes(&all.to_bytes()), Some(all));
+    }
+}

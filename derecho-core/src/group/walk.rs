@@ -1,0 +1,328 @@
+//! How this node walks through the epochs of its subgroups, each for itself.
+//!
+//! Owns: which epoch a subgroup was told last, and what has to be known before it is told the next one. Never
+//! does: choose an epoch; the registry has them all.
+//!
+//! ```text
+//!   member of the epoch before   told the next one when it has begun that: it closes, and goes on
+//!   newcomer                     waits for what the senders say where the epoch begins in their streams
+//! ```
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::control::{Start, Word};
+use super::registry::Epoch;
+use super::report::{Reached, StreamId, SubgroupReport};
+use super::{CONTROL, Group, GroupEvent, State};
+use crate::ids::{NodeId, RegionId};
+use crate::machine::Effects;
+use crate::multicast::stream::Beginning;
+use crate::multicast::subgroup::epoch::Phase;
+use crate::node::{self, Membership, Origin, Seat, SubgroupId};
+
+/// This node's way through one subgroup.
+pub(super) struct Walk {
+    id: Option<SubgroupId>,
+    /// The region of this node's lines in it.
+    lines: RegionId,
+    /// The epoch that it was told last.
+    told: Epoch,
+    /// Whether it has begun.
+    begun: bool,
+    /// It was left behind by the cut: it does not know by itself where the next epoch begins.
+    pub(super) left_behind: bool,
+    owes: Option<Debt>,
+}
+
+/// Newcomers that are still to be told where an epoch begins in this node's stream: when the one before is
+/// complete here. So if one of them has begun, all readers have received all that was before.
+#[derive(Debug)]
+struct Debt {
+    start: Option<Beginning>,
+    nodes: Vec<NodeId>,
+}
+
+impl core::fmt::Debug for Walk {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Walk { id, told, begun, left_behind, owes, .. } = self;
+        let told = told.number;
+        write!(f, "{id:?} told {told} begun {begun} behind {left_behind} owes {owes:?}")
+    }
+}
+
+impl Walk {
+    pub(super) fn id(&self) -> Option<SubgroupId> {
+        self.id
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.begun && self.owes.is_none()
+    }
+}
+
+impl<S: State> Group<S> {
+    pub(super) fn key_of(&self, id: SubgroupId) -> Option<u64> {
+        self.walks.iter().find(|(_, walk)| walk.id == Some(id)).map(|(key, _)| *key)
+    }
+
+    /// An epoch of a subgroup has begun here.
+    pub(super) fn begun(&mut self, id: SubgroupId) {
+        let Some(key) = self.key_of(id) else { return };
+        let walk = self.walks.get_mut(&key).expect("it was just found");
+        let first = !core::mem::replace(&mut walk.begun, true) && walk.told.number == 0;
+        (walk.left_behind, self.unsettled) = (false, true);
+        let Epoch { number, name: epoch, layout, .. } = walk.told.clone();
+        self.heard.retain(|(k, epoch), _| *k != key || *epoch > number);
+        self.behind.remove(&key);
+        if key == CONTROL {
+            self.control_begun();
+        } else {
+            self.registry.forget_before(key, number);
+            self.events.push_back(GroupEvent::Begun { key, subgroup: id, epoch, layout, first });
+        }
+    }
+
+    /// This node is no member of a subgroup any more.
+    pub(super) fn left(&mut self, id: SubgroupId) {
+        let Some(key) = self.key_of(id) else { return };
+        if let Some(walk) = self.walks.remove(&key) {
+            self.shares.remove(&(key, walk.lines));
+            // It may be a member again later, but not of what it has left.
+            self.registry.forget_before(key, walk.told.number);
+            // A subgroup of which nobody is a member any more is forgotten, numbers and all.
+            if self.registry.epochs(key).any(|epoch| epoch.number == walk.told.number) {
+                self.behind.insert(key, walk.told);
+            }
+        }
+        self.unsettled = true;
+        self.events.push_back(GroupEvent::Left { key });
+    }
+
+    /// Goes on wherever it can.
+    pub(super) fn walk(&mut self, effects: &mut Effects) -> usize {
+        let mut done = self.pay(effects);
+        if core::mem::take(&mut self.unsettled) {
+            let wedged = self.council.membership().is_wedged();
+            if !wedged {
+                done += self.expect(effects);
+            }
+            if self.informed && !wedged {
+                for key in self.registry.keys().collect::<Vec<u64>>() {
+                    done += self.step(key, effects);
+                }
+            }
+        }
+        // Where an epoch that was just closed ends is known now, and no more once the next has begun.
+        done + self.pay(effects)
+    }
+
+    fn step(&mut self, key: u64, effects: &mut Effects) -> usize {
+        let me = self.node.id();
+        if self.expected.contains_key(&key) {
+            return 0;
+        }
+        let next = match self.walks.get(&key) {
+            Some(walk) if walk.begun => {
+                self.registry.epochs(key).find(|epoch| epoch.number > walk.told.number)
+            }
+            Some(_) => None,
+            None => self.registry.epochs(key).find(|epoch| epoch.layout.seat_of(me).is_some()),
+        };
+        match next.cloned() {
+            Some(next) => usize::from(self.tell_next(key, next, false, effects)),
+            None => 0,
+        }
+    }
+
+    /// Tells a subgroup its next epoch, if all that it has to know is there. `ends`: the one before has been
+    /// ended by a view.
+    pub(super) fn tell_next(
+        &mut self,
+        key: u64,
+        next: Epoch,
+        ended: bool,
+        effects: &mut Effects,
+    ) -> bool {
+        let Some(epoch) = self.seated(key, &next) else {
+            self.unsettled = true;
+            return false;
+        };
+        let me = self.node.id();
+        let seat = next.layout.seat_of(me).copied();
+        let share = seat.and_then(|seat| self.shares.get(&(key, seat.lines))).cloned();
+        if let Some(id) = self.walks.get(&key).and_then(Walk::id) {
+            let sends = seat.and_then(|seat| seat.sends);
+            let memory = share.and_then(|share| share.memory);
+            let memory =
+                memory.filter(|(region, _)| sends == Some(*region)).map(|(_, memory)| memory);
+            let told = match ended {
+                true => self.node.next_epoch(id, epoch, memory, effects),
+                false => self.node.change_layout(id, epoch, memory, effects),
+            };
+            let walk = self.walks.get_mut(&key).expect("it was there before");
+            if told {
+                if !ended {
+                    let is_new = |node: &NodeId| walk.told.layout.seat_of(*node).is_none();
+                    let seats = next.layout.seats.iter().map(|seat| seat.node);
+                    let newcomers: Vec<NodeId> = seats.filter(is_new).collect();
+                    let stays = next.layout.streams().any(|stream| stream.node == me);
+                    let owes = stays && !newcomers.is_empty();
+                    walk.owes = owes.then_some(Debt { start: None, nodes: newcomers });
+                }
+                (walk.told, walk.begun) = (next, false);
+            }
+            return told;
+        }
+        let Some((seat, share)) = seat.zip(share) else { return false };
+        let memory = share.memory.filter(|(region, _)| seat.sends == Some(*region));
+        let share = node::Share { lines: share.lines.1, memory: memory.map(|(_, memory)| memory) };
+        let id = self.node.join(next.layout.terms(self.ablation), epoch, share, effects);
+        let told = id.is_some();
+        if told {
+            let lines = seat.lines;
+            let walk = Walk { id, lines, told: next, begun: false, left_behind: false, owes: None };
+            self.walks.insert(key, walk);
+        }
+        told
+    }
+
+    /// An epoch as the node takes it; `None` if something is not known yet.
+    fn seated(&self, key: u64, epoch: &Epoch) -> Option<node::Epoch> {
+        let me = self.node.id();
+        let is_in = epoch.layout.seat_of(me).is_some();
+        let knows = match self.walks.get(&key) {
+            Some(walk) => !walk.left_behind,
+            None => false,
+        };
+        let heard = self.heard.get(&(key, epoch.number));
+        let mut seats = Vec::new();
+        for seat in &epoch.layout.seats {
+            let origin = match seat.node == me {
+                true => Origin::Own,
+                false => Origin::Peer(*self.peers.get(&seat.node)?),
+            };
+            let rank = self.view().rank_of(seat.node)?;
+            let slot = usize::from(self.view().member(rank).slot);
+            let Some(region) = seat.sends else {
+                let member = self.membership(origin, seat.reads, None, seat.lines);
+                seats.push(Seat { slot, member, start: None });
+                continue;
+            };
+            let stream = StreamId { node: seat.node, region };
+            let start = heard.and_then(|heard| heard.get(&stream)).copied();
+            // Its own stream a node knows best.
+            let told = knows || start.is_some() || seat.node == me;
+            if is_in && !told && epoch.old.contains(&stream) {
+                return None;
+            }
+            let start = start.filter(|_| !knows);
+            let member = self.membership(origin, seat.reads, Some(region), seat.lines);
+            seats.push(Seat { slot, member, start });
+        }
+        // Epochs of different subgroups have lines of their own; of one subgroup they have other names.
+        Some(node::Epoch { number: epoch.number, name: epoch.name, seats })
+    }
+
+    fn membership(
+        &self,
+        origin: Origin,
+        reads: bool,
+        sends: Option<RegionId>,
+        lines: RegionId,
+    ) -> Membership {
+        Membership { origin, reads, sends, lines }
+    }
+
+    /// Tells newcomers where this node's streams go on, as soon as it knows.
+    fn pay(&mut self, effects: &mut Effects) -> usize {
+        let mut due = Vec::new();
+        for (&key, walk) in &mut self.walks {
+            let Some(debt) = &mut walk.owes else { continue };
+            debt.start = debt.start.or_else(|| self.node.cut(walk.id?));
+            let own = walk.told.layout.seat_of(self.node.id());
+            let region = own.and_then(|seat| seat.sends);
+            let phase = walk.id.and_then(|id| self.node.phase(id));
+            let over = walk.begun || phase == Some(Phase::Complete);
+            if let Some((start, region)) = debt.start.zip(region).filter(|_| over) {
+                let start: Start = (key, walk.told.number, region, start.entry, start.message);
+                due.extend(walk.owes.take().map(|debt| (start, debt.nodes)));
+            }
+        }
+        let done = due.len();
+        for (start, nodes) in due {
+            for node in nodes {
+                self.tell(node, &Word::Starts([start].into()), effects);
+            }
+        }
+        done
+    }
+
+    /// What this node reports of its subgroups when all of them are stopped.
+    pub(super) fn reports(&self) -> Vec<SubgroupReport> {
+        let mut reports = Vec::new();
+        for (&key, walk) in &self.walks {
+            // One that is about to begin its first epoch has come nowhere, and shows nothing of others.
+            let id = walk.id.filter(|id| self.node.phase(*id).is_some());
+            let Some((epoch, reach)) = id.and_then(|id| self.node.reach(id)) else { continue };
+            let reached = reach.iter().filter_map(|reach| {
+                let node = match reach.origin {
+                    Origin::Own => self.node.id(),
+                    Origin::Peer(peer) => self.node_of(peer)?,
+                };
+                let stream = StreamId { node, region: reach.stream };
+                Some(Reached { stream, start: reach.start, received: reach.received })
+            });
+            let reached = reached.collect();
+            let known = [&walk.told];
+            let of_it = self.registry.epochs(key).chain(known).find(|e| e.number == epoch);
+            let seats = of_it.iter().flat_map(|epoch| &epoch.layout.seats);
+            let readers = seats.filter(|seat| seat.reads).map(|seat| seat.node).collect();
+            reports.push(SubgroupReport { key, epoch, left: false, readers, reached });
+        }
+        for (&key, epoch) in &self.behind {
+            if reports.iter().all(|report| report.key != key) {
+                let seats = epoch.layout.seats.iter();
+                let readers = seats.filter(|seat| seat.reads).map(|seat| seat.node).collect();
+                let (epoch, left, reached) = (epoch.number, true, Vec::new());
+                reports.push(SubgroupReport { key, epoch, left, readers, reached });
+            }
+        }
+        reports
+    }
+
+    /// Ends a subgroup's epoch there. `false` if this node cannot.
+    pub(super) fn finish(&mut self, id: SubgroupId, ends: &[(StreamId, u64)]) -> bool {
+        let me = self.node.id();
+        let trim: Vec<(Origin, RegionId, u64)> = ends
+            .iter()
+            .filter_map(|(stream, end)| {
+                let origin = match stream.node == me {
+                    true => Origin::Own,
+                    false => Origin::Peer(self.peer_of(stream.node)?),
+                };
+                Some((origin, stream.region, *end))
+            })
+            .collect();
+        self.node.finish(id, &trim)
+    }
+
+    /// Every node that ever was a peer, so that streams of those that are gone have a name.
+    fn node_of(&self, peer: crate::ids::Peer) -> Option<NodeId> {
+        self.met.iter().find(|(_, known)| **known == peer).map(|(node, _)| *node)
+    }
+
+    fn peer_of(&self, node: NodeId) -> Option<crate::ids::Peer> {
+        self.met.get(&node).copied()
+    }
+
+    /// What a view has ended is told anew.
+    pub(super) fn forget_walk_debts(&mut self) {
+        self.walks.values_mut().for_each(|walk| walk.owes = None);
+    }
+
+    pub(super) fn walks_by_key(&self) -> BTreeMap<u64, (SubgroupId, u64)> {
+        let walks = self.walks.iter();
+        walks.filter_map(|(key, walk)| Some((*key, (walk.id?, walk.told.number)))).collect()
+    }
+}

@@ -1,0 +1,318 @@
+//! The words that the members of a local group share on their host, and the rules by which they change.
+//!
+//! Owns: the decision word, one seat for each node, and how a group is founded over them. Never does:
+//! take the host's lock, find out whether a process lives, or wait; whoever keeps the words does.
+//!
+//! ```text
+//!   decision word   generation: 20 | view: 36 | ballot: 8     of this founding, this view is this
+//!                                                             ballot's
+//!   seat            generation: 20 | view: 36 | slot: 8       a member, since this view, in this slot
+//!                   generation: 20 | ...      | 0xff          barred: never a member of this founding
+//!                   0                                         neither
+//! ```
+//! These words are an exception to the rule that a word has one writer (I-2): all of them change by
+//! compare-and-swap only, so that a process may die, or be stopped, between any two of its steps. Whatever
+//! stands in them is a value that is understood, or one that counts as nothing.
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::ids::Rank;
+
+use super::{Founding, Generation};
+
+/// Foundings on one host before it has to be cleared of all nodes. See [`Founding::Exhausted`].
+pub const GENERATIONS: u64 = 1 << 20;
+/// Views of one group: a thousand a second for two years.
+pub const VIEWS: u64 = 1 << 36;
+/// Slots, and ranks, that members may have.
+pub const SLOTS: u8 = 64;
+
+/// In the place of a slot: this seat's node may not enter this generation.
+const BARRED: u8 = 0xff;
+/// The view in which a group begins, its founder's slot and rank.
+const FIRST: (u64, u8) = (1, 0);
+
+/// A word taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Parts {
+    group: Generation,
+    view: u64,
+    last: u8,
+}
+
+impl Parts {
+    fn new(group: Generation, view: u64, last: u8) -> Option<Parts> {
+        let fits = group.0 > 0 && group.0 < GENERATIONS && view < VIEWS;
+        fits.then_some(Parts { group, view, last })
+    }
+
+    fn of(word: u64) -> Parts {
+        let group = Generation(word >> 44);
+        Parts { group, view: (word >> 8) & (VIEWS - 1), last: word as u8 }
+    }
+
+    fn is_member_of(self, group: Generation) -> bool {
+        self.group == group && group != Generation::NONE && self.last < SLOTS
+    }
+
+    fn word(self) -> u64 {
+        self.group.0 << 44 | self.view << 8 | u64::from(self.last)
+    }
+}
+
+/// The word that says whose decision is the one for the newest view. One for each host.
+#[repr(transparent)]
+#[derive(Default)]
+pub struct DecisionWord(AtomicU64);
+
+impl DecisionWord {
+    /// The founding that it is about; [`Generation::NONE`] before the first.
+    pub fn group(&self) -> Generation {
+        Parts::of(self.0.load(Ordering::Acquire)).group
+    }
+
+    /// Takes `ballot` as the decision for a view of this group, if there is none; says whose is the one
+    /// (I-60). `None` if the group is past that view, or is not the one that was founded last, or if the
+    /// word cannot hold the numbers.
+    pub fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
+        let last = u8::try_from(ballot.0).ok().filter(|&last| last < SLOTS)?;
+        let new = Parts::new(group, view, last)?.word();
+        let mut now = self.0.load(Ordering::Acquire);
+        loop {
+            let parts = Parts::of(now);
+            if parts.group != group || parts.view > view {
+                return None;
+            }
+            if parts.view == view {
+                return (parts.last < SLOTS).then_some(Rank(parts.last.into()));
+            }
+            match self.0.compare_exchange(now, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(ballot),
+                // Somebody else has settled something.
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// A new group begins. A late settling of the one before may come first or is refused.
+    fn begin(&self, group: Generation) {
+        self.0.swap(Parts { group, view: FIRST.0, last: FIRST.1 }.word(), Ordering::AcqRel);
+    }
+}
+
+/// What a node is in the group of its host.
+#[repr(transparent)]
+#[derive(Default)]
+pub struct Seat(AtomicU64);
+
+impl Seat {
+    /// Whether its node has entered this group.
+    pub fn is_member(&self, group: Generation) -> bool {
+        Parts::of(self.0.load(Ordering::Acquire)).is_member_of(group)
+    }
+
+    /// Its node is a member of this group from now on. False if the group is not the one that was founded
+    /// last, or was given up while the node was on its way into it: then it is no member of anything.
+    pub fn enter(&self, word: &DecisionWord, group: Generation, view: u64, slot: u8) -> bool {
+        let Some(new) = Parts::new(group, view, slot).filter(|_| slot < SLOTS) else {
+            return false;
+        };
+        // Whoever sits down after a founding sees it here; who sat there before it is barred.
+        if word.group() != group {
+            return false;
+        }
+        self.change(|now| {
+            let barred = now.group > group || (now.group == group && now.last == BARRED);
+            (!barred).then_some(new.word())
+        })
+    }
+
+    /// Its node is a member of nothing.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Its node is a member of nothing, if it entered this group in one of these slots before this view.
+    pub fn clear_if(&self, group: Generation, view: u64, slots: u64) {
+        self.change(|now| {
+            let member = now.is_member_of(group) && now.view < view;
+            (member && slots >> now.last & 1 == 1).then_some(0)
+        });
+    }
+
+    /// Its node enters this group no more. False if it is a member.
+    fn bar(&self, group: Generation) -> bool {
+        self.change(|now| {
+            (!now.is_member_of(group)).then_some(Parts { group, view: 0, last: BARRED }.word())
+        })
+    }
+
+    fn unbar(&self) {
+        self.change(|now| (now.last == BARRED).then_some(0));
+    }
+
+    /// Changes the word as `new` says of what it is. False if it says that it is to stay.
+    fn change(&self, new: impl Fn(Parts) -> Option<u64>) -> bool {
+        let update = |now: u64| new(Parts::of(now));
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update).is_ok()
+    }
+}
+
+/// Founds a group for the node of seat `own`, unless a member of the last one `lives` (I-61). The caller
+/// holds the host's lock: nobody else founds, and nobody gets a seat or loses it.
+///
+/// # Errors
+/// Those of `lives`. Nothing has changed then, but that some are barred who were no members; each is let in
+/// again when it asks itself.
+pub fn found<E>(
+    word: &DecisionWord,
+    seats: &[&Seat],
+    own: usize,
+    mut lives: impl FnMut(usize) -> Result<bool, E>,
+) -> Result<Founding, E> {
+    let group = word.group();
+    seats[own].unbar();
+    if seats[own].is_member(group) {
+        return Ok(Founding::Exists(group));
+    }
+    let others = || seats.iter().enumerate().filter(|&(index, _)| index != own);
+    // Nobody is barred while there is a group to enter.
+    for (index, seat) in others() {
+        if seat.is_member(group) {
+            if lives(index)? {
+                return Ok(Founding::Exists(group));
+            }
+            seat.clear();
+        }
+    }
+    let next = Generation(group.0 + 1);
+    let Some(mine) = Parts::new(next, FIRST.0, FIRST.1) else { return Ok(Founding::Exhausted) };
+    for (index, seat) in others() {
+        // Whoever was admitted by the last one that died may just have entered.
+        if !seat.bar(group) {
+            if lives(index)? {
+                return Ok(Founding::Exists(group));
+            }
+            seat.clear();
+        }
+    }
+    // A founder that dies between the two is one whose process is gone.
+    seats[own].0.store(mine.word(), Ordering::Release);
+    word.begin(next);
+    Ok(Founding::Founded(next))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::convert::Infallible;
+    use proptest::prelude::*;
+
+    const ONE: Generation = Generation(1);
+
+    fn host<const N: usize>() -> (DecisionWord, [Seat; N]) {
+        (DecisionWord::default(), core::array::from_fn(|_| Seat::default()))
+    }
+
+    fn ask<const N: usize>(
+        host: &(DecisionWord, [Seat; N]),
+        own: usize,
+        alive: [bool; N],
+    ) -> Founding {
+        let seats: std::vec::Vec<&Seat> = host.1.iter().collect();
+        let lives = |seat: usize| Ok::<_, Infallible>(alive[seat]);
+        found(&host.0, &seats, own, lives).unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn who_was_about_to_enter_a_group_that_was_given_up_does_not() {
+        let host = host::<3>();
+        assert_eq!(ask(&host, 0, [true; 3]), Founding::Founded(ONE));
+        assert_eq!(ask(&host, 1, [true; 3]), Founding::Exists(ONE));
+        // Node 0 admits node 1 and dies; node 2 founds before node 1 has heard of it.
+        assert_eq!(ask(&host, 2, [false, true, true]), Founding::Founded(Generation(2)));
+        assert!(!host.1[1].enter(&host.0, ONE, 2, 1));
+        assert!(host.1[1].enter(&host.0, Generation(2), 2, 1));
+    }
+
+    #[test]
+    fn who_has_entered_keeps_the_group() {
+        let host = host::<3>();
+        ask(&host, 0, [true; 3]);
+        assert!(host.1[1].enter(&host.0, ONE, 2, 1));
+        assert_eq!(ask(&host, 2, [false, true, true]), Founding::Exists(ONE));
+        // Nobody was barred for that.
+        assert!(host.1[2].enter(&host.0, ONE, 3, 2));
+    }
+
+    #[test]
+    fn a_founder_that_dies_before_it_is_done_bars_nobody_for_ever() {
+        let host = host::<2>();
+        ask(&host, 0, [true; 2]);
+        assert!(host.1[1].bar(ONE));
+        assert!(!host.1[1].enter(&host.0, ONE, 2, 1));
+        assert_eq!(ask(&host, 1, [true; 2]), Founding::Exists(ONE));
+        assert!(host.1[1].enter(&host.0, ONE, 2, 1));
+    }
+
+    #[test]
+    fn a_founding_that_stopped_half_way_is_begun_again() {
+        let host = host::<2>();
+        ask(&host, 0, [true; 2]);
+        // Node 1 was about to found and died before the decision word knew of it.
+        host.1[1].0.store(Parts::new(Generation(2), 1, 0).unwrap().word(), Ordering::Release);
+        assert_eq!(ask(&host, 0, [true, false]), Founding::Exists(ONE));
+        host.1[0].clear();
+        assert_eq!(ask(&host, 0, [true, false]), Founding::Founded(Generation(2)));
+    }
+
+    #[test]
+    fn an_old_view_clears_nobody_who_came_later() {
+        let host = host::<2>();
+        ask(&host, 0, [true; 2]);
+        assert!(host.1[1].enter(&host.0, ONE, 5, 3));
+        for (group, view, slots) in [(1, 5, !0), (2, 9, !0), (1, 9, !(1 << 3))] {
+            host.1[1].clear_if(Generation(group), view, slots);
+            assert!(host.1[1].is_member(ONE), "{group} {view} {slots:x}");
+        }
+        host.1[1].clear_if(ONE, 6, 1 << 3);
+        assert!(!host.1[1].is_member(ONE));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let host = host::<1>();
+        assert_eq!(host.0.settle(Generation::NONE, 2, Rank(0)), None);
+        ask(&host, 0, [true]);
+        assert_eq!(host.0.settle(ONE, VIEWS, Rank(0)), None);
+        assert_eq!(host.0.settle(ONE, 2, Rank(64)), None);
+        assert_eq!(host.0.settle(ONE, 2, Rank(256)), None);
+        assert!(!host.1[0].enter(&host.0, ONE, VIEWS, 1));
+        assert!(!host.1[0].enter(&host.0, ONE, 2, 64));
+        assert_eq!(host.0.settle(ONE, VIEWS - 1, Rank(63)), Some(Rank(63)));
+        host.0.begin(Generation(GENERATIONS - 1));
+        assert_eq!(ask(&host, 0, [true]), Founding::Exhausted);
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_in_the_words_is_survived(word: u64, seat: u64, view: u64, slot: u8, own: bool) {
+            let host = host::<2>();
+            host.0.0.store(word, Ordering::Release);
+            host.1[usize::from(own)].0.store(seat, Ordering::Release);
+            let group = host.0.group();
+            if let Some(winner) = host.0.settle(group, view, Rank(slot.into())) {
+                prop_assert!(winner.0 < 64);
+            }
+            host.1[1].enter(&host.0, group, view, slot);
+            host.1[0].clear_if(group, view, seat);
+            let told = ask(&host, 0, [true, false]);
+            let after = host.0.group();
+            let right = match told {
+                Founding::Founded(now) => now.0 == group.0 + 1 && after == now,
+                Founding::Exists(now) => now == group && after == now,
+                Founding::Exhausted => group.0 + 1 == GENERATIONS,
+            };
+            prop_assert!(right, "{told:?} after {group:?}, now {after:?}");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! One member's part in the change from its view to the next.
+//!
+//! Owns: what it knows of the others' rows, what it has said itself, and what follows. Never does:
+//! take back a suspicion, a report or an acceptance within a view.
+
+mod rules;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::mem;
+
+use super::arbitration::{Arbitration, Known};
+use super::fault::{Fault, planted};
+use super::{Message, RankSet, Report, View};
+use crate::ids::{NodeId, Rank};
+
+/// What is decided: who goes on, and up to where those who were together come together.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Decision<R: Report> {
+    /// The next view.
+    pub next: View,
+    /// How far everybody comes in the view that ends.
+    pub cut: R::Cut,
+}
+
+/// How a node stands to its group.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Standing {
+    /// It wants to be a member and is none yet.
+    Joining,
+    /// A member.
+    Member,
+    /// No member any more.
+    Out(Fate),
+}
+
+/// Why a node is no member any more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fate {
+    /// It wanted so.
+    Left,
+    /// The others go on without it.
+    Excluded,
+    /// It has lost so many others that it may decide nothing any more.
+    Minority,
+    /// The group has decided something that nobody who is left could tell it.
+    Overtaken,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Action<R: Report> {
+    /// Tell another one.
+    Send(NodeId, Message<R>),
+    /// Stop all streams, then call [`Membership::report`].
+    Wedge,
+    /// Ask the kernel whether this ballot is the one for this view, then call
+    /// [`Membership::settled`].
+    Settle {
+        /// The number of the view to come.
+        view: u64,
+        /// Whose decision.
+        ballot: Rank,
+    },
+    /// Apply the cut and go on in the next view.
+    Install(Decision<R>),
+    /// This node is no member any more: it delivers nothing after this.
+    Out(Fate),
+}
+
+/// What one member has said in this view, as another one knows it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Row<R: Report> {
+    suspects: RankSet,
+    leaves: bool,
+    report: Option<R>,
+    accepted: Option<(Rank, Decision<R>)>,
+}
+
+impl<R: Report> Row<R> {
+    fn new() -> Row<R> {
+        Row { suspects: RankSet::EMPTY, leaves: false, report: None, accepted: None }
+    }
+
+    fn has_accepted(&self, ballot: Rank) -> bool {
+        self.accepted.as_ref().is_some_and(|(accepted, _)| *accepted == ballot)
+    }
+}
+
+/// Membership of one node in its group. See the [module](super).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Membership<R: Report> {
+    me: NodeId,
+    arbitration: Arbitration,
+    standing: Standing,
+    view: View,
+    rank: Rank,
+    /// Of every member of this view; this node's own too.
+    rows: Vec<Row<R>>,
+    /// Suspects of which the kernel says that they are gone, or stopped.
+    gone: RankSet,
+    /// Whom it would suspect if those who are left could decide.
+    held_back: RankSet,
+    wants_to_leave: bool,
+    /// Its streams are stopped, or will be before anything else is done.
+    wedged: bool,
+    /// It has told the others its report.
+    reported: bool,
+    /// What the kernel was asked, and what it answered.
+    asked: Option<Rank>,
+    winner: Option<Rank>,
+    joiners: BTreeMap<NodeId, u16>,
+    /// The last members that are none any more: a request of theirs that comes late is void.
+    former: Vec<NodeId>,
+    /// Members that have no vote yet are to get theirs.
+    promotes: bool,
+    actions: Vec<Action<R>>,
+}
+
+impl<R: Report> Membership<R> {
+    /// A member of `view`, in which nothing has happened yet: of a group that it founds, alone
+    /// ([`View::first`]) or with others ([`View::of_founders`]).
+    pub fn founder(me: NodeId, arbitration: Arbitration, view: View) -> Option<Membership<R>> {
+        let rank = view.rank_of(me)?;
+        let mut new = Membership::joiner(me, arbitration);
+        (new.standing, new.rank) = (Standing::Member, rank);
+        new.rows = view.members.iter().map(|_| Row::new()).collect();
+        new.view = view;
+        new.advance();
+        Some(new)
+    }
+
+    /// A node that wants to be a member. It tells members so by [`Message::Join`], again and again, until
+    /// one of them tells it the view that it is in.
+    pub fn joiner(me: NodeId, arbitration: Arbitration) -> Membership<R> {
+        Membership {
+            me,
+            arbitration,
+            standing: Standing::Joining,
+            view: View::of_founders([]),
+            rank: Rank(0),
+            rows: Vec::new(),
+            gone: RankSet::EMPTY,
+            held_back: RankSet::EMPTY,
+            wants_to_leave: false,
+            wedged: false,
+            reported: false,
+            asked: None,
+            winner: None,
+            joiners: BTreeMap::new(),
+            former: Vec::new(),
+            promotes: false,
+            actions: Vec::new(),
+        }
+    }
+
+    /// How this node stands to the group.
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// The view that it is in, or was in last.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Its rank in it.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Whether a view change is under way.
+    pub fn is_wedged(&self) -> bool {
+        self.wedged
+    }
+
+    /// Whom it suspects.
+    pub fn suspects(&self) -> RankSet {
+        self.rows.get(self.rank.index()).map_or(RankSet::EMPTY, |row| row.suspects)
+    }
+
+    /// Those who say that they suspect this node. Either it is gone for them or they for it: it suspects
+    /// them as well when they have had a moment to go on without it (I-46).
+    pub fn suspected_by(&self) -> RankSet {
+        let ranks = self.view.ranks().without(self.suspects().or(self.held_back));
+        ranks.iter().filter(|&rank| self.row(rank).suspects.has(self.rank)).collect()
+    }
+
+    /// Those for whom this node waits in a view change, and who are to be suspected if they take too long.
+    pub fn awaited(&self) -> RankSet {
+        if !self.wedged || self.standing != Standing::Member {
+            return RankSet::EMPTY;
+        }
+        let others = self.unsuspected().without(RankSet::one(self.rank).or(self.held_back));
+        let all_said = |rank: &Rank| {
+            let row = self.row(*rank);
+            let leader = self.leader() == Some(*rank);
+            let ballot = self.leader().filter(|_| self.accepted_by_me());
+            row.report.is_some() && !leader && ballot.is_none_or(|b| row.has_accepted(b))
+        };
+        others.iter().filter(|rank| !all_said(rank)).collect()
+    }
+
+    fn accepted_by_me(&self) -> bool {
+        self.row(self.rank).accepted.is_some()
+    }
+
+    /// What is to be done. Whoever drives takes it after each call.
+    pub fn take_actions(&mut self) -> Vec<Action<R>> {
+        mem::take(&mut self.actions)
+    }
+
+    /// Somebody says that a node wants to be a member. Nothing happens if it is one.
+    fn wants_to_join(&mut self, from: NodeId, node: NodeId, weight: u16) {
+        let known = self.view.rank_of(node).is_some() || self.former.contains(&node);
+        if self.standing != Standing::Member || known {
+            return;
+        }
+        self.joiners.insert(node, weight);
+        // Not everybody may have heard of it; but what was told on is not told on again.
+        if let Some(leader) = self.leader().filter(|leader| *leader != self.rank && from == node) {
+            self.send(leader, Message::Join { node, weight });
+        }
+    }
+
+    /// Members that were admitted without a vote are to get theirs: another view.
+    pub fn promote(&mut self) {
+        self.promotes = true;
+        self.advance();
+    }
+
+    /// A node that wanted to be a member is gone.
+    pub fn forget_joiner(&mut self, node: NodeId) {
+        self.joiners.remove(&node);
+    }
+
+    /// This node wants to leave.
+    pub fn leave(&mut self) {
+        self.wants_to_leave = true;
+        if self.standing == Standing::Joining {
+            self.out(Fate::Left);
+        }
+        self.advance();
+    }
+
+    /// These members are suspected. `gone`: the kernel says that they are gone, or stopped.
+    pub fn suspect(&mut self, nodes: impl IntoIterator<Item = NodeId>, gone: bool) {
+        let ranks: RankSet = nodes.into_iter().filter_map(|node| self.view.rank_of(node)).collect();
+        self.suspect_ranks(ranks, gone);
+        self.advance();
+    }
+
+    fn suspect_ranks(&mut self, ranks: RankSet, gone: bool) {
+        if self.standing != Standing::Member {
+            return;
+        }
+        let ranks = ranks.and(self.view.ranks()).without(RankSet::one(self.rank));
+        if gone {
+            self.gone = self.gone.or(ranks);
+        }
+        let suspects = self.suspects().or(self.held_back).or(ranks);
+        if suspects == self.suspects() {
+            return;
+        }
+        let alone = self.view.ranks().without(suspects) == RankSet::one(self.rank);
+        if self.wants_to_leave && alone && !self.gone.covers(suspects) {
+            // There is nobody left for whom it could decide, and others may go on.
+            return self.out(Fate::Left);
+        }
+        let known = Known { suspects, gone: self.gone };
+        if !self.arbitration.allows(&self.view, known) && !self.can_ask(known) {
+            // Before the first view there is nothing to lose: whoever is late is waited for.
+            if self.view.number > 0 {
+                self.held_back = suspects.without(self.suspects());
+                if planted(Fault::Rash) {
+                    self.out(Fate::Minority);
+                }
+            }
+            return;
+        }
+        self.held_back = RankSet::EMPTY;
+        self.rows[self.rank.index()].suspects = suspects;
+        // Posted after all that was accepted before, and before all that will be (I-42).
+        if self.reported {
+            self.tell_all(&Message::Suspects { view: self.view.number, suspects });
+        } else {
+            self.tell_report();
+        }
+    }
+
+    /// All streams are stopped; this is how far they have come, and they come no further.
+    pub fn report(&mut self, report: R) {
+        if self.standing != Standing::Member || !self.wedged || self.own().report.is_some() {
+            return;
+        }
+        let leaves = self.wants_to_leave;
+        let row = &mut self.rows[self.rank.index()];
+        (row.report, row.leaves) = (Some(report), leaves);
+        self.tell_report();
+        self.advance();
+    }
+
+    /// Says that this node has wedged, if it has and is not cut off.
+    fn tell_report(&mut self) {
+        let own = self.own();
+        let Some(report) = own.report.clone().filter(|_| !self.is_cut_off()) else { return };
+        let (view, suspects, leaves) = (self.view.number, own.suspects, own.leaves);
+        self.reported = true;
+        self.tell_all(&Message::Wedged { view, suspects, leaves, report });
+    }
+
+    /// The kernel's answer: whose decision is the one for the view of this number. `None` if the group is
+    /// past that view.
+    pub fn settled(&mut self, view: u64, winner: Option<Rank>) {
+        if self.standing != Standing::Member || view != self.view.number + 1 {
+            return;
+        }
+        match winner {
+            Some(winner) => self.winner = Some(winner),
+            None => self.out(Fate::Overtaken),
+        }
+        self.advance();
+    }
+
+    /// Whether the kernel has picked a decision whose contents nobody has told this node.
+    pub fn is_unread(&self) -> bool {
+        self.standing == Standing::Member && self.winner.is_some()
+    }
+
+    /// Whether this node lacks so many others that those who are left could decide nothing, as far as it
+    /// knows. It may learn that others have decided something already, or that more of those whom it lacks
+    /// are gone; if neither comes in a moment, it gives up (I-45).
+    pub fn is_cut_off(&self) -> bool {
+        self.standing == Standing::Member && !self.held_back.is_empty()
+    }
+
+    /// For too long nobody has told this node what was decided, or it was cut off.
+    pub fn give_up(&mut self) {
+        if self.standing != Standing::Member {
+            return;
+        }
+        if self.winner.is_some() {
+            self.out(Fate::Overtaken);
+        } else if self.is_cut_off() {
+            self.out(Fate::Minority);
+        }
+    }
+
+    /// A message has come.
+    pub fn hear(&mut self, from: NodeId, message: Message<R>) {
+        match message {
+            Message::Join { node, weight } => self.wants_to_join(from, node, weight),
+            Message::Decided(decision) => self.decided(decision),
+            Message::Wedged { view, suspects, leaves, report } => {
+                if let Some(row) = self.row_of(from, view) {
+                    row.leaves |= leaves;
+                    row.report.get_or_insert(report);
+                    self.hear_suspects(from, suspects);
+                }
+            }
+            Message::Suspects { view, suspects } => {
+                if self.row_of(from, view).is_some() {
+                    self.hear_suspects(from, suspects);
+                }
+            }
+            Message::Accepted { view, ballot, decision } => {
+                if let Some(row) = self.row_of(from, view)
+                    && row.accepted.as_ref().is_none_or(|(known, _)| *known < ballot)
+                    && decision.next.number == view + 1
+                {
+                    row.accepted = Some((ballot, decision));
+                }
+            }
+        }
+        self.advance();
+    }
+
+    fn row_of(&mut self, from: NodeId, view: u64) -> Option<&mut Row<R>> {
+        let current = self.standing == Standing::Member && view == self.view.number;
+        let rank = self.view.rank_of(from).filter(|_| current)?;
+        self.rows.get_mut(rank.index())
+    }
+
+    /// A published suspicion is joined by those who do not suspect the one who published it.
+    fn hear_suspects(&mut self, from: NodeId, suspects: RankSet) {
+        let Some(rank) = self.view.rank_of(from) else { return };
+        let row = &mut self.rows[rank.index()];
+        row.suspects = row.suspects.or(suspects);
+        if !self.suspects().has(rank) && !suspects.has(self.rank) {
+            self.suspect_ranks(suspects, false);
+        }
+    }
+
+    fn row(&self, rank: Rank) -> &Row<R> {
+        &self.rows[rank.index()]
+    }
+
+    fn own(&self) -> &Row<R> {
+        self.row(self.rank)
+    }
+
+    fn unsuspected(&self) -> RankSet {
+        self.view.ranks().without(self.suspects())
+    }
+
+    /// The lowest-ranked member that this one does not suspect.
+    pub fn leader(&self) -> Option<Rank> {
+        self.unsuspected().lowest()
+    }
+
+    fn send(&mut self, to: Rank, message: Message<R>) {
+        self.actions.push(Action::Send(self.view.member(to).node, message));
+    }
+
+    fn tell_all(&mut self, message: &Message<R>) {
+        for rank in self.view.ranks().without(RankSet::one(self.rank)).iter() {
+            self.send(rank, message.clone());
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What follows from what is known: wedge, propose, accept, settle, install.
+//!
+//! Owns: the rules I-40 to I-45. Never does: hear anything, or do anything but to say so as an
+//! [`Action`].
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::{Action, Decision, Fate, Membership, Row, Standing};
+use crate::ids::{NodeId, Rank};
+use crate::membership::arbitration::{Arbitration, Known, Verdict};
+use crate::membership::fault::{Fault, planted};
+use crate::membership::{Member, Message, RankSet, Report, View};
+
+impl<R: Report> Membership<R> {
+    /// Everything that follows from what is known.
+    pub(super) fn advance(&mut self) {
+        if self.standing != Standing::Member {
+            return;
+        }
+        if !self.wedged && self.has_cause() {
+            self.wedged = true;
+            self.actions.push(Action::Wedge);
+        }
+        if self.own().report.is_none() {
+            return;
+        }
+        if !self.is_cut_off() {
+            self.propose();
+            self.accept();
+        }
+        self.finish();
+    }
+
+    fn has_cause(&self) -> bool {
+        let others = self.unsuspected();
+        let led = self.leader() == Some(self.rank);
+        self.view.number == 0
+            || self.wants_to_leave
+            || !self.suspects().or(self.held_back).is_empty()
+            || (led && (!self.joiners.is_empty() || (self.promotes && self.lacks_votes())))
+            || others.iter().any(|rank| self.row(rank).report.is_some())
+    }
+
+    /// Whether some members have not the votes yet that they will have.
+    pub fn lacks_votes(&self) -> bool {
+        let network = self.arbitration == Arbitration::Network;
+        network && self.view.members.iter().any(|member| member.votes != member.weight)
+    }
+
+    /// I-41: one ballot a member, its rank. It proposes once it knows the reports of all whom it does not
+    /// suspect, all of them suspect all before it and none of them suspects it, and they could decide.
+    fn propose(&mut self) {
+        if self.leader() != Some(self.rank) || self.own().has_accepted(self.rank) {
+            return;
+        }
+        let heard = self.unsuspected();
+        let before = RankSet::below(self.rank);
+        let ready = |rank: Rank| {
+            let row = self.row(rank);
+            let agrees = row.suspects.covers(before) || planted(Fault::Hasty);
+            row.report.is_some()
+                && agrees
+                && (!row.suspects.has(self.rank) || planted(Fault::SuspectedLeads))
+        };
+        let ready = heard.iter().all(ready)
+            && self.arbitration.may_propose(&self.view, heard, self.known());
+        if !ready {
+            return;
+        }
+        let accepted = heard.iter().filter_map(|rank| self.row(rank).accepted.as_ref());
+        // Whatever may be final already is among them.
+        let decision = match accepted.max_by_key(|(ballot, _)| *ballot) {
+            Some((_, decision)) if !planted(Fault::AdoptNothing) => decision.clone(),
+            _ => self.compose(heard),
+        };
+        self.accept_as(self.rank, decision);
+    }
+
+    fn accept_as(&mut self, ballot: Rank, decision: Decision<R>) {
+        let view = self.view.number;
+        self.tell_all(&Message::Accepted { view, ballot, decision: decision.clone() });
+        self.rows[self.rank.index()].accepted = Some((ballot, decision));
+    }
+
+    /// A decision of one's own: those who reported go on, in their order, except those who leave; joiners
+    /// come after them.
+    fn compose(&self, heard: RankSet) -> Decision<R> {
+        let reports = heard.iter().filter_map(|rank| {
+            let report = self.row(rank).report.as_ref()?;
+            let counts = rank == self.rank || !planted(Fault::CutOfOne);
+            counts.then_some((self.view.member(rank).node, report))
+        });
+        let cut = R::cut(reports);
+        let stay = heard.iter().filter(|&rank| !self.row(rank).leaves);
+        let mut members: Vec<Member> = stay
+            .map(|rank| {
+                let member = *self.view.member(rank);
+                Member { votes: member.weight, ..member }
+            })
+            .collect();
+        // A fresh member that vanishes again must not take a majority with it; but somebody has to decide.
+        let voiceless = members.iter().all(|member| member.votes == 0);
+        for (&node, &weight) in &self.joiners {
+            let taken = |slot| members.iter().any(|member: &Member| member.slot == slot);
+            let slot = self.view.free_slot(taken).filter(|_| members.len() < RankSet::MOST);
+            let Some(slot) = slot else { break };
+            let votes = if voiceless || planted(Fault::JoinersVote) { weight } else { 0 };
+            members.push(Member { node, slot, votes, weight });
+        }
+        let View { group, number, .. } = self.view;
+        Decision { next: View { group, number: number + 1, members }, cut }
+    }
+
+    /// I-42: what is accepted comes from the lowest-ranked member that is not suspected, from its own row,
+    /// and is never of a lower ballot than what was accepted before.
+    fn accept(&mut self) {
+        let Some(leader) = self.leader().filter(|leader| *leader != self.rank) else { return };
+        if planted(Fault::AcceptFromAnybody) || planted(Fault::AcceptLower) {
+            return self.accept_wrongly();
+        }
+        let row = self.row(leader);
+        let older = self.own().accepted.as_ref().is_some_and(|(ballot, _)| *ballot >= leader);
+        if older || row.suspects.has(self.rank) {
+            return;
+        }
+        if let Some((ballot, decision)) = &row.accepted
+            && *ballot == leader
+        {
+            let decision = decision.clone();
+            self.accept_as(leader, decision);
+        }
+    }
+
+    /// Only if that is planted: without I-42.
+    fn accept_wrongly(&mut self) {
+        let own = self.own().accepted.as_ref().map(|(ballot, _)| *ballot);
+        let lower = planted(Fault::AcceptLower);
+        let found = self.rows.iter().enumerate().find_map(|(rank, row)| {
+            let (ballot, decision) = row.accepted.as_ref()?;
+            let wanted =
+                if lower { ballot.index() == rank } else { own.is_none_or(|own| *ballot > own) };
+            (wanted && Some(*ballot) != own).then(|| (*ballot, decision.clone()))
+        });
+        if let Some((ballot, decision)) = found {
+            self.accept_as(ballot, decision);
+        }
+    }
+
+    fn finish(&mut self) {
+        let ballots = self.ballots();
+        for ballot in ballots.iter() {
+            let Some(decision) = self.decision_of(ballot) else { continue };
+            match self.judge(&decision, ballot, self.known()) {
+                Verdict::Final => return self.decided(decision),
+                Verdict::Ask if self.asked.is_none() => {
+                    self.asked = Some(ballot);
+                    self.actions.push(Action::Settle { view: self.view.number + 1, ballot });
+                }
+                Verdict::Ask | Verdict::Wait => {}
+            }
+        }
+        if let Some(decision) = self.winner.and_then(|winner| self.decision_of(winner)) {
+            self.decided(decision);
+        }
+    }
+
+    fn ballots(&self) -> RankSet {
+        let accepted = self.rows.iter().filter_map(|row| row.accepted.as_ref());
+        accepted.map(|(ballot, _)| *ballot).collect()
+    }
+
+    fn known(&self) -> Known {
+        Known { suspects: self.suspects(), gone: self.gone }
+    }
+
+    /// What the rule says of a decision, to one who knows this.
+    fn judge(&self, decision: &Decision<R>, ballot: Rank, known: Known) -> Verdict {
+        let accepted = |rank: &Rank| self.row(*rank).has_accepted(ballot);
+        let accepted: RankSet = self.view.ranks().iter().filter(accepted).collect();
+        let kept = decision.next.members.iter();
+        let kept: RankSet = kept.filter_map(|m| self.view.rank_of(m.node)).collect();
+        match self.arbitration.judge(&self.view, known, kept, accepted) {
+            // Whoever is not kept leaves that to those who are.
+            Verdict::Ask if !kept.has(self.rank) && !self.own().leaves => Verdict::Wait,
+            verdict => verdict,
+        }
+    }
+
+    /// Whether the kernel was asked, or could be by one who knows this: what it says may be that this
+    /// member goes on, with whomever.
+    pub(super) fn can_ask(&self, known: Known) -> bool {
+        let asks = |ballot| {
+            let decision = self.decision_of(ballot);
+            decision.is_some_and(|what| self.judge(&what, ballot, known) == Verdict::Ask)
+        };
+        self.asked.is_some() || self.ballots().iter().any(asks)
+    }
+
+    /// What the member of this rank has proposed, if anybody has told so.
+    fn decision_of(&self, ballot: Rank) -> Option<Decision<R>> {
+        let accepted = self.rows.iter().filter_map(|row| row.accepted.as_ref());
+        accepted.into_iter().find(|(known, _)| *known == ballot).map(|(_, what)| what.clone())
+    }
+
+    /// I-40: whatever is final is told on before anything is said in the next view.
+    pub(super) fn decided(&mut self, decision: Decision<R>) {
+        let next = &decision.next;
+        // A founder that was late is in no view yet either.
+        let viewless = self.standing == Standing::Joining
+            || (self.standing == Standing::Member && self.view.number == 0);
+        let joins = viewless && next.rank_of(self.me).is_some();
+        let same = next.group == self.view.group;
+        let follows =
+            self.standing == Standing::Member && same && next.number == self.view.number + 1;
+        if !joins && !follows {
+            return;
+        }
+        // New members too: theirs may be the only word that arrives.
+        let silent = planted(Fault::NewcomersSilent) && joins;
+        if !silent && !planted(Fault::Silent) {
+            let old = self.view.members.iter().map(|member| member.node);
+            let new = next.members.iter().map(|member| member.node);
+            let new = new.filter(|node| self.view.rank_of(*node).is_none());
+            let all: Vec<NodeId> = old.chain(new).filter(|node| *node != self.me).collect();
+            for node in all {
+                self.actions.push(Action::Send(node, Message::Decided(decision.clone())));
+            }
+        }
+        let Some(rank) = next.rank_of(self.me) else {
+            return self.end(decision);
+        };
+        // Suspicions of a view that this node never was in say nothing.
+        let suspects = self.suspects().or(self.held_back);
+        let suspects = if follows { suspects } else { RankSet::EMPTY };
+        let still = suspects.iter().map(|rank| (self.view.member(rank).node, self.gone.has(rank)));
+        let later: Vec<(NodeId, bool)> = still.collect();
+        // Founders that were late were never members.
+        let ended = self.view.members.iter().filter(|_| self.view.number > 0);
+        let ended = ended.map(|member| member.node);
+        self.former.extend(ended.filter(|node| next.rank_of(*node).is_none()));
+        self.former.drain(..self.former.len().saturating_sub(RankSet::MOST));
+        (self.standing, self.rank) = (Standing::Member, rank);
+        self.view = decision.next.clone();
+        self.rows = self.view.members.iter().map(|_| Row::new()).collect();
+        (self.gone, self.held_back) = (RankSet::EMPTY, RankSet::EMPTY);
+        (self.wedged, self.reported, self.promotes) = (false, false, false);
+        (self.asked, self.winner) = (None, None);
+        self.joiners.retain(|node, _| self.view.rank_of(*node).is_none());
+        self.actions.push(Action::Install(decision));
+        // Whoever failed meanwhile is the next change's.
+        for (node, gone) in later {
+            let ranks = self.view.rank_of(node).into_iter().collect();
+            self.suspect_ranks(ranks, gone);
+        }
+        self.advance();
+    }
+
+    /// A decision by which this node is no member.
+    fn end(&mut self, decision: Decision<R>) {
+        if self.view.number == 0 {
+            // The others have founded the group meanwhile; this one comes later.
+            *self =
+                Membership::joiner(self.me, self.arbitration).keeping(mem::take(&mut self.actions));
+        } else if self.own().leaves {
+            // Who leaves has reported as the others have, and comes to the same end.
+            self.actions.push(Action::Install(decision));
+            self.out(Fate::Left);
+        } else {
+            self.out(Fate::Excluded);
+        }
+    }
+
+    fn keeping(self, actions: Vec<Action<R>>) -> Membership<R> {
+        Membership { actions, ..self }
+    }
+
+    pub(super) fn out(&mut self, fate: Fate) {
+        if !planted(Fault::OutGoesOn) {
+            self.standing = Standing::Out(fate);
+        }
+        self.actions.push(Action::Out(fate));
+    }
+}

@@ -1,0 +1,232 @@
+//! Counts of changes: from a few words a node learns in which of many streams something happened.
+//!
+//! Owns: the layout of a node's counts, the mark with which one of its streams says that it is
+//! *quiet*, and what another node sees of both. Never does: decide when a stream is quiet, or who
+//! looks at what; that is the node's.
+//!
+//! ```text
+//!   counts   64 words   streams 0..64 | 64..128 | ...  moved by whoever commits
+//!   counts   64 words   the same                       moved by the turn, for those who have a copy
+//!   marks    4096 words stream 0 | 1 | 2 | ...         odd: quiet
+//! ```
+//! A commit in a stream that is quiet ends that in three steps: the mark becomes even, the count is
+//! moved, and only then the commits of this node stop doing so. A commit in a stream that is not
+//! quiet does nothing. So whoever loads the count, then finds the mark odd, then finds no new entry
+//! need not look for entries until the count has moved (I-26). The stream's header names its mark.
+//!
+//! ```text
+//!   turn                               commit                          who looks
+//!   mark = odd, state = odd            publish the entry               load the count
+//!   barrier in all threads             (no fence)                      load the mark: odd
+//!   all committed is taken in?         state odd? mark = even,         look at the entries: none
+//!     else end it, as a commit does      count + 1, state = even       rest until the count moves
+//! ```
+//! The barrier is the link's, as for the [bias](super::bias): either the turn's second look finds
+//! the commit, or the commit finds the state odd (I-27). A memory over a link without such a
+//! barrier is never quiet.
+
+use core::fmt;
+
+use super::bias::without_fence;
+use crate::atomic::{AtomicU64, Ordering};
+use crate::link::{Sharing, WordRange};
+use crate::memory::{LINE_WORDS, OwnRegion, Replica};
+
+/// Streams whose changes one word counts.
+pub const BLOCK: usize = 64;
+/// Streams of a node whose changes are counted; those that are more are looked at always.
+pub const MOST_STREAMS: usize = BLOCK * BLOCKS;
+/// Words of counts of either kind; a word has a bit for each.
+const BLOCKS: usize = 64;
+const TURN_COUNTS: usize = BLOCKS;
+const MARKS: usize = 2 * BLOCKS;
+/// Words of the region.
+pub const CHANGES_WORDS: usize = MARKS + MOST_STREAMS;
+
+/// Where a stream's header names its mark: one more than its number; zero for none.
+pub const HEADER_MARK: usize = 4;
+const _: () = assert!(HEADER_MARK < LINE_WORDS);
+
+/// The number that a stream's header names. A peer's word, checked; `None` also while the header
+/// has not arrived.
+pub fn named(stream: &Replica) -> Option<usize> {
+    let number = stream.get(HEADER_MARK)?.load().checked_sub(1)?;
+    usize::try_from(number).ok().filter(|&number| number < MOST_STREAMS)
+}
+
+/// Whether a mark says that its stream is quiet.
+#[inline]
+pub fn is_quiet(mark: u64) -> bool {
+    mark & 1 == 1
+}
+
+/// The mark of one of this node's streams.
+pub(super) struct Mark {
+    /// Odd: a commit has to say so. The same as the mark that is shown, or behind it.
+    state: AtomicU64,
+    shown: Option<(OwnRegion, usize)>,
+}
+
+impl Mark {
+    /// The mark of a stream that is never quiet.
+    pub(super) fn none() -> Mark {
+        Mark { state: AtomicU64::new(0), shown: None }
+    }
+
+    /// The mark of this number in a node's region.
+    pub(super) fn new(region: OwnRegion, number: usize) -> Mark {
+        assert!(number < MOST_STREAMS && region.words() >= CHANGES_WORDS, "a mark of the region");
+        region.word(MARKS + number).publish(0);
+        Mark { state: AtomicU64::new(0), shown: Some((region, number)) }
+    }
+
+    /// Its number and what it shows.
+    #[inline]
+    pub(super) fn shown(&self) -> Option<(usize, u64)> {
+        let (region, number) = self.shown.as_ref()?;
+        Some((*number, region.word(MARKS + number).load()))
+    }
+
+    /// Something was put into the stream, by any thread, and published before this.
+    #[inline(always)]
+    pub(super) fn changed(&self) {
+        without_fence();
+        // Acquire: whoever rings after this rings for the count that another thread has moved.
+        let state = self.state.load(Ordering::Acquire);
+        if is_quiet(state) {
+            self.end(state);
+        }
+    }
+
+    /// The stream is quiet no more. Done by every thread that finds it so: none relies on another
+    /// one that may be stopped in between. What comes too late changes nothing but the count.
+    #[cold]
+    fn end(&self, quiet: u64) {
+        if let Some((region, number)) = &self.shown {
+            let active = quiet.wrapping_add(1);
+            // I-26: the mark, then the count, then the state that lets others do without.
+            region.word(MARKS + number).change(quiet, active);
+            region.word(number / BLOCK).count();
+            let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.state.compare_exchange(quiet, active, yes, no);
+        }
+    }
+
+    /// Says that the stream is quiet; a barrier and a second look have to follow. Called by the turn
+    /// only. `false` if it is so already, or never.
+    pub(super) fn fall_quiet(&self) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        let Some((region, number)) = self.shown.as_ref().filter(|_| !is_quiet(state)) else {
+            return false;
+        };
+        let quiet = state.wrapping_add(1);
+        // Shown first: who ends it finds shown what it ends.
+        region.word(MARKS + number).publish(quiet);
+        self.state.store(quiet, Ordering::Release);
+        true
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark({})", self.state.load(Ordering::Relaxed))
+    }
+}
+
+/// Moves the count that the turn moves for those who have a copy, of these 64 streams.
+pub fn count_for_copies(region: &OwnRegion, block: usize) {
+    let word = region.word(TURN_COUNTS + block);
+    word.publish(word.peek().wrapping_add(1));
+}
+
+/// The word to be posted after [`count_for_copies`].
+pub fn count_of_copies(block: usize) -> WordRange {
+    WordRange::new(TURN_COUNTS + block, 1)
+}
+
+/// The word of a mark, to be posted when it has changed.
+pub fn word_of_mark(number: usize) -> WordRange {
+    WordRange::new(MARKS + number, 1)
+}
+
+/// A node's counts and marks, as they are seen here.
+#[derive(Clone, Debug)]
+pub struct ChangesView {
+    replica: Replica,
+    counts: usize,
+}
+
+impl ChangesView {
+    /// What is behind this replica, of a node that shares its memory or posts it. `None` if it is
+    /// too short.
+    pub fn new(replica: Replica, sharing: Sharing) -> Option<ChangesView> {
+        replica.get(CHANGES_WORDS - 1)?;
+        // What a committing thread moves may be posted before the mark that it has changed, so for
+        // copies there is a count that only the turn moves.
+        let counts = if sharing == Sharing::Copied { TURN_COUNTS } else { 0 };
+        Some(ChangesView { replica, counts })
+    }
+
+    /// The count of these 64 streams.
+    #[inline]
+    pub fn count(&self, block: usize) -> u64 {
+        self.replica.load(self.counts + block)
+    }
+
+    /// The mark of this number.
+    #[inline]
+    pub fn mark(&self, number: usize) -> u64 {
+        self.replica.load(MARKS + number)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_ends_the_quiet_and_is_counted_once() {
+        let region = OwnRegion::heap(CHANGES_WORDS);
+        let view = ChangesView::new(region.replica(), Sharing::Shared).expect("long enough");
+        let mark = Mark::new(region, 70);
+        mark.changed();
+        assert_eq!((view.count(1), view.mark(70)), (0, 0), "nobody relies on it");
+        for round in 1..4 {
+            assert!(mark.fall_quiet() && !mark.fall_quiet());
+            assert!(is_quiet(view.mark(70)));
+            mark.changed();
+            mark.changed();
+            assert_eq!((view.count(1), view.mark(70)), (round, 2 * round));
+        }
+        assert_eq!(view.count(0), 0);
+        assert!(!Mark::none().fall_quiet());
+    }
+
+    #[test]
+    fn whoever_ends_it_late_ends_no_later_one() {
+        let region = OwnRegion::heap(CHANGES_WORDS);
+        let view = ChangesView::new(region.replica(), Sharing::Shared).expect("long enough");
+        let mark = Mark::new(region, 0);
+        mark.fall_quiet();
+        mark.changed();
+        mark.fall_quiet();
+        mark.end(1);
+        assert!(is_quiet(view.mark(0)));
+        mark.changed();
+        assert!(!is_quiet(view.mark(0)), "a commit still finds it quiet");
+    }
+
+    #[test]
+    fn nonsense_names_no_mark() {
+        let region = OwnRegion::heap(LINE_WORDS);
+        for (word, number) in
+            [(0, None), (1, Some(0)), (4096, Some(4095)), (4097, None), (u64::MAX, None)]
+        {
+            region.word(HEADER_MARK).publish(word);
+            assert_eq!(named(&region.replica()), number);
+        }
+        assert_eq!(named(&OwnRegion::heap(HEADER_MARK).replica()), None);
+        let short = OwnRegion::heap(CHANGES_WORDS - 1).replica();
+        assert!(ChangesView::new(short, Sharing::Shared).is_none());
+    }
+}

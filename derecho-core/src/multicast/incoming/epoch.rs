@@ -1,0 +1,165 @@
+//! One sender's entries from epoch to epoch: where the next one begins, and what ends this one.
+//!
+//! Owns: how far back this node goes, or what it drops first, to stand at an epoch's start. Never
+//! does: decide where an epoch begins, or go below what was delivered.
+
+use super::Incoming;
+use crate::multicast::Fault;
+use crate::multicast::entry::{Entry, Found};
+use crate::multicast::stream::Beginning;
+
+impl Incoming {
+    /// Begins an epoch at this entry, which is called so in the stream. What was received from there
+    /// on is received once more, for its slots are counted from the start (I-30).
+    ///
+    /// `again`: this node is to deliver all of the epoch, and may have dropped some of it.
+    pub(in super::super) fn begin(&mut self, start: u64, epoch: u32, again: bool) {
+        let known = self.beginning_at(start.min(self.entries));
+        self.others = known.entry.wrapping_sub(known.message);
+        self.entries = known.entry;
+        if again {
+            (self.taken, self.messages) = (known.entry, known.message);
+        }
+        (self.start, self.epoch) = (start, epoch);
+        (self.ended, self.stale) = (false, 0);
+        (self.slots, self.message_slots) = (0, 0);
+    }
+
+    /// As [`Incoming::begin`], where everything that was received is delivered at once, and stays so.
+    pub(in super::super) fn go_on(&mut self, start: u64, epoch: u32) {
+        (self.start, self.epoch, self.ended) = (start, epoch, false);
+        (self.slots, self.message_slots) = (0, 0);
+        for index in start..self.entries {
+            let found = Entry::decode(self.words(index), index, self.source.geometry());
+            let Found::Entry(entry) = found else { continue };
+            self.slots += entry.slots();
+            if matches!(entry, Entry::Message(_)) {
+                self.message_slots = self.slots;
+            }
+        }
+    }
+
+    /// This entry, which was received or is the next one, and the messages before it. It was not
+    /// given back yet.
+    pub(in super::super) fn beginning_at(&self, entry: u64) -> Beginning {
+        let mut others = self.others;
+        for index in entry..self.entries {
+            let found = Entry::decode(self.words(index), index, self.source.geometry());
+            // A peer may have changed it since.
+            others = others.saturating_sub(u64::from(matches!(
+                found,
+                Found::Entry(Entry::Nulls(_) | Entry::End(_))
+            )));
+        }
+        Beginning { entry, message: entry.wrapping_sub(others) }
+    }
+
+    /// Whether something of the epoch is left to be delivered below this entry.
+    pub(in super::super) fn is_below(&self, entry: u64) -> bool {
+        self.taken.max(self.start) < entry
+    }
+
+    /// As [`Incoming::beginning_at`], also of an entry that this node has not received: who only sends
+    /// may be behind those who read it. `None` if it cannot be seen yet.
+    pub(in super::super) fn beginning_of(&self, entry: u64) -> Option<Beginning> {
+        if entry <= self.entries {
+            return Some(self.beginning_at(entry));
+        }
+        let mut others = self.others;
+        for index in self.entries..entry {
+            match Entry::decode(self.words(index), index, self.source.geometry()) {
+                Found::Entry(Entry::Message(_)) => {}
+                Found::Entry(_) => others += 1,
+                Found::NotYet | Found::Nonsense => return None,
+            }
+        }
+        Some(Beginning { entry, message: entry.wrapping_sub(others) })
+    }
+
+    /// Whether something above this entry was delivered. What ends another epoch is passed, and not
+    /// delivered (I-39).
+    pub(in super::super) fn is_beyond(&self, entry: u64) -> bool {
+        let only_passed = self.passed.end == self.taken && self.passed.start <= entry;
+        self.taken > entry && !only_passed
+    }
+
+    fn note_passed(&mut self, entry: u64) {
+        let start = if self.passed.end == entry { self.passed.start } else { entry };
+        self.passed = start..entry + 1;
+    }
+
+    /// The first entry of the epoch.
+    pub(in super::super) fn start_of_epoch(&self) -> u64 {
+        self.start
+    }
+
+    /// Whether the epoch's end was received.
+    #[inline]
+    pub(in super::super) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether ends of other epochs wait to be passed.
+    #[inline]
+    pub(in super::super) fn has_stale(&self) -> bool {
+        self.stale > 0
+    }
+
+    /// An end is received. Returns whether it is this epoch's.
+    #[cold]
+    pub(super) fn meet_end(&mut self, epoch: u32) -> bool {
+        self.ended = epoch == self.epoch;
+        self.stale += u32::from(!self.ended);
+        self.ended
+    }
+
+    /// An end was taken. Returns whether it is this epoch's.
+    #[cold]
+    pub(in super::super) fn pass_end(&mut self, epoch: u32) -> bool {
+        let ends = epoch == self.epoch;
+        self.stale = self.stale.saturating_sub(u32::from(!ends));
+        self.note_passed(self.taken - 1);
+        ends
+    }
+
+    /// Passes ends of other epochs, if nothing that is to be delivered is before them (I-39). Returns
+    /// whether there were any.
+    #[cold]
+    pub(in super::super) fn pass_stale(&mut self) -> bool {
+        let before = self.taken;
+        while self.stale > 0 && self.taken < self.entries {
+            let words = self.words(self.taken);
+            match Entry::decode(words, self.taken, self.source.geometry()) {
+                Found::Entry(Entry::End(epoch)) if epoch != self.epoch => {
+                    self.note_passed(self.taken);
+                    self.taken += 1;
+                    self.stale -= 1;
+                }
+                _ => return self.taken > before,
+            }
+        }
+        // Whoever drops at once has passed them.
+        self.stale = 0;
+        self.taken > before
+    }
+
+    /// Receives, and drops, entries up to `end` that lie before the epoch: this node did not read,
+    /// and is behind those that did. They are acknowledged now that they have arrived (I-37).
+    #[cold]
+    pub(super) fn catch_up(&mut self, end: u64) -> Result<usize, Fault> {
+        let first = self.entries;
+        while self.entries < end {
+            let words = self.words(self.entries);
+            match Entry::decode(words, self.entries, self.source.geometry()) {
+                Found::Entry(Entry::Message(_)) => {}
+                Found::Entry(_) => self.others += 1,
+                Found::NotYet => break,
+                Found::Nonsense => return Err(Fault::Entry { index: self.entries }),
+            }
+            self.entries += 1;
+        }
+        self.taken = self.taken.max(self.entries);
+        self.messages = self.entries.wrapping_sub(self.others);
+        Ok((self.entries - first) as usize)
+    }
+}

@@ -1,0 +1,126 @@
+//! How an epoch comes to its end in ordinary turns: a change of layout, in which nobody fails.
+//!
+//! Owns: this member's part in it: the end in its own stream, and the moment from which on it may
+//! begin the next epoch. Never does: begin it, or give up an epoch in which somebody is missing.
+//!
+//! ```text
+//!   close       told to; an end is put into the own stream, after what was committed before
+//!   receive     whoever has ended counts as having all slots
+//!   complete    all ends were received, all is delivered, and everybody shows to have received it
+//!   next epoch  or leave, saying so
+//! ```
+
+use super::Subgroup;
+use super::epoch::Phase;
+use super::member::Member;
+use crate::ids::{Peer, RegionId};
+use crate::machine::Effects;
+use crate::multicast::Fault;
+use crate::multicast::stream::Beginning;
+
+impl Subgroup {
+    /// Ends the epoch: what is committed from about now on is the next one's. Every member is told
+    /// so, and by and by the epoch is [complete](Subgroup::is_complete) at each of them.
+    pub fn close(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Closing;
+            self.close_own();
+        }
+    }
+
+    /// Puts the end into the own stream, as soon as there is a place for it. Returns whether it is
+    /// there; until then this member owes the others nulls as ever.
+    pub(super) fn close_own(&mut self) -> bool {
+        let mark = self.mark;
+        self.own.as_mut().is_none_or(|own| {
+            own.closed = own.closed.or_else(|| own.sender.close(mark));
+            own.closed.is_some()
+        })
+    }
+
+    /// Where the next epoch begins in this member's stream, once that is certain.
+    pub fn cut(&self) -> Option<Beginning> {
+        self.own.as_ref().and_then(|own| own.closed)
+    }
+
+    /// Whether everything of the epoch is delivered here, and all members have received it.
+    pub fn is_complete(&self) -> bool {
+        self.phase == Phase::Complete
+    }
+
+    /// One past the last position of the order that anybody can have something in, with a round to
+    /// spare, so that all ends are passed.
+    pub(super) fn length(&self) -> u64 {
+        let slots = self.sources.iter().map(|source| source.incoming.slots()).max();
+        let rounds = slots.map_or(0, |slots| slots.saturating_add(1));
+        rounds.saturating_mul(self.sources.len() as u64)
+    }
+
+    /// Looks whether the epoch is complete. Returns whether that has come about.
+    pub(super) fn look_for_completion(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+        let mut incoming = self.sources.iter().map(|source| &source.incoming);
+        if !incoming.all(|i| i.is_ended() && i.taken() >= i.entries()) {
+            return 0;
+        }
+        let length = self.length();
+        let asked = |member: &&mut Member| member.reads || !member.gone;
+        let members = self.members.iter_mut().filter(asked).map(|member| (member, length));
+        // Who has left the epoch before still looks at lines that the next one is going to use.
+        let former = self.former.iter_mut().filter_map(|former| {
+            former.unfinished.map(|length| (&mut former.member, length.saturating_add(1)))
+        });
+        for (member, count) in members.chain(former) {
+            match member.has_received(count) {
+                Ok(true) => {}
+                Ok(false) => return 0,
+                Err(fault) => {
+                    member.peer().into_iter().for_each(|peer| faulty(peer, fault));
+                    return 0;
+                }
+            }
+        }
+        for source in &mut self.sources {
+            source.end = source.incoming.entries();
+        }
+        self.phase = Phase::Complete;
+        1
+    }
+
+    /// This node is no member of the next epoch. Those who go on are told that it has finished, if the
+    /// epoch is complete. What its readers have still to take they can take.
+    pub fn leave(&mut self, effects: &mut Effects) {
+        if self.phase == Phase::Complete {
+            self.received = self.length().saturating_add(1);
+            self.untold = true;
+            self.acknowledge(effects);
+        }
+        if let Some(own) = self.own.take() {
+            own.sender.memory().set_audience(0, false);
+        }
+        self.members.clear();
+        self.former.clear();
+        self.sources.clear();
+        self.inboxes.clear();
+        self.upcall = None;
+        self.phase = Phase::Left;
+    }
+
+    /// This entry of this member's own stream, and the messages before it.
+    pub fn own_beginning(&self, entry: u64) -> Option<Beginning> {
+        let own = self.own.as_ref()?;
+        self.sources[own.rank].incoming.beginning_of(entry)
+    }
+
+    /// Where the next epoch begins in each sender's stream: who sends it, its region, and the
+    /// beginning, as far as it is known here. For those who are told, when this epoch is complete
+    /// or finished.
+    pub fn starts(
+        &self,
+    ) -> impl Iterator<Item = ((Option<Peer>, RegionId), Option<Beginning>)> + '_ {
+        let known = matches!(self.phase, Phase::Complete | Phase::Finished);
+        self.sources.iter().map(move |source| {
+            let start = known.then(|| source.incoming.beginning_of(source.end)).flatten();
+            (source.origin, start)
+        })
+    }
+}

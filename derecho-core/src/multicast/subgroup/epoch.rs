@@ -1,0 +1,357 @@
+//! From one epoch of a subgroup to the next.
+//!
+//! Owns: what a member is told to do at a change of view (wedge, finish), and how an epoch begins. Never
+//! does: decide the trim, or who is a member; it is told, and refuses what cannot be.
+//!
+//! ```text
+//!            close            all have all
+//!   Open ------------> Closing -----------> Complete ----+--- begin ---> Open
+//!     |                   |                    |         |
+//!     +------- wedge -----+------> Wedged -- finish --> Finished
+//! ```
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::member::{Bank, Member};
+use super::{Former, Founder, LINE_SLOTS, Level, Own, Sends, Source, Subgroup};
+use crate::ids::{Peer, RegionId};
+use crate::memory::LINE_WORDS;
+use crate::multicast::Fault;
+use crate::multicast::acknowledgement::epoch_mark;
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::incoming::Incoming;
+use crate::multicast::order::Position;
+use crate::multicast::send::Sender;
+use crate::multicast::stream::Beginning;
+
+/// How an epoch begins. The same at all its members, but for what is seen of each from here.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Its number: one more than that of the epoch before at least.
+    pub epoch: u64,
+    /// What it is called in its members' lines and its senders' streams: nothing else is called so that
+    /// they could meet.
+    pub name: u64,
+    /// Its members, in an order that all agree on; this node is one of them.
+    pub members: Vec<Founder>,
+    /// What this node sends from, if it begins to.
+    pub memory: Option<(SenderMemory, RegionId)>,
+}
+
+/// Where a member is in an epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// In the midst of it.
+    Open,
+    /// It was told that the epoch ends.
+    Closing,
+    /// The epoch has ended; the next one may begin.
+    Complete,
+    /// It was told to stop.
+    Wedged,
+    /// It has delivered what the decision said; the next epoch may begin.
+    Finished,
+    /// It is no member any more.
+    Left,
+}
+
+impl Phase {
+    /// Whether it takes turns.
+    #[inline]
+    pub(super) fn is_at_work(self) -> bool {
+        matches!(self, Phase::Open | Phase::Closing | Phase::Complete)
+    }
+}
+
+/// How far a member has come with one sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reach {
+    /// Who sends; none if it is this node itself.
+    pub peer: Option<Peer>,
+    /// The region of its stream.
+    pub stream: RegionId,
+    /// The first entry of the epoch.
+    pub start: u64,
+    /// Entries received, from the stream's beginning.
+    pub received: u64,
+}
+
+impl Subgroup {
+    /// The number of the epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Where this member is in it.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether this node refers to anything of the senders.
+    pub fn holds(&self) -> bool {
+        self.sources.iter().any(|source| source.incoming.is_held())
+    }
+
+    /// Stops (I-32). Applications go on claiming and committing.
+    pub fn wedge(&mut self) {
+        if self.phase.is_at_work() {
+            self.phase = Phase::Wedged;
+        }
+    }
+
+    /// How far this member has come in the epoch: what it reports when it is wedged.
+    pub fn reach(&self) -> impl Iterator<Item = Reach> + '_ {
+        self.sources.iter().map(|source| {
+            let (peer, stream) = source.origin;
+            let start = source.incoming.start_of_epoch();
+            // Whoever has still to receive what lies below has received nothing of the epoch.
+            let received = source.incoming.entries().max(start);
+            Reach { peer, stream, start, received }
+        })
+    }
+
+    /// The senders of the epoch: what they are called in the readers' queues, who they are, and the
+    /// regions of their streams.
+    pub fn sources(&self) -> impl Iterator<Item = (u16, Option<Peer>, RegionId)> + '_ {
+        self.sources.iter().map(|source| {
+            let (peer, stream) = source.origin;
+            (source.incoming.source().number(), peer, stream)
+        })
+    }
+
+    /// Ends the epoch as it was decided: `trim` has the entry at which it ends for each sender. A wedged
+    /// member that reads delivers what lies below it and was not delivered yet, and nothing above.
+    /// `false` if it cannot: it has not received so much, or has delivered more already.
+    pub fn finish(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, Fault)) -> bool {
+        if self.phase != Phase::Wedged || trim.len() != self.sources.len() {
+            return false;
+        }
+        let reads = self.members[self.me].reads;
+        let ordered = self.terms.level == Level::Atomic;
+        for (rank, (source, trim)) in self.sources.iter().zip(trim).enumerate() {
+            let (incoming, start) = (&source.incoming, source.incoming.start_of_epoch());
+            let lacks = *trim > incoming.entries().max(start);
+            // One that is out may have shown different things to different members.
+            let sender = self.members.iter().find(|member| member.source == Some(rank));
+            let is_out = source.broken || sender.is_some_and(|member| member.gone);
+            let beyond = ordered && !is_out && incoming.is_beyond(*trim);
+            if *trim < start || reads && (lacks || beyond) {
+                return false;
+            }
+        }
+        if let Some(own) = &self.own
+            && trim[own.rank] > own.sender.committed()
+        {
+            return false;
+        }
+        if reads {
+            self.deliver_trim(trim, faulty);
+        }
+        for (source, trim) in self.sources.iter_mut().zip(trim) {
+            source.end = *trim;
+        }
+        self.phase = Phase::Finished;
+        true
+    }
+
+    /// Passes over an epoch that others have begun and that has ended without this member. `reads`: what it
+    /// was to do in it. What others have delivered there its readers do not get: they get nothing more, and
+    /// are new when it reads again.
+    pub fn pass_over(&mut self, reads: bool) {
+        if self.phase == Phase::Finished && !reads {
+            self.members[self.me].reads = false;
+            self.inboxes.clear();
+        }
+    }
+
+    /// Begins the next epoch, when this one is complete or finished. `false` if what it is told makes no
+    /// sense; then nothing has changed.
+    pub fn next_epoch(&mut self, opening: Opening) -> bool {
+        let over = matches!(self.phase, Phase::Complete | Phase::Finished);
+        let other = opening.epoch > self.epoch && epoch_mark(opening.name) != self.mark;
+        over && other && self.begin(opening)
+    }
+
+    pub(super) fn begin(&mut self, opening: Opening) -> bool {
+        let Opening { epoch, name, members: founders, memory } = opening;
+        let Some(me) = founders.iter().position(|founder| founder.target.is_none()) else {
+            return false;
+        };
+        if !self.makes_sense(epoch, &founders, memory.as_ref()) {
+            return false;
+        }
+        let bank = Bank::new(epoch, name, founders[me].slot);
+        let own_sends = founders[me].sends.as_ref();
+        let own_start = own_sends.map_or(0, |sends| self.start_of(None, sends).entry);
+        let continues = |own: &Own| own_sends.is_some_and(|s| s.stream == own.sender.region());
+        let goes_on = self.own.as_ref().is_some_and(continues);
+        // Who is new here may have begun in an epoch that has ended without this node.
+        let from = match (&self.own, own_sends.and_then(|s| self.source_of(None, s.stream))) {
+            (Some(own), Some(source)) => own.sender.returned().max(source.end).min(own_start),
+            _ => own_start,
+        };
+        let mut rank = 0..;
+        let members = founders.iter().map(|founder| {
+            let source = founder.sends.is_some().then(|| rank.next()).flatten();
+            let peer = founder.target.map(|target| target.peer);
+            let former = self.former.iter().map(|former| &former.member);
+            match self.members.iter().chain(former).find(|member| member.peer() == peer) {
+                Some(known) => known.go_on(founder, source, &self.lines, bank, own_start),
+                None => Member::new(founder, source, &self.lines, bank, from, own_start),
+            }
+        });
+        let Some(mut members) = members.collect::<Option<Vec<Member>>>() else { return false };
+        let before = core::mem::take(&mut self.members);
+        let read_before = before.get(self.me).is_some_and(|member| member.reads);
+        let was_member = |peer| before.iter().any(|member| member.peer() == peer);
+        let unfinished = (self.phase == Phase::Complete).then(|| self.length());
+        let own_rank = members[me].source;
+        self.begin_sources(&founders, epoch_mark(name), founders[me].reads && !read_before);
+        self.begin_own(own_rank.zip(memory).filter(|_| !goes_on), own_rank, own_start);
+        if let Some(own) = &self.own {
+            for (member, founder) in members.iter_mut().zip(&founders) {
+                match (goes_on, was_member(member.peer())) {
+                    (true, true) => {}
+                    (true, false) => member.come_back(&own.sender, from),
+                    (false, _) => {
+                        member.begin_stream(founder.ready);
+                        member.note_early(&own.sender);
+                    }
+                }
+            }
+        }
+        let stays = |peer| members.iter().any(|member| member.peer() == peer);
+        self.former.retain(|former| !stays(former.member.peer()));
+        let leave = before.into_iter().filter(|member| !stays(member.peer()));
+        self.former.iter_mut().for_each(|former| former.unfinished = None);
+        let there = leave.filter(|member| member.peer().is_some() && !member.gone);
+        self.former.extend(there.map(|member| Former { member, unfinished }));
+        if !goes_on {
+            self.former.iter_mut().for_each(|former| former.member.begin_stream(false));
+        }
+        self.members = members;
+        (self.epoch, self.mark, self.me) = (epoch, epoch_mark(name), me);
+        (self.received, self.next) = (0, Position::default());
+        (self.phase, self.stalled, self.untold) = (Phase::Open, false, true);
+        if !self.members[me].reads {
+            self.inboxes.clear();
+        }
+        for inbox in &self.inboxes {
+            inbox.go_on(self.sources.iter().map(|source| Arc::clone(source.incoming.source())));
+        }
+        self.tell_audience();
+        true
+    }
+
+    fn makes_sense(
+        &self,
+        epoch: u64,
+        founders: &[Founder],
+        memory: Option<&(SenderMemory, RegionId)>,
+    ) -> bool {
+        let own = founders.iter().filter(|founder| founder.target.is_none()).count();
+        let first = (epoch % 2) as usize * LINE_SLOTS;
+        let lines = self.lines.region.words() / LINE_WORDS;
+        let fits = founders.iter().all(|founder| {
+            let line = first.checked_add(founder.slot);
+            line.is_some_and(|line| line < lines) && (epoch == 0 || founder.slot < LINE_SLOTS)
+        });
+        // What this node sends is what it has sent before, or what it brings.
+        let own_sends = founders.iter().find(|founder| founder.target.is_none());
+        let sends_right = own_sends.and_then(|own| own.sends.as_ref()).is_none_or(|sends| {
+            let start = self.start_of(None, sends).entry;
+            match (&self.own, memory) {
+                (Some(own), _) if own.sender.region() == sends.stream => {
+                    start <= own.sender.committed()
+                }
+                // Where others have seen what was committed before this node began.
+                (_, Some((memory, region))) => {
+                    *region == sends.stream && start <= memory.committed()
+                }
+                _ => false,
+            }
+        });
+        own == 1 && fits && sends_right
+    }
+
+    fn source_of(&self, peer: Option<Peer>, stream: RegionId) -> Option<&Source> {
+        self.sources.iter().find(|source| source.origin == (peer, stream))
+    }
+
+    /// Where the epoch that is to begin begins in a stream.
+    fn start_of(&self, peer: Option<Peer>, sends: &Sends) -> Beginning {
+        let ended = || {
+            let source = self.source_of(peer, sends.stream)?;
+            // Its message is counted where it is needed.
+            Some(Beginning { entry: source.end, message: 0 })
+        };
+        sends.start.or_else(ended).unwrap_or(Beginning { entry: 0, message: 0 })
+    }
+
+    /// The sources of the epoch: those that are known go on. `again`: this member did not read before.
+    fn begin_sources(&mut self, founders: &[Founder], mark: u32, again: bool) {
+        let ordered = self.terms.level == Level::Atomic;
+        let mut sources = Vec::new();
+        for founder in founders {
+            let Some(sends) = &founder.sends else { continue };
+            let peer = founder.target.map(|target| target.peer);
+            let origin = (peer, sends.stream);
+            let start = self.start_of(peer, sends);
+            let known = self.sources.iter().position(|source| source.origin == origin);
+            let source = match known.map(|index| self.sources.swap_remove(index)) {
+                Some(mut source) => {
+                    if ordered || again {
+                        source.incoming.begin(start.entry, mark, again);
+                    } else {
+                        source.incoming.go_on(start.entry, mark);
+                    }
+                    Source { nulls: 0, ..source }
+                }
+                None => {
+                    let Sends { replica, geometry, .. } = sends;
+                    let (number, waker) = (self.next_number, Arc::clone(&self.waker));
+                    self.next_number = self.next_number.wrapping_add(1);
+                    let mut incoming =
+                        Incoming::numbered(number, replica.clone(), *geometry, waker);
+                    incoming.start(start.entry, start.message);
+                    incoming.begin(start.entry, mark, false);
+                    // Before a reader's queue has a handle on it.
+                    if let Some((word, bit)) = &self.notice {
+                        incoming.notice_in(word, *bit);
+                    }
+                    Source { incoming, nulls: 0, broken: false, origin, end: start.entry }
+                }
+            };
+            sources.push(source);
+        }
+        self.sources = sources;
+    }
+
+    /// What this member itself sends in the epoch.
+    fn begin_own(
+        &mut self,
+        new: Option<(usize, (SenderMemory, RegionId))>,
+        rank: Option<usize>,
+        start: u64,
+    ) {
+        let before = self.own.take();
+        self.own = match (new, before, rank) {
+            (Some((rank, (memory, region))), before, _) => {
+                before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
+                Some(Own { sender: Sender::new(memory, region), rank, closed: None })
+            }
+            (None, Some(own), Some(rank)) => Some(Own { rank, closed: None, ..own }),
+            (None, before, _) => {
+                // I-36: it gives nothing back any more.
+                before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
+                None
+            }
+        };
+        if let Some(own) = &mut self.own {
+            own.sender.begin(start);
+            // I-29: who has not been a member has not been shown what made it quiet.
+            own.sender.be_heard();
+        }
+    }
+}

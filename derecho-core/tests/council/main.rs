@@ -1,0 +1,165 @@
+//! Councils of several nodes under random schedules and faults: one sequence of views, cuts that fit, and
+//! whoever lives and may go on goes on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use derecho_core::group::council::Entrance;
+use derecho_core::ids::NodeId;
+use derecho_core::membership::{Fate, Standing};
+use world::{Fault, World};
+
+fn network(founders: usize) -> Entrance {
+    Entrance::Network((0..founders).map(|index| (World::node(index), 1)).collect())
+}
+
+#[test]
+fn a_local_group_is_founded_by_one_and_the_others_join() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, Entrance::Local);
+        (0..4).for_each(|_| world.start());
+        world.settle();
+        assert_eq!(world.members(), [0, 1, 2, 3], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_networked_group_begins_with_a_majority_of_its_founders() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, network(3));
+        world.start();
+        world.settle();
+        assert_eq!(world.members(), [] as [usize; 0], "one of three founds nothing");
+        world.start();
+        world.settle();
+        assert_eq!(world.members(), [0, 1], "seed {seed}");
+        world.start();
+        world.settle();
+        assert_eq!(world.members(), [0, 1, 2], "whoever comes later joins");
+    }
+}
+
+#[test]
+fn whoever_leaves_is_out_and_the_others_go_on() {
+    for entrance in [Entrance::Local, network(3)] {
+        for seed in 0..50 {
+            let mut world = World::new(seed, entrance.clone());
+            (0..3).for_each(|_| world.start());
+            world.settle();
+            world.leave(1);
+            world.settle();
+            assert_eq!(world.members(), [0, 2], "seed {seed}");
+            assert_eq!(world.standing(1), Standing::Out(Fate::Left));
+        }
+    }
+}
+
+#[test]
+fn any_survivor_of_a_local_group_goes_on_and_a_minority_of_a_network_does_not() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, Entrance::Local);
+        (0..4).for_each(|_| world.start());
+        world.settle();
+        (0..3).for_each(|index| world.fault(Fault::Crash(index)));
+        world.settle();
+        assert_eq!(world.members(), [3], "seed {seed}");
+
+        let mut world = World::new(seed, network(4));
+        (0..4).for_each(|_| world.start());
+        world.settle();
+        [0, 1, 2].into_iter().for_each(|index| world.fault(Fault::Crash(index)));
+        world.settle();
+        assert_eq!(world.members(), [] as [usize; 0]);
+        assert_eq!(world.standing(3), Standing::Out(Fate::Minority), "seed {seed}");
+    }
+}
+
+#[test]
+fn fresh_members_that_vanish_take_no_majority_with_them() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, network(2));
+        (0..2).for_each(|_| world.start());
+        world.settle();
+        (0..3).for_each(|_| world.start());
+        while !(0..2).all(|index| world.view(index).members.len() > 2) {
+            world.step();
+        }
+        (2..5).for_each(|index| world.fault(Fault::Crash(index)));
+        world.settle();
+        assert_eq!(world.members(), [0, 1], "seed {seed}");
+    }
+}
+
+#[test]
+fn of_two_on_a_host_either_may_be_stopped_and_is_out_when_it_comes_back() {
+    for stopped in [0, 1] {
+        for seed in 0..50 {
+            let mut world = World::new(seed, Entrance::Local);
+            (0..2).for_each(|_| world.start());
+            world.settle();
+            world.fault(Fault::Stop(stopped));
+            world.start();
+            world.settle();
+            assert_eq!(world.members(), [1 - stopped, 2], "seed {seed}");
+            world.fault(Fault::Continue(stopped));
+            world.settle();
+            assert!(matches!(world.standing(stopped), Standing::Out(_)), "seed {seed}");
+            assert_eq!(world.members(), [1 - stopped, 2], "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn one_that_hears_nothing_does_not_empty_the_group() {
+    for entrance in [Entrance::Local, network(4)] {
+        for deaf in 0..4 {
+            for seed in 0..20 {
+                let mut world = World::new(seed, entrance.clone());
+                (0..4).for_each(|_| world.start());
+                world.settle();
+                world.fault(Fault::Deafen(deaf));
+                world.leave((deaf + 1) % 4);
+                world.settle();
+                let others: Vec<usize> =
+                    (0..4).filter(|&i| i != deaf && i != (deaf + 1) % 4).collect();
+                assert_eq!(world.members(), others, "seed {seed}, deaf {deaf}");
+            }
+        }
+    }
+}
+
+/// All faults at any moment; checked after every step are the safety rules, at the end progress.
+#[test]
+fn random_faults_of_all_kinds() {
+    let mut changes = 0;
+    for entrance in [Entrance::Local, network(3)] {
+        for seed in 0..400 {
+            let mut world = World::new(seed, entrance.clone());
+            (0..3).for_each(|_| world.start());
+            for _ in 0..world.random(2000) + 50 {
+                world.step();
+                world.random_fault();
+            }
+            world.heal();
+            world.settle();
+            world.check_progress();
+            changes += world.changes();
+        }
+    }
+    assert!(changes > 2000, "{changes} views are not enough to see anything");
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let mut world = World::new(1, network(3));
+    (0..3).for_each(|_| world.start());
+    world.settle();
+    let before = world.view(0).clone();
+    for length in 0..200 {
+        let bytes: Vec<u8> = (0..length).map(|_| world.random(256) as u8).collect();
+        world.say(1, 0, &bytes);
+        world.say_from(NodeId(99), 0, &bytes);
+    }
+    world.settle();
+    assert_eq!(world.view(0), &before);
+}

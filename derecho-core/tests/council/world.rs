@@ -1,0 +1,422 @@
+//! A small world of councils: channels in order, a clock, a host's word, faults.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use derecho_core::bytes::{Reader, Wire};
+use derecho_core::group::council::{Council, Deed, Entrance, Host};
+use derecho_core::group::watch::Patience;
+use derecho_core::ids::{NodeId, Rank, Time};
+use derecho_core::link::{Arbiter, Evidence, Founding, Generation, LinkError};
+use derecho_core::membership::{Decision, Fate, RankSet, Report, Standing, View};
+
+/// What a member reports: how far it has come in one stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Progress(u64);
+
+impl Report for Progress {
+    type Cut = u64;
+
+    fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a Progress)>) -> u64 {
+        reports.map(|(_, progress)| progress.0).min().unwrap_or(0)
+    }
+}
+
+impl Wire for Progress {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        u64::decode(from).map(Progress)
+    }
+}
+
+/// What all share: the decision word, and who has which slot since when.
+#[derive(Default)]
+struct Shared {
+    group: u64,
+    view: u64,
+    ballot: u16,
+    seats: BTreeMap<NodeId, (u64, u64, u8)>,
+    dead: Vec<NodeId>,
+    halted: Vec<NodeId>,
+}
+
+struct Seat {
+    me: NodeId,
+    host: Arc<Mutex<Shared>>,
+}
+
+impl Arbiter for Seat {
+    fn found(&self) -> Result<Founding, LinkError> {
+        let mut host = self.host.lock().unwrap();
+        let Shared { seats, dead, group, .. } = &*host;
+        if seats.iter().any(|(node, seat)| seat.0 == *group && !dead.contains(node)) {
+            return Ok(Founding::Exists(Generation(*group)));
+        }
+        host.group += 1;
+        (host.view, host.ballot) = (1, 0);
+        let group = host.group;
+        host.seats = [(self.me, (group, 1, 0))].into();
+        Ok(Founding::Founded(Generation(group)))
+    }
+
+    fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
+        let mut host = self.host.lock().unwrap();
+        if group.0 != host.group || host.view > view {
+            return None;
+        }
+        if host.view < view {
+            (host.view, host.ballot) = (view, ballot.0);
+        }
+        Some(Rank(host.ballot))
+    }
+
+    fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
+        let mut host = self.host.lock().unwrap();
+        let current = group.0 == host.group;
+        if current {
+            host.seats.insert(self.me, (group.0, view, slot));
+        }
+        current
+    }
+
+    fn left(&self) {
+        self.host.lock().unwrap().seats.remove(&self.me);
+    }
+
+    fn cleared(&self, group: Generation, view: u64, slots: u64) {
+        let is_out = |seat: &(u64, u64, u8)| seat.0 == group.0 && seat.1 < view;
+        let mut host = self.host.lock().unwrap();
+        host.seats.retain(|_, seat| !(is_out(seat) && slots >> seat.2 & 1 == 1));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// The node is gone; the others hear of it, each in its time.
+    Crash(usize),
+    /// It does nothing until it continues.
+    Stop(usize),
+    Continue(usize),
+    /// Nothing reaches it any more.
+    Deafen(usize),
+}
+
+struct Node {
+    council: Council<Progress>,
+    alive: bool,
+    stopped: bool,
+    received: u64,
+    wedged: bool,
+    /// What it has installed, and reported for it.
+    installed: Vec<Decision<Progress>>,
+}
+
+/// One thing on its way from a node to another.
+enum Parcel {
+    Bytes(Vec<u8>),
+    Up,
+    Gone,
+}
+
+pub(crate) struct World {
+    seed: u64,
+    entrance: Entrance,
+    host: Arc<Mutex<Shared>>,
+    nodes: Vec<Node>,
+    channels: BTreeMap<(usize, usize), VecDeque<Parcel>>,
+    deaf: Vec<usize>,
+    now: u64,
+    decided: BTreeMap<(u64, u64), Decision<Progress>>,
+    reported: BTreeMap<(u64, NodeId), u64>,
+}
+
+const TICK: u64 = 100_000;
+const PATIENCE: Patience = Patience { member_timeout: Some(20_000_000), gather: 2_000_000 };
+
+impl World {
+    pub(crate) fn new(seed: u64, entrance: Entrance) -> World {
+        World {
+            seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            entrance,
+            host: Arc::default(),
+            nodes: Vec::new(),
+            channels: BTreeMap::new(),
+            deaf: Vec::new(),
+            now: 0,
+            decided: BTreeMap::new(),
+            reported: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn node(index: usize) -> NodeId {
+        NodeId(index as u128 + 1)
+    }
+
+    fn index(node: NodeId) -> usize {
+        node.0 as usize - 1
+    }
+
+    pub(crate) fn random(&mut self, below: u64) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        self.seed % below
+    }
+
+    pub(crate) fn start(&mut self) {
+        let (index, me) = (self.nodes.len(), World::node(self.nodes.len()));
+        let seat = Seat { me, host: Arc::clone(&self.host) };
+        let shared = Arc::clone(&self.host);
+        let host = matches!(self.entrance, Entrance::Local).then(|| Host {
+            arbiter: Arc::new(seat),
+            is_halted: Arc::new(move |node| shared.lock().unwrap().halted.contains(&node)),
+        });
+        let council = Council::new(me, 1, self.entrance.clone(), PATIENCE, host);
+        let node = Node {
+            council,
+            alive: true,
+            stopped: false,
+            received: 0,
+            wedged: false,
+            installed: Vec::new(),
+        };
+        self.nodes.push(node);
+        for other in (0..index).filter(|&other| self.nodes[other].alive) {
+            for way in [(index, other), (other, index)] {
+                self.channels.entry(way).or_default().push_back(Parcel::Up);
+            }
+        }
+    }
+
+    pub(crate) fn leave(&mut self, index: usize) {
+        self.nodes[index].council.leave();
+    }
+
+    pub(crate) fn fault(&mut self, fault: Fault) {
+        let halt = |world: &mut World, index: usize, halted: bool| {
+            world.nodes[index].stopped = halted;
+            let mut host = world.host.lock().unwrap();
+            host.halted.retain(|node| *node != World::node(index));
+            host.halted.extend(halted.then_some(World::node(index)));
+        };
+        match fault {
+            Fault::Crash(index) => {
+                self.nodes[index].alive = false;
+                self.host.lock().unwrap().dead.push(World::node(index));
+                self.part(index);
+            }
+            Fault::Stop(index) => halt(self, index, true),
+            Fault::Continue(index) => halt(self, index, false),
+            Fault::Deafen(index) => self.deaf.push(index),
+        }
+    }
+
+    fn part(&mut self, index: usize) {
+        for other in 0..self.nodes.len() {
+            if let Some(channel) = self.channels.get_mut(&(index, other)) {
+                channel.push_back(Parcel::Gone);
+            }
+        }
+    }
+
+    pub(crate) fn random_fault(&mut self) {
+        let index = self.random(self.nodes.len() as u64) as usize;
+        let (alive, stopped) = (self.nodes[index].alive, self.nodes[index].stopped);
+        match self.random(1500) {
+            0..4 if alive => self.fault(Fault::Crash(index)),
+            4..8 if alive => self.leave(index),
+            8..12 => self.fault(Fault::Stop(index)),
+            12..60 if stopped => self.fault(Fault::Continue(index)),
+            60..62 => self.fault(Fault::Deafen(index)),
+            62..72 if self.nodes.len() < 8 => self.start(),
+            _ => {}
+        }
+    }
+
+    /// Faults stop. What was lost stays lost.
+    pub(crate) fn heal(&mut self) {
+        (0..self.nodes.len()).for_each(|index| self.fault(Fault::Continue(index)));
+    }
+
+    /// One thing happens somewhere.
+    pub(crate) fn step(&mut self) {
+        if self.random(3) == 0 {
+            self.now += self.random(TICK);
+        }
+        let index = self.random(self.nodes.len() as u64) as usize;
+        if !self.nodes[index].alive || self.nodes[index].stopped {
+            return;
+        }
+        let ways: Vec<(usize, usize)> = self.channels.keys().copied().collect();
+        for way in ways.into_iter().filter(|way| way.1 == index) {
+            for _ in 0..self.random(4) {
+                self.deliver(way);
+            }
+        }
+        if !self.nodes[index].wedged {
+            self.nodes[index].received += self.random(3);
+        }
+        self.turn(index);
+    }
+
+    fn deliver(&mut self, way: (usize, usize)) {
+        let Some(parcel) = self.channels.get_mut(&way).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        let (from, now) = (World::node(way.0), Time(self.now));
+        let council = &mut self.nodes[way.1].council;
+        match parcel {
+            Parcel::Up => council.linked(from),
+            Parcel::Gone => council.parted(from, Evidence::Certain, now),
+            Parcel::Bytes(_) if self.deaf.contains(&way.1) => {}
+            Parcel::Bytes(bytes) => assert!(council.hear(from, &bytes, now)),
+        }
+    }
+
+    fn turn(&mut self, index: usize) {
+        let lagging: Vec<NodeId> = self.lagging(index);
+        loop {
+            let deeds = self.nodes[index].council.turn(&lagging, Time(self.now));
+            if deeds.is_empty() {
+                break;
+            }
+            deeds.into_iter().for_each(|deed| self.act(index, deed));
+        }
+    }
+
+    /// A stream waits for whoever does not turn, so that a node that is stopped is noticed; and who
+    /// hears nothing waits for all.
+    fn lagging(&self, index: usize) -> Vec<NodeId> {
+        let view = self.view(index);
+        let stuck = |node: &NodeId| {
+            let other = World::index(*node);
+            if other >= self.nodes.len() {
+                return false;
+            }
+            let deaf = |index| self.deaf.contains(&index);
+            other != index && (self.nodes[other].stopped || deaf(other) || deaf(index))
+        };
+        view.members.iter().map(|member| member.node).filter(stuck).collect()
+    }
+
+    fn act(&mut self, index: usize, deed: Deed<Progress>) {
+        match deed {
+            Deed::Tell(node, bytes) => {
+                let way = (index, World::index(node));
+                self.channels.entry(way).or_default().push_back(Parcel::Bytes(bytes));
+            }
+            Deed::Wedge => {
+                let node = &mut self.nodes[index];
+                node.wedged = true;
+                let view = node.council.membership().view().number;
+                let known = self.reported.insert((view, World::node(index)), node.received);
+                assert!(known.is_none(), "a member reports once in a view");
+                node.council.report(Progress(node.received));
+            }
+            Deed::Install(decision) => self.installed(index, decision),
+            // It has closed its end of everything.
+            Deed::Out(Fate::Left) => self.part(index),
+            Deed::Out(_) => {}
+        }
+    }
+
+    fn installed(&mut self, index: usize, decision: Decision<Progress>) {
+        let generation = decision.next.group.0;
+        let number = decision.next.number;
+        let known = self.decided.entry((generation, number)).or_insert_with(|| decision.clone());
+        assert_eq!(*known, decision, "one decision for a number");
+        let node = &mut self.nodes[index];
+        if let Some(last) = node.installed.last() {
+            assert_eq!(last.next.group, decision.next.group, "one group");
+            assert_eq!(last.next.number + 1, number, "views in their order");
+        }
+        for member in &decision.next.members {
+            if let Some(&reported) = self.reported.get(&(number - 1, member.node)) {
+                assert!(decision.cut <= reported, "nobody goes on below what it has");
+            }
+        }
+        node.received = decision.cut;
+        node.wedged = false;
+        node.installed.push(decision);
+    }
+
+    /// Runs until nothing changes any more.
+    pub(crate) fn settle(&mut self) {
+        let mut quiet = 0;
+        while quiet < 40 {
+            let before = self.picture();
+            for _ in 0..self.nodes.len() * 20 {
+                self.step();
+            }
+            self.now += PATIENCE.member_timeout.unwrap() / 10;
+            quiet = if before == self.picture() { quiet + 1 } else { 0 };
+        }
+    }
+
+    fn picture(&self) -> Vec<(Standing, u64)> {
+        let nodes = self.nodes.iter().map(|node| node.council.membership());
+        nodes.map(|membership| (membership.standing(), membership.view().number)).collect()
+    }
+
+    pub(crate) fn standing(&self, index: usize) -> Standing {
+        self.nodes[index].council.membership().standing()
+    }
+
+    pub(crate) fn view(&self, index: usize) -> &View {
+        self.nodes[index].council.membership().view()
+    }
+
+    /// Who is a member of the newest view, by the word of its members.
+    pub(crate) fn members(&self) -> Vec<usize> {
+        let living = |index: &usize| self.nodes[*index].alive && !self.nodes[*index].stopped;
+        let founded = |index: &usize| {
+            self.standing(*index) == Standing::Member && self.view(*index).number > 0
+        };
+        (0..self.nodes.len()).filter(living).filter(founded).collect()
+    }
+
+    pub(crate) fn changes(&self) -> usize {
+        self.decided.len()
+    }
+
+    /// Whoever is left and says that it is a member is so with the same others, who all live.
+    pub(crate) fn check_progress(&self) {
+        let members = self.members();
+        for &index in &members {
+            let membership = self.nodes[index].council.membership();
+            assert!(!membership.is_wedged(), "node {index} is stuck in {:?}", membership);
+            let view: Vec<usize> =
+                membership.view().members.iter().map(|m| World::index(m.node)).collect();
+            let mut sorted = view.clone();
+            sorted.sort_unstable();
+            let all = self.picture();
+            assert_eq!(sorted, members, "node {index}, deaf {:?}, of {all:?}", self.deaf);
+        }
+        let voters = |view: &View| {
+            let alive = view.members.iter().enumerate().filter(|(_, m)| {
+                let index = World::index(m.node);
+                self.nodes[index].alive && !matches!(self.standing(index), Standing::Out(_))
+            });
+            alive.map(|(rank, _)| Rank(rank as u16)).collect::<RankSet>()
+        };
+        let newest = self.decided.iter().next_back();
+        if let (Entrance::Network(_), Some((_, newest)), []) =
+            (&self.entrance, newest, &members[..])
+        {
+            let left = voters(&newest.next);
+            assert!(!newest.next.is_primary(left), "{left:?} of {:?} could go on", newest.next);
+        }
+    }
+
+    pub(crate) fn say(&mut self, from: usize, to: usize, bytes: &[u8]) {
+        self.say_from(World::node(from), to, bytes);
+    }
+
+    pub(crate) fn say_from(&mut self, from: NodeId, to: usize, bytes: &[u8]) {
+        let now = Time(self.now);
+        let _ = self.nodes[to].council.hear(from, bytes, now);
+    }
+}
