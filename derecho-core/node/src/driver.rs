@@ -50,7 +50,8 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
             let interest = role.duty.machine.interest();
-            shared.park(&mut role, None, interest);
+            // Whoever waits for a condition drives, or looks again by itself.
+            shared.park(&mut role, None, interest, || false);
             idle = Idle::new(shared.pace);
         }
     }

@@ -238,17 +238,20 @@ impl<M: Machine, L: Link> Shared<M, L> {
         }
     }
 
-    /// Sleeps with the role until a bell rings, `limit` has passed or the machine wants a turn.
-    /// Looks once more between saying so and doing it; returns whether it really slept.
+    /// Sleeps with the role until a bell rings, `until` has come or the machine wants a turn.
+    /// Looks once more between saying so and doing it, also at what its caller waits for: a turn
+    /// that does nothing may have read what makes it `ready`. Returns whether it really slept.
     pub(crate) fn park(
         &self,
         role: &mut Role<'_, M, L>,
         until: Option<Time>,
         interest: Interest,
+        ready: impl FnOnce() -> bool,
     ) -> bool {
         self.parker.arm(interest);
         let now = clock::now();
         let news = self.turn(role, now) > 0
+            || ready()
             || self.wanted.load(Ordering::SeqCst) > 0
             || self.knocks.load(Ordering::SeqCst) > 0
             || self.stopped.load(Ordering::SeqCst);
@@ -433,7 +436,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             }
             if over {
                 // It may wait for room, or for what others acknowledge.
-                shared.park(&mut role, deadline, Interest::Hints);
+                shared.park(&mut role, deadline, Interest::Hints, &mut *ready);
                 idle = Idle::new(shared.pace);
                 is_ready = ready();
                 if is_ready || shared.stopped.load(Ordering::SeqCst) {

@@ -233,3 +233,34 @@ fn a_machine_that_wants_a_turn_gets_it_while_everyone_sleeps() {
     watch("the alarm", || desk.rang.load(Ordering::SeqCst));
     engine.stop();
 }
+
+/// Somebody shows something at the very moment at which the engine says that it will sleep, and so
+/// does not ring.
+#[derive(Default)]
+struct LateNews {
+    shown: Arc<AtomicBool>,
+    slept: Arc<AtomicBool>,
+}
+
+impl Parker for LateNews {
+    fn arm(&self, _interest: Interest) {
+        self.shown.store(true, Ordering::SeqCst);
+    }
+    fn sleep(&self, _limit: Option<u64>) {
+        self.slept.store(true, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fn disarm(&self) {}
+    fn wake(&self) {}
+}
+
+#[test]
+fn what_is_waited_for_is_looked_at_between_saying_so_and_sleeping() {
+    let parker = LateNews::default();
+    let (shown, slept) = (Arc::clone(&parker.shown), Arc::clone(&parker.slept));
+    // Its turns do nothing, as those do that find an acknowledgement which gives nothing back.
+    let engine = Engine::unattended(Desk::default(), NoPeers, Arc::new(parker), Pace::default());
+    let waited = engine.wait(soon(), || shown.load(Ordering::SeqCst));
+    assert_eq!(waited, Waited::Ready);
+    assert!(!slept.load(Ordering::SeqCst), "it slept on what it waited for");
+}
