@@ -197,15 +197,17 @@ impl Stream {
         count
     }
 
-    /// Gives back what all readers are done with. Returns how much, and tells `faulty` of each
-    /// reader whose acknowledgement cannot be; it is waited for no more.
+    /// Gives back what all readers are done with. Returns how much, counting each reader that has
+    /// received more, for somebody may wait for just that; and tells `faulty` of each reader whose
+    /// acknowledgement cannot be; it is waited for no more.
     #[inline]
     pub fn reclaim(&mut self, mut faulty: impl FnMut(&Member, Fault)) -> usize {
         let sent = self.sender.entries();
         let (mut taken, mut held) = (sent, 0);
         let geometry = self.sender.memory().geometry();
-        let mut index = 0;
+        let (mut index, mut news) = (0, 0);
         while index < self.members.len() {
+            let known = self.members[index].ack.seen().received;
             match self.members[index].ack.look(|| self.sender.committed(), geometry) {
                 Ok(seen) if self.members[index].until.is_some_and(|entry| seen.taken >= entry) => {
                     let member = self.members.swap_remove(index);
@@ -215,6 +217,7 @@ impl Stream {
                 Ok(seen) => {
                     taken = taken.min(seen.taken);
                     held |= seen.held;
+                    news += usize::from(seen.received != known);
                     index += 1;
                 }
                 Err(fault) => {
@@ -223,6 +226,40 @@ impl Stream {
                 }
             }
         }
-        self.sender.give_back(taken, held)
+        self.sender.give_back(taken, held) + news
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::OwnRegion;
+    use crate::multicast::acknowledgement::{ACK_RECEIVED, ACK_WORDS, AckLine, Acknowledged};
+    use crate::multicast::geometry::Geometry;
+
+    /// Whoever waits until a sample is acknowledged sleeps until a turn does something.
+    #[test]
+    fn a_turn_that_learns_only_that_a_reader_has_received_does_something() {
+        let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
+        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
+        let mut stream = Stream::new(memory, RegionId(16));
+        let acks = OwnRegion::heap(ACK_WORDS);
+        let line = AckLine::new(acks.clone(), RegionId(1), 0, 7);
+        stream.add_member(None, None, 7, acks.replica(), 0).expect("the line is there");
+        line.store(Acknowledged { received: 0, taken: 0, held: 0 }, geometry);
+        let none = |_: &Member, _| panic!("nothing is wrong");
+        stream.sender().memory().claim(8).expect("room").commit(8, |_, _| ());
+        stream.send(&mut Effects::new());
+        // The words of one write appear in any order.
+        let before = acks.word(ACK_RECEIVED).peek();
+        line.store(Acknowledged { received: 1, taken: 1, held: 0 }, geometry);
+        let after = acks.word(ACK_RECEIVED).peek();
+        acks.word(ACK_RECEIVED).put(before);
+        while stream.reclaim(none) > 0 {}
+        assert!(!stream.is_acknowledged());
+        acks.word(ACK_RECEIVED).put(after);
+        assert!(stream.reclaim(none) > 0, "nobody is told");
+        assert!(stream.is_acknowledged());
+        assert_eq!(stream.reclaim(none), 0);
     }
 }
