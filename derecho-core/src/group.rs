@@ -159,8 +159,15 @@ pub struct Group<S: State> {
     events: VecDeque<GroupEvent>,
     /// Something has changed that a subgroup may wait for.
     unsettled: bool,
+    /// Newcomers are still to be told where an epoch begins in this node's streams.
+    owes: bool,
+    /// When it looks next although nothing has happened.
+    next_look: Time,
     now: Time,
 }
+
+/// So often it is looked at whom the streams wait for, in a busy group.
+const LOOK_INTERVAL: u64 = 1_000_000;
 
 impl<S: State> Group<S> {
     /// A node's part in a group. `control`: what it brings into the control stream, in the regions
@@ -187,6 +194,8 @@ impl<S: State> Group<S> {
             expected: BTreeMap::new(),
             events: VecDeque::new(),
             unsettled: false,
+            owes: false,
+            next_look: Time(0),
             now: Time(0),
             node,
         }
@@ -406,7 +415,46 @@ impl<S: State> Machine for Group<S> {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         self.now = now;
-        let mut done = self.node.turn(now, effects);
+        let done = self.node.turn(now, effects);
+        match self.is_quiet(now) {
+            true => done,
+            false => done + self.attend(now, effects),
+        }
+    }
+
+    fn interest(&self) -> Interest {
+        match self.unsettled || self.council.membership().is_wedged() {
+            true => Interest::Hints,
+            false => self.node.interest(),
+        }
+    }
+
+    fn awaits_others(&self) -> bool {
+        self.node.awaits_others()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        let council = self.council.wants_turn_at();
+        // Somebody for whom the streams wait has to be watched.
+        let look = self.node.awaits_others().then_some(self.next_look);
+        council.into_iter().chain(self.node.wants_turn_at()).chain(look).min()
+    }
+}
+
+impl<S: State> Group<S> {
+    /// Whether there is nothing to do but what the node does: as in almost every turn.
+    #[inline]
+    fn is_quiet(&self, now: Time) -> bool {
+        now < self.next_look
+            && !self.unsettled
+            && !self.owes
+            && !self.node.has_events()
+            && !self.council.has_deeds()
+            && !self.control.has_work(self.informed)
+    }
+
+    fn attend(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let mut done = 0;
         while let Some(event) = self.node.next_event() {
             self.take_in(event);
             done += 1;
@@ -424,22 +472,9 @@ impl<S: State> Machine for Group<S> {
         if !self.untold.is_empty() {
             self.tell_late(effects);
         }
-        done + self.walk(effects)
-    }
-
-    fn interest(&self) -> Interest {
-        match self.unsettled || self.council.membership().is_wedged() {
-            true => Interest::Hints,
-            false => self.node.interest(),
-        }
-    }
-
-    fn awaits_others(&self) -> bool {
-        self.node.awaits_others()
-    }
-
-    fn wants_turn_at(&self) -> Option<Time> {
-        let council = self.council.wants_turn_at();
-        council.into_iter().chain(self.node.wants_turn_at()).min()
+        done += self.walk(effects);
+        let council = self.council.wants_turn_at().unwrap_or(Time(u64::MAX));
+        self.next_look = now.after(LOOK_INTERVAL).min(council);
+        done
     }
 }

@@ -169,6 +169,10 @@ struct PeerState {
     /// What it is about to tell, as far as it has come.
     telling: Vec<u8>,
     faulty: bool,
+    /// It takes part no more, although it may still run.
+    shut_out: bool,
+    /// Lines that it may still look at.
+    kept_lines: Vec<usize>,
 }
 
 struct Attach {
@@ -383,6 +387,12 @@ impl Node {
         }
     }
 
+    /// Whether there is something that the upper layer should know.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Takes out what the upper layer should know, oldest first.
     pub fn next_event(&mut self) -> Option<NodeEvent> {
         self.events.pop_front()
@@ -402,6 +412,8 @@ impl Machine for Node {
                     attaching: Vec::new(),
                     telling: Vec::new(),
                     faulty: false,
+                    shut_out: false,
+                    kept_lines: Vec::new(),
                 };
                 self.peers.insert(peer, state);
                 self.events.push_back(NodeEvent::PeerUp { peer, node });
@@ -432,7 +444,8 @@ impl Machine for Node {
                 self.take_in_the_last(peer);
                 self.forget(peer);
                 self.lose(peer);
-                if let Some(PeerState { node, .. }) = self.peers.remove(&peer) {
+                if let Some(PeerState { node, kept_lines, .. }) = self.peers.remove(&peer) {
+                    self.free_lines.extend(kept_lines);
                     self.events.push_back(NodeEvent::PeerDown { peer, node, evidence });
                 }
             }

@@ -28,7 +28,7 @@ use super::exports::Freed;
 use super::imports::REGIONS_LIMIT;
 use super::mapping::Mapping;
 use super::names::UsedNames;
-use super::process::Process;
+use super::process::{Process, Processes};
 
 mod join;
 
@@ -50,6 +50,7 @@ pub struct ShmLink {
     freed_sender: Sender<Freed>,
     board: Arc<Board>,
     arbiter: Arc<ShmArbiter>,
+    processes: Arc<Processes>,
     /// Of all threads of this process, where the system has one.
     barrier: Option<Arc<dyn Barrier>>,
     peers: Vec<Option<PeerLine>>,
@@ -97,6 +98,7 @@ struct PeerLine {
     header: Replica,
     bell: Arc<OwnedFd>,
     /// Its place on the board, if it has one.
+    node: NodeId,
     place: Option<u32>,
     barriers: Barriers,
     outbox: Arc<Outbox>,
@@ -123,6 +125,13 @@ impl ShmLink {
     /// What the thread that drives this node sleeps with.
     pub fn parker(&self) -> Arc<dyn Parker> {
         Arc::new(ShmParker::new(Arc::clone(&self.doorbell)))
+    }
+
+    /// Whether a node's process is stopped or traced just now, by the node's name and from any thread:
+    /// [`Link::is_halted`] for a council.
+    pub fn halts(&self) -> Arc<dyn Fn(NodeId) -> bool + Send + Sync> {
+        let processes = Arc::clone(&self.processes);
+        Arc::new(move |node| processes.is_halted(node))
     }
 
     /// Ends as if the process had died: no goodbye, and the socket stays.
@@ -189,7 +198,9 @@ impl ShmLink {
                 tracing::debug!(?peer, ?place, ?barriers, "bell");
                 self.fenced_peers += usize::from(!barriers.before_sleep);
                 let regions = BTreeMap::new();
-                let line = PeerLine { header, bell, place, barriers, outbox, process, regions };
+                self.processes.add(node, &process);
+                let line =
+                    PeerLine { header, bell, node, place, barriers, outbox, process, regions };
                 self.peers.push(Some(line));
                 Some(LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place })
             }
@@ -211,6 +222,7 @@ impl ShmLink {
             Event::Note { peer, bytes } => Some(LinkEvent::Note { peer, bytes }),
             Event::PeerDown { peer, evidence } => {
                 let line = self.peers[peer.index()].take().expect("the peer is up");
+                self.processes.remove(line.node);
                 self.fenced_peers -= usize::from(!line.barriers.before_sleep);
                 if let Some(place) = line.place {
                     self.board.clear(place);

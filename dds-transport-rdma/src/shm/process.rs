@@ -3,8 +3,11 @@
 //! Owns: the descriptor that stands for the process, so that its number is never taken for another's.
 //! Never does: watch it; the rendezvous thread does.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use derecho_core::ids::NodeId;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
 
@@ -39,6 +42,31 @@ impl Process {
         let halted = self.pid > 0 && matches!(state(self.pid), Some(b'T' | b't'));
         // Looked at last: was the number another's already, this one is dead.
         halted && !self.is_dead()
+    }
+}
+
+/// The processes of the peers that are there, for whoever asks without the link at hand.
+#[derive(Default)]
+pub(crate) struct Processes(Mutex<BTreeMap<NodeId, Arc<Process>>>);
+
+impl Processes {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Arc<Process>>> {
+        // Nothing in there can be left half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, node: NodeId, process: &Arc<Process>) {
+        self.known().insert(node, Arc::clone(process));
+    }
+
+    pub(crate) fn remove(&self, node: NodeId) {
+        self.known().remove(&node);
+    }
+
+    /// Whether a node's process is stopped; false if it cannot be known.
+    pub(crate) fn is_halted(&self, node: NodeId) -> bool {
+        let process = self.known().get(&node).cloned();
+        process.is_some_and(|process| process.is_halted())
     }
 }
 

@@ -113,6 +113,13 @@ impl Control {
         self.outbox.push_back(message.to_vec());
     }
 
+    /// Whether something was delivered, or waits to be sent by a member.
+    #[inline]
+    pub(super) fn has_work(&self, informed: bool) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty())
+            || (informed && !self.outbox.is_empty())
+    }
+
     /// Commits what there is room for.
     fn send(&mut self) -> usize {
         let Some(memory) = &self.memory else { return 0 };

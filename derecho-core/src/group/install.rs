@@ -14,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::control::{CONTROL_LINES, CONTROL_STREAM, Start, Word};
-use super::registry::{Epoch, Layout, Seat};
+use super::registry::{Epoch, Layout, Registry, Seat};
 use super::report::{Cut, Progress, StreamId};
 use super::walk::Walk;
 use super::{CONTROL, Group, GroupEvent, State};
@@ -23,6 +23,7 @@ use crate::machine::Effects;
 use crate::membership::{Decision, View};
 use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::Level;
+use crate::multicast::subgroup::epoch::Phase;
 
 impl<S: State> Group<S> {
     /// How far this node has come.
@@ -44,7 +45,7 @@ impl<S: State> Group<S> {
         let sponsor = next.members.iter().map(|member| member.node).find(informed);
         if sponsor.is_none() {
             // Nobody is left who knew anything: all begin with the same nothing.
-            self.informed = true;
+            (self.informed, self.registry) = (true, Registry::anew(next.number));
         }
         let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
         gone.for_each(|node| self.state.forget(node));
@@ -132,9 +133,11 @@ impl<S: State> Group<S> {
             Some(before) if !newest => &before.ends,
             _ => &decided.last.ends,
         };
+        // What it was about to begin and passes over now is known to those who were in it.
+        let was_in_it = self.node.phase(id) == Some(Phase::Wedged);
         let finished = self.finish(id, ends);
         if let Some(walk) = self.walks.get_mut(&key) {
-            walk.left_behind |= !newest || !finished || self.node.phase(id).is_none();
+            walk.left_behind |= !newest || !finished || !was_in_it;
         }
     }
 

@@ -71,10 +71,13 @@ pub struct Epoch {
     pub old: Vec<StreamId>,
 }
 
+/// Names that a registry has before those of one that begins [anew](Registry::anew) in a later view.
+const VIEW_BITS: u32 = 32;
+
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Registry {
-    /// How many epochs there were, of all subgroups.
+    /// The last name of an epoch, of all subgroups.
     count: u64,
     subgroups: BTreeMap<u64, VecDeque<Epoch>>,
 }
@@ -88,6 +91,12 @@ impl Registry {
     /// All subgroups.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
         self.subgroups.keys().copied()
+    }
+
+    /// A registry without subgroups whose names nobody has used: the state that went with the one before is
+    /// lost, in this view.
+    pub fn anew(view: u64) -> Registry {
+        Registry { count: view << VIEW_BITS, subgroups: BTreeMap::new() }
     }
 
     fn add(&mut self, key: u64, layout: Layout, past: &[StreamId]) {

@@ -123,7 +123,8 @@ impl<S: State> Group<S> {
             return 0;
         }
         let next = match self.walks.get(&key) {
-            Some(walk) if walk.begun => {
+            // A debt is of the epoch that has begun last: it is paid before the next one is told.
+            Some(walk) if walk.is_settled() => {
                 self.registry.epochs(key).find(|epoch| epoch.number > walk.told.number)
             }
             Some(_) => None,
@@ -239,7 +240,11 @@ impl<S: State> Group<S> {
         let mut due = Vec::new();
         for (&key, walk) in &mut self.walks {
             let Some(debt) = &mut walk.owes else { continue };
-            debt.start = debt.start.or_else(|| self.node.cut(walk.id?));
+            debt.start = debt.start.or_else(|| match walk.begun {
+                false => self.node.cut(walk.id?),
+                // It closed, was complete and began all in one turn.
+                true => self.node.own_start(walk.id?),
+            });
             let own = walk.told.layout.seat_of(self.node.id());
             let region = own.and_then(|seat| seat.sends);
             let phase = walk.id.and_then(|id| self.node.phase(id));
@@ -249,6 +254,7 @@ impl<S: State> Group<S> {
                 due.extend(walk.owes.take().map(|debt| (start, debt.nodes)));
             }
         }
+        self.owes = self.walks.values().any(|walk| walk.owes.is_some());
         let done = due.len();
         for (start, nodes) in due {
             for node in nodes {

@@ -154,16 +154,17 @@ impl Node {
 
     /// How far one is that has not begun an epoch.
     fn starts_of(&self, epoch: &Epoch, id: SubgroupId) -> Vec<StreamReach> {
-        let ended = self.starts(id);
+        let ended: Vec<_> = self.subgroup(id).into_iter().flat_map(|s| s.ends()).collect();
         let senders = epoch.seats.iter().filter_map(|seat| Some((seat, seat.member.sends?)));
         senders
             .map(|(seat, stream)| {
                 let origin = seat.member.origin;
-                let is_it = |known: &&(Origin, RegionId, Option<Beginning>)| {
-                    (known.0, known.1) == (origin, stream)
+                let is_it = |known: &&((Option<Peer>, RegionId), u64)| {
+                    (origin_of(known.0.0), known.0.1) == (origin, stream)
                 };
-                let known = || ended.iter().find(is_it).and_then(|known| known.2);
-                let start = seat.start.or_else(known).map_or(0, |start| start.entry);
+                let known = || ended.iter().find(is_it).map(|(_, entry)| *entry);
+                let told = seat.start.map(|start| start.entry);
+                let start = told.or_else(known).unwrap_or(0);
                 StreamReach { origin, stream, start, received: start }
             })
             .collect()
@@ -265,6 +266,13 @@ impl Node {
     /// one there.
     pub fn cut(&self, id: SubgroupId) -> Option<Beginning> {
         self.subgroup(id).and_then(|subgroup| subgroup.cut())
+    }
+
+    /// Where the epoch that this node is in begins in its own stream, if it sends.
+    pub fn own_start(&self, id: SubgroupId) -> Option<Beginning> {
+        let subgroup = self.subgroup(id)?;
+        let own = subgroup.reach().find(|reach| reach.peer.is_none())?;
+        subgroup.own_beginning(own.start)
     }
 
     /// This entry of this node's own stream in a subgroup, and the messages before it.

@@ -79,7 +79,7 @@ impl Node {
         for member in members.filter(|member| member.peer() == Some(peer)) {
             (known, again) = (known + 1, again || member.reader() == attach.reader);
         }
-        let Some(state) = self.peers.get_mut(&peer) else { return };
+        let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
         again |= state.attaching.iter().any(|waiting| waiting.reader == attach.reader);
         if again || known + state.attaching.len() >= ACK_LINES {
             self.faulty(peer, Fault::Note);
@@ -143,6 +143,22 @@ impl Node {
         self.forget(peer);
         self.leave_out(peer);
         true
+    }
+
+    /// A peer takes part no more, although it may still run: what it has shown so far is received, nothing
+    /// after that, and nobody waits for it. The lines that it looks at stay as they are until it is gone:
+    /// they keep it from using bytes again that are still referred to here (I-57).
+    pub fn shut_out(&mut self, peer: Peer) {
+        let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
+        state.shut_out = true;
+        state.attaching.clear();
+        self.take_in_the_last(peer);
+        let free = self.free_lines.len();
+        self.forget(peer);
+        let lines = self.free_lines.split_off(free);
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.kept_lines = lines;
+        }
     }
 
     /// Reads nothing from a peer any more and waits for it no more.

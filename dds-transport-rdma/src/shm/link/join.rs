@@ -100,6 +100,7 @@ impl ShmLink {
             freed_sender,
             board: Arc::new(board),
             arbiter: Arc::new(ShmArbiter::new(node, &folder)),
+            processes: Arc::default(),
             barrier: barrier::own(barriers),
             peers: Vec::new(),
             fenced_peers: 0,

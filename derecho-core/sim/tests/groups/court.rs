@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use derecho_core::group::registry::Layout;
 use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::link::Generation;
 use derecho_core::membership::View;
 
 /// A writer, and the stream of one of its stays in a topic.
@@ -35,7 +36,8 @@ pub(crate) struct Court {
     logs: BTreeMap<(NodeId, Stay), Log>,
     /// Layouts of epochs, the same for all.
     layouts: BTreeMap<(u64, u64), Layout>,
-    views: BTreeMap<u64, View>,
+    /// By the group's generation: a local group that was lost whole is founded anew.
+    views: BTreeMap<(Generation, u64), View>,
     installed: BTreeMap<NodeId, Vec<u64>>,
     pub(crate) deliveries: u64,
     pub(crate) epochs: u64,
@@ -43,7 +45,7 @@ pub(crate) struct Court {
 
 impl Court {
     pub(crate) fn installs(&mut self, node: NodeId, view: &View) {
-        let known = self.views.entry(view.number).or_insert_with(|| view.clone());
+        let known = self.views.entry((view.group, view.number)).or_insert_with(|| view.clone());
         assert_eq!(known, view, "one view of a number");
         let installed = self.installed.entry(node).or_default();
         if let Some(last) = installed.last() {

@@ -196,8 +196,11 @@ impl World {
         self.run(5_000_000);
         // Of every writer the last message is one that all readers were there for.
         let before = self.writers();
+        let mut rounds = 0;
         while self.writers().iter().zip(&before).any(|(now, before)| now.2 <= before.2) {
             self.write_for(1);
+            rounds += 1;
+            assert!(rounds < 10_000, "writers are stuck: {before:?}");
         }
         self.run(5_000_000);
         let living = self.living();

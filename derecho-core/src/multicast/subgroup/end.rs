@@ -111,6 +111,13 @@ impl Subgroup {
         self.sources[own.rank].incoming.beginning_of(entry)
     }
 
+    /// Where this epoch has ended in each sender's stream, whether that is received here or not: when it is
+    /// complete or finished.
+    pub fn ends(&self) -> impl Iterator<Item = ((Option<Peer>, RegionId), u64)> + '_ {
+        let known = matches!(self.phase, Phase::Complete | Phase::Finished);
+        self.sources.iter().filter(move |_| known).map(|source| (source.origin, source.end))
+    }
+
     /// Where the next epoch begins in each sender's stream: who sends it, its region, and the
     /// beginning, as far as it is known here. For those who are told, when this epoch is complete
     /// or finished.
