@@ -152,6 +152,12 @@ fn a_debt_that_is_due_at_once_is_paid() {
     random_lives([5831].into_iter(), World::new);
 }
 
+/// Where nobody sends, newcomers wait for nobody, and members may be in three epochs.
+#[test]
+fn epochs_in_which_nobody_sends() {
+    random_lives([8005, 9885].into_iter(), World::local);
+}
+
 /// All who had the state are gone, or the whole group is: names and views begin anew.
 #[test]
 fn what_begins_anew_takes_names_that_nobody_has_used() {

@@ -129,10 +129,8 @@ impl<S: State> Group<S> {
         let epoch = self.node.reach(id).map(|(epoch, _)| epoch);
         let Some(decided) = cut.of(key) else { return };
         let newest = epoch == Some(decided.last.epoch);
-        let ends = match &decided.before {
-            Some(before) if !newest => &before.ends,
-            _ => &decided.last.ends,
-        };
+        let before = decided.before.iter().find(|cut| Some(cut.epoch) == epoch && !newest);
+        let ends = before.map_or(&decided.last.ends, |before| &before.ends);
         // What it was about to begin and passes over now is known to those who were in it.
         let was_in_it = self.node.phase(id) == Some(Phase::Wedged);
         let finished = self.finish(id, ends);

@@ -237,7 +237,7 @@ mod tests {
 
         let stream = StreamId { node: A, region: RegionId(20) };
         let last = EpochCut { epoch: 1, ends: [(stream, 5)].into() };
-        let cut = SubgroupCut { key: 7, last, before: None };
+        let cut = SubgroupCut { key: 7, last, before: Vec::new() };
         let cut = Cut { informed: Vec::new(), subgroups: [cut].into() };
         registry.collapse(&BTreeMap::from([(7, layout(&[A, B]))]), &cut);
         let epochs: Vec<Epoch> = registry.epochs(7).cloned().collect();

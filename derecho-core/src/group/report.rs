@@ -70,9 +70,9 @@ pub struct SubgroupCut {
     pub key: u64,
     /// The newest epoch that anybody is in.
     pub last: EpochCut,
-    /// The one before it, if some are still in that: they finish it first, and all of the newest that
-    /// there is to finish is what they have had no part in.
-    pub before: Option<EpochCut>,
+    /// Those before it in which some still are: they finish that first, and have had no part in the newest.
+    /// More than one only where nobody sends: newcomers have nothing to wait for then.
+    pub before: Vec<EpochCut>,
 }
 
 /// What follows from the reports.
@@ -146,17 +146,22 @@ fn cut_one<'a>(
         (stream, if waits { known.start } else { least.max(known.start) })
     });
     let mut last = EpochCut { epoch, ends: ends.collect() };
-    let before = older().next().map(|sample| {
+    let mut before: Vec<EpochCut> = Vec::new();
+    for sample in older() {
+        if before.iter().any(|known| known.epoch == sample.epoch) {
+            continue;
+        }
         let ends = sample.reached.iter().map(|known| {
             let stream = known.stream;
             // The end is the last entry that counts for who has ended, and all have received it.
             let readers = older().filter(|report| report.epoch == sample.epoch);
             let shown = readers.filter_map(|report| Some(reached(report, stream)?.received));
-            let next = newest().find_map(|(_, report)| Some(reached(report, stream)?.start));
-            (stream, next.or(shown.min()).unwrap_or(known.received))
+            let newer = reports().filter(|(_, report)| report.epoch > sample.epoch && !report.left);
+            let starts = newer.filter_map(|(_, report)| Some(reached(report, stream)?.start));
+            (stream, starts.min().or(shown.min()).unwrap_or(known.received))
         });
-        EpochCut { epoch: sample.epoch, ends: ends.collect() }
-    });
+        before.push(EpochCut { epoch: sample.epoch, ends: ends.collect() });
+    }
     for (stream, end) in before.iter().flat_map(|before| &before.ends) {
         if last.ends.iter().all(|(known, _)| known != stream) {
             last.ends.push((*stream, *end));
@@ -239,7 +244,7 @@ mod tests {
         ];
         let ends = [(stream(A), 7), (stream(C), 4)];
         assert_eq!(cut(&reports).last, EpochCut { epoch: 3, ends: ends.into() });
-        assert_eq!(cut(&reports).before, None);
+        assert_eq!(cut(&reports).before, []);
     }
 
     #[test]
@@ -257,7 +262,21 @@ mod tests {
         let SubgroupCut { last, before, .. } = cut(&reports);
         assert_eq!(last.ends, [(stream(A), 6), (stream(C), 3), (stream(B), 2)]);
         let ends = [(stream(A), 6), (stream(B), 2)];
-        assert_eq!(before, Some(EpochCut { epoch: 3, ends: ends.into() }));
+        assert_eq!(before, [EpochCut { epoch: 3, ends: ends.into() }]);
+    }
+
+    /// Where nobody sends newcomers begin at once, and some may be two epochs behind.
+    #[test]
+    fn each_epoch_in_which_somebody_still_is_has_its_end() {
+        let reports = [
+            (A, report(6, &[A, B], &[(A, 9, 42)])),
+            (B, report(7, &[B], &[])),
+            (C, report(8, &[B, C], &[])),
+        ];
+        let SubgroupCut { last, before, .. } = cut(&reports);
+        assert_eq!(last, EpochCut { epoch: 8, ends: [(stream(A), 42)].into() });
+        let seven = EpochCut { epoch: 7, ends: Vec::new() };
+        assert_eq!(before, [EpochCut { epoch: 6, ends: [(stream(A), 42)].into() }, seven]);
     }
 
     #[test]
@@ -274,10 +293,10 @@ mod tests {
         let in_it = report(4, &[A, B], &[(A, 6, 9)]);
         let SubgroupCut { last, before, .. } = cut(&[(A, in_it.clone()), (B, gone.clone())]);
         assert_eq!(last, EpochCut { epoch: 5, ends: [(stream(A), 9)].into() });
-        assert_eq!(before, Some(EpochCut { epoch: 4, ends: [(stream(A), 9)].into() }));
+        assert_eq!(before, [EpochCut { epoch: 4, ends: [(stream(A), 9)].into() }]);
         let later = report(7, &[A], &[(A, 20, 24)]);
         let SubgroupCut { last, before, .. } = cut(&[(A, later), (B, gone)]);
-        assert_eq!((last.ends.as_slice(), before), ([(stream(A), 24)].as_slice(), None));
+        assert_eq!((last.ends, before), ([(stream(A), 24)].into(), Vec::new()));
     }
 
     #[test]
