@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use dds_api::prelude::*;
-use support::{Mark, Meeting, PATIENCE, SOON, join};
+use support::{Got, Mark, Meeting, PATIENCE, SOON, join, take_to_the_end};
 
-fn topic(participant: &DomainParticipant, writers: u32, readers: u32) -> Topic<Mark> {
-    participant.topic::<Mark>("Marks").atomic(writers, readers).create().unwrap()
+fn topic(participant: &DomainParticipant) -> Topic<Mark> {
+    participant.topic::<Mark>("Marks").atomic().create().unwrap()
 }
 
 fn writer(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter<Mark> {
@@ -45,7 +45,7 @@ fn members_that_all_write_and_read_see_one_order() {
             .map(|_| {
                 scope.spawn(|| {
                     let participant = join(&folder);
-                    let topic = topic(&participant, MEMBERS, MEMBERS);
+                    let topic = topic(&participant);
                     let reader = participant.reader(&topic).create().unwrap();
                     let writer = writer(&participant, &topic);
                     writer.wait_for_readers(MEMBERS as usize, SOON).unwrap();
@@ -80,7 +80,7 @@ fn members_that_all_write_and_read_see_one_order() {
 fn a_silent_writer_holds_nobody_up() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
-    let (here, there) = (topic(&one, 2, 1), topic(&two, 2, 1));
+    let (here, there) = (topic(&one), topic(&two));
     let silent = writer(&one, &here);
     let reader = one.reader(&here).create().unwrap();
     let busy = writer(&two, &there);
@@ -95,54 +95,93 @@ fn a_silent_writer_holds_nobody_up() {
     assert_eq!(take(&reader, 1)[0].1, 1_000, "its participant stays a member");
 }
 
+/// Participants join a topic in full flow: each gets everything from some sample on, in the one order.
 #[test]
-fn what_was_written_before_the_others_came_is_delivered() {
+fn a_late_reader_gets_all_from_some_sample_on() {
     let meeting = Meeting::new();
-    let one = meeting.join();
-    let here = topic(&one, 1, 2);
-    let writer = writer(&one, &here);
-    (0..10).for_each(|number| writer.write(&Mark::new(number)).unwrap());
-    let reader = one.reader(&here).create().unwrap();
-    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "not all are there");
-    let two = meeting.join();
-    let late = two.reader(&topic(&two, 1, 2)).create().unwrap();
-    for reader in [&reader, &late] {
-        assert!(take(reader, 10).iter().map(|(_, number)| *number).eq(0..10));
-    }
+    let (one, two) = (meeting.join(), meeting.join());
+    let writer = writer(&one, &topic(&one));
+    let early = two.reader(&topic(&two)).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..20_000 {
+                writer.write(&Mark::new(number)).unwrap();
+            }
+            writer.write(&Mark::last(20_000)).unwrap();
+        });
+        let late = scope.spawn(|| {
+            let three = meeting.join();
+            let reader = three.reader(&topic(&three)).create().unwrap();
+            let mut got = Got::default();
+            take_to_the_end(&reader, &mut got);
+            got
+        });
+        let mut got = Got::default();
+        take_to_the_end(&early, &mut got);
+        assert_eq!((got.first, got.next), (Some(0), 20_001));
+        let late = late.join().unwrap();
+        assert!(late.first.unwrap() <= 20_000 && late.next == 20_001, "without a gap to the end");
+    });
 }
 
+/// What others do not need any more is not kept by one that is gone.
 #[test]
-fn when_a_reader_is_gone_writers_and_readers_are_told() {
+fn when_a_participant_is_gone_the_others_go_on() {
     let meeting = Meeting::new();
     let (one, two, three) = (meeting.join(), meeting.join(), meeting.join());
-    let writer = writer(&one, &topic(&one, 1, 2));
-    let stays = two.reader(&topic(&two, 1, 2)).create().unwrap();
-    let goes = three.reader(&topic(&three, 1, 2)).create().unwrap();
+    let writer = writer(&one, &topic(&one));
+    let stays = two.reader(&topic(&two)).create().unwrap();
+    let goes = three.reader(&topic(&three)).create().unwrap();
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&Mark::new(0)).unwrap();
     assert_eq!(take(&goes, 1)[0].1, 0);
     drop((goes, three));
-    let deadline = Instant::now() + PATIENCE;
-    let error = loop {
-        assert!(Instant::now() < deadline, "the writer is never told");
-        if let Err(error) = writer.write(&Mark::new(1)) {
-            break error;
+    for number in 1..2_000 {
+        writer.write(&Mark::new(number)).unwrap();
+        if number % 64 == 0 {
+            let expected = if number == 64 { 65 } else { 64 };
+            assert_eq!(take(&stays, expected).len(), expected);
         }
-    };
-    assert!(error.to_string().contains("gone"), "{error}");
-    // What all had received is delivered first.
-    assert_eq!(take(&stays, 1)[0].1, 0);
-    while let Ok(sample) = stays.take_next(Timeout::millis(10)) {
-        assert!(Instant::now() < deadline, "the reader is never told");
-        assert!(sample.is_none_or(|sample| sample.number == 1));
     }
+    assert_eq!(writer.matched_readers(), 1);
+}
+
+/// A participant that reads, stops reading with samples at hand, and reads again.
+#[test]
+fn a_topic_is_left_and_entered_again() {
+    let meeting = Meeting::new();
+    let (one, two) = (meeting.join(), meeting.join());
+    let writer = writer(&one, &topic(&one));
+    let mut number = 0;
+    let mut held = Vec::new();
+    for round in 0..20 {
+        let reader = two.reader(&topic(&two)).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        writer.write(&Mark::new(number)).unwrap();
+        let sample = reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!(sample.number, number, "round {round}");
+        number += 1;
+        // Now and then its application keeps what it has.
+        if round % 3 == 0 {
+            held.push(sample);
+        }
+        drop(reader);
+        let deadline = Instant::now() + PATIENCE;
+        while writer.matched_readers() > 0 {
+            assert!(Instant::now() < deadline, "the reader is never gone");
+            writer.write(&Mark::new(number)).unwrap();
+            number += 1;
+        }
+    }
+    held.iter().for_each(|sample| sample.assert_whole());
 }
 
 #[test]
 fn participants_that_do_not_agree_are_not_matched() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
-    let reader = one.reader(&topic(&one, 1, 1)).create().unwrap();
+    let reader = one.reader(&topic(&one)).create().unwrap();
     let unordered = two.topic::<Mark>("Marks").create().unwrap();
     let writer = two.writer(&unordered).create().unwrap();
     assert!(writer.wait_for_readers(1, Timeout::millis(50)).is_err());
@@ -151,10 +190,6 @@ fn participants_that_do_not_agree_are_not_matched() {
         assert!(Instant::now() < deadline, "nobody is told");
         let _ = reader.take_next(Timeout::millis(1));
     }
-    let error = one.topic::<Mark>("None").atomic(0, 1).create().map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("at least one"), "{error}");
-    let late = one.writer(&topic(&one, 2, 1)).create().map(|_| ()).unwrap_err();
-    assert!(late.to_string().contains("atomic for"), "{late}");
 }
 
 #[derive(DdsType, Clone, Copy, Debug)]
@@ -169,12 +204,13 @@ fn chunks_of_which_a_part_stays_unused_come_back() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
-        participant.topic::<Long>("Long").atomic(1, 1).create().unwrap()
+        participant.topic::<Long>("Long").atomic().create().unwrap()
     };
     let reader = two.reader(&topic(&two)).create().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let writer = one.writer(&topic(&one)).max_blocking_time(SOON).create().unwrap();
+            writer.wait_for_readers(1, SOON).unwrap();
             for number in 0..100_000 {
                 writer.write(&Long { number, rest: [number; 15] }).unwrap();
             }

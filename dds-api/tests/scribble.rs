@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +14,21 @@ use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
-use derecho_core::ids::{Peer, RegionId};
+use derecho_core::bytes::Wire;
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::registry::Layout;
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, State, Terms, control_geometry,
+};
+use derecho_core::ids::{NodeId, Peer, RegionId};
 use derecho_core::link::Link;
-use derecho_core::memory::OwnRegion;
+use derecho_core::membership::View;
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
 use derecho_core::note::Note;
 use derecho_node::clock;
@@ -25,6 +37,8 @@ use support::{
     Actor, Dice, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed,
     until, write_until, writer_of,
 };
+
+type Mad = Duty<Group<Hearsay>, ShmLink>;
 
 /// What a child process does; nothing when the test program is run as such.
 #[test]
@@ -58,7 +72,42 @@ fn act_echo(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Is matched with everybody as a node that knows the protocol, and then goes mad.
+/// What the mad one knows of the others: what each of them has announced, as it was said.
+#[derive(Default)]
+struct Hearsay {
+    said: RefCell<Vec<(NodeId, Vec<u8>)>>,
+}
+
+impl State for Hearsay {
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
+        let said = <(u64, Vec<u8>)>::from_bytes(message);
+        self.said.get_mut().extend(said.map(|(_, endpoint)| (from, endpoint)));
+        Vec::new()
+    }
+
+    fn forget(&mut self, _node: NodeId) {}
+
+    fn keys(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn layout(&self, _key: u64, _view: &View) -> Layout {
+        Layout { level: Level::Atomic, seats: Vec::new() }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        let said = Vec::<((NodeId, u64), Vec<u8>)>::from_bytes(bytes).unwrap();
+        let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
+        self.said.get_mut().extend(said);
+        true
+    }
+}
+
+/// Is matched with everybody as a member that knows the protocol, and then goes mad.
 fn act_mad(folder: &Path) {
     let mut config = ShmConfig::new("domain-0");
     config.runtime_dir = Some(folder.to_owned());
@@ -69,9 +118,22 @@ fn act_mad(folder: &Path) {
     let geometry = Geometry::fitting(16 << 10, 64, 256).unwrap();
     let region = link.open(stream, geometry.words()).unwrap();
     let memory = SenderMemory::new(region.clone(), geometry);
-    let mut duty = Duty::new(node, link);
+    let lines = link.open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
+    let control = control_geometry();
+    let control =
+        SenderMemory::with_nulls(link.open(CONTROL_STREAM, control.words()).unwrap(), control);
+    let control = Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, control)) };
+    let terms = Terms {
+        entrance: Entrance::Local,
+        weight: 1,
+        patience: Patience::default(),
+        ablation: Ablation::default(),
+    };
+    let host = Host { arbiter: link.arbiter().unwrap(), is_halted: link.halts() };
+    let group = Group::new(node, terms, Hearsay::default(), control, Some(host));
+    let mut duty = Duty::new(group, link);
     let sent = memory.clone();
-    duty.act(|node, _, effects| node.add_stream(stream, sent, effects));
+    duty.act(|group, _, effects| group.node_mut().add_stream(stream, sent, effects));
     let peers = mingle(&mut duty, stream, &memory);
     say("matched");
     scribble(&mut duty, &peers, &[acks, region]);
@@ -81,25 +143,30 @@ fn act_mad(folder: &Path) {
 
 /// Reads every stream of everybody, and passes for a writer of whatever they write: all first
 /// streams have the same name. Until it reads and is read; then it writes a little.
-fn mingle(duty: &mut Duty<Node, ShmLink>, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> {
+fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> {
     let start = Instant::now();
-    let (mut subscribed, mut announced, mut peers) = (0, 0, Vec::new());
-    while subscribed == 0 || duty.machine.readers(stream) == 0 {
+    let (mut subscribed, mut announced, mut peers) = (0, 0_u64, BTreeMap::new());
+    while subscribed == 0 || duty.machine.node().readers(stream) == 0 {
         assert!(start.elapsed() < PATIENCE, "nobody wants to have to do with it");
         duty.turn(clock::now());
         while let Some(event) = duty.machine.next_event() {
             match event {
-                NodeEvent::PeerUp { peer, .. } => peers.push(peer),
-                NodeEvent::Announced { peer, bytes, .. } => duty.act(|node, _, effects| {
-                    announced += 1;
-                    node.announce(announced, bytes, effects);
-                    (0..4).for_each(|n| {
-                        let _ = node.subscribe(Origin::Peer(peer), RegionId(stream.0 + n));
-                    });
-                }),
-                NodeEvent::Subscribed(..) => subscribed += 1,
+                GroupEvent::Node(NodeEvent::PeerUp { peer, node }) => {
+                    peers.insert(node, peer);
+                }
+                GroupEvent::Node(NodeEvent::Subscribed(..)) => subscribed += 1,
                 _ => {}
             }
+        }
+        let me = duty.machine.node().id();
+        for (from, endpoint) in duty.machine.state().said.take() {
+            let Some(&peer) = peers.get(&from).filter(|_| from != me) else { continue };
+            announced += 1;
+            duty.machine.submit(&(announced, endpoint).to_bytes());
+            (0..4).for_each(|n| {
+                let stream = RegionId(stream.0 + n);
+                let _ = duty.machine.node_mut().subscribe(Origin::Peer(peer), stream);
+            });
         }
     }
     for _ in 0..5 {
@@ -108,10 +175,10 @@ fn mingle(duty: &mut Duty<Node, ShmLink>, stream: RegionId, memory: &SenderMemor
         }
         duty.turn(clock::now());
     }
-    peers
+    peers.into_values().collect()
 }
 
-fn scribble(duty: &mut Duty<Node, ShmLink>, peers: &[Peer], regions: &[OwnRegion]) {
+fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[OwnRegion]) {
     let mut dice = Dice(seed());
     let end = Instant::now() + Duration::from_millis(150);
     while Instant::now() < end {

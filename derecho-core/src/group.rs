@@ -269,6 +269,22 @@ impl<S: State> Group<S> {
         self.walks.get(&key).and_then(Walk::id)
     }
 
+    /// Whether this node is in a subgroup, or in an epoch of it that is still to come.
+    pub fn has_seat(&self, key: u64) -> bool {
+        let me = self.node.id();
+        let mut coming = self.registry.epochs(key).chain(self.expected.get(&key));
+        self.walks.contains_key(&key) || coming.any(|epoch| epoch.layout.seat_of(me).is_some())
+    }
+
+    /// Whether this node sends this stream in a subgroup, or will in an epoch that is still to come.
+    pub fn sends(&self, key: u64, stream: RegionId) -> bool {
+        let own = StreamId { node: self.node.id(), region: stream };
+        let told = self.walks.get(&key).map(Walk::told);
+        let epochs = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
+        let mut streams = epochs.flat_map(|epoch| epoch.layout.streams());
+        streams.any(|stream| stream == own)
+    }
+
     /// Brings what this node needs in a subgroup; to be done before the state says that it is a member.
     /// Its regions are used for no other one, and for this one until it is [left](GroupEvent::Left).
     pub fn bring(&mut self, key: u64, share: Share) {

@@ -278,6 +278,11 @@ impl Node {
         self.peers.iter().map(|(&peer, state)| (peer, state.node))
     }
 
+    /// Who a peer is, if it is there.
+    pub fn node_of(&self, peer: Peer) -> Option<NodeId> {
+        self.peers.get(&peer).map(|state| state.node)
+    }
+
     /// A region name that was never used.
     pub fn fresh_region(&mut self) -> RegionId {
         self.next_region += 1;

@@ -4,18 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derecho_core::group::watch::Patience;
 use derecho_core::ids::NodeId;
+use derecho_core::multicast::ablation::Ablation;
 use derecho_node::{Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
 use crate::topic::{Topic, TopicBuilder};
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
+/// How long a participant that ends waits until the others have heard of it.
+const GOODBYE: Duration = Duration::from_millis(500);
 
 /// How a participant joins its domain. Everything has a default.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +28,8 @@ pub struct ParticipantConfig {
     runtime_dir: Option<PathBuf>,
     group: Option<String>,
     memory_limit: Option<u64>,
+    patience: Patience,
+    ablation: Ablation,
     pace: Pace,
     unattended: bool,
 }
@@ -48,6 +55,21 @@ impl ParticipantConfig {
     /// Takes at most so many bytes of shared memory.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// How long a participant for which the others wait may keep silent before they go on without it (1 s by
+    /// default); [`Timeout::FOREVER`]: for ever. One that has died is not waited for in any case, and one
+    /// for which nobody waits may be silent as long as it likes.
+    pub fn member_timeout(mut self, time: impl Into<Timeout>) -> Self {
+        self.patience.member_timeout = time.into().nanos();
+        self
+    }
+
+    /// Switches optimisations of atomic topics off, to measure what each is worth.
+    #[doc(hidden)]
+    pub fn ablation(mut self, ablation: Ablation) -> Self {
+        self.ablation = ablation;
         self
     }
 
@@ -78,11 +100,16 @@ impl ParticipantConfig {
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
     pub(crate) node: NodeId,
+    pub(crate) standing: Arc<Standing>,
     domain: u32,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
+        self.engine.act(|machine, _, _| machine.leave());
+        let deadline = Timeout::from(GOODBYE).deadline();
+        self.engine.wait(deadline, || self.standing.is_out());
         self.engine.stop();
     }
 }
@@ -107,10 +134,13 @@ impl DomainParticipant {
                 "domain {domain} does not exist: domains are numbered from 0 to {GREATEST_DOMAIN}"
             )));
         }
-        let ParticipantConfig { runtime_dir, group, memory_limit, pace, unattended } = config;
-        let plan = Plan { domain, runtime_dir, group, memory_limit, pace, unattended };
-        let (engine, node) = assemble(plan)?;
-        Ok(DomainParticipant { inner: Arc::new(Inner { engine, node, domain }) })
+        let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
+        let ParticipantConfig { patience, ablation, pace, unattended, .. } = config;
+        let plan =
+            Plan { domain, runtime_dir, group, memory_limit, patience, ablation, pace, unattended };
+        let standing = Arc::new(Standing::default());
+        let (engine, node) = assemble(plan, &standing)?;
+        Ok(DomainParticipant { inner: Arc::new(Inner { engine, node, standing, domain }) })
     }
 
     /// The domain's number.
@@ -121,6 +151,21 @@ impl DomainParticipant {
     /// This participant's name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         InstanceHandle { node: self.inner.node, entity: 0 }
+    }
+
+    /// How many participants the domain's present view has, this one included, and the view's number. They
+    /// see the same views in the same order; none before this one has come in.
+    pub fn view(&self) -> (u64, usize) {
+        self.inner.engine.act(|machine, _, _| {
+            let view = machine.view();
+            (view.number, view.members.len())
+        })
+    }
+
+    /// Whether the others of the domain go on without this participant: every call on it and on its entities
+    /// fails from now on.
+    pub fn is_isolated(&self) -> bool {
+        self.inner.standing.is_out()
     }
 
     /// How many other participants are there.

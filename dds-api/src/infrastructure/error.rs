@@ -21,6 +21,9 @@ pub enum DdsError {
     AlreadyDeleted(String),
     /// What was waited for did not come in time.
     Timeout(String),
+    /// The participant is no member of its domain's group any more, against its will: the others go on
+    /// without it. Every later call on it and its entities says so.
+    Isolated(String),
 }
 
 impl DdsError {
@@ -32,6 +35,7 @@ impl DdsError {
             DdsError::OutOfResources(text) => ("out of resources", text),
             DdsError::AlreadyDeleted(text) => ("already deleted", text),
             DdsError::Timeout(text) => ("timeout", text),
+            DdsError::Isolated(text) => ("isolated", text),
         }
     }
 }

@@ -31,11 +31,14 @@ impl Timeout {
         Timeout(Some(Duration::from_micros(micros)))
     }
 
+    /// Its nanoseconds; none if it does not end, or later than the clock can count.
+    pub(crate) fn nanos(self) -> Option<u64> {
+        u64::try_from(self.0?.as_nanos()).ok()
+    }
+
     /// When it ends, counted from now; none if it does not.
     pub(crate) fn deadline(self) -> Option<Time> {
-        // A time-out beyond what the clock can count is one without end.
-        let nanos = u64::try_from(self.0?.as_nanos()).ok()?;
-        clock::now().0.checked_add(nanos).map(Time)
+        clock::now().0.checked_add(self.nanos()?).map(Time)
     }
 }
 

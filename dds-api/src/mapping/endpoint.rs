@@ -5,14 +5,17 @@
 
 use std::fmt;
 
+use derecho_core::group::CONTROL;
 use idl_cdr::{DdsType, from_cdr, to_cdr};
 
-/// Writer or reader.
+/// What an endpoint does.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr")]
 pub(crate) enum EndpointKind {
     Writer,
     Reader,
+    /// It was a reader of an atomic topic, and its application still has samples from there.
+    Guest,
 }
 
 /// A topic's type, as far as two participants have to agree on it.
@@ -36,17 +39,20 @@ impl TypeIdentity {
     }
 }
 
-/// How many participants an ordered topic is made for. Zero of both: it is not ordered.
+/// What a topic promises of its samples' order.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr")]
-pub(crate) struct Founders {
-    pub(crate) writers: u32,
-    pub(crate) readers: u32,
+pub(crate) enum TopicLevel {
+    /// Each writer's own.
+    #[default]
+    Unordered,
+    /// One order, the same at all readers, all or nothing.
+    Atomic,
 }
 
-impl Founders {
+impl TopicLevel {
     pub(crate) fn is_ordered(self) -> bool {
-        self != Founders::default()
+        self != TopicLevel::Unordered
     }
 }
 
@@ -57,7 +63,7 @@ pub(crate) struct Endpoint {
     pub(crate) kind: EndpointKind,
     pub(crate) topic: String,
     pub(crate) data_type: TypeIdentity,
-    pub(crate) founders: Founders,
+    pub(crate) level: TopicLevel,
     /// A writer's stream; zero for a reader.
     pub(crate) stream: u64,
     /// Of an ordered topic, where its participant tells the others how far it is.
@@ -82,6 +88,15 @@ impl Endpoint {
     /// The endpoint in a peer's announcement, if there is one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Endpoint> {
         from_cdr(bytes).ok()
+    }
+
+    /// What the topic's subgroup is called: endpoints that match have one.
+    pub(crate) fn key(&self) -> u64 {
+        let TypeIdentity { name, fingerprint, layout } = &self.data_type;
+        let key = Name::new().add(self.topic.as_bytes()).add(name.as_bytes());
+        let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes()).0;
+        // The control stream's is no topic's.
+        if key == CONTROL { !CONTROL } else { key }
     }
 
     /// Whether this reader gets what that writer writes.
@@ -111,23 +126,39 @@ impl Endpoint {
                 ours.name, self.topic
             ));
         }
-        if self.founders != writer.founders {
+        if self.level != writer.level {
             return Match::Inconsistent(format!(
                 "topic `{}` is {} here and {} there: make it alike in all participants",
-                self.topic, self.founders, writer.founders
+                self.topic, self.level, writer.level
             ));
         }
         Match::Yes
     }
 }
 
-impl fmt::Display for Founders {
+impl fmt::Display for TopicLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.is_ordered() {
-            return f.write_str("unordered");
+        f.write_str(match self {
+            TopicLevel::Unordered => "unordered",
+            TopicLevel::Atomic => "atomic",
+        })
+    }
+}
+
+/// A name that follows from what it was made of: FNV-1a, the same in every process.
+struct Name(u64);
+
+impl Name {
+    fn new() -> Name {
+        Name(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(mut self, bytes: &[u8]) -> Name {
+        // The length first, so that two parts are not taken for two others.
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        let Founders { writers, readers } = self;
-        write!(f, "atomic for {writers} that write and {readers} that read")
+        self
     }
 }
 
@@ -141,7 +172,7 @@ mod tests {
             kind,
             topic: topic.into(),
             data_type,
-            founders: Founders::default(),
+            level: TopicLevel::Unordered,
             stream: 16,
             lines: 0,
         }
@@ -163,7 +194,7 @@ mod tests {
         let mut writer = endpoint(EndpointKind::Writer, "A");
         assert_eq!(reader.matches(&writer), Match::Yes);
         assert_eq!(reader.matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
-        writer.founders = Founders { writers: 1, readers: 2 };
+        writer.level = TopicLevel::Atomic;
         assert!(
             matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("atomic"))
         );

@@ -1,27 +1,29 @@
-//! The participant's machine: the node, and the matching of its readers with everyone's writers.
+//! The participant's machine: its part in the domain's group, and the matching of its readers with
+//! everyone's writers.
 //!
-//! Owns: which local reader is subscribed to which stream. Never does: block, or call an
-//! application.
+//! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkError, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::memory::LINE_WORDS;
-use derecho_core::multicast::ablation::Ablation;
+use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
-use derecho_core::node::{Node, NodeEvent, Origin, SubgroupId, SubscriptionId};
+use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 
+use super::atomic::{AtomicTopics, announce, retract};
+use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
-use super::group::Group;
+use super::standing::Standing;
 
-/// Writers that one participant may announce. It is left out with whatever comes beyond that.
-const MOST_ANNOUNCED: usize = 1 << 16;
+/// So often it is looked whether an application has let go of what keeps a participant in a topic.
+const LEAVE_INTERVAL: u64 = 10_000_000;
 
 /// What a reader shares with the machine.
 #[derive(Default)]
@@ -34,8 +36,6 @@ pub(crate) struct ReaderShared {
     pub(crate) matched: AtomicU32,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
-    /// Its topic's order has ended: a participant is gone without whom nothing can be agreed on.
-    pub(crate) broken: AtomicBool,
 }
 
 /// One writer, or all writers of an ordered topic, as a reader sees them.
@@ -49,21 +49,35 @@ pub(crate) struct ReaderSource {
     pub(crate) ended: bool,
 }
 
+impl ReaderSource {
+    /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
+    /// brought up to date before anything of a newcomer's is delivered.
+    #[cold]
+    pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> NodeId {
+        let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = sources.iter().find(|source| source.id == self.id && !source.ended);
+        let writer = source.and_then(|source| source.writers.get(number));
+        writer.copied().unwrap_or(NodeId(0))
+    }
+}
+
 /// Where a queue comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceId {
     /// A stream of one writer.
     Stream(SubscriptionId),
     /// The order of a topic, for the reader of this number.
-    Group(u64),
+    Atomic(u64),
 }
 
-/// Why an endpoint of an ordered topic was not made.
+/// Why an endpoint was not made.
 pub(crate) enum Refusal {
     /// The link has no memory for it.
     Link(LinkError),
     /// It does not go with what is there.
     Mismatch(String),
+    /// This participant is no member any more.
+    Isolated,
 }
 
 impl From<LinkError> for Refusal {
@@ -77,8 +91,6 @@ impl From<LinkError> for Refusal {
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
-    /// Its topic's order has ended: a participant is gone without whom nothing can be agreed on.
-    pub(crate) broken: AtomicBool,
 }
 
 struct LocalReader {
@@ -94,32 +106,35 @@ struct LocalWriter {
 
 /// See the [module](self).
 pub(crate) struct ParticipantMachine {
-    node: Node,
+    group: Group<Discovery>,
+    standing: Arc<Standing>,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
-    /// Memberships in ordered topics, by topic.
-    groups: BTreeMap<String, Group>,
-    /// Writers that peers have announced.
-    remote: BTreeMap<Peer, BTreeMap<u64, Endpoint>>,
-    peers: BTreeMap<Peer, NodeId>,
+    atomic: AtomicTopics,
+    peers: BTreeMap<NodeId, Peer>,
+    /// The members of the view.
+    members: Vec<NodeId>,
     next_endpoint: u64,
+    look_at: Option<Time>,
 }
 
 impl ParticipantMachine {
-    pub(crate) fn new(node: Node) -> Self {
+    pub(crate) fn new(group: Group<Discovery>, standing: Arc<Standing>) -> Self {
         ParticipantMachine {
-            node,
+            group,
+            standing,
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            remote: BTreeMap::new(),
+            atomic: AtomicTopics::default(),
             peers: BTreeMap::new(),
+            members: Vec::new(),
             next_endpoint: 1,
+            look_at: None,
         }
     }
 
-    pub(crate) fn fresh_region(&mut self) -> RegionId {
-        self.node.fresh_region()
+    fn node(&mut self) -> &mut Node {
+        self.group.node_mut()
     }
 
     /// How many other participants there are.
@@ -127,16 +142,23 @@ impl ParticipantMachine {
         self.peers.len()
     }
 
+    /// The view of the domain's group.
+    pub(crate) fn view(&self) -> &View {
+        self.group.view()
+    }
+
+    /// This participant wants to leave the domain; its [`Standing`] says when it has.
+    pub(crate) fn leave(&mut self) {
+        self.group.leave();
+    }
+
     /// Whether every reader has received all that a writer wrote.
-    pub(crate) fn is_acknowledged(&self, writer: u64) -> bool {
-        let Some(writer) = self.writers.get(&writer) else { return true };
-        if writer.endpoint.founders.is_ordered() {
-            let group = self.groups.get(&writer.endpoint.topic);
-            // Before the topic has begun nobody has received anything.
-            let subgroup = group.and_then(Group::subgroup);
-            return subgroup.is_some_and(|subgroup| self.node.is_subgroup_acknowledged(subgroup));
+    pub(crate) fn is_acknowledged(&self, id: u64) -> bool {
+        let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
+        match endpoint.level.is_ordered() {
+            true => self.atomic.is_acknowledged(&self.group, endpoint.key(), id),
+            false => self.group.node().is_acknowledged(RegionId(endpoint.stream)),
         }
-        self.node.is_acknowledged(RegionId(writer.endpoint.stream))
     }
 
     fn fresh_endpoint(&mut self) -> u64 {
@@ -144,252 +166,228 @@ impl ParticipantMachine {
         self.next_endpoint - 1
     }
 
-    /// Adds a writer whose stream lies in its region. Returns its id.
+    /// Whether an endpoint goes with those that this participant has of the same topic.
+    fn check(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
+        if self.standing.is_out() {
+            return Err(Refusal::Isolated);
+        }
+        let readers = self.readers.values().map(|reader| &reader.endpoint);
+        let own = readers.chain(self.writers.values().map(|writer| &writer.endpoint));
+        let ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
+        for known in ordered {
+            if let Match::Inconsistent(why) = known.matches(endpoint) {
+                return Err(Refusal::Mismatch(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a writer. Returns its id, and the memory that it writes into: of an atomic topic all writers
+    /// of a participant share one.
     pub(crate) fn add_writer(
-        &mut self,
-        endpoint: Endpoint,
-        memory: SenderMemory,
-        shared: Arc<WriterShared>,
-        effects: &mut Effects,
-    ) -> u64 {
-        let id = self.fresh_endpoint();
-        let stream = RegionId(endpoint.stream);
-        self.node.add_stream(stream, memory, effects);
-        self.node.announce(id, endpoint.encode(), effects);
-        for reader in self.readers.values_mut() {
-            subscribe(&mut self.node, reader, Origin::Own, id, &endpoint);
-        }
-        self.writers.insert(id, LocalWriter { endpoint, shared });
-        id
-    }
-
-    /// This participant's membership in an ordered topic, made if need be.
-    fn group(
-        &mut self,
-        link: &mut impl Link,
-        endpoint: &Endpoint,
-        ablation: Ablation,
-    ) -> Result<&mut Group, Refusal> {
-        if !self.groups.contains_key(&endpoint.topic) {
-            let founders = endpoint.founders;
-            let (region, members) = (self.node.fresh_region(), founders.writers + founders.readers);
-            let lines = (region, link.open(region, members as usize * LINE_WORDS)?);
-            let group = Group::new(endpoint.clone(), founders, lines, ablation);
-            self.groups.insert(endpoint.topic.clone(), group);
-        }
-        let group = self.groups.get_mut(&endpoint.topic).expect("it was just made");
-        group.check(endpoint).map_err(Refusal::Mismatch)?;
-        if group.is_late(endpoint.kind) {
-            return Err(Refusal::Mismatch(format!(
-                "topic `{}` has begun without this participant's {}: make all of its endpoints \
-                 before the others are there, or make it for more participants",
-                endpoint.topic,
-                match endpoint.kind {
-                    EndpointKind::Writer => "writer",
-                    EndpointKind::Reader => "reader",
-                }
-            )));
-        }
-        Ok(group)
-    }
-
-    /// Adds a writer of an ordered topic. Returns its id, and the memory that it shares with the
-    /// topic's other writers of this participant.
-    pub(crate) fn add_group_writer(
         &mut self,
         link: &mut impl Link,
         mut endpoint: Endpoint,
-        (geometry, ablation): (Geometry, Ablation),
+        geometry: Geometry,
         shared: Arc<WriterShared>,
         effects: &mut Effects,
     ) -> Result<(u64, SenderMemory), Refusal> {
+        self.check(&endpoint)?;
         let id = self.fresh_endpoint();
-        let fresh = self.node.fresh_region();
-        let known = self.group(link, &endpoint, ablation)?.memory().cloned();
-        let (region, memory) = match known {
-            Some(known) => known,
-            None => {
-                let memory = link.open(fresh, geometry.words())?;
-                let memory = SenderMemory::with_nulls(memory, geometry);
-                (fresh, self.node.count_changes(memory.with_barrier(link.barrier())))
+        let memory = if endpoint.level.is_ordered() {
+            let share = (geometry, Arc::clone(&shared));
+            let (made, memory) =
+                self.atomic.add_writer(&mut self.group, link, (id, endpoint), share)?;
+            endpoint = made;
+            memory
+        } else {
+            let region = self.node().fresh_region();
+            let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
+            let memory = memory.with_barrier(link.barrier());
+            endpoint.stream = region.0;
+            self.node().add_stream(region, memory.clone(), effects);
+            announce(&mut self.group, id, endpoint.clone());
+            let node = self.group.node_mut();
+            for reader in self.readers.values_mut() {
+                subscribe(node, reader, Origin::Own, id, &endpoint);
             }
+            memory
         };
-        let group = self.group(link, &endpoint, ablation)?;
-        group.add_writer(id, Arc::clone(&shared), (region, memory.clone()));
-        (endpoint.stream, endpoint.lines) = (region.0, group.lines().0);
-        self.node.announce(id, endpoint.encode(), effects);
-        let topic = endpoint.topic.clone();
         self.writers.insert(id, LocalWriter { endpoint, shared });
-        self.try_found(&topic, effects);
         Ok((id, memory))
     }
 
-    /// Adds a reader of an ordered topic. Returns its id.
-    pub(crate) fn add_group_reader(
-        &mut self,
-        link: &mut impl Link,
-        mut endpoint: Endpoint,
-        ablation: Ablation,
-        shared: Arc<ReaderShared>,
-        effects: &mut Effects,
-    ) -> Result<u64, Refusal> {
-        let id = self.fresh_endpoint();
-        let lines = self.group(link, &endpoint, ablation)?.lines();
-        endpoint.lines = lines.0;
-        self.node.announce(id, endpoint.encode(), effects);
-        let topic = endpoint.topic.clone();
-        if let Some(group) = self.groups.get_mut(&topic) {
-            group.add_reader(id, Arc::clone(&shared), &mut self.node);
-        }
-        let subscriptions = BTreeMap::new();
-        self.readers.insert(id, LocalReader { endpoint, shared, subscriptions });
-        self.try_found(&topic, effects);
-        Ok(id)
-    }
-
-    fn try_found(&mut self, topic: &str, effects: &mut Effects) {
-        let ParticipantMachine { groups, node, peers, remote, .. } = self;
-        if let Some(group) = groups.get_mut(topic) {
-            group.try_found(node, peers, remote, effects);
-        }
-    }
-
-    fn group_of(&mut self, subgroup: SubgroupId) -> Option<(&mut Group, &mut Node)> {
-        let group = self.groups.values_mut().find(|group| group.subgroup() == Some(subgroup));
-        group.map(|group| (group, &mut self.node))
-    }
-
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
-        if let Some(writer) = self.writers.remove(&id) {
-            if let Some(group) = self.groups.get_mut(&writer.endpoint.topic) {
-                // The participant stays a member, silent, for the others cannot go on without it.
-                group.remove(id, &mut self.node);
-                return;
-            }
-            self.node.retract(id, effects);
-            self.node.end_stream(RegionId(writer.endpoint.stream), effects);
+        let Some(LocalWriter { endpoint, .. }) = self.writers.remove(&id) else { return };
+        if endpoint.level.is_ordered() {
+            let guest = self.fresh_endpoint();
+            return self.atomic.remove(&mut self.group, endpoint.key(), (id, guest), effects);
         }
+        retract(&mut self.group, id);
+        self.node().end_stream(RegionId(endpoint.stream), effects);
     }
 
     /// Adds a reader. Returns its id.
     pub(crate) fn add_reader(
         &mut self,
-        endpoint: Endpoint,
+        link: &mut impl Link,
+        mut endpoint: Endpoint,
         shared: Arc<ReaderShared>,
-        effects: &mut Effects,
-    ) -> u64 {
+    ) -> Result<u64, Refusal> {
+        self.check(&endpoint)?;
         let id = self.fresh_endpoint();
-        self.node.announce(id, endpoint.encode(), effects);
-        let mut reader = LocalReader { endpoint, shared, subscriptions: BTreeMap::new() };
-        for (&writer, local) in &self.writers {
-            subscribe(&mut self.node, &mut reader, Origin::Own, writer, &local.endpoint);
+        if endpoint.level.is_ordered() {
+            let share = Arc::clone(&shared);
+            endpoint = self.atomic.add_reader(&mut self.group, link, (id, endpoint), share)?;
+        } else {
+            announce(&mut self.group, id, endpoint.clone());
         }
-        for (&peer, announced) in &self.remote {
-            for (&writer, endpoint) in announced {
-                subscribe(&mut self.node, &mut reader, Origin::Peer(peer), writer, endpoint);
-            }
+        let mut reader = LocalReader { endpoint, shared, subscriptions: BTreeMap::new() };
+        let node = self.group.node_mut();
+        for (&writer, local) in &self.writers {
+            subscribe(node, &mut reader, Origin::Own, writer, &local.endpoint);
         }
         self.readers.insert(id, reader);
-        id
+        let nodes: Vec<NodeId> = self.group.state().nodes().collect();
+        nodes.into_iter().for_each(|node| self.match_all_of(node, Some(id)));
+        Ok(id)
     }
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
-        if let Some(reader) = self.readers.remove(&id) {
-            if let Some(group) = self.groups.get_mut(&reader.endpoint.topic) {
-                group.remove(id, &mut self.node);
-                return;
-            }
-            self.node.retract(id, effects);
-            for &subscription in reader.subscriptions.keys() {
-                self.node.unsubscribe(subscription);
+        let Some(reader) = self.readers.remove(&id) else { return };
+        if reader.endpoint.level.is_ordered() {
+            let guest = self.fresh_endpoint();
+            return self.atomic.remove(
+                &mut self.group,
+                reader.endpoint.key(),
+                (id, guest),
+                effects,
+            );
+        }
+        retract(&mut self.group, id);
+        for &subscription in reader.subscriptions.keys() {
+            self.node().unsubscribe(subscription);
+        }
+    }
+
+    /// Matches readers here, or one of them, with all writers of another participant.
+    fn match_all_of(&mut self, node: NodeId, only: Option<u64>) {
+        let ids: Vec<u64> = self.group.state().of(node).map(|(id, _)| id).collect();
+        ids.into_iter().for_each(|id| self.match_with(node, id, only));
+    }
+
+    /// Matches readers here, or one of them, with an endpoint, if that is another participant's writer.
+    fn match_with(&mut self, node: NodeId, id: u64, only: Option<u64>) {
+        let Some(&peer) = self.peers.get(&node).filter(|_| node != self.group.node().id()) else {
+            return;
+        };
+        let writer = self.group.state().endpoint(node, id);
+        let writer = writer.filter(|endpoint| endpoint.kind == EndpointKind::Writer);
+        let Some(writer) = writer.cloned() else { return };
+        for (reader_id, reader) in &mut self.readers {
+            if only.is_none_or(|only| only == *reader_id) {
+                subscribe(self.group.node_mut(), reader, Origin::Peer(peer), id, &writer);
             }
         }
     }
 
-    fn take_in(&mut self, event: NodeEvent, effects: &mut Effects) {
+    fn take_in(&mut self, event: GroupEvent, effects: &mut Effects) {
+        match event {
+            GroupEvent::Installed(view) => self.installed(&view),
+            GroupEvent::Changed => self.discover(),
+            GroupEvent::Out(fate) => {
+                self.standing.fall_out(fate);
+                match fate {
+                    Fate::Left => tracing::debug!("this participant has left its domain"),
+                    _ => tracing::error!(?fate, "this participant is isolated from its domain"),
+                }
+            }
+            GroupEvent::Begun { key, subgroup, layout, .. } => {
+                self.atomic.begun(&mut self.group, (key, subgroup), &layout, effects);
+            }
+            GroupEvent::Gathered { key, readers } => self.atomic.gathered(key, readers),
+            GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
+            GroupEvent::Node(event) => self.take_in_from_node(event),
+        }
+    }
+
+    /// Who is in the view no more takes part in nothing, also if it still runs.
+    fn installed(&mut self, view: &View) {
+        let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
+        let before = std::mem::replace(&mut self.members, members);
+        for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {
+            if let Some(&peer) = self.peers.get(&node) {
+                self.node().shut_out(peer);
+            }
+        }
+        tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");
+    }
+
+    /// Takes in what all have heard of endpoints.
+    fn discover(&mut self) {
+        for news in self.group.state().take_news() {
+            match news {
+                News::Announced(node, id) => self.match_with(node, id, None),
+                News::Retracted(node, id) if node == self.group.node().id() => {
+                    self.atomic.retracted(id);
+                }
+                // Its stream says by itself where it ends.
+                News::Retracted(..) => {}
+                News::Renewed => {
+                    let nodes: Vec<NodeId> = self.group.state().nodes().collect();
+                    nodes.into_iter().for_each(|node| self.match_all_of(node, None));
+                }
+            }
+        }
+    }
+
+    fn take_in_from_node(&mut self, event: NodeEvent) {
         match event {
             NodeEvent::PeerUp { peer, node } => {
                 tracing::debug!(%node, "a participant is there");
-                self.peers.insert(peer, node);
+                self.peers.insert(node, peer);
+                self.match_all_of(node, None);
             }
             NodeEvent::PeerDown { peer, node, evidence } => {
                 tracing::debug!(%node, ?evidence, "a participant is gone");
-                self.peers.remove(&peer);
-                self.remote.remove(&peer);
-            }
-            NodeEvent::Announced { peer, id, bytes } => self.announced(peer, id, &bytes, effects),
-            NodeEvent::Retracted { peer, id } => {
-                if let Some(announced) = self.remote.get_mut(&peer) {
-                    announced.remove(&id);
+                if self.peers.get(&node) == Some(&peer) {
+                    self.peers.remove(&node);
                 }
             }
             NodeEvent::Readers { stream, count } => {
                 let mut writers = self.writers.values();
-                if let Some(writer) = writers.find(|writer| writer.endpoint.stream == stream.0) {
+                let of_it = |writer: &&LocalWriter| writer.endpoint.stream == stream.0;
+                if let Some(writer) = writers.find(of_it) {
                     writer.shared.matched.store(count as u32, Ordering::Release);
                 }
             }
             NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
             NodeEvent::Ended(subscription) => self.ended(subscription),
-            NodeEvent::Founded(subgroup) => {
-                if let Some((group, node)) = self.group_of(subgroup) {
-                    group.founded(node);
-                }
-            }
-            NodeEvent::Gathered { subgroup, readers, .. } => {
-                if let Some((group, _)) = self.group_of(subgroup) {
-                    group.gathered(readers);
-                }
-            }
-            NodeEvent::Begun { .. } | NodeEvent::Left(_) => {}
-            NodeEvent::Stalled(subgroup) => {
-                if let Some((group, _)) = self.group_of(subgroup) {
-                    group.wedged();
-                }
-            }
-            NodeEvent::Told { peer, .. } => {
-                tracing::warn!(?peer, "a participant tells what nobody here listens to");
-            }
             NodeEvent::Faulty { peer, fault } => {
-                let node = self.peers.get(&peer).map(NodeId::to_string).unwrap_or_default();
+                let node = self.group.node().node_of(peer);
+                let node = node.as_ref().map(NodeId::to_string).unwrap_or_default();
                 tracing::error!(%node, %fault, "a participant broke the protocol and is left out");
-                self.remote.remove(&peer);
             }
-        }
-    }
-
-    fn announced(&mut self, peer: Peer, id: u64, bytes: &[u8], effects: &mut Effects) {
-        let Some(endpoint) = Endpoint::decode(bytes) else {
-            tracing::warn!(?peer, "an announcement makes no sense and is left out");
-            return;
-        };
-        let ordered = endpoint.founders.is_ordered();
-        if endpoint.kind == EndpointKind::Reader && !ordered {
-            return;
-        }
-        let announced = self.remote.entry(peer).or_default();
-        if announced.len() >= MOST_ANNOUNCED {
-            tracing::warn!(?peer, "a participant announces too many writers; the rest is left out");
-            return;
-        }
-        if endpoint.kind == EndpointKind::Writer {
-            for reader in self.readers.values_mut() {
-                subscribe(&mut self.node, reader, Origin::Peer(peer), id, &endpoint);
+            NodeEvent::Announced { peer, .. } | NodeEvent::Retracted { peer, .. } => {
+                tracing::warn!(?peer, "a participant announces what nobody here listens to");
             }
-        }
-        let topic = endpoint.topic.clone();
-        announced.insert(id, endpoint);
-        if ordered {
-            self.try_found(&topic, effects);
+            // The group's business.
+            NodeEvent::Founded(_)
+            | NodeEvent::Gathered { .. }
+            | NodeEvent::Stalled(_)
+            | NodeEvent::Begun { .. }
+            | NodeEvent::Left(_)
+            | NodeEvent::Told { .. } => {}
         }
     }
 
     fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         let Some(reader) = reader else { return };
+        let me = self.group.node().id();
         let writer: NodeId = match reader.subscriptions[&subscription].0 {
-            Origin::Own => self.node.id(),
-            Origin::Peer(peer) => self.peers.get(&peer).copied().unwrap_or(self.node.id()),
+            Origin::Own => me,
+            Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
         let id = SourceId::Stream(subscription);
         let source = ReaderSource { id, writers: Arc::new([writer]), inbox, ended: false };
@@ -424,7 +422,7 @@ fn subscribe(
     match reader.endpoint.matches(writer) {
         Match::OtherTopic => {}
         // Its topic's subgroup brings it.
-        Match::Yes if writer.founders.is_ordered() => {}
+        Match::Yes if writer.level.is_ordered() => {}
         Match::Inconsistent(why) => {
             tracing::warn!(%why, "a writer and a reader of one topic cannot be matched");
             reader.shared.inconsistent.fetch_add(1, Ordering::Release);
@@ -444,27 +442,39 @@ fn subscribe(
 
 impl Machine for ParticipantMachine {
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
-        self.node.handle(event, effects);
+        self.group.handle(event, effects);
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        let mut done = self.node.turn(now, effects);
-        while let Some(event) = self.node.next_event() {
+        if self.standing.is_out() {
+            // It delivers nothing, and nothing of it is seen, any more.
+            return 0;
+        }
+        let mut done = self.group.turn(now, effects);
+        while let Some(event) = self.group.next_event() {
             self.take_in(event, effects);
             done += 1;
+        }
+        if self.atomic.is_leaving() && self.look_at.is_none_or(|at| done > 0 || now >= at) {
+            self.look_at = Some(now.after(LEAVE_INTERVAL));
+            done += self.atomic.leave(&mut self.group, effects);
         }
         done
     }
 
     fn interest(&self) -> Interest {
-        self.node.interest()
+        self.group.interest()
     }
 
     fn awaits_others(&self) -> bool {
-        self.node.awaits_others()
+        self.group.awaits_others()
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        self.node.wants_turn_at()
+        if self.standing.is_out() {
+            return None;
+        }
+        let look = self.look_at.filter(|_| self.atomic.is_leaving());
+        self.group.wants_turn_at().into_iter().chain(look).min()
     }
 }

@@ -3,7 +3,9 @@
 //! Owns: everything that both sides of a match have to agree on. Never does: talk to an
 //! application; the entities do.
 
+pub(crate) mod atomic;
+pub(crate) mod discovery;
 pub(crate) mod endpoint;
-pub(crate) mod group;
 pub(crate) mod machine;
 pub(crate) mod record;
+pub(crate) mod standing;

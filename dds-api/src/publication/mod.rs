@@ -4,5 +4,5 @@ mod loan;
 mod writer;
 
 pub use loan::Loan;
+pub(crate) use writer::refused;
 pub use writer::{DataWriter, DataWriterBuilder};
-pub(crate) use writer::{broken_order, refused};

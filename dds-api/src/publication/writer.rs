@@ -20,6 +20,7 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::machine::{Refusal, WriterShared};
 use crate::mapping::record::{HEADER, is_plain, record_size, seal, write_payload};
+use crate::mapping::standing::Standing;
 use crate::topic::Topic;
 
 /// Memory of a writer that says nothing else.
@@ -90,8 +91,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
                 topic.name()
             )));
         }
-        let founders = topic.founders();
-        let entries = match founders.is_ordered() {
+        let level = topic.level();
+        let entries = match level.is_ordered() {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => in_flight,
         };
@@ -106,25 +107,14 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let shared = Arc::new(WriterShared::default());
         let machine_share = Arc::clone(&shared);
         let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
+        let (kind, stream, lines) = (EndpointKind::Writer, 0, 0);
+        let endpoint = Endpoint { kind, topic: topic_name, data_type, level, stream, lines };
         let made = participant.engine.act(|machine, link, effects| {
-            let (kind, stream, lines) = (EndpointKind::Writer, 0, 0);
-            let mut endpoint =
-                Endpoint { kind, topic: topic_name, data_type, founders, stream, lines };
-            let bells = link.bells();
-            if founders.is_ordered() {
-                let terms = (geometry, topic.ablation());
-                let made = machine.add_group_writer(link, endpoint, terms, machine_share, effects);
-                return made.map(|(id, memory)| (id, memory, bells));
-            }
-            let region = machine.fresh_region();
-            let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
-            let memory = memory.with_barrier(link.barrier());
-            endpoint.stream = region.0;
-            let id = machine.add_writer(endpoint, memory.clone(), machine_share, effects);
-            Ok((id, memory, bells))
+            let made = machine.add_writer(link, endpoint, geometry, machine_share, effects);
+            made.map(|(id, memory)| (id, memory, link.bells()))
         });
-        let (id, memory, bells) =
-            made.map_err(|refusal| refused(&refusal, "writer", topic.name()))?;
+        let (id, memory, bells) = made
+            .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
         Ok(DataWriter { participant, topic, shared, memory, bells, id, max_blocking })
     }
 }
@@ -150,21 +140,14 @@ fn thread() -> Thread {
     })
 }
 
-/// The error of whoever writes or reads a topic whose order has ended.
-pub(crate) fn broken_order(topic: &str) -> DdsError {
-    DdsError::Error(format!(
-        "a participant of atomic topic `{topic}` is gone, and the others can agree on nothing more: \
-         make the topic anew under another name, with the participants that are there"
-    ))
-}
-
 /// The error of an endpoint that was not made.
-pub(crate) fn refused(refusal: &Refusal, what: &str, topic: &str) -> DdsError {
+pub(crate) fn refused(refusal: &Refusal, standing: &Standing, what: &str, topic: &str) -> DdsError {
     match refusal {
         Refusal::Link(error) => {
             DdsError::OutOfResources(format!("no memory for a {what} of `{topic}`: {error}"))
         }
         Refusal::Mismatch(why) => DdsError::PreconditionNotMet(why.clone()),
+        Refusal::Isolated => standing.error(),
     }
 }
 
@@ -199,8 +182,9 @@ impl<T: DdsType> DataWriter<T> {
     /// Waits until at least so many readers get what is written.
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let ready = || self.matched_readers() >= count;
+        let ready = || self.matched_readers() >= count || self.is_isolated();
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
             Waited::Ready => Ok(()),
             Waited::Stopped => Err(self.deleted()),
             Waited::TimedOut => Err(DdsError::Timeout(format!(
@@ -221,10 +205,14 @@ impl<T: DdsType> DataWriter<T> {
             // Acknowledgements are rows that change; each turn that sees one is a busy turn. Read
             // before the look, so that a turn in between is not taken for an old one.
             let turns = engine.counters().busy_turns();
+            if self.is_isolated() {
+                return Err(self.participant.standing.error());
+            }
             if engine.act(|machine, _, _| machine.is_acknowledged(self.id)) {
                 return Ok(());
             }
-            match engine.wait(deadline, || engine.counters().busy_turns() != turns) {
+            let ready = || engine.counters().busy_turns() != turns || self.is_isolated();
+            match engine.wait(deadline, ready) {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
                 Waited::TimedOut => {
@@ -290,8 +278,8 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline(always)]
     fn claim(&self, size: usize) -> DdsResult<Claim<'_>> {
-        if self.shared.broken.load(Ordering::Relaxed) {
-            return Err(self.broken());
+        if self.is_isolated() {
+            return Err(self.participant.standing.error());
         }
         match self.memory.claim_on(thread(), size) {
             Ok(claim) => Ok(claim),
@@ -303,10 +291,9 @@ impl<T: DdsType> DataWriter<T> {
     fn claim_slowly(&self, size: usize, error: ClaimError) -> DdsResult<Claim<'_>> {
         let deadline = self.max_blocking.deadline();
         let mut error = error;
-        let broken = || self.shared.broken.load(Ordering::Relaxed);
         loop {
-            if broken() {
-                return Err(self.broken());
+            if self.is_isolated() {
+                return Err(self.participant.standing.error());
             }
             if let ClaimError::TooLong { largest, .. } = error {
                 return Err(DdsError::OutOfResources(format!(
@@ -317,8 +304,8 @@ impl<T: DdsType> DataWriter<T> {
                     largest - HEADER
                 )));
             }
-            match self.participant.engine.wait(deadline, || self.memory.has_room(size) || broken())
-            {
+            let ready = || self.memory.has_room(size) || self.is_isolated();
+            match self.participant.engine.wait(deadline, ready) {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
                 Waited::TimedOut => {
@@ -368,9 +355,9 @@ impl<T: DdsType> DataWriter<T> {
         ))
     }
 
-    #[cold]
-    fn broken(&self) -> DdsError {
-        broken_order(self.topic.name())
+    #[inline]
+    fn is_isolated(&self) -> bool {
+        self.participant.standing.is_out()
     }
 
     fn deleted(&self) -> DdsError {

@@ -17,7 +17,7 @@ use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::machine::{ReaderShared, ReaderSource};
-use crate::publication::{broken_order, refused};
+use crate::publication::refused;
 use crate::topic::Topic;
 
 /// A reader that is being made.
@@ -41,18 +41,15 @@ impl<T: DdsType> DataReaderBuilder<T> {
             )));
         }
         let shared = Arc::new(ReaderShared::default());
-        let (kind, founders) = (EndpointKind::Reader, topic.founders());
+        let (kind, level) = (EndpointKind::Reader, topic.level());
         let (name, data_type) = (topic.name().to_owned(), topic.identity());
-        let endpoint = Endpoint { kind, topic: name, data_type, founders, stream: 0, lines: 0 };
+        let endpoint = Endpoint { kind, topic: name, data_type, level, stream: 0, lines: 0 };
         let machine_share = Arc::clone(&shared);
-        let id = participant.engine.act(|machine, link, effects| {
-            if founders.is_ordered() {
-                let ablation = topic.ablation();
-                return machine.add_group_reader(link, endpoint, ablation, machine_share, effects);
-            }
-            Ok(machine.add_reader(endpoint, machine_share, effects))
-        });
-        let id = id.map_err(|refusal| refused(&refusal, "reader", topic.name()))?;
+        let made = participant
+            .engine
+            .act(|machine, link, _| machine.add_reader(link, endpoint, machine_share));
+        let id = made
+            .map_err(|refusal| refused(&refusal, &participant.standing, "reader", topic.name()))?;
         let (queues, unreadable) = (Mutex::new(Queues::default()), AtomicU64::new(0));
         Ok(DataReader { participant, topic, shared, queues, unreadable, id })
     }
@@ -79,12 +76,16 @@ impl Queues {
 
     /// The next record and whose it is: of the writer that the last one came from, if it has any.
     #[inline(always)]
-    fn take(&mut self) -> Option<(Record, NodeId)> {
+    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, NodeId)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
                 && let Some(record) = source.inbox.take()
             {
-                let writer = source.writers[record.sender()];
+                let writer = match source.writers.get(record.sender()) {
+                    Some(writer) => *writer,
+                    // It has joined since these were brought up to date.
+                    None => source.newcomer(shared, record.sender()),
+                };
                 return Some((record, writer));
             }
             if !self.turn_to_another() {
@@ -169,8 +170,9 @@ impl<T: DdsType> DataReader<T> {
     /// Waits until it gets the samples of at least so many writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let ready = || self.matched_writers() >= count;
+        let ready = || self.matched_writers() >= count || self.is_isolated();
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
             Waited::Ready => Ok(()),
             Waited::Stopped => Err(self.deleted()),
             Waited::TimedOut => Err(DdsError::Timeout(format!(
@@ -191,41 +193,39 @@ impl<T: DdsType> DataReader<T> {
     ) -> DdsResult<Samples<'_, T>> {
         self.wait_for_samples(timeout.into())?;
         let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
-        if waiting == 0 && self.is_broken() {
-            return Err(broken_order(self.topic.name()));
-        }
         Ok(Samples { reader: self, left: limit.limit().min(waiting) })
     }
 
     /// Takes the next sample, if one comes in time.
     #[inline]
     pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
+        if self.is_isolated() {
+            return Err(self.participant.standing.error());
+        }
         if let Some(sample) = self.pop() {
             return Ok(Some(sample));
         }
         self.wait_for_samples(timeout.into())?;
-        match self.pop() {
-            None if self.is_broken() => Err(broken_order(self.topic.name())),
-            sample => Ok(sample),
-        }
+        Ok(self.pop())
     }
 
-    fn is_broken(&self) -> bool {
-        self.shared.broken.load(Ordering::Acquire)
+    #[inline]
+    fn is_isolated(&self) -> bool {
+        self.participant.standing.is_out()
     }
 
     fn wait_for_samples(&self, timeout: Timeout) -> DdsResult<()> {
-        if timeout == Timeout::NOW {
+        let engine = &self.participant.engine;
+        let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
-                self.participant.engine.poke();
+                engine.poke();
             }
-            return Ok(());
-        }
-        match self
-            .participant
-            .engine
-            .wait(timeout.deadline(), || self.has_samples() || self.is_broken())
-        {
+            Waited::Ready
+        } else {
+            engine.wait(timeout.deadline(), || self.has_samples() || self.is_isolated())
+        };
+        match waited {
+            _ if self.is_isolated() => Err(self.participant.standing.error()),
             Waited::Ready | Waited::TimedOut => Ok(()),
             Waited::Stopped => Err(self.deleted()),
         }
@@ -254,7 +254,7 @@ impl<T: DdsType> DataReader<T> {
     fn pop(&self) -> Option<Sample<T>> {
         loop {
             // Decoded without the lock, for that is a type's own code.
-            let (record, writer) = self.queues().take()?;
+            let (record, writer) = self.queues().take(&self.shared)?;
             if let Some(sample) = Sample::new(record, writer) {
                 return Some(sample);
             }

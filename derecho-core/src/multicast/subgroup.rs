@@ -205,6 +205,12 @@ impl Subgroup {
         Some(inbox)
     }
 
+    /// Whether this reader's queue gets what is delivered: not once this member has begun an epoch in which it
+    /// does not read.
+    pub fn has_reader(&self, inbox: &Arc<Inbox>) -> bool {
+        self.inboxes.iter().any(|known| Arc::ptr_eq(known, inbox))
+    }
+
     /// A reader wants no more.
     pub fn remove_reader(&mut self, inbox: &Arc<Inbox>) {
         self.inboxes.retain(|known| !Arc::ptr_eq(known, inbox));

@@ -216,6 +216,11 @@ impl Node {
         self.subgroup_mut(id)?.add_reader()
     }
 
+    /// See [`Subgroup::has_reader`].
+    pub fn has_subgroup_reader(&self, id: SubgroupId, inbox: &Arc<Inbox>) -> bool {
+        self.subgroup(id).is_some_and(|subgroup| subgroup.has_reader(inbox))
+    }
+
     /// A reader of a subgroup wants no more.
     pub fn remove_subgroup_reader(&mut self, id: SubgroupId, inbox: &Arc<Inbox>) {
         if let Some(subgroup) = self.subgroup_mut(id) {

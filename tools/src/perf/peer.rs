@@ -15,7 +15,7 @@ use super::control::Control;
 use super::payload::{Read, form};
 use super::pingpong::PingPong;
 use super::publish::{Amount, Manner, Publish};
-use super::role::{Founders, Part};
+use super::role::{Cast, Part};
 use super::subscribe::Subscribe;
 use crate::outcome::{Done, Failure, Outcome, say};
 
@@ -86,7 +86,7 @@ pub(crate) fn run(args: PeerArgs) -> Done {
                 size: part.size,
                 means: part.means,
                 session,
-                founders: Founders::one_to(usize::from(subs)),
+                cast: Cast::one_to(usize::from(subs)),
                 amount: Amount::Count(count),
                 manner: if plain { Manner::Loan } else { Manner::Copy },
                 stamps: false,
@@ -108,7 +108,7 @@ pub(crate) fn run(args: PeerArgs) -> Done {
                 size: part.size,
                 means: part.means,
                 session,
-                founders: Founders::one_to(usize::from(subs)),
+                cast: Cast::one_to(usize::from(subs)),
                 index: usize::from(index),
                 count: Some(count),
                 read: Read::Ends,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::clock;
 use super::control::Control;
 use super::payload::{Payload, Read, WithPayload, check, fill, for_size};
-use super::role::{Founders, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use super::role::{LOOK, Means, Meter, Report, Used, meet, on_large_stack};
 use super::track::nanos_histogram;
 use crate::outcome::Failure;
 
@@ -110,9 +110,8 @@ impl PingPong {
         [writes, reads]: [&str; 2],
     ) -> Result<Option<Ends<P>>, Failure> {
         let topic = |way: &str| format!("{} {way}", self.session);
-        let one = Founders::one_to(1);
-        let writer = self.means.writer::<P>(participant, (&topic(writes), one), self.size)?;
-        let reader = self.means.reader::<P>(participant, (&topic(reads), one))?;
+        let writer = self.means.writer::<P>(participant, &topic(writes), self.size)?;
+        let reader = self.means.reader::<P>(participant, &topic(reads))?;
         let met = meet(control, || writer.wait_for_readers(1, LOOK))?
             && meet(control, || reader.wait_for_writers(1, LOOK))?;
         Ok(met.then_some((writer, reader)))

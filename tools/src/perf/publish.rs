@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::clock;
 use super::control::Control;
 use super::payload::{Payload, WithPayload, fill, for_size, has_stamp};
-use super::role::{Founders, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use super::role::{Cast, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
 use crate::outcome::Failure;
 
 /// How long a write may find no room before the publisher gives up.
@@ -43,7 +43,7 @@ pub(crate) struct Publish {
     pub(crate) means: Means,
     pub(crate) size: usize,
     pub(crate) session: String,
-    pub(crate) founders: Founders,
+    pub(crate) cast: Cast,
     pub(crate) amount: Amount,
     pub(crate) manner: Manner,
     pub(crate) stamps: bool,
@@ -88,9 +88,8 @@ impl WithPayload for Running {
     fn with<P: Payload>(self) -> Result<(), Failure> {
         let Running { order, control, report } = self;
         let participant = order.means.join()?;
-        let writer =
-            order.means.writer::<P>(&participant, (&order.session, order.founders), order.size)?;
-        if !meet(&control, || writer.wait_for_readers(order.founders.readers as usize, LOOK))?
+        let writer = order.means.writer::<P>(&participant, &order.session, order.size)?;
+        if !meet(&control, || writer.wait_for_readers(order.cast.readers as usize, LOOK))?
             || !control.ready(Some("GO"))?
         {
             return Ok(());

@@ -131,17 +131,17 @@ pub(crate) struct Means {
     pub(crate) ablate: Vec<String>,
 }
 
-/// How many participants write an atomic topic, and how many read it.
+/// How many participants write a topic, and how many read it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Founders {
+pub(crate) struct Cast {
     pub(crate) writers: u32,
     pub(crate) readers: u32,
 }
 
-impl Founders {
+impl Cast {
     /// One that writes, and so many that read.
-    pub(crate) fn one_to(readers: usize) -> Founders {
-        Founders { writers: 1, readers: readers as u32 }
+    pub(crate) fn one_to(readers: usize) -> Cast {
+        Cast { writers: 1, readers: readers as u32 }
     }
 }
 
@@ -202,11 +202,10 @@ impl Means {
         &self,
         participant: &DomainParticipant,
         name: &str,
-        founders: Founders,
     ) -> Result<Topic<P>, Failure> {
         let mut topic = participant.topic::<P>(name);
         if self.level == Level::Atomic {
-            topic = topic.atomic(founders.writers, founders.readers).ablation(self.ablation());
+            topic = topic.atomic();
         }
         Ok(topic.create()?)
     }
@@ -214,7 +213,7 @@ impl Means {
     /// Joins the domain.
     pub(crate) fn join(&self) -> Result<DomainParticipant, Failure> {
         self.are_offered()?;
-        let mut config = ParticipantConfig::new();
+        let mut config = ParticipantConfig::new().ablation(self.ablation());
         if let Some(micros) = self.spin {
             config = config.spin(Duration::from_micros(micros));
         }
@@ -229,10 +228,10 @@ impl Means {
     pub(crate) fn writer<P: Payload>(
         &self,
         participant: &DomainParticipant,
-        (topic, founders): (&str, Founders),
+        topic: &str,
         size: usize,
     ) -> Result<DataWriter<P>, Failure> {
-        let topic = self.topic::<P>(participant, topic, founders)?;
+        let topic = self.topic::<P>(participant, topic)?;
         let mut writer = participant.writer(&topic).max_blocking_time(LOOK);
         if let Some(bytes) = self.memory {
             writer = writer.memory(bytes);
@@ -251,9 +250,9 @@ impl Means {
     pub(crate) fn reader<P: Payload>(
         &self,
         participant: &DomainParticipant,
-        (topic, founders): (&str, Founders),
+        topic: &str,
     ) -> Result<DataReader<P>, Failure> {
-        let topic = self.topic::<P>(participant, topic, founders)?;
+        let topic = self.topic::<P>(participant, topic)?;
         Ok(participant.reader(&topic).create()?)
     }
 }

@@ -7,7 +7,7 @@ use super::control::Control;
 use super::payload::Read;
 use super::pingpong::{PingPong, Pinged, Ponged};
 use super::publish::{Amount, Publish, Published};
-use super::role::{Founders, Part};
+use super::role::{Cast, Part};
 use super::subscribe::{Subscribe, Subscribed};
 use super::throughput::{MannerArgs, seconds};
 use crate::outcome::{Done, Failure, Outcome, say, show};
@@ -111,7 +111,7 @@ pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
         means: role.part.means,
         size,
         session: role.session,
-        founders: Founders { writers: pubs as u32, readers: subs as u32 },
+        cast: Cast { writers: pubs as u32, readers: subs as u32 },
         amount,
         manner: manner.manner(size),
         stamps: true,
@@ -134,9 +134,9 @@ pub(crate) fn publish(args: PubArgs, json: bool) -> Done {
 pub(crate) fn subscribe(args: SubArgs, json: bool) -> Done {
     let SubArgs { role, pubs, subs, count, index, read } = args;
     let size = role.part.size;
-    let founders = Founders { writers: pubs as u32, readers: subs as u32 };
+    let cast = Cast { writers: pubs as u32, readers: subs as u32 };
     let (means, session) = (role.part.means, role.session);
-    let order = Subscribe { means, size, session, founders, index, count, read };
+    let order = Subscribe { means, size, session, cast, index, count, read };
     let harness = role.harness;
     let (verdict, found) = std::sync::mpsc::channel();
     order.run(Control::new(harness), move |seen| {

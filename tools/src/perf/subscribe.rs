@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::clock;
 use super::control::Control;
 use super::payload::{Payload, Read, WithPayload, for_size};
-use super::role::{Founders, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
+use super::role::{Cast, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
 use super::track::Track;
 use crate::outcome::Failure;
 
@@ -23,7 +23,7 @@ pub(crate) struct Subscribe {
     pub(crate) means: Means,
     pub(crate) size: usize,
     pub(crate) session: String,
-    pub(crate) founders: Founders,
+    pub(crate) cast: Cast,
     pub(crate) index: usize,
     /// Samples of all publishers; none: until they leave.
     pub(crate) count: Option<u64>,
@@ -89,8 +89,8 @@ impl WithPayload for Running {
     fn with<P: Payload>(self) -> Result<(), Failure> {
         let Running { order, control, report } = self;
         let participant = order.means.join()?;
-        let reader = order.means.reader::<P>(&participant, (&order.session, order.founders))?;
-        if !meet(&control, || reader.wait_for_writers(order.founders.writers as usize, LOOK))? {
+        let reader = order.means.reader::<P>(&participant, &order.session)?;
+        if !meet(&control, || reader.wait_for_writers(order.cast.writers as usize, LOOK))? {
             return Ok(());
         }
         let mut track = Track::new(order.read);

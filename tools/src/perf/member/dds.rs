@@ -21,7 +21,7 @@ pub(super) struct DdsSeat<P: Payload> {
     reader: Option<DataReader<P>>,
     writer: Option<DataWriter<P>>,
     participant: DomainParticipant,
-    founders: (usize, usize),
+    cast: (usize, usize),
     manner: Manner,
     /// What is copied, and what room is asked for.
     sample: Box<P>,
@@ -31,22 +31,22 @@ pub(super) struct DdsSeat<P: Payload> {
 
 impl<P: Payload> DdsSeat<P> {
     pub(super) fn join(args: &MemberArgs) -> Result<Self, Failure> {
-        let (size, founders) = (args.part.size, args.founders());
+        let (size, cast) = (args.part.size, args.cast());
         let participant = args.part.means.join()?;
         let means = &args.part.means;
         let reader = match args.reads {
-            true => Some(means.reader::<P>(&participant, (TOPIC, founders))?),
+            true => Some(means.reader::<P>(&participant, TOPIC)?),
             false => None,
         };
         let writer = match args.writes {
-            true => Some(means.writer::<P>(&participant, (TOPIC, founders), size)?),
+            true => Some(means.writer::<P>(&participant, TOPIC, size)?),
             false => None,
         };
         let mut sample = Box::<P>::default();
         sample.resize(size);
         let manner = args.manner.manner(size);
-        let founders = (founders.writers as usize, founders.readers as usize);
-        Ok(DdsSeat { reader, writer, participant, founders, manner, sample, size, copied: 0 })
+        let cast = (cast.writers as usize, cast.readers as usize);
+        Ok(DdsSeat { reader, writer, participant, cast, manner, sample, size, copied: 0 })
     }
 }
 
@@ -75,7 +75,7 @@ impl<P: Payload> Seat for DdsSeat<P> {
     type Writer = InstanceHandle;
 
     fn meet(&self, control: &Control) -> Result<bool, Failure> {
-        let (writers, readers) = self.founders;
+        let (writers, readers) = self.cast;
         if let Some(reader) = &self.reader
             && !meet(control, || reader.wait_for_writers(writers, LOOK))?
         {

@@ -24,7 +24,7 @@ use super::clock;
 use super::control::Control;
 use super::payload::{Read, WithPayload, for_size};
 use super::publish::{Amount, Published, STALL_LIMIT};
-use super::role::{Founders, Interface, Meter, Part, Used, on_large_stack};
+use super::role::{Cast, Interface, Meter, Part, Used, on_large_stack};
 use super::subscribe::{SILENCE_LIMIT, START_LIMIT, Subscribed};
 use super::throughput::{MannerArgs, seconds};
 use super::track::Track;
@@ -73,8 +73,8 @@ pub(crate) struct MemberArgs {
 }
 
 impl MemberArgs {
-    fn founders(&self) -> Founders {
-        Founders { writers: self.writers, readers: self.readers }
+    fn cast(&self) -> Cast {
+        Cast { writers: self.writers, readers: self.readers }
     }
 
     fn amount(&self) -> Amount {

@@ -1,0 +1,409 @@
+//! Topics whose samples come in one order: this participant's part in each of them.
+//!
+//! Owns: the participant's stays in atomic topics, from its first endpoint there to its last. Never does:
+//! decide who else is a member; that follows from what all have announced.
+//!
+//! ```text
+//!   first endpoint     lines, and memory if it writes; brought into the group, then announced
+//!   Begun              an epoch: its readers' queues are there, and know who writes
+//!   last endpoint      retracted once nothing is referred to any more; until then a guest is left
+//!   Left               the memory goes back; endpoints that came meanwhile begin another stay
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use derecho_core::bytes::Wire;
+use derecho_core::group::registry::Layout;
+use derecho_core::group::{Group, Share};
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::link::Link;
+use derecho_core::machine::Effects;
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::SUBGROUP_LINES;
+use derecho_core::node::{Origin, SubgroupId};
+
+use super::discovery::{Announcement, Discovery};
+use super::endpoint::{Endpoint, EndpointKind};
+use super::machine::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+
+/// The group of a domain.
+pub(super) type Domain = Group<Discovery>;
+
+/// A sender that is gone already.
+const NOBODY: NodeId = NodeId(0);
+
+/// One of this participant's readers there.
+struct Reading {
+    shared: Arc<ReaderShared>,
+    inbox: Option<Arc<Inbox>>,
+}
+
+/// How far a stay is on its way out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Exit {
+    /// It has endpoints.
+    Stays,
+    /// It has none, but its application still has samples: a guest of this name is announced.
+    Holds(u64),
+    /// All that was announced is retracted, this name last; `true` once that is heard of everywhere.
+    Leaves(u64, bool),
+}
+
+/// One stay in a topic.
+struct Stay {
+    lines: (RegionId, OwnRegion),
+    memory: Option<(RegionId, SenderMemory)>,
+    /// Memories whose last writer is gone, as long as they belong to an epoch.
+    old_memories: Vec<RegionId>,
+    /// Its endpoints, as they are announced.
+    endpoints: BTreeMap<u64, Endpoint>,
+    readers: BTreeMap<u64, Reading>,
+    writers: BTreeMap<u64, Arc<WriterShared>>,
+    /// The group knows of it.
+    announced: bool,
+    exit: Exit,
+    subgroup: Option<SubgroupId>,
+    /// Who sends what is in the queues, by the queues' numbers for them, in all epochs so far.
+    senders: Vec<NodeId>,
+    /// Senders of the epoch.
+    sending: u32,
+}
+
+/// This participant's stays in atomic topics, by the topics' keys: of each the one that the group knows, and
+/// one that waits until that is over.
+#[derive(Default)]
+pub(crate) struct AtomicTopics {
+    stays: BTreeMap<u64, VecDeque<Stay>>,
+    /// Some stay waits for something that no event tells of.
+    leaving: bool,
+}
+
+impl AtomicTopics {
+    /// The stay that an endpoint belongs to, or begins; and whether there is none before it.
+    fn stay(
+        &mut self,
+        domain: &mut Domain,
+        link: &mut impl Link,
+        key: u64,
+    ) -> Result<(&mut Stay, bool), Refusal> {
+        let stays = self.stays.entry(key).or_default();
+        if stays.back().is_none_or(|stay| matches!(stay.exit, Exit::Leaves(..))) {
+            let region = domain.node_mut().fresh_region();
+            let lines = (region, link.open(region, SUBGROUP_LINES * LINE_WORDS)?);
+            stays.push_back(Stay::new(lines));
+        }
+        let is_first = stays.len() == 1;
+        Ok((stays.back_mut().expect("there is one now"), is_first))
+    }
+
+    /// Adds a writer; returns its memory, which all writers of this topic here share.
+    pub(super) fn add_writer(
+        &mut self,
+        domain: &mut Domain,
+        link: &mut impl Link,
+        (id, mut endpoint): (u64, Endpoint),
+        (geometry, shared): (Geometry, Arc<WriterShared>),
+    ) -> Result<(Endpoint, SenderMemory), Refusal> {
+        let key = endpoint.key();
+        let fresh = domain.node_mut().fresh_region();
+        let (stay, is_first) = self.stay(domain, link, key)?;
+        let (region, memory) = match stay.memory.clone() {
+            Some(known) => known,
+            None => {
+                let memory = link.open(fresh, geometry.words())?;
+                let memory = SenderMemory::with_nulls(memory, geometry);
+                let memory = domain.node_mut().count_changes(memory.with_barrier(link.barrier()));
+                stay.memory = Some((fresh, memory.clone()));
+                (fresh, memory)
+            }
+        };
+        (endpoint.stream, endpoint.lines) = (region.0, stay.lines.0.0);
+        stay.writers.insert(id, shared);
+        stay.add(domain, key, (id, endpoint.clone()), is_first);
+        Ok((endpoint, memory))
+    }
+
+    /// Adds a reader.
+    pub(super) fn add_reader(
+        &mut self,
+        domain: &mut Domain,
+        link: &mut impl Link,
+        (id, mut endpoint): (u64, Endpoint),
+        shared: Arc<ReaderShared>,
+    ) -> Result<Endpoint, Refusal> {
+        let key = endpoint.key();
+        let (stay, is_first) = self.stay(domain, link, key)?;
+        endpoint.lines = stay.lines.0.0;
+        stay.readers.insert(id, Reading { shared, inbox: None });
+        stay.connect(domain);
+        stay.add(domain, key, (id, endpoint.clone()), is_first);
+        Ok(endpoint)
+    }
+
+    /// Takes an endpoint out. `guest`: a name for what it may leave behind.
+    pub(super) fn remove(
+        &mut self,
+        domain: &mut Domain,
+        key: u64,
+        (id, guest): (u64, u64),
+        effects: &mut Effects,
+    ) {
+        let Some(stays) = self.stays.get_mut(&key) else { return };
+        let Some(index) = stays.iter().position(|stay| stay.endpoints.contains_key(&id)) else {
+            return;
+        };
+        let stay = &mut stays[index];
+        stay.remove(domain, id, guest);
+        if !stay.announced && stay.endpoints.is_empty() {
+            // Nobody has ever heard of it.
+            stays.remove(index).into_iter().for_each(|stay| stay.close(effects));
+        }
+        self.leaving = true;
+    }
+
+    /// Whether an endpoint's writer has been acknowledged by all.
+    pub(super) fn is_acknowledged(&self, domain: &Domain, key: u64, id: u64) -> bool {
+        let mut stays = self.stays.get(&key).into_iter().flatten();
+        let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
+        let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
+        match stay.subgroup {
+            Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
+            // Before the topic has begun here nobody has received anything.
+            None => written == 0,
+        }
+    }
+
+    /// An epoch has begun here.
+    pub(super) fn begun(
+        &mut self,
+        domain: &mut Domain,
+        (key, id): (u64, SubgroupId),
+        layout: &Layout,
+        effects: &mut Effects,
+    ) {
+        let me = domain.node().id();
+        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+        stay.subgroup = Some(id);
+        stay.sending = layout.streams().count() as u32;
+        for (number, origin, _) in domain.node().senders(id) {
+            let node = match origin {
+                Origin::Own => me,
+                Origin::Peer(peer) => domain.node().node_of(peer).unwrap_or(NOBODY),
+            };
+            let number = usize::from(number);
+            stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
+            stay.senders[number] = node;
+        }
+        stay.connect(domain);
+        let readers = layout.seats.iter().filter(|seat| seat.reads).count() as u32;
+        for writer in stay.writers.values() {
+            writer.matched.fetch_min(readers, Ordering::AcqRel);
+        }
+        let ended = std::mem::take(&mut stay.old_memories).into_iter();
+        let (needed, over) = ended.partition(|region| {
+            let announced = domain.state().of(me).any(|(_, endpoint)| endpoint.stream == region.0);
+            announced || domain.sends(key, *region)
+        });
+        stay.old_memories = needed;
+        let over: Vec<RegionId> = over;
+        over.into_iter().for_each(|region| effects.close(region));
+    }
+
+    /// So many readers have begun.
+    pub(super) fn gathered(&self, key: u64, readers: usize) {
+        let stay = self.stays.get(&key).and_then(VecDeque::front);
+        for writer in stay.iter().flat_map(|stay| stay.writers.values()) {
+            writer.matched.store(readers as u32, Ordering::Release);
+        }
+    }
+
+    /// This participant is no member of a topic's subgroup any more.
+    pub(super) fn left(&mut self, domain: &mut Domain, key: u64, effects: &mut Effects) {
+        let Some(stays) = self.stays.get_mut(&key) else { return };
+        if let Some(over) = stays.pop_front() {
+            over.close(effects);
+        }
+        match stays.front_mut() {
+            Some(next) => next.begin(domain, key),
+            None => drop(self.stays.remove(&key)),
+        }
+    }
+
+    /// An endpoint of this participant's is no more, as all have heard.
+    pub(super) fn retracted(&mut self, id: u64) {
+        for stay in self.stays.values_mut().filter_map(VecDeque::front_mut) {
+            if let Exit::Leaves(last, heard) = &mut stay.exit {
+                *heard |= *last == id;
+            }
+        }
+    }
+
+    /// Whether some stay waits for its end: it is looked at now and then.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// Lets go of what was waited for. Returns whether there was anything.
+    pub(super) fn leave(&mut self, domain: &mut Domain, effects: &mut Effects) -> usize {
+        let (mut done, mut leaving, mut over) = (0, false, Vec::new());
+        for (&key, stays) in &mut self.stays {
+            let Some(stay) = stays.front_mut() else { continue };
+            match stay.exit {
+                Exit::Stays => continue,
+                Exit::Holds(guest) => {
+                    if !stay.subgroup.is_some_and(|id| domain.node().holds(id)) {
+                        retract(domain, guest);
+                        (stay.exit, done) = (Exit::Leaves(guest, false), done + 1);
+                    }
+                }
+                Exit::Leaves(_, heard) => {
+                    // It came and went between two views: no epoch ever had it.
+                    if heard && !domain.has_seat(key) {
+                        over.push(key);
+                    }
+                }
+            }
+            leaving = true;
+        }
+        self.leaving = leaving;
+        for key in over {
+            done += 1;
+            self.left(domain, key, effects);
+        }
+        done
+    }
+}
+
+impl Stay {
+    fn new(lines: (RegionId, OwnRegion)) -> Stay {
+        Stay {
+            lines,
+            memory: None,
+            old_memories: Vec::new(),
+            endpoints: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            announced: false,
+            exit: Exit::Stays,
+            subgroup: None,
+            senders: Vec::new(),
+            sending: 0,
+        }
+    }
+
+    /// Announces an endpoint, or keeps it until the stay before is over.
+    fn add(
+        &mut self,
+        domain: &mut Domain,
+        key: u64,
+        (id, endpoint): (u64, Endpoint),
+        is_first: bool,
+    ) {
+        self.endpoints.insert(id, endpoint.clone());
+        if self.announced {
+            self.bring(domain, key);
+            announce(domain, id, endpoint);
+            if let Exit::Holds(guest) = self.exit {
+                retract(domain, guest);
+                self.exit = Exit::Stays;
+            }
+        } else if is_first {
+            self.begin(domain, key);
+        }
+    }
+
+    fn bring(&self, domain: &mut Domain, key: u64) {
+        domain.bring(key, Share { lines: self.lines.clone(), memory: self.memory.clone() });
+    }
+
+    /// Brings what it has into the group, and announces all of it.
+    fn begin(&mut self, domain: &mut Domain, key: u64) {
+        self.bring(domain, key);
+        self.announced = true;
+        for (&id, endpoint) in &self.endpoints {
+            announce(domain, id, endpoint.clone());
+        }
+    }
+
+    fn remove(&mut self, domain: &mut Domain, id: u64, guest: u64) {
+        self.writers.remove(&id);
+        if let Some(Reading { inbox: Some(inbox), .. }) = self.readers.remove(&id)
+            && let Some(subgroup) = self.subgroup
+        {
+            domain.node_mut().remove_subgroup_reader(subgroup, &inbox);
+        }
+        let Some(endpoint) = self.endpoints.remove(&id) else { return };
+        if !self.announced {
+            return;
+        }
+        if self.endpoints.is_empty() {
+            // A member refers to nothing when it leaves.
+            self.exit = match self.subgroup.is_some_and(|id| domain.node().holds(id)) {
+                true => {
+                    announce(domain, guest, Endpoint { kind: EndpointKind::Guest, ..endpoint });
+                    Exit::Holds(guest)
+                }
+                false => Exit::Leaves(id, false),
+            };
+        }
+        if self.writers.is_empty() {
+            // Its stream ends with its last writer; another one begins another.
+            self.old_memories.extend(self.memory.take().map(|(region, _)| region));
+        }
+        retract(domain, id);
+    }
+
+    /// Gives queues to the readers that have none, if this participant delivers, and says to all of them who
+    /// sends.
+    fn connect(&mut self, domain: &mut Domain) {
+        let Some(subgroup) = self.subgroup else { return };
+        let writers: Arc<[NodeId]> = self.senders.as_slice().into();
+        for (&id, Reading { shared, inbox }) in &mut self.readers {
+            let id = SourceId::Atomic(id);
+            let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
+            let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_it = |source: &&mut ReaderSource| source.id == id && !source.ended;
+            if inbox.as_ref().is_some_and(is_dead) {
+                // It has not delivered for an epoch: what is queued is the last of that time.
+                sources.iter_mut().filter(of_it).for_each(|source| source.ended = true);
+                *inbox = None;
+            }
+            if inbox.is_none() {
+                *inbox = domain.node_mut().add_subgroup_reader(subgroup);
+            }
+            let (sending, ended) = (inbox.as_ref().map_or(0, |_| self.sending), false);
+            if let Some(inbox) = inbox {
+                let (writers, inbox) = (Arc::clone(&writers), Arc::clone(inbox));
+                match sources.iter_mut().find(of_it) {
+                    Some(source) => source.writers = writers,
+                    None => sources.push(ReaderSource { id, writers, inbox, ended }),
+                }
+            }
+            drop(sources);
+            shared.changes.fetch_add(1, Ordering::Release);
+            shared.matched.store(sending, Ordering::Release);
+        }
+    }
+
+    /// Gives its memory back. Others may still refer to records in it: the link keeps what they do.
+    fn close(self, effects: &mut Effects) {
+        effects.close(self.lines.0);
+        let memory = self.memory.map(|(region, _)| region);
+        self.old_memories.into_iter().chain(memory).for_each(|region| effects.close(region));
+    }
+}
+
+/// Says to all that there is this endpoint.
+pub(super) fn announce(domain: &mut Domain, id: u64, endpoint: Endpoint) {
+    domain.submit(&Announcement { id, endpoint: Some(endpoint) }.to_bytes());
+}
+
+/// Says to all that there is no such endpoint any more.
+pub(super) fn retract(domain: &mut Domain, id: u64) {
+    domain.submit(&Announcement { id, endpoint: None }.to_bytes());
+}

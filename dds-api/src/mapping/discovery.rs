@@ -1,0 +1,253 @@
+//! What all participants of a domain know of each other's endpoints: the state that their group replicates.
+//!
+//! Owns: the endpoints of all members, and who takes part in which atomic topic, which follows from them.
+//! Never does: match a reader with a writer, or speak of an endpoint that its participant has not announced.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use derecho_core::bytes::{Reader, Wire};
+use derecho_core::group::State;
+use derecho_core::group::registry::{Layout, Seat};
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::membership::View;
+use derecho_core::multicast::subgroup::Level;
+
+use super::endpoint::{Endpoint, EndpointKind, Match};
+
+/// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
+const MOST_ANNOUNCED: usize = 1 << 16;
+
+/// What a participant says of one of its endpoints to all.
+pub(crate) struct Announcement {
+    /// Its participant's name for it.
+    pub(crate) id: u64,
+    /// What it is; none if it is no more.
+    pub(crate) endpoint: Option<Endpoint>,
+}
+
+impl Wire for Announcement {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.id.encode(out);
+        self.endpoint.as_ref().map_or(Vec::new(), Endpoint::encode).encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let id = u64::decode(from)?;
+        let bytes = Vec::<u8>::decode(from)?;
+        let endpoint = match bytes.is_empty() {
+            true => None,
+            false => Some(Endpoint::decode(&bytes)?),
+        };
+        Some(Announcement { id, endpoint })
+    }
+}
+
+/// What has become of the endpoints.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// There is one more, or it is another one now.
+    Announced(NodeId, u64),
+    /// It is no more.
+    Retracted(NodeId, u64),
+    /// All was taken over as a whole.
+    Renewed,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Discovery {
+    endpoints: BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
+    /// Of each atomic topic its endpoints.
+    topics: BTreeMap<u64, BTreeSet<(NodeId, u64)>>,
+    /// What its participant has not heard of yet.
+    news: RefCell<Vec<News>>,
+}
+
+impl Discovery {
+    /// What has happened since the last call.
+    pub(crate) fn take_news(&self) -> Vec<News> {
+        self.news.take()
+    }
+
+    /// An endpoint.
+    pub(crate) fn endpoint(&self, node: NodeId, id: u64) -> Option<&Endpoint> {
+        self.endpoints.get(&node)?.get(&id)
+    }
+
+    /// The endpoints of one participant.
+    pub(crate) fn of(&self, node: NodeId) -> impl Iterator<Item = (u64, &Endpoint)> {
+        self.endpoints.get(&node).into_iter().flatten().map(|(id, endpoint)| (*id, endpoint))
+    }
+
+    /// All participants that have announced something.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.endpoints.keys().copied()
+    }
+
+    fn announced(&mut self, node: NodeId, id: u64, endpoint: Endpoint) -> Vec<u64> {
+        let of_node = self.endpoints.entry(node).or_default();
+        if of_node.len() >= MOST_ANNOUNCED && !of_node.contains_key(&id) {
+            tracing::warn!(%node, "a participant announces too many endpoints; the rest is left out");
+            return Vec::new();
+        }
+        let mut changed = self.retracted(node, id);
+        if endpoint.level.is_ordered() {
+            let key = endpoint.key();
+            let known = self.topics.get(&key).and_then(BTreeSet::first);
+            let known = known.and_then(|(node, id)| self.endpoint(*node, *id));
+            if known.is_some_and(|known| known.matches(&endpoint) != Match::Yes) {
+                tracing::warn!(topic = %endpoint.topic, "another topic has the same key; left out");
+                return changed;
+            }
+            self.topics.entry(key).or_default().insert((node, id));
+            changed.push(key);
+        }
+        self.endpoints.entry(node).or_default().insert(id, endpoint);
+        changed
+    }
+
+    fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
+        let of_node = self.endpoints.get_mut(&node);
+        let Some(endpoint) = of_node.and_then(|endpoints| endpoints.remove(&id)) else {
+            return Vec::new();
+        };
+        let key = endpoint.key();
+        match self.topics.get_mut(&key).filter(|_| endpoint.level.is_ordered()) {
+            Some(topic) => {
+                topic.remove(&(node, id));
+                [key].into()
+            }
+            None => Vec::new(),
+        }
+    }
+}
+
+impl State for Discovery {
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
+        let Some(Announcement { id, endpoint }) = Announcement::from_bytes(message) else {
+            tracing::warn!(node = %from, "an announcement makes no sense and is left out");
+            return Vec::new();
+        };
+        let (changed, news) = match endpoint {
+            Some(endpoint) => (self.announced(from, id, endpoint), News::Announced(from, id)),
+            None => (self.retracted(from, id), News::Retracted(from, id)),
+        };
+        self.news.get_mut().push(news);
+        changed
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        let ids: Vec<u64> = self.of(node).map(|(id, _)| id).collect();
+        for id in ids {
+            self.retracted(node, id);
+            self.news.get_mut().push(News::Retracted(node, id));
+        }
+        self.endpoints.remove(&node);
+        self.topics.retain(|_, topic| !topic.is_empty());
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        self.topics.keys().copied().collect()
+    }
+
+    fn layout(&self, key: u64, view: &View) -> Layout {
+        let mut seats: Vec<Seat> = Vec::new();
+        for (node, id) in self.topics.get(&key).into_iter().flatten() {
+            let Some(endpoint) = self.endpoint(*node, *id) else { continue };
+            if view.rank_of(*node).is_none() {
+                continue;
+            }
+            let lines = RegionId(endpoint.lines);
+            // A participant has one seat, whatever it has there.
+            if seats.last().is_none_or(|seat| seat.node != *node) {
+                seats.push(Seat { node: *node, reads: false, sends: None, lines });
+            }
+            let Some(seat) = seats.last_mut() else { continue };
+            match endpoint.kind {
+                EndpointKind::Writer => seat.sends = Some(RegionId(endpoint.stream)),
+                EndpointKind::Reader => seat.reads = true,
+                EndpointKind::Guest => {}
+            }
+        }
+        Layout { level: Level::Atomic, seats }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let endpoints = self.endpoints.iter().flat_map(|(node, endpoints)| {
+            endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
+        });
+        endpoints.collect::<Vec<_>>().to_bytes()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        let Some(all) = Vec::<((NodeId, u64), Vec<u8>)>::from_bytes(bytes) else { return false };
+        (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
+        for ((node, id), bytes) in all {
+            let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
+            self.announced(node, id, endpoint);
+        }
+        *self.news.get_mut() = [News::Renewed].into();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::endpoint::{TopicLevel, TypeIdentity};
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+
+    fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
+        let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
+        Endpoint { kind, topic: topic.into(), data_type, level, stream: 20, lines: 21 }
+    }
+
+    fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {
+        state.apply(node, &Announcement { id, endpoint }.to_bytes())
+    }
+
+    #[test]
+    fn a_layout_follows_from_the_endpoints_of_a_topic() {
+        let mut state = Discovery::default();
+        let atomic = |kind| Some(endpoint(kind, "a", TopicLevel::Atomic));
+        let [key] = say(&mut state, B, 1, atomic(EndpointKind::Writer))[..] else { panic!("one") };
+        assert_eq!(say(&mut state, A, 1, atomic(EndpointKind::Reader)), [key]);
+        assert_eq!(say(&mut state, B, 2, atomic(EndpointKind::Reader)), [key]);
+        let plain = endpoint(EndpointKind::Reader, "a", TopicLevel::Unordered);
+        assert_eq!(say(&mut state, A, 2, Some(plain)), [], "another topic's");
+        let view = View::of_founders([(A, 1), (B, 1)]);
+        let seats = |state: &Discovery| {
+            let seats = state.layout(key, &view).seats.into_iter();
+            seats.map(|seat| (seat.node, seat.reads, seat.sends.is_some())).collect::<Vec<_>>()
+        };
+        assert_eq!(seats(&state), [(A, true, false), (B, true, true)]);
+        assert_eq!(say(&mut state, B, 1, None), [key]);
+        assert_eq!(seats(&state), [(A, true, false), (B, true, false)]);
+        let mut other = Discovery::default();
+        assert!(other.restore(&state.snapshot()));
+        assert_eq!(other.snapshot(), state.snapshot());
+        assert_eq!((seats(&other), other.keys()), (seats(&state), [key].into()));
+        state.forget(A);
+        assert_eq!(seats(&state), [(B, true, false)]);
+        state.forget(B);
+        assert_eq!(state.keys(), []);
+    }
+
+    #[test]
+    fn nonsense_changes_nothing() {
+        let mut state = Discovery::default();
+        let whole = Announcement {
+            id: 1,
+            endpoint: Some(endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic)),
+        };
+        let bytes = whole.to_bytes();
+        for end in 0..bytes.len() {
+            assert_eq!(state.apply(A, &bytes[..end]), []);
+        }
+        assert!(state.keys().is_empty() && state.nodes().next().is_none());
+        assert!(!Discovery::default().restore(&[1, 2, 3]));
+    }
+}
