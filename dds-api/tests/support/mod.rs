@@ -84,6 +84,15 @@ impl Meeting {
         join(&self.runtime_dir())
     }
 
+    /// Removes what actors have written beside the folder.
+    pub(crate) fn clean_logs(&self) {
+        for file in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
+            if file.file_name().to_string_lossy().starts_with("log-") {
+                std::fs::remove_file(file.path()).unwrap();
+            }
+        }
+    }
+
     /// Whatever joined has left or died, and nothing of it is there any more.
     pub(crate) fn assert_empty(&self) {
         let left: Vec<_> = std::fs::read_dir(self.folder.path()).unwrap().flatten().collect();

@@ -1,0 +1,286 @@
+//! Participants of an atomic topic in processes of their own, killed, stopped and woken at any moment: what
+//! each has delivered is compared with what all others have.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use rustix::process::Signal;
+use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
+
+/// A member for which the others wait may be silent for so long.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(150);
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "member" => act_member(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Where a process writes what it delivers in one life in the domain, from its joining to its isolation.
+fn log_of(folder: &Path, seed: u64, life: u64) -> PathBuf {
+    folder.with_file_name(format!("log-{seed}-{life}"))
+}
+
+/// Writes and reads until it is told to stop. Whenever it is isolated it says so, and joins anew.
+fn act_member(folder: &Path) {
+    static STOPS: AtomicBool = AtomicBool::new(false);
+    std::thread::spawn(|| {
+        let _ = listen();
+        STOPS.store(true, Ordering::Relaxed);
+    });
+    for life in 0.. {
+        let error = live(folder, life, &STOPS);
+        match error {
+            None => break,
+            Some(DdsError::Isolated(_)) => say("isolated"),
+            Some(error) => panic!("{error}"),
+        }
+    }
+    say("done");
+    while listen().is_some() {}
+}
+
+/// One life in the domain. Returns what has ended it; nothing if it was told to stop.
+fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
+    let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let mut log = File::create(log_of(folder, seed(), life)).unwrap();
+    let mut lives = || -> DdsResult<()> {
+        let topic = participant.topic::<Mark>("Marks").atomic().create()?;
+        let reader = participant.reader(&topic).create()?;
+        let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
+        let writer = writer.max_blocking_time(Timeout::millis(5)).create()?;
+        writer.wait_for_readers(1, SOON)?;
+        say("ready");
+        let (mut number, mut quiet) = (0, 0);
+        while quiet < 20 {
+            if !stops.load(Ordering::Relaxed) {
+                for _ in 0..8 {
+                    match writer.write(&Mark::new(seed() << 40 | life << 32 | number)) {
+                        Ok(()) => number += 1,
+                        Err(DdsError::Timeout(_)) => break,
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            let mut lines = Vec::new();
+            for sample in reader.take(.., Timeout::millis(10))? {
+                sample.assert_whole();
+                lines.extend_from_slice(&sample.number.to_le_bytes());
+            }
+            quiet = if lines.is_empty() && stops.load(Ordering::Relaxed) { quiet + 1 } else { 0 };
+            log.write_all(&lines).unwrap();
+        }
+        Ok(())
+    };
+    lives().err()
+}
+
+fn numbers(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// What all have delivered, in all their lives.
+fn logs(meeting: &Meeting) -> Vec<(String, Vec<u64>)> {
+    let folder = meeting.runtime_dir();
+    let files = std::fs::read_dir(folder.parent().unwrap()).unwrap().flatten();
+    let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
+    logs.map(|file| (file.file_name().to_string_lossy().into(), numbers(&file.path()))).collect()
+}
+
+/// Every writer's samples come in its order, without a gap or a double.
+fn check_order_of_writers(name: &str, log: &[u64]) {
+    let mut last = BTreeMap::new();
+    for number in log {
+        let (writer, number) = (number >> 32, number & 0xffff_ffff);
+        if let Some(last) = last.insert(writer, number) {
+            assert_eq!(last + 1, number, "{name}: from {writer:x}");
+        }
+    }
+}
+
+/// Two members that deliver together deliver the same: what both have is one piece of each log, the same, that
+/// begins where one of them joined and ends where one of them ended.
+fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
+    let place: BTreeMap<u64, usize> = right.iter().enumerate().map(|(at, n)| (*n, at)).collect();
+    let Some(first) = left.iter().position(|number| place.contains_key(number)) else { return };
+    let start = place[&left[first]];
+    assert!(first == 0 || start == 0, "{one} and {two} begin together where one of them joined");
+    let common = left[first..].iter().zip(&right[start..]).take_while(|(a, b)| a == b).count();
+    let (left_end, right_end) = (first + common == left.len(), start + common == right.len());
+    assert!(
+        left_end || right_end,
+        "{one} and {two} agree for {common} samples and then part: {:x?} and {:x?}",
+        left.get(first + common),
+        right.get(start + common)
+    );
+    let rest = left[first + common..].iter().find(|number| place.contains_key(number));
+    assert_eq!(rest, None, "{one} and {two} meet again");
+}
+
+fn check(meeting: &Meeting) -> usize {
+    let logs = logs(meeting);
+    if std::env::var("KEEP").is_ok() { std::process::Command::new("sh").arg("-c").arg(format!("rm -rf /tmp/kept; mkdir /tmp/kept; cp {}/log-* /tmp/kept", meeting.runtime_dir().parent().unwrap().display())).status().unwrap(); }
+    for (index, (name, log)) in logs.iter().enumerate() {
+        check_order_of_writers(name, log);
+        for (other, theirs) in &logs[..index] {
+            check_agreement((name, log), (other, theirs));
+        }
+    }
+    logs.iter().map(|(_, log)| log.len()).sum()
+}
+
+/// The members of a test, and what has become of them.
+struct Crew<'a> {
+    meeting: &'a Meeting,
+    actors: Vec<(u64, Actor)>,
+    next: u64,
+}
+
+impl<'a> Crew<'a> {
+    fn new(meeting: &'a Meeting, count: usize) -> Crew<'a> {
+        let mut crew = Crew { meeting, actors: Vec::new(), next: 1 };
+        (0..count).for_each(|_| crew.add());
+        crew.actors.iter_mut().for_each(|(_, actor)| assert_eq!(actor.hear(), "ready"));
+        crew
+    }
+
+    /// One more. It is not waited for.
+    fn add(&mut self) {
+        self.actors.push((self.next, Actor::start("member", self.meeting, self.next)));
+        self.next += 1;
+    }
+
+    fn kill(&mut self, index: usize) {
+        self.actors.remove(index).1.kill();
+    }
+
+    /// What a member has delivered, in bytes, in all its lives.
+    fn delivered(&self, index: usize) -> u64 {
+        let (seed, folder) = (self.actors[index].0, self.meeting.runtime_dir());
+        let lengths = (0..).map_while(|life| std::fs::metadata(log_of(&folder, seed, life)).ok());
+        lengths.map(|file| file.len()).sum()
+    }
+
+    /// Waits until every one of these delivers something new.
+    fn until_all_go_on(&self, which: impl Iterator<Item = usize>) {
+        for index in which {
+            let before = self.delivered(index);
+            until("a member goes on", || self.delivered(index) > before + 800);
+        }
+    }
+
+    /// All stop writing, and deliver what there is. Returns how often one was isolated.
+    fn end(self) -> usize {
+        let mut isolated = 0;
+        let mut actors: Vec<Actor> = self.actors.into_iter().map(|(_, actor)| actor).collect();
+        actors.iter_mut().for_each(|actor| actor.tell("stop"));
+        for actor in &mut actors {
+            loop {
+                match actor.hear().as_str() {
+                    "done" => break,
+                    "isolated" => isolated += 1,
+                    _ => {}
+                }
+            }
+        }
+        actors.into_iter().for_each(Actor::finish);
+        isolated
+    }
+}
+
+/// So many rounds: more by `SQUALL_TEST_ROUNDS`.
+fn rounds(usual: u64) -> u64 {
+    std::env::var("SQUALL_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
+}
+
+#[test]
+fn members_that_are_killed_at_any_moment() {
+    let meeting = Meeting::new();
+    let mut crew = Crew::new(&meeting, 3);
+    let (mut dice, mut in_a_change) = (Dice(11), 0);
+    for _ in 0..rounds(25) {
+        let victim = dice.below(crew.actors.len() as u64) as usize;
+        crew.kill(victim);
+        // Often a second one, while the others agree on the view without the first.
+        if dice.below(2) == 0 && crew.actors.len() > 1 {
+            dice.pause(Duration::from_micros(2_500));
+            let victim = dice.below(crew.actors.len() as u64) as usize;
+            crew.kill(victim);
+            in_a_change += 1;
+        }
+        crew.until_all_go_on(0..crew.actors.len());
+        while crew.actors.len() < 3 {
+            crew.add();
+        }
+        if dice.below(3) > 0 {
+            crew.until_all_go_on(0..3);
+        }
+    }
+    crew.until_all_go_on(0..3);
+    assert!(in_a_change > rounds(25) / 5, "{in_a_change} kills within changes show nothing");
+    assert_eq!(crew.end(), 0, "nobody who lived was excluded");
+    assert!(check(&meeting) > 10_000);
+    meeting.clean_logs();
+    meeting.assert_empty();
+}
+
+#[test]
+fn members_that_are_stopped_and_go_on() {
+    let meeting = Meeting::new();
+    let crew = Crew::new(&meeting, 3);
+    let mut dice = Dice(12);
+    for _ in 0..rounds(12) {
+        let index = dice.below(3) as usize;
+        crew.actors[index].1.signal(Signal::STOP);
+        // Shorter than it takes to be evicted, or longer.
+        dice.pause(2 * MEMBER_TIMEOUT);
+        if dice.below(2) == 0 {
+            crew.until_all_go_on((0..3).filter(|other| *other != index));
+        }
+        crew.actors[index].1.signal(Signal::CONT);
+        // Evicted or not, in this life or the next: it takes part again.
+        crew.until_all_go_on(0..3);
+    }
+    let isolated = crew.end();
+    assert!(isolated as u64 > rounds(12) / 4, "{isolated} evictions show nothing");
+    assert!(check(&meeting) > 5_000);
+    meeting.clean_logs();
+    meeting.assert_empty();
+}
+
+/// Of two each goes on when the other one is stopped, or dies.
+#[test]
+fn two_members_survive_each_other() {
+    let meeting = Meeting::new();
+    let mut crew = Crew::new(&meeting, 2);
+    for round in 0..4 {
+        let index = round % 2;
+        crew.actors[index].1.signal(Signal::STOP);
+        crew.until_all_go_on([1 - index].into_iter());
+        crew.actors[index].1.signal(Signal::CONT);
+        crew.until_all_go_on(0..2);
+    }
+    crew.kill(0);
+    let start = Instant::now();
+    crew.until_all_go_on([0].into_iter());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(crew.end() >= 2, "each was isolated at least once");
+    check(&meeting);
+    meeting.clean_logs();
+    meeting.assert_empty();
+}
