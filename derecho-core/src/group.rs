@@ -34,7 +34,7 @@ use crate::bytes::Wire;
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
 use crate::machine::{Effects, Machine};
-use crate::membership::{Fate, Standing, View};
+use crate::membership::{Fate, Membership, Standing, View};
 use crate::memory::OwnRegion;
 use crate::multicast::ablation::Ablation;
 use crate::multicast::claim::SenderMemory;
@@ -222,13 +222,20 @@ impl<S: State> Group<S> {
         &self.installed
     }
 
+    /// Its part in the agreement on views.
+    pub fn agreement(&self) -> &Membership<Progress> {
+        self.council.membership()
+    }
+
+    /// Whether a subgroup of this node is on its way from one epoch to another.
+    pub fn is_walking(&self) -> bool {
+        !self.expected.is_empty() || !self.walks.values().all(Walk::is_settled)
+    }
+
     /// Whether the group has come to a view, and this node has the state and has nothing under way.
     pub fn is_settled(&self) -> bool {
         let member = self.standing() == Standing::Member && !self.council.membership().is_wedged();
-        member
-            && self.informed
-            && self.expected.is_empty()
-            && self.walks.values().all(Walk::is_settled)
+        member && self.informed && !self.is_walking()
     }
 
     /// How its subgroups stand, for whoever looks for what is wrong.
@@ -268,14 +275,24 @@ impl<S: State> Group<S> {
     }
 
     /// Tells all members something that changes the state. It is applied everywhere, this node included, in one
-    /// order; if this node falls out before, perhaps nowhere.
-    pub fn submit(&mut self, message: &[u8]) {
-        self.control.submit(message);
+    /// order; if this node falls out before, perhaps nowhere. `false` if it is out (I-48): nothing is told.
+    pub fn submit(&mut self, message: &[u8]) -> bool {
+        let is_in = !self.is_out();
+        if is_in {
+            self.control.submit(message);
+        }
+        is_in
     }
 
-    /// This node wants to leave. [`GroupEvent::Out`] follows.
-    pub fn leave(&mut self) {
+    /// This node wants to leave. [`GroupEvent::Out`] follows. `false` if it is out already (I-48).
+    pub fn leave(&mut self) -> bool {
+        let is_in = !self.is_out();
         self.council.leave();
+        is_in
+    }
+
+    fn is_out(&self) -> bool {
+        matches!(self.standing(), Standing::Out(_))
     }
 
     /// Takes out what the upper layer should know, oldest first.

@@ -23,7 +23,7 @@ mod view;
 mod wire;
 
 pub use arbitration::{Arbitration, Verdict};
-pub use change::{Action, Decision, Fate, Membership, Standing};
+pub use change::{Action, Decision, Fate, Membership, Stage, Standing};
 #[cfg(model)]
 pub use fault::{Fault, plant};
 pub use message::Message;
