@@ -383,6 +383,23 @@ impl<M: Machine> Cluster<M> {
         }
     }
 
+    /// Runs until `condition` holds, which is looked at after each step, but not beyond `at`. Returns whether
+    /// it holds.
+    pub fn run_until_or(
+        &mut self,
+        at: Time,
+        mut condition: impl FnMut(&Cluster<M>) -> bool,
+    ) -> bool {
+        let end = at.min(self.config.deadline);
+        while !condition(self) {
+            if self.next_at().is_none_or(|next| next > end.0) || !self.step() {
+                self.network.with(|network| network.idle_until(end.0));
+                return condition(self);
+            }
+        }
+        true
+    }
+
     // What happens.
 
     fn next_at(&self) -> Option<u64> {

@@ -14,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::control::{CONTROL_LINES, CONTROL_STREAM, Start, Word};
-use super::registry::{Epoch, Layout, Seat};
+use super::registry::{Epoch, Layout, Registry, Seat};
 use super::report::{Cut, Progress, StreamId};
 use super::walk::Walk;
 use super::{CONTROL, Group, GroupEvent, State};
@@ -44,7 +44,7 @@ impl<S: State> Group<S> {
         let sponsor = next.members.iter().map(|member| member.node).find(informed);
         if sponsor.is_none() {
             // Nobody is left who knew anything: all begin with the same nothing.
-            self.informed = true;
+            (self.informed, self.registry) = (true, Registry::anew(next.number));
         }
         let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
         gone.for_each(|node| self.state.forget(node));

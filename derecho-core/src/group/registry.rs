@@ -71,6 +71,9 @@ pub struct Epoch {
     pub old: Vec<StreamId>,
 }
 
+/// More epochs than begin between two views that nobody comes through: as a power of two.
+const NAMES_OF_A_VIEW: u32 = 20;
+
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Registry {
@@ -80,6 +83,12 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// None yet, in a view into which nobody has brought what there was: what was there before has other
+    /// names (I-50).
+    pub fn anew(view: u64) -> Registry {
+        Registry { count: view << NAMES_OF_A_VIEW, subgroups: BTreeMap::new() }
+    }
+
     /// The epochs of a subgroup that are not over everywhere, oldest first.
     pub fn epochs(&self, key: u64) -> impl Iterator<Item = &Epoch> {
         self.subgroups.get(&key).into_iter().flatten()
