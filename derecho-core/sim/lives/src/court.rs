@@ -10,6 +10,7 @@
 //! | sequence | of each writer every message comes once, none is left out, across epochs |
 //! | origin | what is delivered was written, byte for byte |
 //! | agreement | who goes on from an epoch has delivered all that anybody has delivered of it |
+//! | state | members that have the group's state begin a view with the same |
 //! | views | of a number there is one view, and one layout of an epoch; members install them in order |
 //! | partition | a networked view is decided by a primary partition of the one before |
 //! | isolation | who is out delivers nothing, and of what it writes then nobody delivers anything |
@@ -22,6 +23,7 @@ use derecho_core::link::Generation;
 use derecho_core::membership::{Fate, View};
 
 use crate::journal::Journal;
+use crate::topics::Topics;
 
 /// A writer, and the stream of one of its stays in a topic.
 pub(crate) type Writer = (NodeId, u64);
@@ -61,6 +63,8 @@ pub(crate) struct Court {
     views: BTreeMap<(Generation, u64), View>,
     /// When the newest view was first installed.
     pub(crate) newest_at: Time,
+    /// What those who have the state have as it when a view begins.
+    states: BTreeMap<(Generation, u64), Topics>,
     installed: BTreeMap<NodeId, (Generation, u64)>,
     /// How many messages each writer has written; those that it has written when it was out are void.
     written: BTreeMap<Writer, u64>,
@@ -141,6 +145,17 @@ impl Court {
         if last.is_some_and(|(group, number)| (group, number + 1) != key) {
             let what = format!("{name} installs view {key:?} after {last:?}");
             self.charge("views", &what);
+        }
+    }
+
+    /// A view begins at a node with this state.
+    pub(crate) fn begins_with(&mut self, node: NodeId, view: &View, state: &Topics) {
+        let known = self.states.entry((view.group, view.number)).or_insert_with(|| state.clone());
+        if known != state {
+            let name = self.journal.name_of(node);
+            let what =
+                format!("{name} begins view {} with {state:?}, others {known:?}", view.number);
+            self.charge("state", &what);
         }
     }
 

@@ -290,7 +290,12 @@ impl Member {
             }
             GroupEvent::Installed(view) => {
                 (self.turned.installed, self.is_new_view) = (true, true);
-                self.court.borrow_mut().installs(self.me, &view);
+                let mut court = self.court.borrow_mut();
+                court.installs(self.me, &view);
+                let group = self.group.as_ref().expect("it has begun");
+                if group.is_informed() {
+                    court.begins_with(self.me, &view, group.state());
+                }
             }
             GroupEvent::Out(fate) => {
                 // What it has delivered up to this moment it has delivered as a member.
