@@ -293,7 +293,8 @@ impl Member {
                 let mut court = self.court.borrow_mut();
                 court.installs(self.me, &view);
                 let group = self.group.as_ref().expect("it has begun");
-                if group.is_informed() {
+                // Of views that began in one turn it is as the last one left it.
+                if group.is_informed() && group.view().number == view.number {
                     court.begins_with(self.me, &view, group.state());
                 }
             }
@@ -313,7 +314,15 @@ impl Member {
                 let name = court.journal.name_of(self.me);
                 court.charge("isolation", &format!("{name} is out and its state changes"));
             }
-            GroupEvent::Node(_) | GroupEvent::Changed | GroupEvent::Gathered { .. } => {}
+            GroupEvent::Changed => {
+                let state = self.group().state().clone();
+                let mut court = self.court.borrow_mut();
+                let parts = state.0.keys();
+                let text = parts.map(|(topic, node)| format!("{topic}:{} ", court.journal.name_of(*node)));
+                let text: String = text.collect();
+                court.journal.says(self.me, format_args!("knows {text}"));
+            }
+            GroupEvent::Node(_) | GroupEvent::Gathered { .. } => {}
         }
     }
 }

@@ -105,8 +105,12 @@ impl Subgroup {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
             let start = source.incoming.start_of_epoch();
-            // Whoever has still to receive what lies below has received nothing of the epoch.
-            let received = source.incoming.entries().max(start);
+            // Whoever has still to receive what lies below has received nothing of the epoch. What lies
+            // beyond where it was ended is no part of it (I-56).
+            let received = match self.phase {
+                Phase::Finished => source.end,
+                _ => source.incoming.entries().max(start),
+            };
             Reach { peer, stream, start, received }
         })
     }
