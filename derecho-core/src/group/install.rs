@@ -134,7 +134,9 @@ impl<S: State> Group<S> {
         };
         let finished = self.finish(id, ends);
         if let Some(walk) = self.walks.get_mut(&key) {
-            walk.left_behind |= !newest || !finished || self.node.phase(id).is_none();
+            // I-58: of an epoch that it has not begun it does not know where it ends.
+            let took_part = newest && finished && walk.has_begun();
+            walk.left_behind |= !took_part || self.node.phase(id).is_none();
         }
     }
 

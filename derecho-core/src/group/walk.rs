@@ -56,6 +56,10 @@ impl Walk {
         self.id
     }
 
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.begun && self.owes.is_none()
     }

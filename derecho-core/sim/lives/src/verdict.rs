@@ -56,7 +56,13 @@ impl World {
         let is_out = |node: &NodeIndex| {
             matches!(self.member(*node).group().standing(), Standing::Out(_))
         };
-        let waiting = self.running().into_iter().filter(|n| !living.contains(n) && !is_out(n));
+        // Who has lost its connection to a member can be none beside it.
+        let is_cut_off = |node: &NodeIndex| {
+            living.iter().any(|other| self.cluster.network().is_broken(*node, *other))
+        };
+        let waiting = self.running().into_iter().filter(|node| {
+            !living.contains(node) && !is_out(node) && !is_cut_off(node)
+        });
         match living.is_empty() {
             // Those who wait of a networked group that is lost wait in vain.
             true => self.kind == Kind::Network && !self.has_to_go_on() || waiting.count() == 0,
@@ -65,23 +71,34 @@ impl World {
     }
 
     fn charge_unrest(&mut self) {
+        let what = format!("nothing comes to rest:{}", self.describe());
+        self.court.borrow_mut().charge("liveness", &what);
+    }
+
+    /// How all that are not out stand.
+    fn describe(&self) -> String {
         let mut text = String::new();
+        let journal = &self.court.borrow().journal;
         for node in self.running() {
             let member = self.member(node);
-            let group = member.group();
+            let (group, me) = (member.group(), journal.name_of(member.me));
             let agreement = group.agreement();
+            if let Standing::Out(fate) = agreement.standing() {
+                text += &format!("\n  {me}: out, {fate:?}");
+                continue;
+            }
             let (standing, stage) = (group.standing(), agreement.stage());
             let view = agreement.view();
-            let names = view.members.iter().map(|member| member.node);
+            let names = journal.names_of(view.members.iter().map(|member| member.node));
             let suspects = agreement.suspects().iter().map(|rank| view.member(rank).node);
-            let journal = &self.court.borrow().journal;
-            let (names, suspects) = (journal.names_of(names), journal.names_of(suspects));
-            let (number, me) = (view.number, journal.name_of(member.me));
-            text += &format!("\n  {me}: {standing:?}, {stage:?} in view {number} of {names}");
-            text += &format!(", suspects {suspects}; {}", group.describe());
+            let suspects = journal.names_of(suspects);
+            let others = self.running().into_iter().filter(|other| *other != node);
+            let lost = others.filter(|other| self.cluster.network().is_broken(node, *other));
+            let lost = journal.names_of(lost.map(|other| self.member(other).me));
+            text += &format!("\n  {me}: {standing:?}, {stage:?} in view {} of {names}", view.number);
+            text += &format!(", suspects {suspects}, has lost {lost}; {}", group.describe());
         }
-        let what = format!("nothing comes to rest:{text}");
-        self.court.borrow_mut().charge("liveness", &what);
+        text
     }
 
     /// Whether nothing was done to a member of this view that could be noticed in it.
@@ -161,6 +178,11 @@ impl World {
         court.judge(&there);
         court.complete(&readers, &written);
         drop(court);
+        if self.is_guilty() {
+            let text = self.describe();
+            let mut court = self.court.borrow_mut();
+            court.journal.say(format_args!("how all stand:{text}"));
+        }
         if self.living() != living {
             self.court.borrow_mut().charge("liveness", "a member is lost while nothing happens");
         }
