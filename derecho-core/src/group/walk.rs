@@ -243,7 +243,11 @@ impl<S: State> Group<S> {
         let mut due = Vec::new();
         for (&key, walk) in &mut self.walks {
             let Some(debt) = &mut walk.owes else { continue };
-            debt.start = debt.start.or_else(|| self.node.cut(walk.id?));
+            // All of it may have come about in one turn: the end, the last word of the others, the beginning.
+            debt.start = debt.start.or_else(|| match walk.begun {
+                true => self.node.own_start(walk.id?),
+                false => self.node.cut(walk.id?),
+            });
             let own = walk.told.layout.seat_of(self.node.id());
             let region = own.and_then(|seat| seat.sends);
             let phase = walk.id.and_then(|id| self.node.phase(id));

@@ -267,6 +267,11 @@ impl Node {
         self.subgroup(id).and_then(|subgroup| subgroup.cut())
     }
 
+    /// Where this epoch begins in this node's own stream.
+    pub fn own_start(&self, id: SubgroupId) -> Option<Beginning> {
+        self.subgroup(id)?.own_start()
+    }
+
     /// This entry of this node's own stream in a subgroup, and the messages before it.
     pub fn own_beginning(&self, id: SubgroupId, entry: u64) -> Option<Beginning> {
         self.subgroup(id)?.own_beginning(entry)

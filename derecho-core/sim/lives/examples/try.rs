@@ -13,14 +13,17 @@ fn main() {
     for seed in from..to {
         let plan = Plan { nodes, faults, ..Plan::new(seed, kind) };
         let account = live(plan, read);
-        for line in &account.journal { println!("{line}"); }
+        for line in &account.journal {
+            println!("{line}");
+        }
         for v in account.violations.iter().take(2) {
-            let v: String = v.chars().take(if read {20000} else {400}).collect();
+            let v: String = v.chars().take(if read { 20000 } else { 400 }).collect();
             println!("{plan}: {v}");
         }
         bad += usize::from(!account.violations.is_empty());
         sum += &account;
     }
-    sum.violations.clear(); sum.journal.clear();
+    sum.violations.clear();
+    sum.journal.clear();
     println!("{sum:#?}\n{bad} bad, {:?}", t.elapsed());
 }

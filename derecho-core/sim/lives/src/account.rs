@@ -123,6 +123,7 @@ impl AddAssign<&Account> for Account {
         self.lost += other.lost;
         self.coverage += other.coverage;
         self.violations.extend_from_slice(&other.violations);
+        self.journal.extend_from_slice(&other.journal);
         self.hash = self.hash.rotate_left(7) ^ other.hash;
     }
 }

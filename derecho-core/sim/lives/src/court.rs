@@ -191,15 +191,21 @@ impl Court {
             let (readers, writers) = (of(|seat| seat.reads), of(|seat| seat.sends.is_some()));
             self.journal.says(
                 node,
-                format_args!("begins epoch {number} of topic {topic}: {readers} read, {writers} write"),
+                format_args!(
+                    "begins epoch {number} of topic {topic}: {readers} read, {writers} write"
+                ),
             );
         }
         if self.out.contains_key(&node) {
-            self.charge("isolation", &format!("{name} is out and begins an epoch of topic {topic}"));
+            self.charge(
+                "isolation",
+                &format!("{name} is out and begins an epoch of topic {topic}"),
+            );
         }
         match self.layouts.get(&epoch) {
             Some(known) if *known != (layout.clone(), view) => {
-                let what = format!("{name} begins {epoch:?} in view {view} as {layout:?}: {known:?}");
+                let what =
+                    format!("{name} begins {epoch:?} in view {view} as {layout:?}: {known:?}");
                 self.charge("views", &what);
             }
             Some(_) => {}
@@ -265,7 +271,8 @@ impl Court {
         }
         let (name, from) = (self.journal.name_of(node), self.journal.name_of(writer.0));
         if last.is_some_and(|last| last + 1 != number) {
-            let what = format!("{name} gets message {number} of {from} after {last:?} in {epoch:?}");
+            let what =
+                format!("{name} gets message {number} of {from} after {last:?} in {epoch:?}");
             self.charge("sequence", &what);
         }
         if other.is_some_and(|other| other != what) {
@@ -273,7 +280,10 @@ impl Court {
             self.charge("order", &what);
         }
         if self.written.get(&writer).is_none_or(|written| number >= *written) {
-            self.charge("origin", &format!("{name} gets message {number} of {from}: never written"));
+            self.charge(
+                "origin",
+                &format!("{name} gets message {number} of {from}: never written"),
+            );
         }
         if self.out.contains_key(&node) {
             self.charge("isolation", &format!("{name} is out and delivers {what:?}"));
@@ -297,7 +307,8 @@ impl Court {
                 let own = log.counts.get(epoch).copied().unwrap_or_default();
                 if own != order.len() {
                     let (name, all) = (self.journal.name_of(*node), order.len());
-                    charges.push(format!("{name} has {own} of {all} of {epoch:?} of topic {topic}"));
+                    charges
+                        .push(format!("{name} has {own} of {all} of {epoch:?} of topic {topic}"));
                 }
             }
         }

@@ -5,8 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::group::council::{Entrance, Host};
@@ -93,8 +93,11 @@ impl Member {
         let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
         let geometry = control_geometry();
-        let lines = link.open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS).expect("a node that runs opens regions");
-        let region = link.open(CONTROL_STREAM, geometry.words()).expect("a node that runs opens regions");
+        let lines = link
+            .open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS)
+            .expect("a node that runs opens regions");
+        let region =
+            link.open(CONTROL_STREAM, geometry.words()).expect("a node that runs opens regions");
         let memory = SenderMemory::with_nulls(region, geometry);
         let control =
             Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
@@ -145,11 +148,15 @@ impl Member {
             return;
         }
         let lines_id = self.group_mut().node_mut().fresh_region();
-        let lines = self.link.open(lines_id, SUBGROUP_LINES * LINE_WORDS).expect("a node that runs opens regions");
+        let lines = self
+            .link
+            .open(lines_id, SUBGROUP_LINES * LINE_WORDS)
+            .expect("a node that runs opens regions");
         let stream = sends.then(|| {
             let id = self.group_mut().node_mut().fresh_region();
             let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
-            let region = self.link.open(id, geometry.words()).expect("a node that runs opens regions");
+            let region =
+                self.link.open(id, geometry.words()).expect("a node that runs opens regions");
             (id, SenderMemory::with_nulls(region, geometry))
         });
         let share = Share { lines: (lines_id, lines), memory: stream.clone() };
@@ -318,7 +325,8 @@ impl Member {
                 let state = self.group().state().clone();
                 let mut court = self.court.borrow_mut();
                 let parts = state.0.keys();
-                let text = parts.map(|(topic, node)| format!("{topic}:{} ", court.journal.name_of(*node)));
+                let text =
+                    parts.map(|(topic, node)| format!("{topic}:{} ", court.journal.name_of(*node)));
                 let text: String = text.collect();
                 court.journal.says(self.me, format_args!("knows {text}"));
             }

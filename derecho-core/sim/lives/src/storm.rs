@@ -326,8 +326,8 @@ impl World {
             return;
         }
         let step = step_of(&self.cluster, node);
-        let leads = self.member(node).group().standing() == Standing::Member
-            && self.member(node).leads();
+        let leads =
+            self.member(node).group().standing() == Standing::Member && self.member(node).leads();
         let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
         let role = if leads { ", the leader" } else { "" };
         self.tell(node, &format!("CRASHES{at}{role}"));

@@ -53,16 +53,16 @@ impl World {
             members.sort_unstable();
             group.is_settled() && members == nodes
         });
-        let is_out = |node: &NodeIndex| {
-            matches!(self.member(*node).group().standing(), Standing::Out(_))
-        };
+        let is_out =
+            |node: &NodeIndex| matches!(self.member(*node).group().standing(), Standing::Out(_));
         // Who has lost its connection to a member can be none beside it.
         let is_cut_off = |node: &NodeIndex| {
             living.iter().any(|other| self.cluster.network().is_broken(*node, *other))
         };
-        let waiting = self.running().into_iter().filter(|node| {
-            !living.contains(node) && !is_out(node) && !is_cut_off(node)
-        });
+        let waiting = self
+            .running()
+            .into_iter()
+            .filter(|node| !living.contains(node) && !is_out(node) && !is_cut_off(node));
         match living.is_empty() {
             // Those who wait of a networked group that is lost wait in vain.
             true => self.kind == Kind::Network && !self.has_to_go_on() || waiting.count() == 0,
@@ -95,7 +95,8 @@ impl World {
             let others = self.running().into_iter().filter(|other| *other != node);
             let lost = others.filter(|other| self.cluster.network().is_broken(node, *other));
             let lost = journal.names_of(lost.map(|other| self.member(other).me));
-            text += &format!("\n  {me}: {standing:?}, {stage:?} in view {} of {names}", view.number);
+            text +=
+                &format!("\n  {me}: {standing:?}, {stage:?} in view {} of {names}", view.number);
             text += &format!(", suspects {suspects}, has lost {lost}; {}", group.describe());
         }
         text
@@ -138,9 +139,8 @@ impl World {
             match self.kind {
                 Kind::Network => is_primary(view, |node| unharmed.contains(&node)),
                 Kind::Local => {
-                    let lives = |node| {
-                        self.running().iter().any(|index| self.member(*index).me == node)
-                    };
+                    let lives =
+                        |node| self.running().iter().any(|index| self.member(*index).me == node);
                     let living = view.members.iter().filter(|member| lives(member.node));
                     2 * unharmed.len() > living.count()
                 }
@@ -170,8 +170,7 @@ impl World {
         }
         let topics = groups.first().map(|group| group.state().clone()).unwrap_or_default();
         let parts = topics.0.iter().filter(|(_, part)| part.reads);
-        let readers: Vec<(NodeId, u64)> =
-            parts.map(|((topic, node), _)| (*node, *topic)).collect();
+        let readers: Vec<(NodeId, u64)> = parts.map(|((topic, node), _)| (*node, *topic)).collect();
         let there = living.iter().map(|node| self.member(*node).me).collect();
         let written = self.writers();
         let mut court = self.court.borrow_mut();
@@ -194,7 +193,9 @@ impl World {
         for _ in 0..500 {
             let now = self.writers();
             if now.len() != before.len() {
-                self.court.borrow_mut().charge("liveness", "a writer is lost while nothing happens");
+                self.court
+                    .borrow_mut()
+                    .charge("liveness", "a writer is lost while nothing happens");
                 return false;
             }
             if now.iter().zip(&before).all(|(now, before)| now.2 > before.2) {

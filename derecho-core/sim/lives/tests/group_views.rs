@@ -1,10 +1,21 @@
 //! Groups through joins, leaves, crashes and changes of layout.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod groups;
-
+use derecho_lives::{Coverage, Fault, Faults, Kind, Plan, World, live};
 use derecho_sim::{Config, NodeIndex};
-use groups::World;
+
+/// The end of a life in which no rule was broken.
+#[track_caller]
+fn check(world: &mut World) {
+    check(&mut world);
+    holds(world);
+}
+
+#[track_caller]
+fn holds(world: &World) {
+    let account = world.account();
+    assert!(account.violations.is_empty(), "{:#?}", account.violations);
+}
 
 fn adversarial(seed: u64) -> Config {
     Config::adversarial(seed)
@@ -13,7 +24,7 @@ fn adversarial(seed: u64) -> Config {
 #[test]
 fn founders_come_together_and_what_one_writes_all_read() {
     for seed in 0..20 {
-        let mut world = World::new(adversarial(seed), 3);
+        let mut world = World::network(adversarial(seed), 3);
         world.settle();
         for node in world.all() {
             world.act(node, |member| member.enter(7, true, true));
@@ -25,15 +36,15 @@ fn founders_come_together_and_what_one_writes_all_read() {
             }
             world.run(50_000);
         }
-        world.check();
-        let court = world.court.borrow();
-        assert!(court.deliveries > 100, "{} deliveries", court.deliveries);
+        check(&mut world);
+        let deliveries = world.account().deliveries;
+        assert!(deliveries > 100, "{deliveries} deliveries");
     }
 }
 
 /// Three members that all write and read topic 7, in full flow.
 fn flowing(seed: u64) -> World {
-    let mut world = World::new(adversarial(seed), 3);
+    let mut world = World::network(adversarial(seed), 3);
     world.settle();
     for node in world.all() {
         world.act(node, |member| member.enter(7, true, true));
@@ -50,7 +61,7 @@ fn a_crash_in_full_flow() {
         let dies = NodeIndex(seed as usize % 3);
         world.cluster.crash(dies);
         world.write_for(40);
-        world.check();
+        check(&mut world);
         assert_eq!(world.living().len(), 2);
     }
 }
@@ -63,7 +74,7 @@ fn a_join_in_full_flow() {
         world.write_for(20);
         world.act(node, |member| member.enter(7, true, true));
         world.write_for(40);
-        world.check();
+        check(&mut world);
         assert_eq!(world.living().len(), 4);
     }
 }
@@ -74,7 +85,7 @@ fn a_leave_in_full_flow() {
         let mut world = flowing(seed);
         world.act(NodeIndex(seed as usize % 3), |member| member.leave());
         world.write_for(40);
-        world.check();
+        check(&mut world);
         assert_eq!(world.living().len(), 2);
     }
 }
@@ -87,39 +98,39 @@ fn topics_that_come_and_go() {
             world.random_change();
             world.write_for(2);
         }
-        world.check();
+        check(&mut world);
     }
 }
 
 /// Everything at once.
-fn random_lives(seeds: std::ops::Range<u64>, new: fn(Config, usize) -> World) {
-    let (mut views, mut epochs) = (0, 0);
+fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) {
+    let (mut views, mut epochs, mut coverage) = (0, 0, Coverage::default());
     let count = seeds.end - seeds.start;
     for seed in seeds {
-        let mut world = new(adversarial(seed), 3);
-        for _ in 0..60 {
-            world.random_change();
-            world.random_fault();
-            world.write_for(2);
-        }
-        world.check();
-        let court = world.court.borrow();
-        (views, epochs) = (views + court.views() as u64, epochs + court.epochs);
+        let plan = Plan { faults, ..Plan::new(seed, kind) };
+        let account = live(plan, false);
+        assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+        (views, epochs) = (views + account.view_changes, epochs + account.epochs);
+        coverage += account.coverage;
     }
     assert!(
         views > 3 * count && epochs > 10 * count,
         "{views} views, {epochs} epochs show nothing"
     );
+    if faults.has(Fault::Crash) {
+        let met = coverage.crashes.iter().all(|met| *met >= 20) && coverage.transfers_cut > 5;
+        assert!(met && coverage.layouts_met > 20, "{coverage:?} shows nothing");
+    }
 }
 
 #[test]
 fn random_lives_of_networked_groups() {
-    random_lives(0..250, World::new);
+    random_lives(0..100, Kind::Network, Faults::NONE.and(Fault::Crash));
 }
 
 #[test]
 fn random_lives_of_local_groups() {
-    random_lives(0..250, World::local);
+    random_lives(0..100, Kind::Local, Faults::NONE.and(Fault::Crash));
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn of_a_local_group_the_last_one_goes_on() {
             world.cluster.crash(NodeIndex(node));
             world.write_for(5);
         }
-        world.check();
+        check(&mut world);
         assert_eq!(world.living().len(), 1);
     }
 }
