@@ -31,6 +31,7 @@ use self::report::{Progress, StreamId};
 use self::walk::Walk;
 use self::watch::Patience;
 use crate::bytes::Wire;
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
 use crate::machine::{Effects, Machine};
@@ -362,18 +363,28 @@ impl<S: State> Group<S> {
         match deed {
             Deed::Tell(node, bytes) => self.tell(node, &Word::Council(bytes), effects),
             Deed::Wedge => {
-                let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
-                ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
+                if !planted(Fault::WedgedLate) {
+                    self.wedge_all();
+                }
                 let report = self.progress();
                 self.council.report(report);
             }
-            Deed::Install(decision) => self.install(&decision, effects),
+            Deed::Install(decision) => {
+                if planted(Fault::WedgedLate) {
+                    self.wedge_all();
+                }
+                self.install(&decision, effects);
+            }
             Deed::Out(fate) => {
-                let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
-                ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
+                self.wedge_all();
                 self.events.push_back(GroupEvent::Out(fate));
             }
         }
+    }
+
+    fn wedge_all(&mut self) {
+        let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
+        ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
     }
 
     fn tell(&mut self, node: NodeId, word: &Word, effects: &mut Effects) {

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use super::registry::Registry;
 use super::{CONTROL, Group, GroupEvent, Share, State};
 use crate::bytes::{Reader, Wire};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
@@ -194,7 +195,12 @@ impl<S: State> Group<S> {
         // I-55: who has reported that it has none has none in that view, whatever still comes.
         let agreement = self.council.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
-        if self.informed || view < newest || (view == newest && stopped) {
+        let late = view < newest || (view == newest && stopped);
+        let late = match planted(Fault::InformedLate) {
+            true => view < self.installed.number,
+            false => late,
+        };
+        if self.informed || late {
             return;
         }
         if view > self.installed.number {

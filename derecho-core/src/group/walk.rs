@@ -15,6 +15,7 @@ use super::control::{Start, Word};
 use super::registry::Epoch;
 use super::report::{Reached, StreamId, SubgroupReport};
 use super::{CONTROL, Group, GroupEvent, State};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::machine::Effects;
 use crate::multicast::stream::Beginning;
@@ -253,7 +254,9 @@ impl<S: State> Group<S> {
             let phase = walk.id.and_then(|id| self.node.phase(id));
             let over = walk.begun || phase == Some(Phase::Complete);
             if let Some((start, region)) = debt.start.zip(region).filter(|_| over) {
-                let start: Start = (key, walk.told.number, region, start.entry, start.message);
+                let more = u64::from(planted(Fault::NewcomerOffByOne));
+                let (entry, message) = (start.entry + more, start.message + more);
+                let start: Start = (key, walk.told.number, region, entry, message);
                 due.extend(walk.owes.take().map(|debt| (start, debt.nodes)));
             }
         }

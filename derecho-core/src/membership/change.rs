@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::arbitration::{Arbitration, Known};
-use super::fault::{Fault, planted};
 use super::{Message, RankSet, Report, View};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 
 /// What is decided: who goes on, and up to where those who were together come together.
