@@ -40,18 +40,12 @@ pub enum Fault {
     TrimIgnored,
     /// Streams are stopped when the decision comes, and not before the report.
     WedgedLate,
-    /// An epoch counts as complete before everybody has received all of it.
-    CompleteEarly,
     /// Newcomers are told a beginning one entry too far.
     NewcomerOffByOne,
     /// The state is told as it was before the last messages of the view.
     SnapshotEarly,
-    /// Who has reported that it has no state takes one all the same (I-55).
-    InformedLate,
     /// Who has ended an epoch reports what it has received beyond its end (I-56).
     BeyondTheEnd,
-    /// Members that were never met are waited for without end (I-57).
-    StrangersStay,
     /// Who has not begun an epoch takes its start for its end (I-58).
     NotBegunKnows,
     /// What a survivor had committed and not sent is forgotten with the epoch.
@@ -60,8 +54,6 @@ pub enum Fault {
     OldLines,
     /// What was delivered is said to be one entry more than it is.
     TakenTooFar,
-    /// Nulls that the order has passed in part when the cut comes are passed once more.
-    NullsTwice,
 }
 
 #[cfg(model)]

@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 use super::registry::Registry;
 use super::{CONTROL, Group, GroupEvent, Share, State};
 use crate::bytes::{Reader, Wire};
-use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
@@ -196,10 +195,6 @@ impl<S: State> Group<S> {
         let agreement = self.council.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
         let late = view < newest || (view == newest && stopped);
-        let late = match planted(Fault::InformedLate) {
-            true => view < self.installed.number,
-            false => late,
-        };
         if self.informed || late {
             return;
         }

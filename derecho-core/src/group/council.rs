@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 
 use super::watch::{Patience, Watch};
 use crate::bytes::{Reader, Wire};
-use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Time};
 use crate::link::{Arbiter, Evidence, Founding};
 use crate::membership::{
@@ -296,7 +295,7 @@ where
         let mut awaited: Vec<NodeId> = self.membership.awaited().iter().map(node).collect();
         awaited.extend(lagging);
         // Who died before this node has met it is never seen to be gone (I-57).
-        if view.number > 0 && !planted(Fault::StrangersStay) {
+        if view.number > 0 {
             let suspects = self.membership.suspects();
             let members = view.ranks().without(suspects).iter().map(node);
             awaited.extend(members.filter(|node| *node != self.me && !self.linked.contains(node)));

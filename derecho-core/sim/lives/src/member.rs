@@ -209,6 +209,11 @@ impl Member {
         }
     }
 
+    /// Whether it is a member, and has nothing under way.
+    pub fn is_settled(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::is_settled)
+    }
+
     /// Whether it is the leader, as it sees it.
     pub(crate) fn leads(&self) -> bool {
         let agreement = self.group().agreement();

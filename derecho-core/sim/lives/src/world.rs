@@ -191,6 +191,11 @@ impl World {
         self.running().into_iter().filter(lives).collect()
     }
 
+    /// A member's rank, as it sees it.
+    pub fn rank_of(&self, node: NodeIndex) -> usize {
+        self.member(node).group().agreement().rank().index()
+    }
+
     /// One of these, if there is one.
     pub(crate) fn one_of(&mut self, nodes: &[NodeIndex]) -> Option<NodeIndex> {
         nodes.get(self.random.below(nodes.len() as u64) as usize).copied()

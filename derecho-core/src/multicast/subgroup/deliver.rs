@@ -6,7 +6,6 @@
 use alloc::sync::Arc;
 
 use super::{Level, Source, Subgroup};
-use crate::fault::{Fault as Planted, planted};
 use crate::ids::Peer;
 use crate::machine::Effects;
 use crate::multicast::Fault;
@@ -67,9 +66,6 @@ impl Subgroup {
             return self.show_delivered();
         }
         let senders = self.sources.len();
-        if planted(Planted::NullsTwice) {
-            self.sources.iter_mut().for_each(|source| source.nulls *= 2);
-        }
         let mut batch = Batch::new(&self.inboxes);
         let left = |source: &Source, trim: u64| !source.broken && source.incoming.is_below(trim);
         while self.sources.iter().zip(trim).any(|(source, trim)| left(source, *trim)) {

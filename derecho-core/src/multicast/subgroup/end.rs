@@ -13,7 +13,6 @@
 use super::Subgroup;
 use super::epoch::Phase;
 use super::member::Member;
-use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::machine::Effects;
 use crate::multicast::Fault;
@@ -73,7 +72,6 @@ impl Subgroup {
         for (member, count) in members.chain(former) {
             match member.has_received(count) {
                 Ok(true) => {}
-                Ok(false) if planted(Planted::CompleteEarly) => {}
                 Ok(false) => return 0,
                 Err(fault) => {
                     member.peer().into_iter().for_each(|peer| faulty(peer, fault));
