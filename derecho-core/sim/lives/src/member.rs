@@ -399,8 +399,7 @@ impl Member {
             court.journal.says(self.me, format_args!("wedges view {view}"));
         }
         // Within one turn it may have come further than one step.
-        let since = |step| before < step && step <= stage;
-        self.turned.reported = since(Stage::Reported);
+        self.turned.reported = before < Stage::Reported && Stage::Reported <= stage;
         if self.turned.reported {
             court.journal.says(self.me, format_args!("reports how far it has come"));
         }

@@ -120,10 +120,7 @@ fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) {
         (views, epochs) = (views + account.view_changes, epochs + account.epochs);
         coverage += account.coverage;
     }
-    assert!(
-        views > 2 * count && epochs > 5 * count,
-        "{views} views, {epochs} epochs show nothing"
-    );
+    assert!(views > 2 * count && epochs > 5 * count, "{views} views, {epochs} epochs show nothing");
     if count >= 100 && faults.has(Fault::Crash) {
         let met = coverage.crashes.iter().all(|met| *met >= 10) && coverage.transfers_cut > 5;
         assert!(met && coverage.layouts_met > 20, "{coverage:?} shows nothing");
