@@ -134,7 +134,16 @@ fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
 
 fn check(meeting: &Meeting) -> usize {
     let logs = logs(meeting);
-    if std::env::var("KEEP").is_ok() { std::process::Command::new("sh").arg("-c").arg(format!("rm -rf /tmp/kept; mkdir /tmp/kept; cp {}/log-* /tmp/kept", meeting.runtime_dir().parent().unwrap().display())).status().unwrap(); }
+    if std::env::var("KEEP").is_ok() {
+        std::process::Command::new("sh")
+            .arg("-c")
+            .arg(format!(
+                "rm -rf /tmp/kept; mkdir /tmp/kept; cp {}/log-* /tmp/kept",
+                meeting.runtime_dir().parent().unwrap().display()
+            ))
+            .status()
+            .unwrap();
+    }
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log);
         for (other, theirs) in &logs[..index] {

@@ -31,10 +31,11 @@ use self::report::{Progress, StreamId};
 use self::walk::Walk;
 use self::watch::Patience;
 use crate::bytes::Wire;
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
 use crate::machine::{Effects, Machine};
-use crate::membership::{Fate, Standing, View};
+use crate::membership::{Fate, Membership, Standing, View};
 use crate::memory::OwnRegion;
 use crate::multicast::ablation::Ablation;
 use crate::multicast::claim::SenderMemory;
@@ -231,13 +232,20 @@ impl<S: State> Group<S> {
         &self.installed
     }
 
+    /// Its part in the agreement on views.
+    pub fn agreement(&self) -> &Membership<Progress> {
+        self.council.membership()
+    }
+
+    /// Whether a subgroup of this node is on its way from one epoch to another.
+    pub fn is_walking(&self) -> bool {
+        !self.expected.is_empty() || !self.walks.values().all(Walk::is_settled)
+    }
+
     /// Whether the group has come to a view, and this node has the state and has nothing under way.
     pub fn is_settled(&self) -> bool {
         let member = self.standing() == Standing::Member && !self.council.membership().is_wedged();
-        member
-            && self.informed
-            && self.expected.is_empty()
-            && self.walks.values().all(Walk::is_settled)
+        member && self.informed && !self.is_walking()
     }
 
     /// How its subgroups stand, for whoever looks for what is wrong.
@@ -293,14 +301,24 @@ impl<S: State> Group<S> {
     }
 
     /// Tells all members something that changes the state. It is applied everywhere, this node included, in one
-    /// order; if this node falls out before, perhaps nowhere.
-    pub fn submit(&mut self, message: &[u8]) {
-        self.control.submit(message);
+    /// order; if this node falls out before, perhaps nowhere. `false` if it is out (I-48): nothing is told.
+    pub fn submit(&mut self, message: &[u8]) -> bool {
+        let is_in = !self.is_out();
+        if is_in {
+            self.control.submit(message);
+        }
+        is_in
     }
 
-    /// This node wants to leave. [`GroupEvent::Out`] follows.
-    pub fn leave(&mut self) {
+    /// This node wants to leave. [`GroupEvent::Out`] follows. `false` if it is out already (I-48).
+    pub fn leave(&mut self) -> bool {
+        let is_in = !self.is_out();
         self.council.leave();
+        is_in
+    }
+
+    fn is_out(&self) -> bool {
+        matches!(self.standing(), Standing::Out(_))
     }
 
     /// Takes out what the upper layer should know, oldest first.
@@ -370,18 +388,28 @@ impl<S: State> Group<S> {
         match deed {
             Deed::Tell(node, bytes) => self.tell(node, &Word::Council(bytes), effects),
             Deed::Wedge => {
-                let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
-                ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
+                if !planted(Fault::WedgedLate) {
+                    self.wedge_all();
+                }
                 let report = self.progress();
                 self.council.report(report);
             }
-            Deed::Install(decision) => self.install(&decision, effects),
+            Deed::Install(decision) => {
+                if planted(Fault::WedgedLate) {
+                    self.wedge_all();
+                }
+                self.install(&decision, effects);
+            }
             Deed::Out(fate) => {
-                let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
-                ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
+                self.wedge_all();
                 self.events.push_back(GroupEvent::Out(fate));
             }
         }
+    }
+
+    fn wedge_all(&mut self) {
+        let ids: Vec<SubgroupId> = self.walks.values().filter_map(Walk::id).collect();
+        ids.into_iter().for_each(|id| self.node.wedge_subgroup(id));
     }
 
     fn tell(&mut self, node: NodeId, word: &Word, effects: &mut Effects) {

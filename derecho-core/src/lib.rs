@@ -10,6 +10,7 @@ extern crate std;
 
 pub mod atomic;
 pub mod bytes;
+mod fault;
 pub mod group;
 pub mod ids;
 pub mod link;

@@ -16,16 +16,13 @@
 
 mod arbitration;
 mod change;
-mod fault;
 mod message;
 mod set;
 mod view;
 mod wire;
 
 pub use arbitration::{Arbitration, Verdict};
-pub use change::{Action, Decision, Fate, Membership, Standing};
-#[cfg(model)]
-pub use fault::{Fault, plant};
+pub use change::{Action, Decision, Fate, Membership, Stage, Standing};
 pub use message::Message;
 pub use set::RankSet;
 pub use view::{Member, View};
@@ -33,6 +30,8 @@ pub use view::{Member, View};
 use core::fmt::Debug;
 use core::hash::Hash;
 
+#[cfg(model)]
+pub use crate::fault::{Fault, plant};
 use crate::ids::NodeId;
 
 /// What a member reports when it wedges: how far it has come in everything that it delivers.

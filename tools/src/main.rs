@@ -46,7 +46,7 @@ struct Cli {
 enum Command {
     /// Measure throughput and latency between processes, also beside the bare machine's.
     Perf(perf::PerfArgs),
-    /// Run the papers' experiments in virtual time.
+    /// Run the papers' experiments, and whole groups under faults, in virtual time.
     Sim(sim::SimArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
     #[command(after_help = "Example:\n  squall doctor --json")]

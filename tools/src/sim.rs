@@ -1,5 +1,7 @@
 //! `squall sim`: the product's own protocol code in virtual time.
 
+mod lives;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,8 @@ const ALL: &str = "all";
 #[command(
     arg_required_else_help = true,
     after_help = "Example:\n  \
-    squall sim figure sst-8 --quick"
+    squall sim figure sst-8 --quick\n  \
+    squall sim run --seeds 0..1000"
 )]
 pub(crate) struct SimArgs {
     #[command(subcommand)]
@@ -27,6 +30,8 @@ pub(crate) struct SimArgs {
 #[derive(Subcommand, Debug)]
 enum Command {
     Figure(FigureArgs),
+    Run(lives::RunArgs),
+    Replay(lives::ReplayArgs),
 }
 
 /// Repeat an experiment of the papers, with the claims beside what came out.
@@ -74,6 +79,8 @@ fn after_help() -> String {
 pub(crate) fn run(args: &SimArgs, json: bool) -> Done {
     match &args.command {
         Command::Figure(args) => figure(args, json),
+        Command::Run(args) => lives::run(args, json),
+        Command::Replay(args) => lives::replay(args, json),
     }
 }
 

@@ -32,6 +32,8 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "doctor",
         "sim",
         "sim figure",
+        "sim run",
+        "sim replay",
     ];
     for command in commands {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();

@@ -18,6 +18,7 @@
 //!                          x     ^   and is seen by the next one
 //! ```
 
+mod clock;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use derecho_core::machine::{Effects, Machine, Post, PostKind};
 use crate::cost::{CostModel, whole};
 use crate::link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
 use crate::network::{DriverEvent, Step};
+pub use clock::Clock;
 pub use thread::ThreadUse;
 use thread::{Rest, Thread};
 
@@ -99,6 +101,13 @@ struct Node<M> {
     threads: Vec<Thread<M>>,
     running: bool,
     paused_since: Option<u64>,
+    /// So many times slower than it should be.
+    pace: u64,
+    clock: Clock,
+    /// Posts of its turns whose moment has not come.
+    unposted: usize,
+    /// Turns that were run, and posts.
+    acts: u64,
     /// What came due while the node was paused, with its moment.
     held: Vec<(u64, DriverEvent)>,
 }
@@ -190,6 +199,22 @@ impl<M: Machine> Cluster<M> {
         self.steps
     }
 
+    /// Whether a node's threads stand still.
+    pub fn is_paused(&self, node: NodeIndex) -> bool {
+        self.nodes[node.0].paused_since.is_some()
+    }
+
+    /// Posts of a node's turns whose moment has not come: it is in the midst of saying something.
+    pub fn unposted(&self, node: NodeIndex) -> usize {
+        self.nodes[node.0].unposted
+    }
+
+    /// Turns of a node that were run, and its posts: the moments between which a crash of it makes a
+    /// difference.
+    pub fn acts(&self, node: NodeIndex) -> u64 {
+        self.nodes[node.0].acts
+    }
+
     /// Posts that the link refused because peer or region had gone since the turn began.
     pub fn refused(&self) -> u64 {
         self.refused
@@ -214,6 +239,10 @@ impl<M: Machine> Cluster<M> {
             threads,
             running: true,
             paused_since: None,
+            pace: 1,
+            clock: Clock::default(),
+            unposted: 0,
+            acts: 0,
             held: Vec::new(),
         });
         for thread in 0..count {
@@ -301,6 +330,17 @@ impl<M: Machine> Cluster<M> {
         self.wake(node.0);
     }
 
+    /// From now on everything that the node's threads do takes so many times as long.
+    pub fn set_pace(&mut self, node: NodeIndex, pace: u64) {
+        self.nodes[node.0].pace = pace.max(1);
+    }
+
+    /// What the node's machines are told of the time. To be set before their first turn: what they want
+    /// is kept in the cluster's time.
+    pub fn set_clock(&mut self, node: NodeIndex, clock: Clock) {
+        self.nodes[node.0].clock = clock;
+    }
+
     /// Cuts both ways between two nodes. See [`SimNetwork::cut`] for one way.
     pub fn cut(&mut self, a: NodeIndex, b: NodeIndex) {
         self.network.cut_both(a, b);
@@ -341,6 +381,23 @@ impl<M: Machine> Cluster<M> {
                 Some(_) => {}
             }
         }
+    }
+
+    /// Runs until `condition` holds, which is looked at after each step, but not beyond `at`. Returns whether
+    /// it holds.
+    pub fn run_until_or(
+        &mut self,
+        at: Time,
+        mut condition: impl FnMut(&Cluster<M>) -> bool,
+    ) -> bool {
+        let end = at.min(self.config.deadline);
+        while !condition(self) {
+            if self.next_at().is_none_or(|next| next > end.0) || !self.step() {
+                self.network.with(|network| network.idle_until(end.0));
+                return condition(self);
+            }
+        }
+        true
     }
 
     // What happens.
@@ -387,7 +444,11 @@ impl<M: Machine> Cluster<M> {
         }
         match event {
             DriverEvent::Turn { thread, number, .. } => self.turn(node, thread, number),
-            DriverEvent::Post { post, .. } => self.post(node, post),
+            DriverEvent::Post { post, .. } => {
+                state.unposted -= 1;
+                state.acts += 1;
+                self.post(node, post);
+            }
             DriverEvent::Action { action, .. } => self.act(node, action),
         }
     }
@@ -409,10 +470,11 @@ impl<M: Machine> Cluster<M> {
 
     fn turn(&mut self, node: usize, thread: usize, number: u64) {
         let now = self.now();
-        let Node { link, threads, .. } = &mut self.nodes[node];
+        let Node { link, threads, pace, clock, acts, .. } = &mut self.nodes[node];
         if !threads[thread].is_due(number) {
             return;
         }
+        *acts += 1;
         link.poll(&mut |event| {
             for thread in threads.iter_mut() {
                 thread.inbox.push_back(event.clone());
@@ -423,10 +485,10 @@ impl<M: Machine> Cluster<M> {
         while let Some(event) = turning.inbox.pop_front() {
             turning.machine.handle(event, &mut turning.effects);
         }
-        done += turning.machine.turn(now, &mut turning.effects);
+        done += turning.machine.turn(clock.reading(now), &mut turning.effects);
         close_regions(link, &mut turning.effects);
         let costs = &self.config.costs;
-        let bill = settle(costs, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
+        let bill = settle(costs, *pace, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post }));
         });
         // A turn that took no time at all would be repeated for ever at one moment.
@@ -434,9 +496,12 @@ impl<M: Machine> Cluster<M> {
         turning.usage.turns += 1;
         turning.usage.busy_ns += took;
         turning.usage.posting_ns += bill.posting;
+        let unposted = bill.posts;
         let rest = if done == 0 && bill.posts == 0 { Rest::Idle } else { Rest::Busy };
-        let wanted = turning.machine.wants_turn_at().map(|at| at.0);
-        if let Some((at, number)) = turning.end_turn(now.0, took, rest, wanted) {
+        let wanted = turning.machine.wants_turn_at().map(|at| clock.moment(at).0);
+        let next = turning.end_turn(now.0, took, rest, wanted);
+        self.nodes[node].unposted += unposted;
+        if let Some((at, number)) = next {
             self.drive(at, DriverEvent::Turn { node, thread, number });
         }
     }
@@ -444,13 +509,15 @@ impl<M: Machine> Cluster<M> {
     fn act(&mut self, node: usize, action: u64) {
         let now = self.now();
         let Some(mut pending) = self.actions.remove(&action) else { return };
-        let Node { link, threads, .. } = &mut self.nodes[node];
-        let machine = &mut threads[pending.thread].machine;
+        let Node { link, threads, pace, .. } = &mut self.nodes[node];
+        let (machine, pace) = (&mut threads[pending.thread].machine, *pace);
         let again = (pending.action)(machine, now, &mut self.action_effects);
         close_regions(link, &mut self.action_effects);
-        let bill = settle(&self.config.costs, now.0, 0.0, &mut self.action_effects, |at, post| {
+        let costs = &self.config.costs;
+        let bill = settle(costs, pace, now.0, 0.0, &mut self.action_effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post }));
         });
+        self.nodes[node].unposted += bill.posts;
         if let Some(again) = again {
             // An act that takes no time and asks to act at once would stop time.
             let at = again.0.max(bill.end).max(now.0 + 1);
@@ -488,13 +555,14 @@ fn close_regions(link: &mut SimLink, effects: &mut Effects) {
 
 struct Bill {
     end: u64,
-    posts: u64,
+    posts: usize,
     posting: u64,
 }
 
 /// Prices what a turn or an act did from `begin` on, and gives each post its moment.
 fn settle(
     costs: &CostModel,
+    pace: u64,
     begin: u64,
     fixed_ns: f64,
     effects: &mut Effects,
@@ -509,9 +577,10 @@ fn settle(
             completions += costs.completion_ns;
         }
         let spent = fixed_ns + costs.work_ns(post.work) + posts as f64 * costs.post_ns;
-        post_at(begin + whole(spent), post);
+        post_at(begin + whole(spent) * pace, post);
     }
     effects.clear();
     let posting = posts as f64 * costs.post_ns + completions;
-    Bill { end: begin + whole(fixed_ns + work + posting), posts, posting: whole(posting) }
+    let end = begin + whole(fixed_ns + work + posting) * pace;
+    Bill { end, posts, posting: whole(posting) * pace }
 }

@@ -22,7 +22,7 @@ mod network;
 mod queue;
 mod random;
 
-pub use cluster::{Cluster, Config, Stop, ThreadUse};
+pub use cluster::{Clock, Cluster, Config, Stop, ThreadUse};
 pub use cost::{CostError, CostModel, Racks, Wire};
 pub use link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
 pub use random::Random;

@@ -224,6 +224,22 @@ impl SimNetwork {
         self.heal(b, a);
     }
 
+    /// Whatever is posted from one node to another from now on takes `factor` times as long, and then up to
+    /// `later` nanoseconds more, at random; in its order all the same. Adversarial networks only.
+    pub fn hamper(&self, from: NodeIndex, to: NodeIndex, factor: u64, later: u64) {
+        self.with(|network| network.hamper(from.0, to.0, Some((factor, later))));
+    }
+
+    /// Ends that.
+    pub fn unhamper(&self, from: NodeIndex, to: NodeIndex) {
+        self.with(|network| network.hamper(from.0, to.0, None));
+    }
+
+    /// Whether one of two nodes has given up the connection between them.
+    pub fn is_broken(&self, a: NodeIndex, b: NodeIndex) -> bool {
+        self.with(|network| network.is_broken(a.0, b.0))
+    }
+
     /// `at` is told after `after` nanoseconds that `about` is gone, whether it is or not.
     pub fn conclude(&self, at: NodeIndex, about: NodeIndex, evidence: Evidence, after: u64) {
         self.with(|network| network.conclude(at.0, about.0, evidence, after));

@@ -121,6 +121,8 @@ struct Channel {
     cuts: u32,
     /// A pair that is slow in this run.
     slow: bool,
+    /// Beyond that so many times slower for a while, and so much later, at random.
+    hampered: Option<(u64, u64)>,
     control: VecDeque<Control>,
     control_plan: u32,
     control_last: u64,
@@ -443,10 +445,16 @@ impl Network {
             let doublings = self.random.between(0, u64::from(adversary.heavy_doublings.min(32)));
             delay = delay.saturating_mul(1 << doublings);
         }
-        if self.channels[from][to].slow {
-            delay.saturating_mul(adversary.slow_factor)
-        } else {
-            delay
+        let channel = &self.channels[from][to];
+        if channel.slow {
+            delay = delay.saturating_mul(adversary.slow_factor);
+        }
+        match channel.hampered {
+            Some((factor, later)) => {
+                let later = self.random.between(0, later);
+                delay.saturating_mul(factor).saturating_add(later)
+            }
+            None => delay,
         }
     }
 }

@@ -198,7 +198,11 @@ impl<S: State> Group<S> {
 
     /// The state of the group, as it was when a view began. It may come a moment before that view begins here.
     pub(super) fn inform(&mut self, view: u64, registry: Registry, state: Vec<u8>) {
-        if self.informed || view < self.installed.number {
+        // I-55: who has reported that it has none has none in that view, whatever still comes.
+        let agreement = self.council.membership();
+        let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
+        let late = view < newest || (view == newest && stopped);
+        if self.informed || late {
             return;
         }
         if view > self.installed.number {

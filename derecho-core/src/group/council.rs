@@ -294,6 +294,12 @@ where
         let node = |rank| view.member(rank).node;
         let mut awaited: Vec<NodeId> = self.membership.awaited().iter().map(node).collect();
         awaited.extend(lagging);
+        // Who died before this node has met it is never seen to be gone (I-57).
+        if view.number > 0 {
+            let suspects = self.membership.suspects();
+            let members = view.ranks().without(suspects).iter().map(node);
+            awaited.extend(members.filter(|node| *node != self.me && !self.linked.contains(node)));
+        }
         let hostile: Vec<NodeId> = self.membership.suspected_by().iter().map(node).collect();
         hostile.into_iter().for_each(|node| self.watch.doubts(node, now));
         let due = self.watch.look(&awaited, now);

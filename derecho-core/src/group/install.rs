@@ -18,6 +18,7 @@ use super::registry::{Epoch, Layout, Registry, Seat};
 use super::report::{Cut, Progress, StreamId};
 use super::walk::Walk;
 use super::{CONTROL, Group, GroupEvent, State};
+use crate::fault::{Fault, planted};
 use crate::ids::NodeId;
 use crate::machine::Effects;
 use crate::membership::{Decision, View};
@@ -34,6 +35,7 @@ impl<S: State> Group<S> {
     /// A view begins.
     pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
+        let early = planted(Fault::SnapshotEarly).then(|| self.state.snapshot());
         self.expected.clear();
         self.forget_walk_debts();
         self.finish_at(CONTROL, cut);
@@ -71,7 +73,8 @@ impl<S: State> Group<S> {
         }
         self.begin_view(epochs, cut, effects);
         if sponsor == Some(me) {
-            let (registry, state) = (self.registry.clone(), self.state.snapshot());
+            let state = early.unwrap_or_else(|| self.state.snapshot());
+            let registry = self.registry.clone();
             let word = Word::Snapshot { view: next.number, registry, state };
             let newcomers = next.members.iter().map(|member| member.node).filter(|n| !informed(n));
             newcomers.for_each(|node| self.tell(node, &word, effects));
@@ -135,7 +138,8 @@ impl<S: State> Group<S> {
         let was_in_it = self.node.phase(id) == Some(Phase::Wedged);
         let finished = self.finish(id, ends);
         if let Some(walk) = self.walks.get_mut(&key) {
-            walk.left_behind |= !newest || !finished || !was_in_it;
+            let took_part = was_in_it || planted(Fault::NotBegunKnows);
+            walk.left_behind |= !newest || !finished || !took_part;
         }
     }
 

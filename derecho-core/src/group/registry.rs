@@ -71,8 +71,8 @@ pub struct Epoch {
     pub old: Vec<StreamId>,
 }
 
-/// Names that a registry has before those of one that begins [anew](Registry::anew) in a later view.
-const VIEW_BITS: u32 = 32;
+/// More epochs than begin between two views that nobody comes through: as a power of two.
+const NAMES_OF_A_VIEW: u32 = 20;
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -83,6 +83,12 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// None yet, in a view into which nobody has brought what there was: what was there before has other
+    /// names (I-50).
+    pub fn anew(view: u64) -> Registry {
+        Registry { count: view << NAMES_OF_A_VIEW, subgroups: BTreeMap::new() }
+    }
+
     /// The epochs of a subgroup that are not over everywhere, oldest first.
     pub fn epochs(&self, key: u64) -> impl Iterator<Item = &Epoch> {
         self.subgroups.get(&key).into_iter().flatten()
@@ -91,12 +97,6 @@ impl Registry {
     /// All subgroups.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
         self.subgroups.keys().copied()
-    }
-
-    /// A registry without subgroups whose names nobody has used: the state that went with the one before is
-    /// lost, in this view.
-    pub fn anew(view: u64) -> Registry {
-        Registry { count: view << VIEW_BITS, subgroups: BTreeMap::new() }
     }
 
     fn add(&mut self, key: u64, layout: Layout, past: &[StreamId]) {

@@ -15,6 +15,7 @@ use super::control::{Start, Word};
 use super::registry::Epoch;
 use super::report::{Reached, StreamId, SubgroupReport};
 use super::{CONTROL, Group, GroupEvent, State};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::machine::Effects;
 use crate::multicast::stream::Beginning;
@@ -244,17 +245,19 @@ impl<S: State> Group<S> {
         let mut due = Vec::new();
         for (&key, walk) in &mut self.walks {
             let Some(debt) = &mut walk.owes else { continue };
+            // All of it may have come about in one turn: the end, the last word of the others, the beginning.
             debt.start = debt.start.or_else(|| match walk.begun {
-                false => self.node.cut(walk.id?),
-                // It closed, was complete and began all in one turn.
                 true => self.node.own_start(walk.id?),
+                false => self.node.cut(walk.id?),
             });
             let own = walk.told.layout.seat_of(self.node.id());
             let region = own.and_then(|seat| seat.sends);
             let phase = walk.id.and_then(|id| self.node.phase(id));
             let over = walk.begun || phase == Some(Phase::Complete);
             if let Some((start, region)) = debt.start.zip(region).filter(|_| over) {
-                let start: Start = (key, walk.told.number, region, start.entry, start.message);
+                let more = u64::from(planted(Fault::NewcomerOffByOne));
+                let (entry, message) = (start.entry + more, start.message + more);
+                let start: Start = (key, walk.told.number, region, entry, message);
                 due.extend(walk.owes.take().map(|debt| (start, debt.nodes)));
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the conditions. Never does: ask the kernel; the driver does, and says what it answered.
 
-use super::fault::{Fault, planted};
 use super::{RankSet, View};
+use crate::fault::{Fault, planted};
 
 /// How a group comes to a final decision; fixed when it is founded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

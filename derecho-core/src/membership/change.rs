@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::arbitration::{Arbitration, Known};
-use super::fault::{Fault, planted};
 use super::{Message, RankSet, Report, View};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 
 /// What is decided: who goes on, and up to where those who were together come together.
@@ -45,6 +45,23 @@ pub enum Fate {
     Minority,
     /// The group has decided something that nobody who is left could tell it.
     Overtaken,
+}
+
+/// How far a member has come in the change to the next view.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stage {
+    /// None is under way.
+    Calm,
+    /// Its streams are stopped, and it has not said so: it may be cut off.
+    Wedged,
+    /// It has told the others how far it has come.
+    Reported,
+    /// It leads, and has proposed a decision.
+    Proposed,
+    /// It has accepted what another one proposes.
+    Accepted,
+    /// The kernel has picked a decision, and this member does not know its contents.
+    Decided,
 }
 
 /// What is to be done, in this order.
@@ -172,6 +189,18 @@ impl<R: Report> Membership<R> {
     /// Whether a view change is under way.
     pub fn is_wedged(&self) -> bool {
         self.wedged
+    }
+
+    /// How far it has come in the change to the next view.
+    pub fn stage(&self) -> Stage {
+        match self.rows.get(self.rank.index()).and_then(|own| own.accepted.as_ref()) {
+            _ if !self.wedged => Stage::Calm,
+            _ if self.winner.is_some() => Stage::Decided,
+            Some((ballot, _)) if *ballot == self.rank => Stage::Proposed,
+            Some(_) => Stage::Accepted,
+            None if self.reported => Stage::Reported,
+            None => Stage::Wedged,
+        }
     }
 
     /// Whom it suspects.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::RankSet;
-use super::fault::{Fault, planted};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 use crate::link::Generation;
 

@@ -268,11 +268,9 @@ impl Node {
         self.subgroup(id).and_then(|subgroup| subgroup.cut())
     }
 
-    /// Where the epoch that this node is in begins in its own stream, if it sends.
+    /// Where this epoch begins in this node's own stream.
     pub fn own_start(&self, id: SubgroupId) -> Option<Beginning> {
-        let subgroup = self.subgroup(id)?;
-        let own = subgroup.reach().find(|reach| reach.peer.is_none())?;
-        subgroup.own_beginning(own.start)
+        self.subgroup(id)?.own_start()
     }
 
     /// This entry of this node's own stream in a subgroup, and the messages before it.

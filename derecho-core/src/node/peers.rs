@@ -147,7 +147,7 @@ impl Node {
 
     /// A peer takes part no more, although it may still run: what it has shown so far is received, nothing
     /// after that, and nobody waits for it. The lines that it looks at stay as they are until it is gone:
-    /// they keep it from using bytes again that are still referred to here (I-57).
+    /// they keep it from using bytes again that are still referred to here (I-59).
     pub fn shut_out(&mut self, peer: Peer) {
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
         state.shut_out = true;

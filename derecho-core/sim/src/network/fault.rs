@@ -77,6 +77,18 @@ impl Network {
         }
     }
 
+    /// What is posted from now on is so many times slower, and up to so much later; `None`: no more.
+    pub(crate) fn hamper(&mut self, from: usize, to: usize, how: Option<(u64, u64)>) {
+        self.channels[from][to].hampered = how;
+        self.events += 1;
+        self.note_trace(&[15, from as u64, to as u64]);
+    }
+
+    /// Whether either end has given up the connection.
+    pub(crate) fn is_broken(&self, from: usize, to: usize) -> bool {
+        self.channels[from][to].down || self.channels[to][from].down
+    }
+
     /// What was cut passes again: everything held back goes on its way, in its order.
     pub(crate) fn heal(&mut self, from: usize, to: usize) {
         let channel = &mut self.channels[from][to];

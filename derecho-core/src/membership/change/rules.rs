@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::{Action, Decision, Fate, Membership, Row, Standing};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 use crate::membership::arbitration::{Arbitration, Known, Verdict};
-use crate::membership::fault::{Fault, planted};
 use crate::membership::{Member, Message, RankSet, Report, View};
 
 impl<R: Report> Membership<R> {

@@ -118,6 +118,12 @@ impl Subgroup {
         self.sources.iter().filter(move |_| known).map(|source| (source.origin, source.end))
     }
 
+    /// Where this epoch begins in this member's own stream, and the messages before it.
+    pub fn own_start(&self) -> Option<Beginning> {
+        let own = self.own.as_ref()?;
+        self.own_beginning(self.sources[own.rank].incoming.start_of_epoch())
+    }
+
     /// Where the next epoch begins in each sender's stream: who sends it, its region, and the
     /// beginning, as far as it is known here. For those who are told, when this epoch is complete
     /// or finished.

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use super::member::{Bank, Member};
 use super::{Former, Founder, LINE_SLOTS, Level, Own, Sends, Source, Subgroup};
+use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::memory::LINE_WORDS;
 use crate::multicast::Fault;
@@ -105,10 +106,10 @@ impl Subgroup {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
             let start = source.incoming.start_of_epoch();
+            // Whoever has still to receive what lies below has received nothing of the epoch. What lies
+            // beyond where it was ended is no part of it (I-56).
             let received = match self.phase {
-                // What came after the end that was decided is not of this epoch.
-                Phase::Finished => source.end,
-                // Whoever has still to receive what lies below has received nothing of the epoch.
+                Phase::Finished if !planted(Planted::BeyondTheEnd) => source.end,
                 _ => source.incoming.entries().max(start),
             };
             Reach { peer, stream, start, received }
@@ -149,7 +150,7 @@ impl Subgroup {
         {
             return false;
         }
-        if reads {
+        if reads && !planted(Planted::TrimIgnored) {
             self.deliver_trim(trim, faulty);
         }
         for (source, trim) in self.sources.iter_mut().zip(trim) {
@@ -353,6 +354,10 @@ impl Subgroup {
             }
         };
         if let Some(own) = &mut self.own {
+            let start = match planted(Planted::UnsentForgotten) {
+                true => own.sender.memory().committed(),
+                false => start,
+            };
             own.sender.begin(start);
             // I-29: who has not been a member has not been shown what made it quiet.
             own.sender.be_heard();

@@ -1,5 +1,5 @@
-//! Errors that the model can plant, to show that it would find them. Built with `--cfg model` only; in
-//! every other build none of them is there, and none can be planted.
+//! Errors that the model and the simulator can plant, to show that they would find them. Built with `--cfg model`
+//! only; in every other build none of them is there, and none can be planted.
 //!
 //! Owns: their names. Never does: anything in a product.
 #![cfg_attr(not(model), allow(dead_code, unreachable_pub, reason = "only the model plants them"))]
@@ -36,6 +36,24 @@ pub enum Fault {
     Rash,
     /// Who is out goes on.
     OutGoesOn,
+    /// Whoever comes to a cut does not deliver what it still has below it.
+    TrimIgnored,
+    /// Streams are stopped when the decision comes, and not before the report.
+    WedgedLate,
+    /// Newcomers are told a beginning one entry too far.
+    NewcomerOffByOne,
+    /// The state is told as it was before the last messages of the view.
+    SnapshotEarly,
+    /// Who has ended an epoch reports what it has received beyond its end (I-56).
+    BeyondTheEnd,
+    /// Who has not begun an epoch takes its start for its end (I-58).
+    NotBegunKnows,
+    /// What a survivor had committed and not sent is forgotten with the epoch.
+    UnsentForgotten,
+    /// What a line says of another epoch is believed.
+    OldLines,
+    /// What was delivered is said to be one entry more than it is.
+    TakenTooFar,
 }
 
 #[cfg(model)]
@@ -48,11 +66,11 @@ pub fn plant(fault: Option<Fault>) {
 }
 
 #[cfg(model)]
-pub(super) fn planted(fault: Fault) -> bool {
+pub(crate) fn planted(fault: Fault) -> bool {
     PLANTED.load(core::sync::atomic::Ordering::Relaxed) == fault as u8
 }
 
 #[cfg(not(model))]
-pub(super) const fn planted(_: Fault) -> bool {
+pub(crate) const fn planted(_: Fault) -> bool {
     false
 }

@@ -1,4 +1,6 @@
-//! The state of the test's groups: who reads and writes which topic.
+//! The state of these groups: who reads and writes which topic.
+//!
+//! Owns: what members say of their parts, and the layouts that follow. Never does: deliver anything.
 
 use std::collections::BTreeMap;
 

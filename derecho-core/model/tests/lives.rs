@@ -1,0 +1,83 @@
+//! Errors that were planted into the protocol are found in random lives of whole groups, each by the rule
+//! that was named for it, in each of three ranges of seeds. An error is there for the whole process, so all of
+//! them are one test.
+#![cfg(model)]
+
+use derecho_lives::{Account, Fault as Happens, Faults, Kind, Plan, live};
+use derecho_model::{Fault, plant};
+
+/// Where the ranges begin, and how many seeds each has at most.
+const RANGES: [u64; 3] = [0, 10_000, 20_000];
+const SEEDS: u64 = 200;
+
+const AGREEMENT: &str = "agreement";
+const STATE: &str = "state";
+const LIVENESS: &str = "liveness";
+const VIEWS: &str = "views";
+const PARTITION: &str = "partition";
+const ORDER: &str = "order";
+const HONESTY: &str = "honesty";
+
+/// The first seed of the range whose life breaks this rule before all others, and no rule without the error.
+fn found(from: u64, kind: Kind, faults: Faults, (fault, rule): (Fault, &str)) -> Option<u64> {
+    (from..from + SEEDS).find(|seed| {
+        let plan = Plan { faults, ..Plan::new(*seed, kind) };
+        plant(Some(fault));
+        let with = live(plan, false);
+        plant(None);
+        broke(&with, rule) && live(plan, false).violations.is_empty()
+    })
+}
+
+fn broke(account: &Account, rule: &str) -> bool {
+    account.violations.first().is_some_and(|what| what.split(':').next() == Some(rule))
+}
+
+#[test]
+fn planted_errors_are_found() {
+    let crashes = Faults::NONE.and(Happens::Crash);
+    let cuts = crashes.and(Happens::Partition).and(Happens::Pause);
+    let all = cuts.and(Happens::SlowNode).and(Happens::SlowLink).and(Happens::Delay);
+    let (local, network) = (Kind::Local, Kind::Network);
+    let cases = [
+        (Fault::TrimIgnored, network, crashes, STATE),
+        (Fault::WedgedLate, network, crashes, STATE),
+        (Fault::CutOfOne, network, crashes, STATE),
+        (Fault::SnapshotEarly, network, crashes, STATE),
+        (Fault::OldLines, network, crashes, STATE),
+        (Fault::NewcomerOffByOne, network, crashes, ORDER),
+        (Fault::TakenTooFar, network, crashes, HONESTY),
+        (Fault::UnsentForgotten, network, all, LIVENESS),
+        (Fault::BeyondTheEnd, local, all, AGREEMENT),
+        (Fault::MajorityOffByOne, network, crashes, PARTITION),
+        (Fault::DeadDoNotCount, network, crashes, PARTITION),
+        (Fault::WithoutKernel, local, all, VIEWS),
+    ];
+    let mut missed = Vec::new();
+    for (fault, kind, faults, rule) in cases {
+        let range = |from| found(from, kind, faults, (fault, rule)).map(|seed| seed - from);
+        let seeds = RANGES.map(range);
+        println!("{fault:?}: {rule} after {seeds:?} seeds");
+        if seeds.iter().any(Option::is_none) {
+            missed.push(format!("{fault:?} {seeds:?}"));
+        }
+    }
+    // What such lives have found in the protocol is found again by the life that found it.
+    let lives = [
+        (Fault::BeyondTheEnd, 302, crashes, STATE),
+        (Fault::NotBegunKnows, 155, Faults::NONE, LIVENESS),
+        (Fault::NotBegunKnows, 298, Faults::NONE, LIVENESS),
+    ];
+    for (fault, seed, faults, rule) in lives {
+        let plan = Plan { faults, ..Plan::new(seed, local) };
+        plant(Some(fault));
+        let with = live(plan, false);
+        plant(None);
+        let without = live(plan, false);
+        println!("{fault:?}: {rule} in {plan}");
+        if !broke(&with, rule) || !without.violations.is_empty() {
+            missed.push(format!("{fault:?} in {plan}"));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}

@@ -1,0 +1,129 @@
+//! What is known of a life when it is over.
+//!
+//! Owns: counts. Never does: judge.
+
+use std::ops::AddAssign;
+
+/// Where a member is in a view change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Step {
+    /// Its streams are stopped, and not everybody has been told how far it has come.
+    Wedged,
+    /// It has told everybody.
+    Reported,
+    /// It leads, and has proposed a decision, perhaps not to all.
+    Proposed,
+    /// It has accepted what another one proposes, and perhaps not told all.
+    Accepted,
+    /// It knows the decision, and has not told it to all.
+    Decided,
+    /// It is in the new view, and its streams do not all go on yet.
+    Installed,
+}
+
+impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Step; 6] = [
+        Step::Wedged,
+        Step::Reported,
+        Step::Proposed,
+        Step::Accepted,
+        Step::Decided,
+        Step::Installed,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Wedged => "wedged",
+            Step::Reported => "reported",
+            Step::Proposed => "proposed",
+            Step::Accepted => "accepted",
+            Step::Decided => "decided",
+            Step::Installed => "installed",
+        }
+    }
+}
+
+/// What faults met.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Coverage {
+    /// Crashes at each step.
+    pub crashes: [u64; 6],
+    /// Those of them that took the leader.
+    pub leader_crashes: [u64; 6],
+    /// Nodes that stood still for a while, by the step at which they began to.
+    pub pauses: [u64; 6],
+    /// Members that were between two layouts of a topic when a view change stopped them.
+    pub layouts_met: u64,
+    /// Crashes of who told the state to a new member, or of the new member, before it was told.
+    pub transfers_cut: u64,
+}
+
+impl AddAssign for Coverage {
+    fn add_assign(&mut self, other: Coverage) {
+        let add = |sums: &mut [u64; 6], more: [u64; 6]| {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        };
+        add(&mut self.crashes, other.crashes);
+        add(&mut self.leader_crashes, other.leader_crashes);
+        add(&mut self.pauses, other.pauses);
+        self.layouts_met += other.layouts_met;
+        self.transfers_cut += other.transfers_cut;
+    }
+}
+
+/// What came of a life, or of many.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Account {
+    /// Writes that landed, messages of links, faults and acts of applications.
+    pub events: u64,
+    /// Messages that were written.
+    pub messages: u64,
+    /// Messages that were delivered, each at each reader.
+    pub deliveries: u64,
+    /// Views that were installed.
+    pub view_changes: u64,
+    /// Epochs that were begun, each at each member.
+    pub epochs: u64,
+    /// Nodes that stopped for good.
+    pub crashes: u64,
+    /// Those of them that came back as new ones.
+    pub restarts: u64,
+    /// Cuts of any kind between nodes.
+    pub partitions: u64,
+    /// Nodes that stood still for a while.
+    pub pauses: u64,
+    /// Nodes that fell out while they lived.
+    pub evictions: u64,
+    /// Networked groups that lost their primary partition, as they may.
+    pub lost: u64,
+    /// What the faults met.
+    pub coverage: Coverage,
+    /// What should not have been.
+    pub violations: Vec<String>,
+    /// Follows from everything that happened; the same for the same seed.
+    pub hash: u64,
+    /// What happened, if somebody wanted to read it.
+    pub journal: Vec<String>,
+}
+
+impl AddAssign<&Account> for Account {
+    fn add_assign(&mut self, other: &Account) {
+        self.events += other.events;
+        self.messages += other.messages;
+        self.deliveries += other.deliveries;
+        self.view_changes += other.view_changes;
+        self.epochs += other.epochs;
+        self.crashes += other.crashes;
+        self.restarts += other.restarts;
+        self.partitions += other.partitions;
+        self.pauses += other.pauses;
+        self.evictions += other.evictions;
+        self.lost += other.lost;
+        self.coverage += other.coverage;
+        self.violations.extend_from_slice(&other.violations);
+        self.journal.extend_from_slice(&other.journal);
+        self.hash = self.hash.rotate_left(7) ^ other.hash;
+    }
+}

@@ -1,0 +1,115 @@
+//! One life of a group, from a seed.
+//!
+//! Owns: the course of a life. Never does: give up a life because its group is lost before its time; the
+//! rules hold to the end.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use derecho_core::link::Evidence;
+use derecho_sim::{Config, Random};
+
+use crate::account::Account;
+use crate::faults::Faults;
+use crate::world::{Kind, World};
+
+/// What a life follows from: the same plan is the same life, to the last word that lands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// What it lives on.
+    pub kind: Kind,
+    /// How many nodes it begins with.
+    pub nodes: usize,
+    /// What happens to it, beside nodes that come and leave.
+    pub faults: Faults,
+    /// How long it lives: rounds of some twenty microseconds to hundred each.
+    pub rounds: usize,
+}
+
+impl Plan {
+    /// The usual life of this seed.
+    pub fn new(seed: u64, kind: Kind) -> Plan {
+        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60 }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { seed, kind, nodes, faults, .. } = self;
+        let kind = match kind {
+            Kind::Local => "local",
+            Kind::Network => "network",
+        };
+        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}")
+    }
+}
+
+/// How the network of this life is.
+fn config(plan: &Plan) -> Config {
+    let mut config = Config::adversarial(plan.seed);
+    let mut random = Random::new(plan.seed ^ 0x6e65_7477);
+    // On one host the kernel knows at once; elsewhere it may take a while, and nobody can be sure.
+    if plan.kind == Kind::Network && random.one_in(2) {
+        config.evidence.crash = Some((Evidence::Uncertain, (50_000, 1_500_000)));
+    }
+    config
+}
+
+/// Lives this life. `read`: whether somebody wants to read what happened.
+pub fn live(plan: Plan, read: bool) -> Account {
+    let mut world = World::empty(config(&plan), plan.kind);
+    world.court.borrow_mut().journal.kept = read;
+    let panicked = catch(|| {
+        world.prepare(plan.faults);
+        world.populate(plan.nodes);
+        // Else faults meet the founding.
+        if world.random.one_in(2) {
+            world.settle();
+        }
+        for _ in 0..plan.rounds {
+            world.round(plan.nodes);
+            if world.is_guilty() {
+                return;
+            }
+        }
+        world.check();
+    });
+    world.court.borrow_mut().journal.sum_up();
+    if let Some(text) = panicked {
+        world.court.borrow_mut().charge("assertion", &text);
+    }
+    world.account()
+}
+
+thread_local! {
+    /// What was said by the panic that is being caught here, if one is to be.
+    static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs something whose panics are an answer. Returns what the panic said.
+fn catch(run: impl FnOnce()) -> Option<String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let caught = CAUGHT.with(|caught| match &mut *caught.borrow_mut() {
+                Some(text) => {
+                    *text = info.to_string();
+                    true
+                }
+                None => false,
+            });
+            if !caught {
+                before(info);
+            }
+        }));
+    });
+    CAUGHT.with(|caught| *caught.borrow_mut() = Some(String::new()));
+    let end = panic::catch_unwind(AssertUnwindSafe(run));
+    let text = CAUGHT.with(|caught| caught.borrow_mut().take());
+    end.is_err().then(|| text.unwrap_or_default())
+}

@@ -1,0 +1,419 @@
+//! One member of a group: a node, and an application that writes and reads topics.
+//!
+//! Owns: what the application does, and what it tells the court. Never does: stop looking when it is out;
+//! what it delivers then is for the court as well.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, Terms, control_geometry,
+};
+use derecho_core::ids::{NodeId, RegionId, Time};
+use derecho_core::link::{Generation, Interest, Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::membership::{Fate, Stage, Standing};
+use derecho_core::memory::LINE_WORDS;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::SUBGROUP_LINES;
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent};
+use derecho_sim::SimLink;
+
+use crate::account::Step;
+use crate::court::{Court, Delivered, Epoch};
+use crate::topics::{Part, Topics};
+
+/// Members are suspected after this silence: much more than any delay that is not a fault.
+pub(crate) const TIMEOUT: u64 = 2_000_000;
+const PATIENCE: Patience = Patience { member_timeout: Some(TIMEOUT), gather: 100_000 };
+
+/// The nodes of which the host says that they stand still.
+pub(crate) type Halted = Arc<Mutex<BTreeSet<NodeId>>>;
+
+/// A part in a topic.
+struct Taken {
+    lines: RegionId,
+    stream: Option<(RegionId, SenderMemory)>,
+    inbox: Option<Arc<Inbox>>,
+    /// Epochs of the inbox's deliveries: a new one begins with the first that is put in after it.
+    epoch: Epoch,
+    written: u64,
+    leaves: bool,
+}
+
+/// What it has done in its last turn.
+#[derive(Clone, Copy, Default)]
+struct Turned {
+    reported: bool,
+    installed: bool,
+}
+
+/// One node and its application.
+pub struct Member {
+    pub(crate) me: NodeId,
+    /// None before it knows with whom.
+    group: Option<Group<Topics>>,
+    prepared: Option<(Node, Share)>,
+    pub(crate) out: Option<Fate>,
+    link: SimLink,
+    court: Rc<RefCell<Court>>,
+    parts: BTreeMap<u64, Taken>,
+    stage: Stage,
+    turned: Turned,
+    /// The view is new, and the streams do not all go on in it yet.
+    is_new_view: bool,
+    walking: bool,
+    suspects: usize,
+}
+
+/// The bytes of a message: who wrote it, where, which one it is, and bytes that follow from that.
+fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> Vec<u8> {
+    let mut bytes = writer.0.to_le_bytes().to_vec();
+    bytes.extend(number.to_le_bytes());
+    bytes.extend((topic << 32 | stream).to_le_bytes());
+    let mut word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream ^ writer.0 as u64;
+    for _ in 0..number % 31 {
+        word ^= word >> 29;
+        word = word.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bytes.push((word >> 56) as u8);
+    }
+    bytes
+}
+
+impl Member {
+    pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>) -> Member {
+        let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
+        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let geometry = control_geometry();
+        let lines = link
+            .open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS)
+            .expect("a node that runs opens regions");
+        let region =
+            link.open(CONTROL_STREAM, geometry.words()).expect("a node that runs opens regions");
+        let memory = SenderMemory::with_nulls(region, geometry);
+        let control =
+            Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
+        Member {
+            me: link.node(),
+            group: None,
+            prepared: Some((node, control)),
+            out: None,
+            link: link.clone(),
+            court: Rc::clone(court),
+            parts: BTreeMap::new(),
+            stage: Stage::Calm,
+            turned: Turned::default(),
+            is_new_view: false,
+            walking: false,
+            suspects: 0,
+        }
+    }
+
+    /// Comes into its group. `halted`: whom the host shows as standing still, if it shows anybody.
+    pub(crate) fn begin(&mut self, entrance: Entrance, halted: Option<Halted>) {
+        let (node, control) = self.prepared.take().expect("it begins once");
+        let local = matches!(entrance, Entrance::Local);
+        let terms =
+            Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
+        let host = self.link.arbiter().filter(|_| local).map(|arbiter| {
+            let lists = |halted: &Halted, node| {
+                halted.lock().unwrap_or_else(PoisonError::into_inner).contains(&node)
+            };
+            // Else whoever stands still is found out by its silence.
+            let is_halted = move |node| halted.as_ref().is_some_and(|halted| lists(halted, node));
+            Host { arbiter, is_halted: Arc::new(is_halted) }
+        });
+        self.group = Some(Group::new(node, terms, Topics::default(), control, host));
+    }
+
+    pub(crate) fn group(&self) -> &Group<Topics> {
+        self.group.as_ref().expect("it has begun")
+    }
+
+    fn group_mut(&mut self) -> &mut Group<Topics> {
+        self.group.as_mut().expect("it has begun")
+    }
+
+    /// Reads a topic from some time on, and perhaps writes it.
+    pub fn enter(&mut self, topic: u64, reads: bool, sends: bool) {
+        if self.parts.contains_key(&topic) || self.out.is_some() {
+            return;
+        }
+        let lines_id = self.group_mut().node_mut().fresh_region();
+        let lines = self
+            .link
+            .open(lines_id, SUBGROUP_LINES * LINE_WORDS)
+            .expect("a node that runs opens regions");
+        let stream = sends.then(|| {
+            let id = self.group_mut().node_mut().fresh_region();
+            let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
+            let region =
+                self.link.open(id, geometry.words()).expect("a node that runs opens regions");
+            (id, SenderMemory::with_nulls(region, geometry))
+        });
+        let share = Share { lines: (lines_id, lines), memory: stream.clone() };
+        self.group_mut().bring(topic, share);
+        let sends = stream.as_ref().map(|(id, _)| *id);
+        self.group_mut().submit(&Part { topic, reads, sends, lines: lines_id }.encode());
+        let epoch = (Generation::NONE, topic, 0);
+        let taken =
+            Taken { lines: lines_id, stream, inbox: None, epoch, written: 0, leaves: false };
+        self.parts.insert(topic, taken);
+    }
+
+    /// Wants no more of a topic.
+    pub fn exit(&mut self, topic: u64) {
+        if let Some(part) = self.parts.get_mut(&topic).filter(|part| !part.leaves) {
+            (part.stream, part.leaves) = (None, true);
+            let gone = Part { topic, reads: false, sends: None, lines: part.lines };
+            self.group_mut().submit(&gone.encode());
+        }
+    }
+
+    /// Wants to be no member any more.
+    pub fn leave(&mut self) {
+        if self.out.is_none() {
+            self.court.borrow_mut().wants_to_leave(self.me);
+        }
+        self.group_mut().leave();
+    }
+
+    /// Whether every act of a node that is out is refused (I-48).
+    pub(crate) fn refuses(&mut self) -> bool {
+        let part = Part { topic: 5, reads: true, sends: None, lines: RegionId(0) };
+        !self.group_mut().submit(&part.encode()) && !self.group_mut().leave()
+    }
+
+    /// Where it is in a view change. `unposted`: whether it is in the midst of saying what follows from its
+    /// last turn.
+    pub(crate) fn step(&self, unposted: bool) -> Option<Step> {
+        let group = self.group.as_ref().filter(|group| group.standing() == Standing::Member)?;
+        match group.agreement().stage() {
+            Stage::Calm if self.turned.installed && unposted => Some(Step::Decided),
+            Stage::Calm if self.is_new_view => Some(Step::Installed),
+            Stage::Calm => None,
+            Stage::Wedged => Some(Step::Wedged),
+            Stage::Reported if self.turned.reported && unposted => Some(Step::Wedged),
+            Stage::Reported => Some(Step::Reported),
+            Stage::Proposed => Some(Step::Proposed),
+            Stage::Accepted => Some(Step::Accepted),
+            Stage::Decided => Some(Step::Decided),
+        }
+    }
+
+    /// Whether it is a member, and has nothing under way.
+    pub fn is_settled(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::is_settled)
+    }
+
+    /// Whether it is the leader, as it sees it.
+    pub(crate) fn leads(&self) -> bool {
+        let agreement = self.group().agreement();
+        agreement.leader() == Some(agreement.rank())
+    }
+
+    /// Topics in which it takes part, or is about to.
+    pub fn topics(&self) -> Vec<u64> {
+        self.parts.keys().copied().collect()
+    }
+
+    pub(crate) fn writes(&self, topic: u64) -> bool {
+        self.parts.get(&topic).is_some_and(|part| part.stream.is_some())
+    }
+
+    /// Its stream in a topic, and what it has written there.
+    pub(crate) fn written(&self, topic: u64) -> (u64, u64) {
+        let part = self.parts.get(&topic);
+        let stream = |part: &Taken| part.stream.as_ref().map_or(0, |(region, _)| region.0);
+        part.map_or((0, 0), |part| (stream(part), part.written))
+    }
+
+    /// Writes a message, if there is room for it.
+    pub fn write(&mut self, topic: u64) {
+        let me = self.me;
+        let Some(part) = self.parts.get_mut(&topic) else { return };
+        let Some((region, memory)) = &part.stream else { return };
+        let number = part.written;
+        let bytes = content(me, topic, region.0, number);
+        let Ok(mut claim) = memory.claim(bytes.len()) else { return };
+        claim.bytes().copy_from_slice(&bytes);
+        self.court.borrow_mut().writes((me, region.0), number);
+        let stream_number = claim.commit(bytes.len(), |_, _| {});
+        assert_eq!(stream_number, number, "a commit has the number of its message");
+        part.written += 1;
+    }
+
+    fn drain(&mut self, topic: u64) {
+        let Some(part) = self.parts.get(&topic) else { return };
+        let Some(inbox) = &part.inbox else { return };
+        while let Some(record) = inbox.take() {
+            let bytes = record.bytes();
+            let mut court = self.court.borrow_mut();
+            let words: Option<Vec<u64>> = (bytes.len() >= 32).then(|| {
+                let word = |word: &[u8]| u64::from_le_bytes(word.try_into().expect("eight bytes"));
+                bytes[..32].chunks(8).map(word).collect()
+            });
+            let Some(words) = words else {
+                court.charge("origin", &format!("a message of {} bytes", bytes.len()));
+                return;
+            };
+            let writer = NodeId(u128::from(words[1]) << 64 | u128::from(words[0]));
+            let (number, stream) = (words[2], words[3] & 0xffff_ffff);
+            if bytes != content(writer, topic, stream, number) || record.number() != number {
+                let name = court.journal.name_of(self.me);
+                let what = format!("{name} reads {words:?} as number {}", record.number());
+                court.charge("origin", &what);
+            }
+            let what = Delivered { writer: (writer, stream), number };
+            court.delivers(self.me, (topic, part.lines), part.epoch, what);
+        }
+    }
+
+    fn take_in(&mut self, event: GroupEvent) {
+        match event {
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                let reads = layout.seat_of(self.me).is_some_and(|seat| seat.reads);
+                self.drain(key);
+                let Member { parts, group, .. } = self;
+                let Some(part) = parts.get_mut(&key) else { return };
+                let view = group.as_ref().expect("it has begun").view();
+                part.epoch = (view.group, key, epoch);
+                let view = view.number;
+                if reads && part.inbox.is_none() {
+                    let node = group.as_mut().expect("it has begun").node_mut();
+                    part.inbox = node.add_subgroup_reader(subgroup);
+                }
+                let who = (self.me, (key, part.lines));
+                self.court.borrow_mut().begins(who, part.epoch, view, &layout);
+            }
+            GroupEvent::Left { key } => {
+                self.drain(key);
+                if let Some(part) = self.parts.remove(&key) {
+                    self.court.borrow_mut().left(self.me, (key, part.lines));
+                }
+            }
+            GroupEvent::Installed(view) => {
+                (self.turned.installed, self.is_new_view) = (true, true);
+                let mut court = self.court.borrow_mut();
+                court.installs(self.me, &view);
+                let group = self.group.as_ref().expect("it has begun");
+                // Of views that began in one turn it is as the last one left it.
+                if group.is_informed() && group.view().number == view.number {
+                    court.begins_with(self.me, &view, group.state());
+                }
+            }
+            GroupEvent::Out(fate) => {
+                // What it has delivered up to this moment it has delivered as a member.
+                self.topics().into_iter().for_each(|topic| self.drain(topic));
+                self.out = Some(fate);
+                self.court.borrow_mut().is_out(self.me, fate);
+            }
+            GroupEvent::Node(NodeEvent::Faulty { peer, fault }) => {
+                let mut court = self.court.borrow_mut();
+                let name = court.journal.name_of(self.me);
+                court.charge("honesty", &format!("{name} finds {peer:?} faulty: {fault}"));
+            }
+            GroupEvent::Changed if self.out.is_some() => {
+                let mut court = self.court.borrow_mut();
+                let name = court.journal.name_of(self.me);
+                court.charge("isolation", &format!("{name} is out and its state changes"));
+            }
+            GroupEvent::Changed => {
+                let state = self.group().state().clone();
+                let mut court = self.court.borrow_mut();
+                let parts = state.0.keys();
+                let text =
+                    parts.map(|(topic, node)| format!("{topic}:{} ", court.journal.name_of(*node)));
+                let text: String = text.collect();
+                court.journal.says(self.me, format_args!("knows {text}"));
+            }
+            GroupEvent::Node(_) | GroupEvent::Gathered { .. } => {}
+        }
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.group_mut().handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.court.borrow_mut().journal.now = self.link.network().now();
+        self.turned = Turned::default();
+        let done = self.group_mut().turn(now, effects);
+        self.note_stage();
+        // Deliveries of this turn are of the epoch before any that begins in it.
+        let mut events = Vec::new();
+        while let Some(event) = self.group_mut().next_event() {
+            events.push(event);
+        }
+        if !events.iter().any(|event| matches!(event, GroupEvent::Begun { .. })) {
+            self.topics().into_iter().for_each(|topic| self.drain(topic));
+        }
+        let count = events.len();
+        events.into_iter().for_each(|event| self.take_in(event));
+        self.walking = self.group().is_walking();
+        self.is_new_view &= self.walking || !self.group().is_informed();
+        done + count
+    }
+
+    fn interest(&self) -> Interest {
+        self.group().interest()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.group().wants_turn_at()
+    }
+}
+
+impl Member {
+    /// Says what has changed in its agreement on a view.
+    fn note_stage(&mut self) {
+        let group = self.group.as_ref().expect("it has begun");
+        let agreement = group.agreement();
+        let (before, stage) = (self.stage, agreement.stage());
+        let suspects = agreement.suspects();
+        let mut court = self.court.borrow_mut();
+        if suspects.count() > self.suspects {
+            let nodes = suspects.iter().map(|rank| agreement.view().member(rank).node);
+            let names = court.journal.names_of(nodes);
+            court.journal.says(self.me, format_args!("suspects {names}"));
+        }
+        self.suspects = suspects.count();
+        self.stage = stage;
+        if before == stage || stage == Stage::Calm {
+            return;
+        }
+        if before == Stage::Calm {
+            let met = self.walking && !self.is_new_view;
+            court.layouts_met += u64::from(met);
+            let view = agreement.view().number;
+            court.journal.says(self.me, format_args!("wedges view {view}"));
+        }
+        // Within one turn it may have come further than one step.
+        self.turned.reported = before < Stage::Reported && Stage::Reported <= stage;
+        if self.turned.reported {
+            court.journal.says(self.me, format_args!("reports how far it has come"));
+        }
+        match stage {
+            Stage::Proposed => court.journal.says(self.me, format_args!("proposes a decision")),
+            Stage::Accepted => {
+                let leader = agreement.leader().map(|rank| agreement.view().member(rank).node);
+                let name = court.journal.names_of(leader);
+                court.journal.says(self.me, format_args!("accepts the decision of {name}"));
+            }
+            Stage::Decided => {
+                court.journal.says(self.me, format_args!("knows which decision was picked"));
+            }
+            Stage::Calm | Stage::Wedged | Stage::Reported => {}
+        }
+    }
+}

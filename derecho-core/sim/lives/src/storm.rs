@@ -1,0 +1,434 @@
+//! Faults: which come when, to whom, and when they end.
+//!
+//! Owns: all harm that is done. Never does: harm more than the menu allows.
+//!
+//! ```text
+//!   strike ── at random moments ──> a fault, with its end on the list of ends
+//!   ambush ── waits until a node is at a chosen step of a view change, and strikes it there
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use derecho_core::ids::Time;
+use derecho_core::membership::Standing;
+use derecho_sim::{Clock, Cluster, NodeIndex};
+
+use crate::account::Step;
+use crate::faults::{Fault, Faults};
+use crate::member::Member;
+use crate::world::{Kind, World};
+
+type Pair = (NodeIndex, NodeIndex);
+
+/// What ends a fault.
+#[derive(Clone, Debug)]
+enum End {
+    Resume(NodeIndex),
+    Heal(Vec<Pair>),
+    Pace(NodeIndex),
+    Unhamper(Vec<Pair>),
+    /// A node that has crashed comes back as a new one.
+    Comeback,
+}
+
+/// A fault that waits for its moment.
+#[derive(Clone, Copy, Debug)]
+struct Ambush {
+    step: Step,
+    /// Only the leader.
+    leader: bool,
+    fault: Fault,
+    until: Time,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Storm {
+    faults: Option<Faults>,
+    ends: Vec<(Time, End)>,
+    ambush: Option<Ambush>,
+    /// Until when something was done to a node.
+    harmed: BTreeMap<NodeIndex, u64>,
+}
+
+impl Storm {
+    /// Zero if nothing ever was.
+    pub(crate) fn harmed_until(&self, node: NodeIndex) -> u64 {
+        self.harmed.get(&node).copied().unwrap_or_default()
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.faults.is_some_and(|faults| faults.has(fault))
+    }
+}
+
+/// So many nodes more than it begins with a life may see.
+const NEWCOMERS: usize = 9;
+
+fn step_of(cluster: &Cluster<Member>, node: NodeIndex) -> Option<Step> {
+    cluster.machine(node, 0).step(cluster.unposted(node) > 0)
+}
+
+impl Ambush {
+    fn victim(&self, cluster: &Cluster<Member>) -> Option<NodeIndex> {
+        let is_it = |node: &NodeIndex| {
+            cluster.is_running(*node)
+                && !cluster.is_paused(*node)
+                && step_of(cluster, *node) == Some(self.step)
+                && (!self.leader || cluster.machine(*node, 0).leads())
+        };
+        (0..cluster.nodes()).map(NodeIndex).find(is_it)
+    }
+}
+
+impl World {
+    /// These faults may happen.
+    pub(crate) fn prepare(&mut self, faults: Faults) {
+        self.storm.faults = Some(faults);
+        self.asks_host = self.random.one_in(2);
+    }
+
+    pub(crate) fn give_clock(&mut self, node: NodeIndex) {
+        if self.storm.has(Fault::Skew) {
+            let ahead = self.random.below(1 << 36);
+            // Mostly as quartz is; sometimes as a virtual machine's may be.
+            let most = if self.random.one_in(4) { 300_000 } else { 200 };
+            let fast_ppm = self.random.between(0, 2 * most) as i32 - most as i32;
+            self.cluster.set_clock(node, Clock { ahead, fast_ppm });
+        }
+    }
+
+    /// Some time of a life: a change of layout, joins, leaves, faults, and messages all the while.
+    pub(crate) fn round(&mut self, nodes: usize) {
+        self.random_change();
+        self.random_come_and_go(nodes);
+        if self.random.one_in(6) {
+            self.random_strike();
+        }
+        if self.storm.ambush.is_none() && self.random.one_in(8) {
+            self.random_ambush(nodes);
+        }
+        self.write_for(2);
+        let mut court = self.court.borrow_mut();
+        court.journal.now = self.cluster.now();
+        court.journal.sum_up();
+    }
+
+    fn random_come_and_go(&mut self, nodes: usize) {
+        let living = self.living();
+        let few = living.len() < nodes;
+        match self.random.below(60) {
+            0..2 if living.len() > 2 => {
+                let some = self.one_of(&living);
+                some.into_iter().for_each(|node| self.act(node, Member::leave));
+            }
+            2..6 => self.come(nodes),
+            6..16 if few => self.come(nodes),
+            _ => {}
+        }
+    }
+
+    fn come(&mut self, nodes: usize) {
+        if self.cluster.nodes() < nodes + NEWCOMERS {
+            self.add();
+        }
+    }
+
+    fn random_fault(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
+        let kind = self.kind;
+        let possible = |fault: &Fault| match fault {
+            // Memory that is shared has no ends that could be cut apart.
+            Fault::Partition | Fault::OneWay => kind == Kind::Network,
+            Fault::Skew => false,
+            _ => true,
+        };
+        let faults = self.storm.faults?.iter().filter(possible).filter(|fault| wanted(*fault));
+        let faults: Vec<Fault> = faults.collect();
+        faults.get(self.random.below(faults.len() as u64) as usize).copied()
+    }
+
+    fn random_strike(&mut self) {
+        let living = self.living();
+        let fault = self.random_fault(|_| true);
+        if let (Some(node), Some(fault)) = (self.one_of(&living), fault) {
+            self.strike(fault, node);
+        }
+    }
+
+    /// Waits for a view change, and brings one about.
+    fn random_ambush(&mut self, nodes: usize) {
+        let fits = |fault| {
+            matches!(fault, Fault::Crash | Fault::Restart | Fault::Pause | Fault::Partition)
+        };
+        let Some(fault) = self.random_fault(fits) else { return };
+        self.lay(fault);
+        let living = self.living();
+        match (self.random.below(3), self.one_of(&living)) {
+            (0, Some(node)) if living.len() > 3 => self.act(node, Member::leave),
+            (1, Some(node)) if living.len() > 3 && self.storm.has(Fault::Crash) => self.crash(node),
+            _ => self.come(nodes),
+        }
+    }
+
+    fn lay(&mut self, fault: Fault) {
+        let step = Step::ALL[self.random.below(6) as usize];
+        let leader = step == Step::Proposed || self.random.one_in(2);
+        let until = self.now().after(3_000_000);
+        self.storm.ambush = Some(Ambush { step, leader, fault, until });
+    }
+
+    /// Lets `time` pass, in which faults end and ambushes strike.
+    pub fn run(&mut self, time: u64) {
+        let until = self.now().after(time);
+        loop {
+            let now = self.now();
+            self.storm.ambush = self.storm.ambush.filter(|ambush| ambush.until > now);
+            let end = self.storm.ends.iter().map(|(at, _)| *at).min();
+            let stop = end.filter(|end| *end <= until).unwrap_or(until);
+            match self.storm.ambush {
+                Some(ambush) => {
+                    let met = |cluster: &Cluster<Member>| ambush.victim(cluster).is_some();
+                    if self.cluster.run_until_or(stop, met)
+                        && let Some(node) = ambush.victim(&self.cluster)
+                    {
+                        self.storm.ambush = None;
+                        self.strike(ambush.fault, node);
+                        // The next leader is not safe either.
+                        if self.random.one_in(3) {
+                            self.lay(ambush.fault);
+                        }
+                        continue;
+                    }
+                }
+                None => {
+                    self.cluster.run_until(stop);
+                }
+            }
+            self.end_faults();
+            if self.now() >= until || self.now() < stop {
+                return;
+            }
+        }
+    }
+
+    fn end_faults(&mut self) {
+        let now = self.now();
+        let (due, later) =
+            std::mem::take(&mut self.storm.ends).into_iter().partition(|(at, _)| *at <= now);
+        self.storm.ends = later;
+        let due: Vec<(Time, End)> = due;
+        due.into_iter().for_each(|(_, end)| self.end(end));
+    }
+
+    /// No fault is at work any more.
+    pub(crate) fn end_storm(&mut self) {
+        self.storm.ambush = None;
+        let ends = std::mem::take(&mut self.storm.ends);
+        if !ends.is_empty() {
+            self.say("all faults end");
+        }
+        ends.into_iter().for_each(|(_, end)| self.end(end));
+    }
+
+    fn say(&mut self, what: &str) {
+        let mut court = self.court.borrow_mut();
+        court.journal.now = self.cluster.now();
+        court.journal.say(format_args!("{what}"));
+    }
+
+    fn end(&mut self, end: End) {
+        let now = self.now().0;
+        match end {
+            End::Resume(node) => {
+                if self.cluster.is_running(node) {
+                    self.tell(node, "goes on");
+                }
+                self.show_halted(node, false);
+                self.cluster.resume(node);
+                self.storm.harmed.insert(node, now);
+            }
+            End::Heal(pairs) => {
+                self.say(&format!("what was cut passes again: {}", names(&pairs)));
+                for (from, to) in pairs {
+                    self.cluster.network().heal(from, to);
+                    self.harm(from, now);
+                    self.harm(to, now);
+                }
+            }
+            End::Pace(node) => {
+                self.cluster.set_pace(node, 1);
+                self.harm(node, now);
+            }
+            End::Unhamper(pairs) => {
+                for (from, to) in pairs {
+                    self.cluster.network().unhamper(from, to);
+                    self.harm(from, now);
+                    self.harm(to, now);
+                }
+            }
+            End::Comeback => {
+                self.add();
+            }
+        }
+    }
+
+    fn harm(&mut self, node: NodeIndex, until: u64) {
+        self.storm.harmed.insert(node, until);
+    }
+
+    fn later(&mut self, low: u64, high: u64, end: End) {
+        let at = self.now().after(self.random.between(low, high));
+        self.storm.ends.push((at, end));
+    }
+
+    fn show_halted(&self, node: NodeIndex, halted: bool) {
+        let me = self.member(node).me;
+        let mut list = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
+        if halted {
+            list.insert(me);
+        } else {
+            list.remove(&me);
+        }
+    }
+
+    fn may_lose_one(&mut self) -> bool {
+        let living = self.living().len();
+        living > 2 || (living == 2 && self.kind == Kind::Local && self.random.one_in(4))
+    }
+
+    fn strike(&mut self, fault: Fault, node: NodeIndex) {
+        match fault {
+            Fault::Crash if self.may_lose_one() => self.crash(node),
+            Fault::Restart if self.may_lose_one() => {
+                self.crash(node);
+                self.tally.restarts += 1;
+                self.later(1_000, 2_000_000, End::Comeback);
+            }
+            Fault::Pause if !self.cluster.is_paused(node) => self.pause(node),
+            Fault::Partition => self.cut(node, false),
+            Fault::OneWay => self.cut(node, true),
+            Fault::SlowNode => {
+                let pace = self.random.between(3, 100);
+                self.tell(node, &format!("is {pace} times as slow as it was"));
+                self.harm(node, u64::MAX);
+                self.cluster.set_pace(node, pace);
+                self.later(50_000, 3_000_000, End::Pace(node));
+            }
+            Fault::SlowLink | Fault::Delay => self.hamper(node, fault == Fault::Delay),
+            Fault::Crash | Fault::Restart | Fault::Pause | Fault::Skew => {}
+        }
+    }
+
+    /// A node stops for good.
+    pub fn crash(&mut self, node: NodeIndex) {
+        if !self.cluster.is_running(node) {
+            return;
+        }
+        let step = step_of(&self.cluster, node);
+        let leads =
+            self.member(node).group().standing() == Standing::Member && self.member(node).leads();
+        let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
+        let role = if leads { ", the leader" } else { "" };
+        self.tell(node, &format!("CRASHES{at}{role}"));
+        self.tally.crashes += 1;
+        if let Some(step) = step {
+            self.tally.coverage.crashes[step as usize] += 1;
+            self.tally.coverage.leader_crashes[step as usize] += u64::from(leads);
+        }
+        self.tally.coverage.transfers_cut += u64::from(self.cuts_transfer(node));
+        self.cluster.crash(node);
+    }
+
+    /// Whether this node is about to be told the state, or to tell it.
+    fn cuts_transfer(&self, node: NodeIndex) -> bool {
+        let own = self.member(node).group();
+        if own.standing() != Standing::Member || own.view().number == 0 {
+            return false;
+        }
+        let first = own.view().members.iter().map(|member| member.node).find(|member| {
+            let is_it = |index: &NodeIndex| self.member(*index).me == *member;
+            let index = self.all().into_iter().find(is_it);
+            index.is_some_and(|index| self.member(index).group().is_informed())
+        });
+        let waits = self.living().into_iter().any(|other| {
+            let group = self.member(other).group();
+            group.view() == own.view() && !group.is_informed()
+        });
+        waits && (!own.is_informed() || first == Some(self.member(node).me))
+    }
+
+    fn pause(&mut self, node: NodeIndex) {
+        let step = step_of(&self.cluster, node);
+        let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
+        self.tell(node, &format!("stands still{at}"));
+        self.tally.pauses += 1;
+        step.into_iter().for_each(|step| self.tally.coverage.pauses[step as usize] += 1);
+        self.harm(node, u64::MAX);
+        self.show_halted(node, true);
+        self.cluster.pause(node);
+        self.later(10_000, 8_000_000, End::Resume(node));
+    }
+
+    /// Cuts between this node's side and the others: all of them, or some, or one way.
+    fn cut(&mut self, node: NodeIndex, one_way: bool) {
+        let running = self.running();
+        let partial = self.random.one_in(2);
+        let mut side = vec![node];
+        for other in running.iter().filter(|other| **other != node) {
+            if self.random.one_in(3) {
+                side.push(*other);
+            }
+        }
+        let mut pairs: Vec<Pair> = Vec::new();
+        for &from in &side {
+            for &to in running.iter().filter(|to| !side.contains(to)) {
+                if partial && self.random.one_in(2) {
+                    continue;
+                }
+                pairs.push((from, to));
+                if !one_way {
+                    pairs.push((to, from));
+                }
+            }
+        }
+        if one_way && self.random.one_in(2) {
+            pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
+        }
+        if pairs.is_empty() {
+            return;
+        }
+        self.tally.partitions += 1;
+        self.say(&format!("nothing passes any more: {}", names(&pairs)));
+        for &(from, to) in &pairs {
+            self.cluster.network().cut(from, to);
+            self.harm(from, u64::MAX);
+            self.harm(to, u64::MAX);
+        }
+        self.later(20_000, 6_000_000, End::Heal(pairs));
+    }
+
+    /// What this node posts becomes slow: to all alike, or to each as it comes.
+    fn hamper(&mut self, node: NodeIndex, at_random: bool) {
+        let running = self.running();
+        let mut pairs: Vec<Pair> = Vec::new();
+        let factor = if at_random { 1 } else { self.random.between(2, 60) };
+        for other in running.into_iter().filter(|other| *other != node) {
+            if at_random || self.random.one_in(2) {
+                pairs.push((node, other));
+                self.harm(other, u64::MAX);
+                let later = if at_random { self.random.below(300_000) } else { 0 };
+                self.cluster.network().hamper(node, other, factor, later);
+            }
+        }
+        self.harm(node, u64::MAX);
+        self.say(&format!("slow from now on: {}", names(&pairs)));
+        self.later(50_000, 3_000_000, End::Unhamper(pairs));
+    }
+}
+
+fn names(pairs: &[Pair]) -> String {
+    let names: Vec<String> =
+        pairs.iter().map(|(from, to)| format!("n{} to n{}", from.0, to.0)).collect();
+    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+}

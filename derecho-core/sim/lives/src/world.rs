@@ -1,0 +1,244 @@
+//! A group in a simulated cluster, with applications that write and read topics.
+//!
+//! Owns: the nodes and what their applications do. Never does: judge, or do harm.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::group::council::Entrance;
+use derecho_core::ids::{NodeId, Time};
+use derecho_core::membership::{Standing, View};
+use derecho_sim::{Cluster, Config, NodeIndex, Random};
+
+use crate::account::Account;
+use crate::court::{Court, Writer};
+use crate::member::{Halted, Member};
+use crate::storm::Storm;
+
+/// What a group lives on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// Nodes of one host: any survivors go on.
+    Local,
+    /// Nodes of several hosts: only a primary partition goes on.
+    Network,
+}
+
+/// See the [module](self).
+pub struct World {
+    /// The nodes.
+    pub cluster: Cluster<Member>,
+    /// Where all chance of the applications and the faults comes from.
+    pub random: Random,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) kind: Kind,
+    /// So many found a networked group.
+    founders: usize,
+    /// Whom the host shows as standing still.
+    pub(crate) halted: Halted,
+    /// Whether members ask it.
+    pub(crate) asks_host: bool,
+    pub(crate) storm: Storm,
+    pub(crate) tally: Account,
+}
+
+impl World {
+    /// A group of so many nodes on one host.
+    pub fn local(config: Config, nodes: usize) -> World {
+        World::new(config, Kind::Local, nodes)
+    }
+
+    /// A networked group of so many founders.
+    pub fn network(config: Config, founders: usize) -> World {
+        World::new(config, Kind::Network, founders)
+    }
+
+    /// A group of so many nodes.
+    pub fn new(config: Config, kind: Kind, nodes: usize) -> World {
+        let mut world = World::empty(config, kind);
+        world.populate(nodes);
+        world
+    }
+
+    /// Nobody yet.
+    pub(crate) fn empty(config: Config, kind: Kind) -> World {
+        let seed = config.seed;
+        World {
+            cluster: Cluster::new(config),
+            random: Random::new(seed ^ 0x9009),
+            court: Rc::default(),
+            kind,
+            founders: 0,
+            halted: Halted::default(),
+            asks_host: false,
+            storm: Storm::default(),
+            tally: Account::default(),
+        }
+    }
+
+    /// The first nodes.
+    pub(crate) fn populate(&mut self, nodes: usize) {
+        if self.kind == Kind::Network {
+            self.founders = nodes;
+        }
+        for _ in 0..nodes {
+            self.add_node();
+        }
+        if self.kind == Kind::Network {
+            self.court.borrow_mut().founders(View::of_founders(self.named_founders()));
+        }
+        self.all().into_iter().for_each(|node| self.begin(node));
+    }
+
+    fn named_founders(&self) -> Vec<(NodeId, u16)> {
+        (0..self.founders).map(|index| (self.member(NodeIndex(index)).me, 1)).collect()
+    }
+
+    fn add_node(&mut self) -> NodeIndex {
+        let court = Rc::clone(&self.court);
+        let node = self.cluster.add_node(move |link| vec![Member::new(link, &court)]);
+        self.court.borrow_mut().journal.name(self.member(node).me, node.0);
+        self.give_clock(node);
+        node
+    }
+
+    fn begin(&mut self, node: NodeIndex) {
+        let entrance = match self.kind {
+            Kind::Local => Entrance::Local,
+            Kind::Network => Entrance::Network(self.named_founders()),
+        };
+        let halted = self.asks_host.then(|| self.halted.clone());
+        self.cluster.machine_mut(node, 0).begin(entrance, halted);
+    }
+
+    /// Another node.
+    pub fn add(&mut self) -> NodeIndex {
+        let node = self.add_node();
+        self.begin(node);
+        self.tell(node, "comes");
+        node
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.cluster.now()
+    }
+
+    /// A node and its application.
+    pub fn member(&self, node: NodeIndex) -> &Member {
+        self.cluster.machine(node, 0)
+    }
+
+    /// What is known by now.
+    pub fn account(&self) -> Account {
+        let mut court = self.court.borrow_mut();
+        let mut account = self.tally.clone();
+        account.events = self.cluster.events();
+        account.messages = court.messages;
+        account.deliveries = court.deliveries;
+        account.view_changes = court.view_changes;
+        account.epochs = court.epochs;
+        account.evictions =
+            court.out().keys().filter(|node| !court.is_leaving(**node)).count() as u64;
+        account.coverage.layouts_met = court.layouts_met;
+        account.violations.clone_from(&court.violations);
+        account.hash = self.cluster.trace_hash() ^ court.digest();
+        account.journal = court.journal.take();
+        account
+    }
+
+    /// Whether a rule was broken.
+    pub fn is_guilty(&self) -> bool {
+        !self.court.borrow().violations.is_empty()
+    }
+
+    /// Keeps a journal from now on.
+    pub fn keep_journal(&mut self) {
+        self.court.borrow_mut().journal.kept = true;
+    }
+
+    /// Says something of a node in the journal.
+    pub(crate) fn tell(&mut self, node: NodeIndex, what: &str) {
+        let me = self.member(node).me;
+        let mut court = self.court.borrow_mut();
+        court.journal.now = self.cluster.now();
+        court.journal.says(me, format_args!("{what}"));
+    }
+
+    /// An application does something, now.
+    pub fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
+        let now = self.now();
+        self.cluster.inject(node, 0, now, move |member, _, _| what(member));
+    }
+
+    /// All nodes that there ever were.
+    pub fn all(&self) -> Vec<NodeIndex> {
+        (0..self.cluster.nodes()).map(NodeIndex).collect()
+    }
+
+    /// Nodes that run.
+    pub(crate) fn running(&self) -> Vec<NodeIndex> {
+        self.all().into_iter().filter(|node| self.cluster.is_running(*node)).collect()
+    }
+
+    /// Nodes that run and are members of a view, by their own word.
+    pub fn living(&self) -> Vec<NodeIndex> {
+        let lives = |node: &NodeIndex| {
+            let group = self.member(*node).group();
+            let is_member = group.standing() == Standing::Member;
+            is_member && group.agreement().view().number > 0
+        };
+        self.running().into_iter().filter(lives).collect()
+    }
+
+    /// A member's rank, as it sees it.
+    pub fn rank_of(&self, node: NodeIndex) -> usize {
+        self.member(node).group().agreement().rank().index()
+    }
+
+    /// One of these, if there is one.
+    pub(crate) fn one_of(&mut self, nodes: &[NodeIndex]) -> Option<NodeIndex> {
+        nodes.get(self.random.below(nodes.len() as u64) as usize).copied()
+    }
+
+    /// All that live write now and then, for so many moments.
+    pub fn write_for(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            for node in self.living() {
+                for topic in self.member(node).topics() {
+                    if !self.random.one_in(4) {
+                        self.act(node, move |member| member.write(topic));
+                    }
+                }
+            }
+            let pause = self.random.between(1_000, 60_000);
+            self.run(pause);
+        }
+    }
+
+    /// Somebody begins or ends to take part in a topic.
+    pub fn random_change(&mut self) {
+        let living = self.living();
+        let Some(node) = self.one_of(&living) else { return };
+        let topic = self.random.between(5, 8);
+        match self.random.below(5) {
+            0 => self.act(node, move |member| member.exit(topic)),
+            1 => self.act(node, move |member| member.enter(topic, true, false)),
+            2 => self.act(node, move |member| member.enter(topic, false, true)),
+            _ => self.act(node, move |member| member.enter(topic, true, true)),
+        }
+    }
+
+    /// What has been written by now: by whom, where, how much.
+    pub(crate) fn writers(&self) -> Vec<(Writer, u64, u64)> {
+        let mut written = Vec::new();
+        for node in self.living() {
+            let member = self.member(node);
+            for topic in member.topics().into_iter().filter(|topic| member.writes(*topic)) {
+                let (stream, count) = member.written(topic);
+                written.push(((member.me, stream), topic, count));
+            }
+        }
+        written
+    }
+}

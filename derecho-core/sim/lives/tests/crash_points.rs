@@ -1,0 +1,132 @@
+//! A view change in which a member crashes between any two things that it does: enumerated, not sampled.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use derecho_lives::{Kind, World};
+use derecho_sim::{Config, NodeIndex};
+
+/// So long a view change may take, in virtual time.
+const LONG: u64 = 3_000_000;
+
+/// A group in full flow.
+fn flowing(seed: u64, kind: Kind, nodes: usize) -> World {
+    let mut world = World::new(Config::adversarial(seed), kind, nodes);
+    world.settle();
+    for node in world.all() {
+        world.act(node, |member| member.enter(7, true, true));
+    }
+    world.settle();
+    world.write_for(3);
+    world
+}
+
+/// The members, the leader first.
+fn ranks(world: &World) -> Vec<NodeIndex> {
+    let mut nodes = world.living();
+    nodes.sort_by_key(|node| world.rank_of(*node));
+    nodes
+}
+
+/// What begins the view change: a new node, which also has to be told the state.
+fn disturb(world: &mut World) {
+    for node in world.living() {
+        world.act(node, |member| member.write(7));
+    }
+    world.add();
+}
+
+/// How many things this node does until the view change is over, in a life in which nobody crashes.
+fn acts_of(world: &mut World, node: NodeIndex) -> u64 {
+    let (before, views) = (world.cluster.acts(node), world.account().view_changes);
+    let end = world.now().after(LONG);
+    world.cluster.run_until_or(end, |cluster| {
+        (0..cluster.nodes()).map(NodeIndex).all(|node| cluster.machine(node, 0).is_settled())
+    });
+    assert!(world.account().view_changes > views, "a view change is what this is about");
+    world.cluster.acts(node) - before
+}
+
+/// Crashes this node after so many things that it does from now on. Returns whether it came to that.
+fn crash_after(world: &mut World, node: NodeIndex, acts: u64) -> bool {
+    let at = world.cluster.acts(node) + acts;
+    let end = world.now().after(LONG);
+    let met = world.cluster.run_until_or(end, |cluster| cluster.acts(node) >= at);
+    world.crash(node);
+    met
+}
+
+#[track_caller]
+fn ends_well(mut world: World, what: &str) {
+    world.write_for(2);
+    world.check();
+    let account = world.account();
+    assert!(account.violations.is_empty(), "{what}: {:#?}", account.violations);
+}
+
+/// Each member crashes at each point. Returns how many points there were.
+fn enumerate(seed: u64, kind: Kind, nodes: usize) -> u64 {
+    let mut points = 0;
+    for rank in 0..nodes {
+        let mut world = flowing(seed, kind, nodes);
+        let node = ranks(&world)[rank];
+        disturb(&mut world);
+        let acts = acts_of(&mut world, node);
+        for act in 0..=acts {
+            let mut world = flowing(seed, kind, nodes);
+            disturb(&mut world);
+            assert!(crash_after(&mut world, node, act), "the same life comes to the same point");
+            let what = format!("{kind:?}, {nodes} nodes, seed {seed}: rank {rank} after {act}");
+            ends_well(world, &what);
+            points += 1;
+        }
+    }
+    points
+}
+
+/// The leader crashes at every `step`th point, and in the change that follows its successor at each.
+fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: u64) -> u64 {
+    let mut points = 0;
+    let mut world = flowing(seed, kind, nodes);
+    let (first, second) = (ranks(&world)[0], ranks(&world)[1]);
+    disturb(&mut world);
+    let acts = acts_of(&mut world, first);
+    for act in (0..=acts).step_by(step as usize) {
+        for then in (0..).step_by(3) {
+            let mut world = flowing(seed, kind, nodes);
+            disturb(&mut world);
+            crash_after(&mut world, first, act);
+            let views = world.account().view_changes;
+            // What it does until it has heard of the crash and the next view has begun.
+            let met = crash_after(&mut world, second, then);
+            let over = !met || world.account().view_changes > views + 2 || then > 90;
+            let what = format!("{kind:?}, {nodes} nodes, seed {seed}: leaders after {act}, {then}");
+            ends_well(world, &what);
+            points += 1;
+            if over {
+                break;
+            }
+        }
+    }
+    points
+}
+
+#[test]
+fn a_crash_at_every_point_of_a_local_view_change() {
+    let points = enumerate(1, Kind::Local, 3) + enumerate(2, Kind::Local, 4);
+    println!("{points} points");
+    assert!(points > 200, "{points} points are not every one");
+}
+
+#[test]
+fn a_crash_at_every_point_of_a_networked_view_change() {
+    let points = enumerate(1, Kind::Network, 3) + enumerate(2, Kind::Network, 4);
+    println!("{points} points");
+    assert!(points > 200, "{points} points are not every one");
+}
+
+#[test]
+fn two_leaders_in_a_row() {
+    let local = enumerate_two(3, Kind::Local, 4, 9);
+    let network = enumerate_two(3, Kind::Network, 4, 9);
+    println!("{local} and {network} points");
+    assert!(local > 50 && network > 50, "{local} and {network} points are not every one");
+}

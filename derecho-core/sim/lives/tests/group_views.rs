@@ -1,0 +1,209 @@
+//! Groups through joins, leaves, crashes and changes of layout.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use derecho_lives::{Account, Coverage, Fault, Faults, Kind, Plan, World, live};
+use derecho_sim::{Config, NodeIndex};
+
+/// The end of a life in which no rule was broken.
+#[track_caller]
+fn check(world: &mut World) {
+    world.check();
+    holds(world);
+}
+
+#[track_caller]
+fn holds(world: &World) {
+    let account = world.account();
+    assert!(account.violations.is_empty(), "{:#?}", account.violations);
+}
+
+fn adversarial(seed: u64) -> Config {
+    Config::adversarial(seed)
+}
+
+#[test]
+fn founders_come_together_and_what_one_writes_all_read() {
+    for seed in 0..20 {
+        let mut world = World::network(adversarial(seed), 3);
+        world.settle();
+        for node in world.all() {
+            world.act(node, |member| member.enter(7, true, true));
+        }
+        world.settle();
+        for _ in 0..20 {
+            for node in world.all() {
+                world.act(node, |member| member.write(7));
+            }
+            world.run(50_000);
+        }
+        check(&mut world);
+        let deliveries = world.account().deliveries;
+        assert!(deliveries > 100, "{deliveries} deliveries");
+    }
+}
+
+/// Three members that all write and read topic 7, in full flow.
+fn flowing(seed: u64) -> World {
+    let mut world = World::network(adversarial(seed), 3);
+    world.settle();
+    for node in world.all() {
+        world.act(node, |member| member.enter(7, true, true));
+    }
+    world.settle();
+    world.write_for(20);
+    world
+}
+
+#[test]
+fn a_crash_in_full_flow() {
+    for seed in 0..60 {
+        let mut world = flowing(seed);
+        let dies = NodeIndex(seed as usize % 3);
+        world.cluster.crash(dies);
+        world.write_for(40);
+        check(&mut world);
+        assert_eq!(world.living().len(), 2);
+    }
+}
+
+#[test]
+fn a_join_in_full_flow() {
+    for seed in 0..60 {
+        let mut world = flowing(seed);
+        let node = world.add();
+        world.write_for(20);
+        world.act(node, |member| member.enter(7, true, true));
+        world.write_for(40);
+        check(&mut world);
+        assert_eq!(world.living().len(), 4);
+    }
+}
+
+#[test]
+fn a_leave_in_full_flow() {
+    for seed in 0..60 {
+        let mut world = flowing(seed);
+        world.act(NodeIndex(seed as usize % 3), |member| member.leave());
+        world.write_for(40);
+        check(&mut world);
+        assert_eq!(world.living().len(), 2);
+    }
+}
+
+#[test]
+fn topics_that_come_and_go() {
+    for seed in 0..60 {
+        let mut world = flowing(seed);
+        for _ in 0..30 {
+            world.random_change();
+            world.write_for(2);
+        }
+        check(&mut world);
+    }
+}
+
+/// A life in which no rule was broken.
+#[track_caller]
+fn one_life(seed: u64, kind: Kind, faults: Faults) -> Account {
+    let plan = Plan { faults, ..Plan::new(seed, kind) };
+    let account = live(plan, false);
+    assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+    account
+}
+
+/// Everything at once.
+fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) {
+    let (mut views, mut epochs, mut coverage) = (0, 0, Coverage::default());
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let account = one_life(seed, kind, faults);
+        (views, epochs) = (views + account.view_changes, epochs + account.epochs);
+        coverage += account.coverage;
+    }
+    assert!(views > 2 * count && epochs > 5 * count, "{views} views, {epochs} epochs show nothing");
+    if count >= 100 && faults.has(Fault::Crash) {
+        let met = coverage.crashes.iter().all(|met| *met >= 10) && coverage.transfers_cut > 5;
+        assert!(met && coverage.layouts_met > 20, "{coverage:?} shows nothing");
+    }
+}
+
+#[test]
+fn random_lives_of_networked_groups() {
+    random_lives(0..100, Kind::Network, Faults::NONE.and(Fault::Crash));
+}
+
+#[test]
+fn random_lives_of_local_groups() {
+    random_lives(0..100, Kind::Local, Faults::NONE.and(Fault::Crash));
+}
+
+/// Every fault of the menu by itself, and then all of them.
+#[test]
+fn lives_with_every_kind_of_fault() {
+    for kind in [Kind::Local, Kind::Network] {
+        for fault in Faults::ALL.iter() {
+            random_lives(0..12, kind, Faults::NONE.and(fault));
+        }
+        random_lives(31..60, kind, Faults::ALL);
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_life() {
+    for kind in [Kind::Local, Kind::Network] {
+        let hash = |seed| live(Plan::new(seed, kind), false).hash;
+        for seed in 0..5 {
+            assert_eq!(hash(seed), hash(seed), "{kind:?} {seed}");
+            assert_ne!(hash(seed), hash(seed + 1), "{kind:?} {seed}");
+            let read = live(Plan::new(seed, kind), true).hash;
+            assert_eq!(hash(seed), read, "a reader changes nothing: {kind:?} {seed}");
+        }
+    }
+}
+
+/// Found by such lives, and kept: each was broken by one of them.
+#[test]
+fn lives_that_broke_a_rule() {
+    let crash = Faults::NONE.and(Fault::Crash);
+    let slow = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
+    let lives = [
+        // I-50: names of epochs were used again when nobody was left who had the state.
+        (84, Kind::Local, crash),
+        // I-55: the state came to one who had reported that it has none.
+        (156, Kind::Local, crash),
+        // I-56: a report of what was received beyond the end of an epoch.
+        (201, Kind::Local, crash),
+        (302, Kind::Local, crash),
+        (60, Kind::Local, slow),
+        // I-57: members that had died before others met them.
+        (67, Kind::Local, Faults::ALL),
+        // I-58: an epoch that was told and never begun ended beyond its start.
+        (155, Kind::Local, Faults::NONE),
+        (298, Kind::Local, Faults::NONE),
+        // A newcomer was not told where an epoch begins that had ended and begun in one turn.
+        (471, Kind::Local, Faults::ALL),
+        (566, Kind::Local, Faults::ALL),
+    ];
+    for (seed, kind, faults) in lives {
+        one_life(seed, kind, faults);
+    }
+}
+
+#[test]
+fn of_a_local_group_the_last_one_goes_on() {
+    for seed in 0..40 {
+        let mut world = World::local(adversarial(seed), 3);
+        world.settle();
+        for node in world.all() {
+            world.act(node, |member| member.enter(7, true, true));
+        }
+        world.settle();
+        world.write_for(10);
+        for node in [seed as usize % 3, (seed as usize + 1) % 3] {
+            world.cluster.crash(NodeIndex(node));
+            world.write_for(5);
+        }
+        check(&mut world);
+        assert_eq!(world.living().len(), 1);
+    }
+}

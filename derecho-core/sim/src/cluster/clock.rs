@@ -1,0 +1,52 @@
+//! What a node takes for the time.
+//!
+//! Owns: how its clock stands to the cluster's. Never does: go backwards.
+
+use derecho_core::ids::Time;
+
+/// A clock that is ahead, and fast or slow. By default it is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Clock {
+    /// So far ahead at the cluster's time zero, in nanoseconds.
+    pub ahead: u64,
+    /// So many millionths fast; slow if negative, and not by more than half.
+    pub fast_ppm: i32,
+}
+
+const MILLION: u128 = 1_000_000;
+
+impl Clock {
+    fn rate(self) -> u128 {
+        (1_000_000 + i64::from(self.fast_ppm)).max(500_000) as u128
+    }
+
+    /// What it shows at this moment of the cluster's time.
+    pub(super) fn reading(self, at: Time) -> Time {
+        let passed = u128::from(at.0) * self.rate() / MILLION;
+        Time(u64::try_from(passed).unwrap_or(u64::MAX).saturating_add(self.ahead))
+    }
+
+    /// The first moment of the cluster's time at which it shows this.
+    pub(super) fn moment(self, reading: Time) -> Time {
+        let passed = u128::from(reading.0.saturating_sub(self.ahead)) * MILLION;
+        Time(u64::try_from(passed.div_ceil(self.rate())).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_the_first_at_which_the_clock_shows_as_much() {
+        for clock in [(0, 0), (7, 0), (1000, 500), (3, -100_000), (0, 333_333)] {
+            let clock = Clock { ahead: clock.0, fast_ppm: clock.1 };
+            for shown in [0, 1, 6, 7, 1000, 999_999, 123_456_789] {
+                let at = clock.moment(Time(shown));
+                assert!(clock.reading(at) >= Time(shown), "{clock:?} {shown}");
+                assert!(at.0 == 0 || clock.reading(Time(at.0 - 1)) < Time(shown), "{clock:?}");
+            }
+        }
+        assert_eq!(Clock::default().reading(Time(1 << 60)), Time(1 << 60));
+    }
+}

@@ -1,0 +1,242 @@
+//! `squall sim run` and `squall sim replay`: random lives of whole groups under faults, with all checkers.
+//!
+//! Owns: which lives are lived, and how it is told what came of them. Never does: judge one.
+
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use derecho_lives::{Account, Coverage, Faults, Kind, Plan, Step, live};
+use serde_json::{Value, json};
+
+use crate::outcome::{Done, Outcome, progress, show};
+
+/// More nodes make no other kind of life, only a slower one.
+const NODES: std::ops::RangeInclusive<usize> = 1..=16;
+
+/// So many violations are told; the others are counted.
+const TOLD: usize = 20;
+
+/// Live random lives of whole groups under faults, and check what everybody delivers.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall sim run --seeds 0..1000\n  \
+    squall sim run --group local --faults crash,pause --nodes 4\n  \
+    squall sim run --minutes 30                   one seed after the other, for half an hour\n\n\
+    A seed with the same options is the same life, to the last word that lands. Exit code 1 if any\n\
+    rule was broken; each violation names the command that shows it step by step.")]
+pub(crate) struct RunArgs {
+    /// The seeds, the second one excluded.
+    #[arg(long, value_name = "A..B", default_value = "0..200", value_parser = seeds)]
+    seeds: (u64, u64),
+    #[command(flatten)]
+    life: LifeArgs,
+    /// Goes on after the last seed until so many minutes have passed.
+    #[arg(long, value_name = "M", value_parser = minutes)]
+    minutes: Option<f64>,
+}
+
+/// Live one of these lives again, and tell it step by step.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  squall sim replay --seed 84 --group local --faults crash")]
+pub(crate) struct ReplayArgs {
+    /// The seed.
+    #[arg(long, value_name = "N")]
+    seed: u64,
+    #[command(flatten)]
+    life: LifeArgs,
+}
+
+#[derive(Args, Debug)]
+struct LifeArgs {
+    /// How many nodes it begins with, from 1 to 16.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = nodes)]
+    nodes: usize,
+    /// What the group lives on.
+    #[arg(long, value_enum, default_value_t = Groups::Both)]
+    group: Groups,
+    /// What happens to it: crash, restart, partition, one-way, pause, slow-node, slow-link, delay, skew,
+    /// separated by commas; all; none.
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    faults: Faults,
+}
+
+/// Which groups.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Groups {
+    /// On one host: any survivors go on.
+    Local,
+    /// On several hosts: only a primary partition goes on.
+    Network,
+    /// One after the other.
+    Both,
+}
+
+impl Groups {
+    fn kinds(self) -> &'static [Kind] {
+        match self {
+            Groups::Local => &[Kind::Local],
+            Groups::Network => &[Kind::Network],
+            Groups::Both => &[Kind::Local, Kind::Network],
+        }
+    }
+}
+
+fn seeds(text: &str) -> Result<(u64, u64), String> {
+    let (from, to) = text.split_once("..").ok_or("seeds are given as A..B, such as 0..200")?;
+    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no seed"));
+    let (from, to) = (number(from)?, number(to)?);
+    if from < to { Ok((from, to)) } else { Err(format!("there is no seed from {from} to {to}")) }
+}
+
+fn nodes(text: &str) -> Result<usize, String> {
+    let nodes = text.parse().ok().filter(|nodes| NODES.contains(nodes));
+    nodes.ok_or_else(|| format!("a life begins with {} to {} nodes", NODES.start(), NODES.end()))
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 1e6);
+    minutes.ok_or_else(|| format!("`{text}` is no number of minutes"))
+}
+
+impl LifeArgs {
+    fn plans(&self, seed: u64) -> impl Iterator<Item = Plan> {
+        let (nodes, faults) = (self.nodes, self.faults);
+        let kinds = self.group.kinds().iter();
+        kinds.map(move |kind| Plan { nodes, faults, ..Plan::new(seed, *kind) })
+    }
+}
+
+/// Lives the lives of some seeds.
+pub(crate) fn run(args: &RunArgs, json: bool) -> Done {
+    let begun = Instant::now();
+    let most = args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
+    let (first, end) = args.seeds;
+    let (mut sum, mut told) = (Account::default(), Vec::new());
+    let mut seed = first;
+    while most.map_or(seed < end, |most| begun.elapsed() < most) {
+        for plan in args.life.plans(seed) {
+            let account = live(plan, false);
+            if let Some(what) = account.violations.first() {
+                told.push(violation(&plan, what));
+            }
+            sum += &account;
+        }
+        seed += 1;
+        if (seed - first).is_multiple_of(100) {
+            progress(format_args!("{} seeds, {} violations ...", seed - first, told.len()));
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let report = report(&sum, seed - first, &told, seconds);
+    let text = text(&sum, seed - first, &told, seconds);
+    show(json, &report, &text);
+    Ok(if told.is_empty() { Outcome::Yes } else { Outcome::No })
+}
+
+/// Lives one again, and tells it.
+pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Done {
+    let (mut sum, mut told, mut text) = (Account::default(), Vec::new(), String::new());
+    for plan in args.life.plans(args.seed) {
+        let account = live(plan, true);
+        text += &format!("squall sim replay {plan}\n\n");
+        for line in &account.journal {
+            text += &format!("{line}\n");
+        }
+        text += &format!(
+            "\n{} views, {} messages, {} crashes, trace {:016x}: {}\n\n",
+            account.view_changes,
+            account.messages,
+            account.crashes,
+            account.hash,
+            if account.violations.is_empty() { "all rules hold" } else { "RULES ARE BROKEN" },
+        );
+        told.extend(account.violations.iter().map(|what| violation(&plan, what)));
+        sum += &account;
+    }
+    let mut report = report(&sum, 1, &told, 0.0);
+    report["trace"] = json!(format!("{:016x}", sum.hash));
+    report["steps"] = json!(sum.journal);
+    show(json, &report, &text);
+    Ok(if told.is_empty() { Outcome::Yes } else { Outcome::No })
+}
+
+fn violation(plan: &Plan, what: &str) -> Value {
+    json!({ "seed": plan.seed, "what": what, "replay": format!("squall sim replay {plan}") })
+}
+
+fn report(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> Value {
+    json!({
+        "seeds": seeds,
+        "events": sum.events,
+        "messages": sum.messages,
+        "deliveries": sum.deliveries,
+        "view_changes": sum.view_changes,
+        "crashes": sum.crashes,
+        "partitions": sum.partitions,
+        "restarts": sum.restarts,
+        "pauses": sum.pauses,
+        "evictions": sum.evictions,
+        "lost": sum.lost,
+        "coverage": coverage(&sum.coverage),
+        "violations": told.len(),
+        "found": told,
+        "seconds": seconds,
+    })
+}
+
+fn coverage(coverage: &Coverage) -> Value {
+    let by_step = |counts: &[u64; 6]| -> Value {
+        Step::ALL
+            .iter()
+            .zip(counts)
+            .map(|(step, count)| (step.name().into(), json!(count)))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    json!({
+        "crashes": by_step(&coverage.crashes),
+        "leader_crashes": by_step(&coverage.leader_crashes),
+        "pauses": by_step(&coverage.pauses),
+        "layouts_met": coverage.layouts_met,
+        "transfers_cut": coverage.transfers_cut,
+    })
+}
+
+fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
+    let mut text = format!(
+        "{seeds} seeds in {seconds:.1} s: {} events, {} messages, {} view changes\n\
+         {} crashes, {} restarts, {} partitions, {} pauses; {} nodes fell out, {} groups were lost as they may be\n\n",
+        sum.events,
+        sum.messages,
+        sum.view_changes,
+        sum.crashes,
+        sum.restarts,
+        sum.partitions,
+        sum.pauses,
+        sum.evictions,
+        sum.lost,
+    );
+    text += "at the step    crashes  of leaders   pauses\n";
+    let Coverage { crashes, leader_crashes, pauses, layouts_met, transfers_cut } = sum.coverage;
+    for (index, step) in Step::ALL.iter().enumerate() {
+        let (all, leaders, pauses) = (crashes[index], leader_crashes[index], pauses[index]);
+        text += &format!("{:<12} {all:>9} {leaders:>11} {pauses:>8}\n", step.name());
+    }
+    text += &format!(
+        "changes of layout that met a view change: {layouts_met}; state transfers cut short: {transfers_cut}\n\n"
+    );
+    for found in told.iter().take(TOLD) {
+        let what = found["what"].as_str().unwrap_or_default();
+        let line = what.lines().next().unwrap_or_default();
+        text += &format!("VIOLATION, seed {}: {line}\n", found["seed"]);
+        text += &format!("  {}\n", found["replay"].as_str().unwrap_or_default());
+    }
+    if told.len() > TOLD {
+        text += &format!("and {} more\n", told.len() - TOLD);
+    }
+    text += match told.is_empty() {
+        true => "no rule was broken",
+        false => "rules were broken",
+    };
+    text
+}

@@ -1,0 +1,77 @@
+//! `squall sim run` and `squall sim replay`.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use support::Place;
+
+#[test]
+fn lives_are_lived_and_counted() {
+    let place = Place::new();
+    let done = place.run(&["sim", "run", "--seeds", "0..4", "--json"]).code(0);
+    let report = done.json();
+    let fields = [
+        "seeds",
+        "events",
+        "messages",
+        "view_changes",
+        "crashes",
+        "partitions",
+        "restarts",
+        "violations",
+        "seconds",
+    ];
+    for field in fields {
+        assert!(report[field].is_number(), "no `{field}` in {report}");
+    }
+    assert_eq!((&report["seeds"], &report["violations"]), (&4.into(), &0.into()));
+    assert!(report["view_changes"].as_u64().unwrap() > 20, "{report}");
+    for step in ["wedged", "reported", "proposed", "accepted", "decided", "installed"] {
+        assert!(report["coverage"]["crashes"][step].is_number(), "no `{step}` in {report}");
+    }
+    let text = place.run(&["sim", "run", "--seeds", "0..1", "--group", "local"]).code(0).out;
+    assert!(text.contains("no rule was broken") && text.contains("installed"), "{text}");
+}
+
+#[test]
+fn a_life_is_the_same_whenever_it_is_told() {
+    let place = Place::new();
+    let tell = |seed: &str| {
+        let arguments = ["sim", "replay", "--seed", seed, "--group", "network", "--nodes", "4"];
+        place.run(&arguments).code(0).out
+    };
+    let told = tell("5");
+    assert_eq!(told, tell("5"));
+    assert_ne!(told, tell("6"));
+    for words in ["installs view 1", "wedges view", "proposes", "begins epoch", "has delivered"] {
+        assert!(told.contains(words), "no `{words}` in {told}");
+    }
+    let report = place.run(&["sim", "replay", "--seed", "5", "--json"]).code(0).json();
+    assert!(report["steps"].as_array().unwrap().len() > 100);
+}
+
+#[test]
+fn a_soak_ends_in_time() {
+    let place = Place::new();
+    let done = place.run(&["sim", "run", "--minutes", "0.01", "--faults", "none", "--json"]);
+    let report = done.code(0).json();
+    assert!(report["seeds"].as_u64().unwrap() > 0, "{report}");
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let place = Place::new();
+    let refused = |arguments: &str, words: &str| {
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        place.run(&arguments).code(2).says(words);
+    };
+    refused("sim run --seeds 7", "A..B");
+    refused("sim run --seeds 9..9", "no seed from 9 to 9");
+    refused("sim run --seeds a..9", "`a` is no seed");
+    refused("sim run --nodes 0", "1 to 16");
+    refused("sim run --faults fire", "there is no fault `fire`");
+    refused("sim run --group ring", "[possible values: local, network, both]");
+    refused("sim run --minutes 0", "minutes");
+    refused("sim replay", "--seed");
+}
