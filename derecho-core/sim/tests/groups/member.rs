@@ -198,6 +198,7 @@ impl Member {
             GroupEvent::Node(NodeEvent::Faulty { peer, fault }) => {
                 panic!("{:?} finds {peer:?} faulty: {fault}", self.me);
             }
+            GroupEvent::Direct { .. } => unreachable!("nobody says anything directly"),
             GroupEvent::Node(_) | GroupEvent::Changed | GroupEvent::Gathered { .. } => {}
         }
     }
