@@ -105,8 +105,12 @@ impl Subgroup {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
             let start = source.incoming.start_of_epoch();
-            // Whoever has still to receive what lies below has received nothing of the epoch.
-            let received = source.incoming.entries().max(start);
+            let received = match self.phase {
+                // What was received above the trim is nobody's, or the next epoch's.
+                Phase::Finished => source.end,
+                // Whoever has still to receive what lies below has received nothing of the epoch.
+                _ => source.incoming.entries().max(start),
+            };
             Reach { peer, stream, start, received }
         })
     }
