@@ -3,7 +3,7 @@
 //! Owns: the encoding. Never does: trust a length. Whatever a peer sent is read by a [`Reader`], which
 //! answers `None` where the bytes end too early.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -137,6 +137,17 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         Some(Vec::<(K, V)>::decode(from)?.into_iter().collect())
+    }
+}
+
+impl<T: Wire + Ord> Wire for BTreeSet<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).encode(out);
+        self.iter().for_each(|item| item.encode(out));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Vec::decode(from)?.into_iter().collect())
     }
 }
 

@@ -275,10 +275,14 @@ impl<S: State> Group<S> {
         self.unsettled = true;
     }
 
-    /// Takes back what was brought for a subgroup in which this node has got no seat. `None` if it is at work.
+    /// Takes back what was brought for a subgroup in which this node has got no seat. `None` if it is, or is
+    /// about to be, at work.
     pub fn withdraw(&mut self, key: u64, lines: RegionId) -> Option<Share> {
-        let at_work = self.walks.get(&key).is_some_and(|walk| walk.lines() == lines);
-        if at_work { None } else { self.shares.remove(&(key, lines)) }
+        let me = self.node.id();
+        let is_at_work = self.walks.get(&key).is_some_and(|walk| walk.lines() == lines);
+        let mut epochs = self.registry.epochs(key).chain(self.expected.get(&key));
+        let seat = |epoch: &Epoch| epoch.layout.seat_of(me).is_some_and(|seat| seat.lines == lines);
+        if is_at_work || epochs.any(seat) { None } else { self.shares.remove(&(key, lines)) }
     }
 
     /// Tells all members something that changes the state. It is applied everywhere, this node included, in one

@@ -20,4 +20,5 @@ pub mod multicast;
 pub mod node;
 pub mod note;
 pub mod park;
+pub mod replicated;
 pub mod sst;
