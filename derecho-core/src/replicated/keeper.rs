@@ -181,8 +181,7 @@ impl<O: Object> Keeper<O> {
         let comes = reads && !core::mem::replace(&mut self.seated, reads);
         if !reads {
             (self.has, self.asked) = (None, None);
-            self.kept.clear();
-            return;
+            return self.give_up_kept(around);
         }
         if comes && self.ordered && !self.standing.holders.contains(&me) {
             self.has = None;
@@ -208,11 +207,21 @@ impl<O: Object> Keeper<O> {
     pub(super) fn left(&mut self, around: &mut Around<'_>) {
         self.seated = false;
         self.asked = None;
-        self.kept.clear();
+        self.give_up_kept(around);
         if !self.ordered || !self.standing.holders.contains(&around.me) {
             self.has = None;
         }
         around.ledger.left(self.key);
+    }
+
+    /// The object did not come in time: whoever has asked something meanwhile gets no answer from here.
+    fn give_up_kept(&mut self, around: &mut Around<'_>) {
+        for kept in core::mem::take(&mut self.kept) {
+            let Kept::Message(from, record) = kept else { continue };
+            if let Some((Some(query), _)) = split(record.bytes()) {
+                around.reply(from, query, Outcome::NoObject);
+            }
+        }
     }
 
     fn take(&mut self, kept: Kept, around: &mut Around<'_>) {
