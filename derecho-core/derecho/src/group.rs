@@ -15,7 +15,7 @@ use derecho_core::replicated::plan::{Attendee, Shard as ShardPlan};
 
 use crate::builder::{Connect, GroupBuilder};
 use crate::error::{GroupError, Result};
-use crate::life::Shared;
+use crate::life::{Shared, lock};
 use crate::replicated::Replicated;
 use crate::shard::Shard;
 
@@ -95,7 +95,7 @@ pub enum ObjectEvent {
     Rejoined(NodeId),
 }
 
-/// A process's part in a group. Clones are handles on the same one; when the last one is dropped, the process leaves
+/// A process's part in a group. Clones, shards and replies are handles on the same one; when the last one is dropped, the process leaves
 /// without a word, and counts as failed at once.
 pub struct Group<L: Link + Send + 'static = ShmLink> {
     pub(crate) shared: Arc<Shared<L>>,
@@ -180,12 +180,27 @@ impl<L: Link + Send + 'static> Group<L> {
 
     /// A shard of a type that was declared with this object.
     pub fn shard<T: Replicated>(&self, subgroup: &str, shard: usize) -> Result<Shard<T, L>> {
-        Shard::new(Arc::clone(&self.shared), subgroup, shard)
+        Shard::new(self.clone(), subgroup, shard)
     }
 
     /// A raw subgroup: messages without an order among senders, and without an object.
     pub fn raw(&self, subgroup: &str, shard: usize) -> Result<Shard<(), L>> {
-        Shard::new_raw(Arc::clone(&self.shared), subgroup, shard)
+        Shard::new_raw(self.clone(), subgroup, shard)
+    }
+
+    /// How everything stands, for whoever looks for what is wrong.
+    pub fn describe(&self) -> String {
+        let life = self.shared.life();
+        let (mut text, shards) = life.engine.act(|house, _, _| {
+            let shards: Vec<_> =
+                house.agenda().shards().map(|(key, shard)| (key, format!("{shard:?}"))).collect();
+            (house.group().describe(), shards)
+        });
+        let desk = lock(&life.desk);
+        for (key, shard) in shards {
+            text += &format!("\n shard {key:#x}: {shard}\n  object: {:?}", desk.describe(key));
+        }
+        text
     }
 
     /// Why this process is no member any more, if it is none.

@@ -13,7 +13,8 @@ use derecho_core::link::Link;
 use derecho_core::replicated::errand::Outcome;
 
 use crate::error::Result;
-use crate::life::{Life, Shared, lock};
+use crate::group::Group;
+use crate::life::{Life, lock};
 
 /// Why a member that was asked has not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +34,7 @@ pub enum Failure {
 
 /// A query that is under way. When it is dropped, answers that still come are forgotten.
 pub struct Replies<R, L: Link + Send + 'static> {
-    pub(crate) shared: Arc<Shared<L>>,
+    pub(crate) group: Group<L>,
     pub(crate) life: Arc<Life<L>>,
     pub(crate) query: u64,
     pub(crate) reply: PhantomData<fn() -> R>,
@@ -70,7 +71,7 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
         &self,
         limit: Duration,
     ) -> Result<BTreeMap<NodeId, std::result::Result<R, Failure>>> {
-        self.shared.wait_outside(limit, || Ok(self.is_over().then(|| self.so_far())))
+        self.group.shared.wait_outside(limit, || Ok(self.is_over().then(|| self.so_far())))
     }
 }
 

@@ -19,14 +19,14 @@ use derecho_core::replicated::plan::{MOST_SHARDS, key_of};
 use derecho_node::{Waited, clock};
 
 use crate::error::{GroupError, Result};
-use crate::group::Checkpoint;
-use crate::life::{Life, Shared, as_object, lock};
+use crate::group::{Checkpoint, Group};
+use crate::life::{Life, as_object, lock};
 use crate::replicated::Replicated;
 use crate::replies::Replies;
 
 /// A shard of a subgroup type; `()` for a raw one.
 pub struct Shard<T, L: Link + Send + 'static = ShmLink> {
-    shared: Arc<Shared<L>>,
+    group: Group<L>,
     index: usize,
     shard: usize,
     object: PhantomData<fn() -> T>,
@@ -34,18 +34,18 @@ pub struct Shard<T, L: Link + Send + 'static = ShmLink> {
 
 impl<T, L: Link + Send + 'static> Clone for Shard<T, L> {
     fn clone(&self) -> Self {
-        let Shard { shared, index, shard, object } = self;
-        Shard { shared: Arc::clone(shared), index: *index, shard: *shard, object: *object }
+        let Shard { group, index, shard, object } = self;
+        Shard { group: group.clone(), index: *index, shard: *shard, object: *object }
     }
 }
 
 impl<T, L: Link + Send + 'static> Shard<T, L> {
-    fn of(shared: Arc<Shared<L>>, subgroup: &str, shard: usize, level: Level) -> Result<Self> {
-        let index = shared.index_of(subgroup)?;
-        if shared.types[index].level != level || shard >= MOST_SHARDS {
+    fn of(group: Group<L>, subgroup: &str, shard: usize, level: Level) -> Result<Self> {
+        let index = group.shared.index_of(subgroup)?;
+        if group.shared.types[index].level != level || shard >= MOST_SHARDS {
             return Err(GroupError::NoSuchSubgroup(subgroup.into()));
         }
-        Ok(Shard { shared, index, shard, object: PhantomData })
+        Ok(Shard { group, index, shard, object: PhantomData })
     }
 
     fn key(&self) -> u64 {
@@ -53,12 +53,12 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
     }
 
     fn name(&self) -> String {
-        self.shared.types[self.index].name.clone()
+        self.group.shared.types[self.index].name.clone()
     }
 
     /// Why there is nothing to send from, or no object.
     fn why_not(&self, life: &Life<L>, to: &'static str) -> GroupError {
-        let missing = self.shared.plan(self.index).map(|plan| {
+        let missing = self.group.shared.plan(self.index).map(|plan| {
             let place = plan.get(self.shard).into_iter().flatten().find(|it| it.node == life.me);
             place.is_some_and(|place| if to == "send" { !place.sends } else { !place.reads })
         });
@@ -70,7 +70,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
     }
 
     fn memory(&self, life: &Life<L>) -> Result<SenderMemory> {
-        self.shared.state().standing()?;
+        self.group.shared.state().standing()?;
         let memory = lock(&life.sending).get(&self.key()).cloned();
         memory.ok_or_else(|| self.why_not(life, "send"))
     }
@@ -105,7 +105,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
                 Waited::Ready => {}
                 Waited::TimedOut => return Err(GroupError::TimedOut(limit)),
                 Waited::Stopped => {
-                    self.shared.state().standing()?;
+                    self.group.shared.state().standing()?;
                     return Err(self.why_not(life, "send"));
                 }
             }
@@ -114,20 +114,20 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
 }
 
 impl<L: Link + Send + 'static> Shard<(), L> {
-    pub(crate) fn new_raw(shared: Arc<Shared<L>>, subgroup: &str, shard: usize) -> Result<Self> {
-        Shard::of(shared, subgroup, shard, Level::Unordered)
+    pub(crate) fn new_raw(group: Group<L>, subgroup: &str, shard: usize) -> Result<Self> {
+        Shard::of(group, subgroup, shard, Level::Unordered)
     }
 
     /// Sends to all readers. Waits while they have not yet taken so much that there is room.
     pub fn send(&self, message: &[u8], limit: Duration) -> Result<()> {
-        self.commit(&self.shared.life(), &desk::update(message), limit)
+        self.commit(&self.group.shared.life(), &desk::update(message), limit)
     }
 
     /// Waits until this process has a seat.
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
-        self.shared.wait_outside(limit, || {
-            self.shared.state().standing()?;
-            let life = self.shared.life();
+        self.group.shared.wait_outside(limit, || {
+            self.group.shared.state().standing()?;
+            let life = self.group.shared.life();
             let there = lock(&life.desk).reads(self.key());
             Ok(there.then_some(()))
         })
@@ -135,15 +135,15 @@ impl<L: Link + Send + 'static> Shard<(), L> {
 }
 
 impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
-    pub(crate) fn new(shared: Arc<Shared<L>>, subgroup: &str, shard: usize) -> Result<Self> {
-        Shard::of(shared, subgroup, shard, Level::Atomic)
+    pub(crate) fn new(group: Group<L>, subgroup: &str, shard: usize) -> Result<Self> {
+        Shard::of(group, subgroup, shard, Level::Atomic)
     }
 
     /// Waits until this process has a seat and the object. Of an inadequate type it waits for more members.
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
-        self.shared.wait_outside(limit, || {
-            self.shared.state().standing()?;
-            let life = self.shared.life();
+        self.group.shared.wait_outside(limit, || {
+            self.group.shared.state().standing()?;
+            let life = self.group.shared.life();
             let there = lock(&life.desk).object(self.key()).is_some();
             Ok(there.then_some(()))
         })
@@ -153,13 +153,13 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// not yet taken what was sent before. `Ok`: it is in the order, unless this process falls out, or leaves the shard,
     /// before it is delivered.
     pub fn send(&self, update: &T::Update, limit: Duration) -> Result<()> {
-        self.commit(&self.shared.life(), &desk::update(&update.to_bytes()), limit)
+        self.commit(&self.group.shared.life(), &desk::update(&update.to_bytes()), limit)
     }
 
     /// Sends an update, and has every member's answer to it. Not in upcalls.
     pub fn query(&self, update: &T::Update, limit: Duration) -> Result<Replies<T::Reply, L>> {
-        self.shared.refuse_in_upcall()?;
-        let life = self.shared.life();
+        self.group.shared.refuse_in_upcall()?;
+        let life = self.group.shared.life();
         let mut desk = lock(&life.desk);
         if !desk.reads(self.key()) {
             drop(desk);
@@ -167,17 +167,17 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         }
         let query = desk.ledger().open(self.key(), None);
         drop(desk);
-        let shared = Arc::clone(&self.shared);
-        let replies = Replies { shared, life: Arc::clone(&life), query, reply: PhantomData };
+        let group = self.group.clone();
+        let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
         self.commit(&life, &[&desk::query_head(query), &update.to_bytes()], limit)?;
         Ok(replies)
     }
 
     /// Looks at the object, between two updates.
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R> {
-        self.shared.refuse_in_upcall()?;
-        self.shared.state().standing()?;
-        let life = self.shared.life();
+        self.group.shared.refuse_in_upcall()?;
+        self.group.shared.state().standing()?;
+        let life = self.group.shared.life();
         let desk = lock(&life.desk);
         match desk.object(self.key()) {
             Some((_, object)) => {
@@ -202,7 +202,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// The object as bytes, and where in the order it is.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         self.read(|_| ())?;
-        let life = self.shared.life();
+        let life = self.group.shared.life();
         let taken = lock(&life.desk).checkpoint(self.key());
         let (position, bytes) =
             taken.ok_or(GroupError::NoObject { subgroup: self.name(), shard: self.shard })?;
@@ -216,12 +216,12 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         question: &T::Question,
         limit: Duration,
     ) -> Result<Replies<T::Reply, L>> {
-        self.shared.refuse_in_upcall()?;
-        let life = self.shared.life();
+        self.group.shared.refuse_in_upcall()?;
+        let life = self.group.shared.life();
         let (key, bytes) = (self.key(), question.to_bytes());
         let query = lock(&life.desk).ledger().open(key, Some(member));
-        let shared = Arc::clone(&self.shared);
-        let replies = Replies { shared, life: Arc::clone(&life), query, reply: PhantomData };
+        let group = self.group.clone();
+        let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
         self.direct(&life, member, limit, Parcel::Ask { key, query, bytes })?;
         Ok(replies)
     }
@@ -229,7 +229,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// Tells one member something: in this view or a later one, in order, and never after this process was excluded.
     /// Waits while the member has not yet taken what it was told before.
     pub fn tell(&self, member: NodeId, what: &T::Question, limit: Duration) -> Result<()> {
-        let life = self.shared.life();
+        let life = self.group.shared.life();
         self.direct(&life, member, limit, Parcel::Say { key: self.key(), bytes: what.to_bytes() })
     }
 
@@ -237,7 +237,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         let deadline = Instant::now() + limit;
         let mut parcel = Some(parcel);
         loop {
-            self.shared.state().standing()?;
+            self.group.shared.state().standing()?;
             let sent = life.engine.act(|house, _, effects| {
                 if house.group().view().rank_of(to).is_none() {
                     return Err(GroupError::NoMember(to));

@@ -300,11 +300,10 @@ impl Machine for Member {
         let items = self.house_mut().take_items();
         self.items.extend(items);
         // What is posted outside of turns could overtake what a turn has posted.
-        for _ in 0..core::mem::take(&mut self.unsaid) {
-            self.say(effects);
-        }
-        let waiting = self.items.len();
-        if waiting > 0 && self.random.one_in(3) {
+        let said = core::mem::take(&mut self.unsaid);
+        (0..said).for_each(|_| self.say(effects));
+        let waiting = self.items.len() + said;
+        if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
         }
         // What the desk wants done may need one more turn.
