@@ -33,6 +33,8 @@ use crate::replicated::{AnyObject, Boxed};
 const BATCH: usize = 64;
 /// How often a thread that waits for something outside of the desk looks again.
 const LOOK: Duration = Duration::from_millis(1);
+/// How long a process that cannot come in again waits before it tries once more.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// What all handles share, over all lives.
 pub(crate) struct Shared<L: Link + Send + 'static> {
@@ -265,22 +267,26 @@ impl<L: Link + Send + 'static> Upcalls<L> {
             if !again || self.shared.closing.load(Ordering::Acquire) {
                 return;
             }
-            match cradle.begin() {
-                Ok(next) => {
-                    let me = next.me;
-                    let next = Arc::new(next);
-                    *self.shared.life.write().unwrap_or_else(PoisonError::into_inner) = next;
-                    let mut state = self.shared.state();
-                    (state.fate, state.view) = (None, None);
-                    drop(state);
-                    self.tell_object(&ObjectEvent::Rejoined(me));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "this process cannot come in again yet");
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-            }
+            let Some(next) = self.begin_again(&mut cradle) else { return };
+            let me = next.me;
+            *self.shared.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+            let mut state = self.shared.state();
+            (state.fate, state.view) = (None, None);
+            drop(state);
+            self.tell_object(&ObjectEvent::Rejoined(me));
         }
+    }
+
+    /// A next life, as soon as there can be one; `None`: nobody wants it any more.
+    fn begin_again(&self, cradle: &mut Cradle<L>) -> Option<Life<L>> {
+        while !self.shared.closing.load(Ordering::Acquire) {
+            match cradle.begin() {
+                Ok(next) => return Some(next),
+                Err(error) => tracing::warn!(%error, "this process cannot come in again yet"),
+            }
+            std::thread::sleep(RETRY);
+        }
+        None
     }
 
     /// Until this process is out, or nobody wants to be in any more.
