@@ -116,3 +116,10 @@ fn whatever_happens() {
 fn a_view_between_an_end_and_a_beginning() {
     anything(44);
 }
+
+/// The state of the group came to a member after it had reported that it has none, and all who had it were dead: it
+/// went on with that state, and the others began with none.
+#[test]
+fn a_state_that_comes_after_the_report() {
+    anything(1079);
+}

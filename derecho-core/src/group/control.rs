@@ -206,6 +206,10 @@ impl<S: State> Group<S> {
             self.control.early = Some((view, registry, state));
             return;
         }
+        if self.council.membership().is_wedged() {
+            // This node has reported that it has none: the next view brings it, or all begin with none.
+            return;
+        }
         if !self.state.restore(&state) {
             return;
         }
