@@ -3,6 +3,8 @@
 //! Owns: the encoding. Never does: trust a length. Whatever a peer sent is read by a [`Reader`], which
 //! answers `None` where the bytes end too early.
 
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::ids::NodeId;
@@ -94,6 +96,61 @@ impl Wire for NodeId {
     }
 }
 
+impl Wire for () {
+    fn encode(&self, _: &mut Vec<u8>) {}
+
+    fn decode(_: &mut Reader<'_>) -> Option<Self> {
+        Some(())
+    }
+}
+
+impl Wire for i64 {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.cast_unsigned().encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        u64::decode(from).map(u64::cast_signed)
+    }
+}
+
+impl Wire for String {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).encode(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let length = u32::decode(from)? as usize;
+        String::from_utf8(from.bytes(length)?.to_vec()).ok()
+    }
+}
+
+impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).encode(out);
+        for (key, value) in self {
+            key.encode(out);
+            value.encode(out);
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Vec::<(K, V)>::decode(from)?.into_iter().collect())
+    }
+}
+
+impl<T: Wire + Ord> Wire for BTreeSet<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).encode(out);
+        self.iter().for_each(|item| item.encode(out));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Vec::decode(from)?.into_iter().collect())
+    }
+}
+
 impl<T: Wire> Wire for Option<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         self.is_some().encode(out);
@@ -124,7 +181,8 @@ impl<T: Wire> Wire for Vec<T> {
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         let count = u32::decode(from)? as usize;
-        // Every item has a byte at least, so a length that cannot be is found before memory is taken.
+        // Every item has a byte at least (there are no lists of nothing), so a length that cannot be is found
+        // before memory is taken.
         if count > from.0.len() {
             return None;
         }
@@ -145,6 +203,13 @@ mod tests {
         for end in 0..bytes.len() {
             assert_eq!(Vec::<(NodeId, Option<Vec<u64>>)>::from_bytes(&bytes[..end]), None);
         }
+    }
+
+    #[test]
+    fn texts_and_maps_are_read_back_too() {
+        let what = BTreeMap::from([(String::from("é"), (-7_i64, ())), (String::new(), (0, ()))]);
+        assert_eq!(BTreeMap::from_bytes(&what.to_bytes()), Some(what));
+        assert_eq!(String::from_bytes(&[1, 0, 0, 0, 0xff]), None, "no text");
     }
 
     #[test]

@@ -15,9 +15,11 @@
 
 mod control;
 pub mod council;
+mod direct;
 mod install;
 pub mod registry;
 pub mod report;
+mod share;
 mod walk;
 pub mod watch;
 
@@ -26,6 +28,7 @@ use alloc::vec::Vec;
 
 use self::control::{Control, Word};
 use self::council::{Council, Deed, Entrance, Host};
+use self::direct::Early;
 use self::registry::{Epoch, Layout, Registry};
 use self::report::{Progress, StreamId};
 use self::walk::Walk;
@@ -36,13 +39,12 @@ use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
 use crate::machine::{Effects, Machine};
 use crate::membership::{Fate, Membership, Standing, View};
-use crate::memory::OwnRegion;
 use crate::multicast::ablation::Ablation;
-use crate::multicast::claim::SenderMemory;
 use crate::multicast::stream::Beginning;
 use crate::node::{Node, NodeEvent, SubgroupId};
 
 pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
+pub use share::Share;
 
 /// The subgroup of all members.
 pub const CONTROL: u64 = 0;
@@ -56,6 +58,9 @@ pub trait State {
     /// A node is no member any more.
     fn forget(&mut self, node: NodeId);
 
+    /// A view begins; those who are gone were forgotten. What follows from the view as a whole is done here, once.
+    fn begin_view(&mut self, _: &View) {}
+
     /// All subgroups that have a layout; none is called [`CONTROL`].
     fn keys(&self) -> Vec<u64>;
 
@@ -68,15 +73,6 @@ pub trait State {
 
     /// Takes over the state of another one. `false` if the bytes make no sense.
     fn restore(&mut self, bytes: &[u8]) -> bool;
-}
-
-/// What a node brings into a subgroup.
-#[derive(Clone)]
-pub struct Share {
-    /// Its lines: [`SUBGROUP_LINES`](crate::multicast::subgroup::SUBGROUP_LINES) of them.
-    pub lines: (RegionId, OwnRegion),
-    /// What it sends from, if it does.
-    pub memory: Option<(RegionId, SenderMemory)>,
 }
 
 /// How a node takes part in a group.
@@ -126,6 +122,15 @@ pub enum GroupEvent {
         /// The subgroup's key.
         key: u64,
     },
+    /// A member tells this node something directly (I-70).
+    Direct {
+        /// Who.
+        from: NodeId,
+        /// In which view it said so.
+        view: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
     /// Something of the node itself, which is not the group's business.
     Node(NodeEvent),
 }
@@ -155,6 +160,8 @@ pub struct Group<S: State> {
     met: BTreeMap<NodeId, Peer>,
     /// The view in which the streams are: the council's, once they have come to the cut.
     installed: View,
+    /// Direct messages that came before their view.
+    early: Vec<Early>,
     /// Epochs that a view has brought, and that could not be told yet.
     expected: BTreeMap<u64, Epoch>,
     events: VecDeque<GroupEvent>,
@@ -192,6 +199,7 @@ impl<S: State> Group<S> {
             untold: BTreeMap::new(),
             met: BTreeMap::new(),
             installed: View::of_founders([]),
+            early: Vec::new(),
             expected: BTreeMap::new(),
             events: VecDeque::new(),
             unsettled: false,
@@ -300,6 +308,16 @@ impl<S: State> Group<S> {
         self.unsettled = true;
     }
 
+    /// Takes back what was brought for a subgroup in which this node has got no seat. `None` if it is, or is
+    /// about to be, at work.
+    pub fn withdraw(&mut self, key: u64, lines: RegionId) -> Option<Share> {
+        let me = self.node.id();
+        let is_at_work = self.walks.get(&key).is_some_and(|walk| walk.lines() == lines);
+        let mut epochs = self.registry.epochs(key).chain(self.expected.get(&key));
+        let seat = |epoch: &Epoch| epoch.layout.seat_of(me).is_some_and(|seat| seat.lines == lines);
+        if is_at_work || epochs.any(seat) { None } else { self.shares.remove(&(key, lines)) }
+    }
+
     /// Tells all members something that changes the state. It is applied everywhere, this node included, in one
     /// order; if this node falls out before, perhaps nowhere. `false` if it is out (I-48): nothing is told.
     pub fn submit(&mut self, message: &[u8]) -> bool {
@@ -372,6 +390,7 @@ impl<S: State> Group<S> {
         match word {
             Word::Council(bytes) => return self.council.hear(node, &bytes, self.now),
             Word::Snapshot { view, registry, state } => self.inform(view, registry, state),
+            Word::Direct { view, bytes } => return self.direct(node, view, bytes),
             Word::Starts(starts) => {
                 for (key, epoch, region, entry, message) in starts {
                     let stream = StreamId { node, region };

@@ -21,4 +21,5 @@ pub mod multicast;
 pub mod node;
 pub mod note;
 pub mod park;
+pub mod replicated;
 pub mod sst;

@@ -56,6 +56,20 @@ fn sst_routing() {
 }
 
 #[test]
+fn group_counter() {
+    let counter = env!("CARGO_BIN_EXE_group_counter");
+    says(counter, 4, "4 members answered, all the same: true");
+    says(counter, 4, "the counter stands at 1004");
+}
+
+#[test]
+fn group_store() {
+    let store = env!("CARGO_BIN_EXE_group_store");
+    says(store, 1, "the late one has 100 keys of its shard");
+    says(store, 1, "the other shard says: value 99");
+}
+
+#[test]
 fn wrong_arguments_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["--part", "pilot"][..], &["--help"]] {

@@ -307,6 +307,9 @@ impl ParticipantMachine {
             }
             GroupEvent::Gathered { key, readers } => self.atomic.gathered(key, readers),
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
+            GroupEvent::Direct { from, .. } => {
+                tracing::warn!(node = %from, "a participant tells what nobody here listens to");
+            }
             GroupEvent::Node(event) => self.take_in_from_node(event),
         }
     }

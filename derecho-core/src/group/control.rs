@@ -37,6 +37,8 @@ pub(super) enum Word {
     Snapshot { view: u64, registry: Registry, state: Vec<u8> },
     /// Where epochs begin in streams of the one who says so: subgroup, epoch, region, entry, message.
     Starts(Vec<Start>),
+    /// From one application to another, in a view of the one who says so (I-70).
+    Direct { view: u64, bytes: Vec<u8> },
 }
 
 /// See [`Word::Starts`].
@@ -60,6 +62,11 @@ impl Wire for Word {
                 let nested = |start: &Start| ((start.0, start.1), ((start.2, start.3), start.4));
                 starts.iter().map(nested).collect::<Vec<_>>().encode(out);
             }
+            Word::Direct { view, bytes } => {
+                out.push(3);
+                view.encode(out);
+                bytes.encode(out);
+            }
         }
     }
 
@@ -78,6 +85,7 @@ impl Wire for Word {
                 };
                 Word::Starts(nested.into_iter().map(flat).collect())
             }
+            3 => Word::Direct { view: u64::decode(from)?, bytes: Vec::decode(from)? },
             _ => return None,
         })
     }

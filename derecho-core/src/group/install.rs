@@ -51,6 +51,9 @@ impl<S: State> Group<S> {
         }
         let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
         gone.for_each(|node| self.state.forget(node));
+        if self.informed {
+            self.state.begin_view(next);
+        }
         let keys: Vec<u64> =
             self.walks_by_key().into_keys().filter(|key| *key != CONTROL).collect();
         keys.iter().for_each(|key| self.finish_at(*key, cut));
@@ -82,6 +85,7 @@ impl<S: State> Group<S> {
         self.expect(effects);
         self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
         self.events.push_back(GroupEvent::Installed(next.clone()));
+        self.take_early_directs();
         if let Some((view, registry, state)) = self.control.take_early() {
             self.inform(view, registry, state);
         }

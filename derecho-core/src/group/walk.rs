@@ -61,6 +61,10 @@ impl Walk {
         &self.told
     }
 
+    pub(super) fn lines(&self) -> RegionId {
+        self.lines
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.begun && self.owes.is_none()
     }

@@ -321,6 +321,7 @@ impl Member {
                 let name = court.journal.name_of(self.me);
                 court.charge("honesty", &format!("{name} finds {peer:?} faulty: {fault}"));
             }
+            GroupEvent::Direct { .. } => {}
             GroupEvent::Changed if self.out.is_some() => {
                 let mut court = self.court.borrow_mut();
                 let name = court.journal.name_of(self.me);

@@ -1,0 +1,399 @@
+//! One life of a process in a group, from its join until it falls out: an engine, a desk, and the thread
+//! of the upcalls.
+//!
+//! Owns: what passes between the machine and the desk, and who is woken by it. Never does: hold the engine's
+//! lock while an object works, or any lock while an upcall does.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::{Group, Share, Terms};
+use derecho_core::ids::NodeId;
+use derecho_core::link::{Link, Parker};
+use derecho_core::membership::Fate;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::node::{ACKS, ACKS_WORDS, Node};
+use derecho_core::replicated::agenda::Agenda;
+use derecho_core::replicated::desk::{Desk, Occasion};
+use derecho_core::replicated::house::{House, Item};
+use derecho_core::replicated::plan::{Declaration, Shard as ShardPlan, shard_of};
+use derecho_node::Engine;
+
+use crate::builder::{Connect, Factory, GroupBuilder, ObjectUpcall, ViewUpcall};
+use crate::error::{GroupError, Result};
+use crate::group::{ObjectEvent, View, ViewChange};
+use crate::replicated::{AnyObject, Boxed};
+
+/// So many items go to the desk under one lock, so that readers of objects get in between.
+const BATCH: usize = 64;
+/// How often a thread that waits for something outside of the desk looks again.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long a process that cannot come in again waits before it tries once more.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// What all handles share, over all lives.
+pub(crate) struct Shared<L: Link + Send + 'static> {
+    life: RwLock<Arc<Life<L>>>,
+    state: Mutex<State>,
+    changed: Condvar,
+    pub(crate) types: Arc<[Declaration]>,
+    closing: AtomicBool,
+    upcaller: Mutex<Option<ThreadId>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What waits look at; changed by the thread of the upcalls.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) view: Option<View>,
+    pub(crate) fate: Option<Fate>,
+    pub(crate) leaving: bool,
+    refused: bool,
+}
+
+impl State {
+    /// Whether this process is a member.
+    pub(crate) fn standing(&self) -> Result<()> {
+        match self.fate {
+            _ if self.refused => Err(GroupError::OtherDeclarations),
+            Some(fate) => Err(GroupError::Isolated(fate)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One life.
+pub(crate) struct Life<L: Link + Send + 'static> {
+    pub(crate) me: NodeId,
+    pub(crate) engine: Engine<House, L>,
+    pub(crate) desk: Mutex<Desk<Boxed>>,
+    /// What this process sends from, by shard; apart from the desk, so that upcalls may send.
+    pub(crate) sending: Mutex<BTreeMap<u64, SenderMemory>>,
+    news: Arc<AtomicBool>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in an upcall is the application's; what is guarded here is whole between two items.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is needed for one more life.
+struct Cradle<L> {
+    connect: Connect<L>,
+    builder: GroupBuilder,
+    types: Arc<[Declaration]>,
+}
+
+impl<L: Link + Send + 'static> Cradle<L> {
+    fn begin(&mut self) -> Result<Life<L>> {
+        let GroupBuilder { entrance, weight, patience, attributes, pace, .. } = &self.builder;
+        let (mut link, parker): (L, Arc<dyn Parker>) =
+            (self.connect)().map_err(GroupError::Join)?;
+        let refused = |error| GroupError::Join(format!("its link refused memory: {error}"));
+        let acks = link.open(ACKS, ACKS_WORDS).map_err(refused)?;
+        let control = Share::open_control(&mut link).map_err(refused)?;
+        let bell = Arc::clone(&parker);
+        let node = Node::new(link.node(), acks, Arc::new(move || bell.wake()));
+        let me = node.id();
+        let host = match entrance {
+            Entrance::Local => {
+                let arbiter = link.arbiter().ok_or_else(|| {
+                    GroupError::Join("a group without founders needs a link of one host".into())
+                })?;
+                Some(Host { arbiter, is_halted: Arc::new(|_| false) })
+            }
+            Entrance::Network(_) => None,
+        };
+        let terms = Terms {
+            entrance: entrance.clone(),
+            weight: *weight,
+            patience: *patience,
+            ablation: Ablation::default(),
+        };
+        let group = Group::new(node, terms, Agenda::new(Arc::clone(&self.types)), control, host);
+        let mut house = House::new(group, attributes.clone(), self.builder.geometry()?);
+        let factories: Vec<Factory> = self.builder.factories.clone();
+        let mut desk = Desk::new(me, Box::new(move |key| factories[shard_of(key).0]()));
+        for (key, checkpoint) in &self.builder.checkpoints {
+            house.has_checkpoint(*key, checkpoint.position);
+            desk.begin_from(*key, checkpoint.bytes.clone());
+        }
+        let news = house.news();
+        let engine = Engine::start(house, link, parker, *pace);
+        let (desk, sending) = (Mutex::new(desk), Mutex::default());
+        Ok(Life { me, engine, desk, sending, news })
+    }
+}
+
+impl<L: Link + Send + 'static> Shared<L> {
+    pub(crate) fn start(mut builder: GroupBuilder, connect: Connect<L>) -> Result<Arc<Shared<L>>> {
+        let types: Arc<[Declaration]> = builder.types.clone().into();
+        let (on_view, on_object) = (builder.on_view.take(), builder.on_object.take());
+        let rejoins = builder.rejoins;
+        let mut cradle = Cradle { connect, builder, types: Arc::clone(&types) };
+        let first = cradle.begin()?;
+        let shared = Arc::new(Shared {
+            life: RwLock::new(Arc::new(first)),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            types,
+            closing: AtomicBool::new(false),
+            upcaller: Mutex::default(),
+            thread: Mutex::default(),
+        });
+        let upcalls = Upcalls { shared: Arc::clone(&shared), on_view, on_object };
+        let thread = std::thread::Builder::new().name("derecho-upcalls".into());
+        let run = move || upcalls.run(cradle, rejoins);
+        let thread = thread.spawn(run).map_err(|error| GroupError::Join(error.to_string()))?;
+        *lock(&shared.thread) = Some(thread);
+        Ok(shared)
+    }
+
+    pub(crate) fn life(&self) -> Arc<Life<L>> {
+        Arc::clone(&self.life.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The type of this name.
+    pub(crate) fn index_of(&self, subgroup: &str) -> Result<usize> {
+        let index = self.types.iter().position(|it| it.name == subgroup);
+        index.ok_or_else(|| GroupError::NoSuchSubgroup(subgroup.into()))
+    }
+
+    pub(crate) fn plan(&self, index: usize) -> Result<Vec<ShardPlan>> {
+        self.state().standing()?;
+        let subgroup = self.types[index].name.clone();
+        self.life().engine.act(|house, _, _| match house.agenda().plan(index) {
+            Ok(plan) => Ok(plan.to_vec()),
+            Err(missing) => Err(GroupError::Inadequate { subgroup, missing: missing.into() }),
+        })
+    }
+
+    /// Whether this is the thread of the upcalls, which must wait for nothing that it does itself.
+    pub(crate) fn refuse_in_upcall(&self) -> Result<()> {
+        match *lock(&self.upcaller) == Some(std::thread::current().id()) {
+            true => Err(GroupError::InUpcall),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until `ready` has something.
+    pub(crate) fn wait<T>(
+        &self,
+        limit: Duration,
+        mut ready: impl FnMut(&State) -> Result<Option<T>>,
+    ) -> Result<T> {
+        self.refuse_in_upcall()?;
+        let deadline = Instant::now() + limit;
+        let mut state = self.state();
+        loop {
+            if let Some(found) = ready(&state)? {
+                return Ok(found);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(GroupError::TimedOut(limit));
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The same for something that is asked without the state's lock.
+    pub(crate) fn wait_outside<T>(
+        &self,
+        limit: Duration,
+        mut ready: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        self.refuse_in_upcall()?;
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(found) = ready()? {
+                return Ok(found);
+            }
+            if Instant::now() >= deadline {
+                return Err(GroupError::TimedOut(limit));
+            }
+            let state = self.state();
+            drop(self.changed.wait_timeout(state, LOOK));
+        }
+    }
+
+    fn tell_waiters(&self) {
+        let _state = self.state();
+        self.changed.notify_all();
+    }
+
+    /// The last handle is gone.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.life().engine.stop();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("an upcall panicked");
+        }
+    }
+}
+
+/// The thread of the upcalls.
+struct Upcalls<L: Link + Send + 'static> {
+    shared: Arc<Shared<L>>,
+    on_view: Option<ViewUpcall>,
+    on_object: Option<ObjectUpcall>,
+}
+
+impl<L: Link + Send + 'static> Upcalls<L> {
+    fn run(mut self, mut cradle: Cradle<L>, rejoins: bool) {
+        *lock(&self.shared.upcaller) = Some(std::thread::current().id());
+        loop {
+            let life = self.shared.life();
+            self.live(&life);
+            life.engine.stop();
+            drop(life);
+            let state = self.shared.state();
+            let again = rejoins && !state.leaving && !state.refused;
+            drop(state);
+            if !again || self.shared.closing.load(Ordering::Acquire) {
+                return;
+            }
+            let Some(next) = self.begin_again(&mut cradle) else { return };
+            let me = next.me;
+            *self.shared.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+            let mut state = self.shared.state();
+            (state.fate, state.view) = (None, None);
+            drop(state);
+            self.tell_object(&ObjectEvent::Rejoined(me));
+        }
+    }
+
+    /// A next life, as soon as there can be one; `None`: nobody wants it any more.
+    fn begin_again(&self, cradle: &mut Cradle<L>) -> Option<Life<L>> {
+        while !self.shared.closing.load(Ordering::Acquire) {
+            match cradle.begin() {
+                Ok(next) => return Some(next),
+                Err(error) => tracing::warn!(%error, "this process cannot come in again yet"),
+            }
+            std::thread::sleep(RETRY);
+        }
+        None
+    }
+
+    /// Until this process is out, or nobody wants to be in any more.
+    fn live(&mut self, life: &Arc<Life<L>>) {
+        loop {
+            life.engine.wait(None, || {
+                life.news.load(Ordering::Acquire) || self.shared.closing.load(Ordering::Acquire)
+            });
+            if self.shared.closing.load(Ordering::Acquire) {
+                return;
+            }
+            let (items, opened) = life.engine.act(|house, link, _| {
+                let opened = house.open(link);
+                (house.take_items(), opened)
+            });
+            if let Err(error) = opened {
+                tracing::error!(%error, "no memory for a shard: this process leaves its group");
+                life.engine.act(|house, _, _| house.leave());
+            }
+            let mut out = false;
+            let mut items = items.into_iter().peekable();
+            while items.peek().is_some() {
+                let batch: Vec<Item> = items.by_ref().take(BATCH).collect();
+                out |= self.pass(life, batch);
+            }
+            if out {
+                return;
+            }
+        }
+    }
+
+    /// Some items go to the desk; then errands, waiters, and upcalls. Returns whether this process is out.
+    fn pass(&mut self, life: &Arc<Life<L>>, batch: Vec<Item>) -> bool {
+        let mut desk = lock(&life.desk);
+        for item in batch {
+            match &item {
+                Item::Begun { key, memory: Some(memory), .. } => {
+                    lock(&life.sending).insert(*key, memory.clone());
+                }
+                Item::Left { key } => {
+                    lock(&life.sending).remove(key);
+                }
+                Item::Out(_) => lock(&life.sending).clear(),
+                _ => {}
+            }
+            desk.take(item);
+        }
+        let errands = desk.take_errands();
+        let mut occasions = Vec::new();
+        while let Some(occasion) = desk.next_occasion() {
+            occasions.push(occasion);
+        }
+        drop(desk);
+        if !errands.is_empty() {
+            life.engine.act(|house, _, effects| house.perform(errands, effects));
+        }
+        let out = occasions.iter().any(|it| matches!(it, Occasion::Out(_)));
+        occasions.into_iter().for_each(|occasion| self.tell(life, occasion));
+        self.shared.tell_waiters();
+        out
+    }
+
+    fn tell(&mut self, life: &Arc<Life<L>>, occasion: Occasion) {
+        let name = |key| self.shared.types[shard_of(key).0].name.clone();
+        match occasion {
+            Occasion::View { view, joined, departed } => {
+                let view = View::of(&view);
+                self.shared.state().view = Some(view.clone());
+                self.shared.tell_waiters();
+                if let Some(upcall) = &mut self.on_view {
+                    upcall(&ViewChange { view, joined, departed });
+                }
+            }
+            Occasion::Begun { .. } => {}
+            Occasion::Started { key, start } => {
+                let (subgroup, shard) = (name(key), shard_of(key).1);
+                self.tell_object(&ObjectEvent::Started { subgroup, shard, start });
+            }
+            Occasion::Unreadable { key, from } => {
+                let (subgroup, shard) = (name(key), shard_of(key).1);
+                self.tell_object(&ObjectEvent::Unreadable { subgroup, shard, from });
+            }
+            Occasion::Left { key } => {
+                let (subgroup, shard) = (name(key), shard_of(key).1);
+                self.tell_object(&ObjectEvent::Left { subgroup, shard });
+            }
+            Occasion::Refused => {
+                self.shared.state().refused = true;
+                life.engine.act(|house, _, _| house.leave());
+            }
+            Occasion::Out(fate) => {
+                self.shared.state().fate = Some(fate);
+                self.shared.tell_waiters();
+                self.tell_object(&ObjectEvent::Isolated(fate));
+            }
+        }
+    }
+
+    fn tell_object(&mut self, event: &ObjectEvent) {
+        if let Some(upcall) = &mut self.on_object {
+            upcall(event);
+        }
+    }
+}
+
+/// Objects are found by their type.
+pub(crate) fn as_object<T: 'static>(object: &Boxed) -> Option<&T> {
+    let any: &dyn AnyObject = &**object;
+    any.as_any().downcast_ref()
+}

@@ -1,0 +1,83 @@
+//! What comes of a query.
+//!
+//! Owns: the wait for it. Never does: ask again.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use derecho_core::bytes::Wire;
+use derecho_core::ids::NodeId;
+use derecho_core::link::Link;
+use derecho_core::replicated::errand::Outcome;
+
+use crate::error::Result;
+use crate::group::Group;
+use crate::life::{Life, lock};
+
+/// Why a member that was asked has not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// It fell out of the group first. Whether it has applied the query is not known.
+    Failed,
+    /// It has the query's effect, but from another member with the object, and so no answer of its own.
+    Transferred,
+    /// It has no such object.
+    NoObject,
+    /// Its answer is not of the type that is expected.
+    Unreadable,
+    /// This process left the shard before the query was delivered to it. Whether others have applied it is
+    /// not known.
+    Lost,
+}
+
+/// A query that is under way. When it is dropped, answers that still come are forgotten.
+pub struct Replies<R, L: Link + Send + 'static> {
+    pub(crate) group: Group<L>,
+    pub(crate) life: Arc<Life<L>>,
+    pub(crate) query: u64,
+    pub(crate) reply: PhantomData<fn() -> R>,
+}
+
+impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
+    /// What has come so far: of each member its answer, or why there is none.
+    pub fn so_far(&self) -> BTreeMap<NodeId, std::result::Result<R, Failure>> {
+        let mut desk = lock(&self.life.desk);
+        let Some(query) = desk.ledger().get(self.query) else { return BTreeMap::new() };
+        let read = |outcome: &Outcome| match outcome {
+            Outcome::Answer(bytes) => R::from_bytes(bytes).ok_or(Failure::Unreadable),
+            Outcome::Transferred => Err(Failure::Transferred),
+            Outcome::NoObject => Err(Failure::NoObject),
+            Outcome::Failed => Err(Failure::Failed),
+        };
+        let known = query.outcomes().iter().map(|(node, outcome)| (*node, read(outcome)));
+        let mut replies: BTreeMap<_, _> = known.collect();
+        if query.is_lost() {
+            for node in query.asked().unwrap_or(&[self.life.me]) {
+                replies.entry(*node).or_insert(Err(Failure::Lost));
+            }
+        }
+        replies
+    }
+
+    /// Whether everybody has answered or failed.
+    pub fn is_over(&self) -> bool {
+        lock(&self.life.desk).ledger().get(self.query).is_none_or(|query| query.is_over())
+    }
+
+    /// Waits until everybody has answered or failed.
+    pub fn wait(
+        &self,
+        limit: Duration,
+    ) -> Result<BTreeMap<NodeId, std::result::Result<R, Failure>>> {
+        self.group.shared.wait_outside(limit, || Ok(self.is_over().then(|| self.so_far())))
+    }
+}
+
+impl<R, L: Link + Send + 'static> Drop for Replies<R, L> {
+    fn drop(&mut self) {
+        // In an upcall the desk may be this thread's; a query is only asked outside.
+        lock(&self.life.desk).ledger().close(self.query);
+    }
+}

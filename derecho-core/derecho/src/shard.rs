@@ -1,0 +1,261 @@
+//! A shard, as the application sees it: sends, queries, the object.
+//!
+//! Owns: the step from types to bytes, and back-pressure. Never does: keep a message that had no room.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dds_transport_rdma::shm::ShmLink;
+use derecho_core::bytes::Wire;
+use derecho_core::ids::NodeId;
+use derecho_core::link::Link;
+use derecho_core::multicast::claim::{ClaimError, SenderMemory};
+use derecho_core::multicast::subgroup::Level;
+use derecho_core::replicated::Position;
+use derecho_core::replicated::desk;
+use derecho_core::replicated::errand::{Errand, Parcel};
+use derecho_core::replicated::plan::{MOST_SHARDS, key_of};
+use derecho_node::{Waited, clock};
+
+use crate::error::{GroupError, Result};
+use crate::group::{Checkpoint, Group};
+use crate::life::{Life, as_object, lock};
+use crate::replicated::Replicated;
+use crate::replies::Replies;
+
+/// A shard of a subgroup type; `()` for a raw one.
+pub struct Shard<T, L: Link + Send + 'static = ShmLink> {
+    group: Group<L>,
+    index: usize,
+    shard: usize,
+    object: PhantomData<fn() -> T>,
+}
+
+impl<T, L: Link + Send + 'static> Clone for Shard<T, L> {
+    fn clone(&self) -> Self {
+        let Shard { group, index, shard, object } = self;
+        Shard { group: group.clone(), index: *index, shard: *shard, object: *object }
+    }
+}
+
+impl<T, L: Link + Send + 'static> Shard<T, L> {
+    fn of(group: Group<L>, subgroup: &str, shard: usize, level: Level) -> Result<Self> {
+        let index = group.shared.index_of(subgroup)?;
+        if group.shared.types[index].level != level || shard >= MOST_SHARDS {
+            return Err(GroupError::NoSuchSubgroup(subgroup.into()));
+        }
+        Ok(Shard { group, index, shard, object: PhantomData })
+    }
+
+    fn key(&self) -> u64 {
+        key_of(self.index, self.shard)
+    }
+
+    fn name(&self) -> String {
+        self.group.shared.types[self.index].name.clone()
+    }
+
+    /// Why there is nothing to send from, or no object.
+    fn why_not(&self, life: &Life<L>, to: &'static str) -> GroupError {
+        let missing = self.group.shared.plan(self.index).map(|plan| {
+            let place = plan.get(self.shard).into_iter().flatten().find(|it| it.node == life.me);
+            place.is_some_and(|place| if to == "send" { !place.sends } else { !place.reads })
+        });
+        match missing {
+            Err(error) => error,
+            Ok(true) => GroupError::NotInThisPlace(to),
+            Ok(false) => GroupError::NoSeat { subgroup: self.name(), shard: self.shard },
+        }
+    }
+
+    fn memory(&self, life: &Life<L>) -> Result<SenderMemory> {
+        self.group.shared.state().standing()?;
+        let memory = lock(&life.sending).get(&self.key()).cloned();
+        memory.ok_or_else(|| self.why_not(life, "send"))
+    }
+
+    /// Puts a message into the order, when there is room for it.
+    fn commit(&self, life: &Life<L>, parts: &[&[u8]], limit: Duration) -> Result<()> {
+        let memory = self.memory(life)?;
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let deadline = clock::now().after(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        loop {
+            match memory.claim(length) {
+                Ok(mut claim) => {
+                    let mut rest = claim.bytes();
+                    for part in parts {
+                        let (head, tail) = rest.split_at_mut(part.len());
+                        head.copy_from_slice(part);
+                        rest = tail;
+                    }
+                    claim.commit(length, |_, _| {});
+                    life.engine.poke();
+                    return Ok(());
+                }
+                Err(ClaimError::TooLong { length, largest }) => {
+                    return Err(GroupError::TooLong { length, longest: largest });
+                }
+                Err(ClaimError::Full) => {}
+            }
+            let key = self.key();
+            let gone = || !lock(&life.sending).contains_key(&key);
+            match life.engine.wait(Some(deadline), || memory.has_room(length) || gone()) {
+                Waited::Ready if gone() => return Err(self.why_not(life, "send")),
+                Waited::Ready => {}
+                Waited::TimedOut => return Err(GroupError::TimedOut(limit)),
+                Waited::Stopped => {
+                    self.group.shared.state().standing()?;
+                    return Err(self.why_not(life, "send"));
+                }
+            }
+        }
+    }
+}
+
+impl<L: Link + Send + 'static> Shard<(), L> {
+    pub(crate) fn new_raw(group: Group<L>, subgroup: &str, shard: usize) -> Result<Self> {
+        Shard::of(group, subgroup, shard, Level::Unordered)
+    }
+
+    /// Sends to all readers. Waits while they have not yet taken so much that there is room.
+    pub fn send(&self, message: &[u8], limit: Duration) -> Result<()> {
+        self.commit(&self.group.shared.life(), &desk::update(message), limit)
+    }
+
+    /// Waits until this process has a seat.
+    pub fn wait_ready(&self, limit: Duration) -> Result<()> {
+        self.group.shared.wait_outside(limit, || {
+            self.group.shared.state().standing()?;
+            let life = self.group.shared.life();
+            let there = lock(&life.desk).reads(self.key());
+            Ok(there.then_some(()))
+        })
+    }
+}
+
+impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
+    pub(crate) fn new(group: Group<L>, subgroup: &str, shard: usize) -> Result<Self> {
+        Shard::of(group, subgroup, shard, Level::Atomic)
+    }
+
+    /// Waits until this process has a seat and the object. Of an inadequate type it waits for more members.
+    pub fn wait_ready(&self, limit: Duration) -> Result<()> {
+        self.group.shared.wait_outside(limit, || {
+            self.group.shared.state().standing()?;
+            let life = self.group.shared.life();
+            let there = lock(&life.desk).object(self.key()).is_some();
+            Ok(there.then_some(()))
+        })
+    }
+
+    /// Sends an update, which all members apply in the same order. Waits while there is no room, for others have
+    /// not yet taken what was sent before. `Ok`: it is in the order, unless this process falls out, or leaves the shard,
+    /// before it is delivered.
+    pub fn send(&self, update: &T::Update, limit: Duration) -> Result<()> {
+        self.commit(&self.group.shared.life(), &desk::update(&update.to_bytes()), limit)
+    }
+
+    /// Sends an update, and has every member's answer to it. Not in upcalls.
+    pub fn query(&self, update: &T::Update, limit: Duration) -> Result<Replies<T::Reply, L>> {
+        self.group.shared.refuse_in_upcall()?;
+        let life = self.group.shared.life();
+        let mut desk = lock(&life.desk);
+        if !desk.reads(self.key()) {
+            drop(desk);
+            return Err(self.why_not(&life, "read"));
+        }
+        let query = desk.ledger().open(self.key(), None);
+        drop(desk);
+        let group = self.group.clone();
+        let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
+        self.commit(&life, &[&desk::query_head(query), &update.to_bytes()], limit)?;
+        Ok(replies)
+    }
+
+    /// Looks at the object, between two updates.
+    pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R> {
+        self.group.shared.refuse_in_upcall()?;
+        self.group.shared.state().standing()?;
+        let life = self.group.shared.life();
+        let desk = lock(&life.desk);
+        match desk.object(self.key()) {
+            Some((_, object)) => {
+                let object = as_object(object);
+                Ok(look(object.ok_or_else(|| GroupError::NoSuchSubgroup(self.name()))?))
+            }
+            None if desk.reads(self.key()) => {
+                Err(GroupError::NoObject { subgroup: self.name(), shard: self.shard })
+            }
+            None => {
+                drop(desk);
+                Err(self.why_not(&life, "read"))
+            }
+        }
+    }
+
+    /// Where in the order the object is.
+    pub fn position(&self) -> Result<Position> {
+        self.checkpoint().map(|checkpoint| checkpoint.position)
+    }
+
+    /// The object as bytes, and where in the order it is.
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        self.read(|_| ())?;
+        let life = self.group.shared.life();
+        let taken = lock(&life.desk).checkpoint(self.key());
+        let (position, bytes) =
+            taken.ok_or(GroupError::NoObject { subgroup: self.name(), shard: self.shard })?;
+        Ok(Checkpoint { position, bytes })
+    }
+
+    /// Puts a question to one member of the group: who need not be in this shard asks one who is.
+    pub fn ask(
+        &self,
+        member: NodeId,
+        question: &T::Question,
+        limit: Duration,
+    ) -> Result<Replies<T::Reply, L>> {
+        self.group.shared.refuse_in_upcall()?;
+        let life = self.group.shared.life();
+        let (key, bytes) = (self.key(), question.to_bytes());
+        let query = lock(&life.desk).ledger().open(key, Some(member));
+        let group = self.group.clone();
+        let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
+        self.direct(&life, member, limit, Parcel::Ask { key, query, bytes })?;
+        Ok(replies)
+    }
+
+    /// Tells one member something: in this view or a later one, in order, and never after this process was excluded.
+    /// Waits while the member has not yet taken what it was told before.
+    pub fn tell(&self, member: NodeId, what: &T::Question, limit: Duration) -> Result<()> {
+        let life = self.group.shared.life();
+        self.direct(&life, member, limit, Parcel::Say { key: self.key(), bytes: what.to_bytes() })
+    }
+
+    fn direct(&self, life: &Life<L>, to: NodeId, limit: Duration, parcel: Parcel) -> Result<()> {
+        let deadline = Instant::now() + limit;
+        let mut parcel = Some(parcel);
+        loop {
+            self.group.shared.state().standing()?;
+            let sent = life.engine.act(|house, _, effects| {
+                if house.group().view().rank_of(to).is_none() {
+                    return Err(GroupError::NoMember(to));
+                }
+                if !house.has_room_for(to) {
+                    return Ok(false);
+                }
+                let errands = parcel.take().map(|parcel| Errand::Direct(to, parcel));
+                house.perform(errands.into_iter().collect(), effects);
+                Ok(true)
+            })?;
+            if sent {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(GroupError::TimedOut(limit));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}

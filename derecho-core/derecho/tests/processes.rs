@@ -1,0 +1,364 @@
+//! Real processes over shared memory: the one who tells the object is killed, one comes in full flow, one is
+//! stopped, excluded, and comes in again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use derecho::{
+    Everyone, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, Replicated, Sharded, Wire,
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const ROLE: &str = "DERECHO_TEST_ROLE";
+const FOLDER: &str = "DERECHO_TEST_FOLDER";
+
+/// A log of who added what, as a sum that depends on the order; some ballast makes its way long.
+#[derive(Default)]
+struct Chain {
+    sum: u64,
+    count: BTreeMap<u64, u64>,
+}
+
+/// Bytes that are told with the object.
+const BALLAST: usize = 6 << 20;
+
+impl Replicated for Chain {
+    /// Who adds, and its how-manieth this is.
+    type Update = (u64, u64);
+    type Question = ();
+    type Reply = u64;
+
+    fn apply(&mut self, _: NodeId, (who, number): (u64, u64)) -> u64 {
+        let count = self.count.entry(who).or_default();
+        assert_eq!(*count, number, "of {who} no update is missed, and none comes twice");
+        *count += 1;
+        self.sum = (self.sum ^ (who << 32 | number)).wrapping_mul(0x100_0000_01b3);
+        self.sum
+    }
+
+    fn answer(&self, _: NodeId, (): ()) -> u64 {
+        self.count.values().sum()
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let mut bytes = (self.sum, self.count.clone()).to_bytes();
+        bytes.resize(bytes.len() + BALLAST, 7);
+        bytes
+    }
+
+    fn restored(bytes: &[u8]) -> Option<Chain> {
+        let (sum, count) = Wire::from_bytes(&bytes[..bytes.len() - BALLAST])?;
+        Some(Chain { sum, count })
+    }
+}
+
+fn builder(folder: &Path) -> GroupBuilder {
+    GroupBuilder::new("test")
+        .folder(folder)
+        .replicated::<Chain>("chain", Everyone { least: 2 })
+        .member_timeout(Duration::from_millis(500))
+}
+
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "@{text}").unwrap();
+    out.flush().unwrap();
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let who: u64 = role.parse().unwrap();
+    let rejoined = Arc::new(AtomicBool::new(false));
+    let again = Arc::clone(&rejoined);
+    let group = builder(&folder)
+        .rejoin(true)
+        .on_object(move |event| match event {
+            ObjectEvent::Started { start, .. } => say(&format!("started {start:?}")),
+            ObjectEvent::Isolated(fate) => say(&format!("isolated {fate:?}")),
+            ObjectEvent::Rejoined(_) => {
+                again.store(true, Ordering::SeqCst);
+                say("rejoined");
+            }
+            _ => {}
+        })
+        .join(LIMIT)
+        .unwrap();
+    say(&format!("joined {:?}", group.me()));
+    let chain = group.shard::<Chain>("chain", 0).unwrap();
+    if let Err(error) = chain.wait_ready(LIMIT / 3) {
+        panic!("{error}: {}", group.describe());
+    }
+    say("ready");
+    let stop = Arc::new(AtomicBool::new(false));
+    let ear = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().lock().lines().next();
+        ear.store(true, Ordering::SeqCst);
+    });
+    // Where its numbers go on: those who are new begin with none.
+    let mut number = chain.read(|chain| chain.count.get(&who).copied().unwrap_or(0)).unwrap();
+    while !stop.load(Ordering::SeqCst) {
+        if rejoined.swap(false, Ordering::SeqCst) {
+            chain.wait_ready(LIMIT).unwrap();
+            // What it had sent before and nobody has is lost.
+            number = chain.read(|chain| chain.count.get(&who).copied().unwrap_or(0)).unwrap();
+        }
+        match chain.send(&(who, number), Duration::from_millis(200)) {
+            Ok(()) => number += 1,
+            Err(GroupError::TimedOut(_)) => {}
+            Err(GroupError::Isolated(_) | GroupError::NoSeat { .. }) => {}
+            Err(GroupError::Inadequate { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    // All that was sent here is applied here, once the answers to a last one have come.
+    let replies = chain.query(&(who, number), LIMIT).unwrap().wait(LIMIT).unwrap();
+    assert!(replies[&group.me()].is_ok(), "{replies:?}");
+    say("stopped");
+    std::thread::sleep(Duration::from_millis(500));
+    let (sum, count) = chain.read(|chain| (chain.sum, chain.count.clone())).unwrap();
+    say(&format!("end {sum} {count:?}"));
+    std::thread::sleep(Duration::from_secs(2));
+}
+
+/// A process that plays a role, and what it has said.
+struct Actor {
+    process: Child,
+    input: ChildStdin,
+    said: Receiver<String>,
+}
+
+impl Actor {
+    fn start(who: u64, folder: &Path) -> Actor {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "act", "--nocapture", "--test-threads=1"])
+            .env(ROLE, who.to_string())
+            .env(FOLDER, folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = process.stdin.take().unwrap();
+        let output: ChildStdout = process.stdout.take().unwrap();
+        let (told, said) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
+                if let Some((_, text)) = line.split_once('@') {
+                    let _ = told.send(text.to_owned());
+                }
+            }
+        });
+        Actor { process, input, said }
+    }
+
+    fn hear(&self, beginning: &str) -> String {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let text = self.said.recv_timeout(left);
+            let text = text.unwrap_or_else(|_| panic!("it does not say `{beginning}`"));
+            if text.starts_with(beginning) {
+                return text;
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        writeln!(self.input, "stop").unwrap();
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// All end with the same object.
+fn end(actors: &mut [Actor]) {
+    actors.iter_mut().for_each(Actor::stop);
+    actors.iter().for_each(|actor| drop(actor.hear("stopped")));
+    let ends: Vec<String> = actors.iter().map(|actor| actor.hear("end")).collect();
+    assert!(ends.windows(2).all(|pair| pair[0] == pair[1]), "{ends:#?}");
+}
+
+#[test]
+fn one_comes_in_full_flow_and_the_one_who_tells_is_killed() {
+    let mut interrupted = 0;
+    for round in 0..6 {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let mut actors = vec![Actor::start(0, &run)];
+        let teller = actors[0].hear("joined").split_off("joined ".len());
+        actors.push(Actor::start(1, &run));
+        actors.push(Actor::start(2, &run));
+        actors.iter().for_each(|actor| drop(actor.hear("ready")));
+        std::thread::sleep(Duration::from_millis(50));
+        actors.push(Actor::start(3, &run));
+        actors[3].hear("joined");
+        // It asks who has the object longest: the first. That one is killed sooner or later on the way.
+        std::thread::sleep(Duration::from_millis(4 * round));
+        drop(actors.remove(0));
+        let started = actors[2].hear("started");
+        assert!(started.contains("Transferred"), "{started}");
+        interrupted += usize::from(!started.contains(&teller));
+        end(&mut actors);
+    }
+    println!("{interrupted} of 6 were told by another one in the end");
+    assert!(interrupted > 0, "no transfer was interrupted");
+}
+
+#[test]
+fn one_is_stopped_and_comes_in_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut actors: Vec<Actor> = (0..3).map(|who| Actor::start(who, &run)).collect();
+    actors.iter().for_each(|actor| drop(actor.hear("ready")));
+    actors[1].signal(rustix::process::Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1500));
+    actors[1].signal(rustix::process::Signal::CONT);
+    actors[1].hear("isolated");
+    actors[1].hear("rejoined");
+    let started = actors[1].hear("started");
+    assert!(started.contains("Transferred"), "{started}");
+    end(&mut actors);
+}
+
+/// The nodes of one process, as threads see them.
+fn member(folder: &Path, attributes: &str) -> Group {
+    GroupBuilder::new("test")
+        .folder(folder)
+        .attributes(attributes)
+        .replicated::<Chain>("chain", Sharded { shards: 2, least: 1, most: 2 })
+        .join(LIMIT)
+        .unwrap()
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = member(&folder.path().join("run"), "first");
+    let chain = first.shard::<Chain>("chain", 0).unwrap();
+    let error = chain.send(&(0, 0), LIMIT).unwrap_err();
+    assert!(matches!(error, GroupError::Inadequate { .. }), "{error}");
+    assert!(error.to_string().contains("2 members are needed, 1 are there"), "{error}");
+    assert!(matches!(first.shard::<Chain>("other", 0), Err(GroupError::NoSuchSubgroup(_))));
+
+    let second = member(&folder.path().join("run"), "second");
+    let plan = first.wait_layout("chain", LIMIT).unwrap();
+    assert_eq!(plan.len(), 2);
+    chain.wait_ready(LIMIT).unwrap();
+    let other = first.shard::<Chain>("chain", 1).unwrap();
+    assert!(matches!(other.send(&(0, 0), LIMIT), Err(GroupError::NoSeat { .. })));
+    // Who is no member of a shard asks one who is.
+    let answer = other.ask(second.me(), &(), LIMIT).unwrap().wait(LIMIT).unwrap();
+    second.shard::<Chain>("chain", 1).unwrap().wait_ready(LIMIT).unwrap();
+    assert!(answer.contains_key(&second.me()));
+    let answer = other.ask(second.me(), &(), LIMIT).unwrap().wait(LIMIT).unwrap();
+    assert_eq!(answer[&second.me()], Ok(0));
+
+    second.leave(LIMIT).unwrap();
+    let error = second.view().unwrap_err();
+    assert!(error.to_string().contains("has left the group"), "{error}");
+    first.wait_view(LIMIT, |view| view.members.len() == 1).unwrap();
+    let deadline = Instant::now() + LIMIT;
+    while !matches!(chain.send(&(0, 0), LIMIT), Err(GroupError::Inadequate { .. })) {
+        assert!(Instant::now() < deadline);
+    }
+}
+
+#[test]
+fn a_checkpoint_begins_where_it_was_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = || {
+        GroupBuilder::new("test")
+            .folder(folder.path().join("run"))
+            .replicated::<Chain>("chain", Everyone { least: 1 })
+    };
+    let (taken, sum) = {
+        let group = builder().join(LIMIT).unwrap();
+        let chain = group.shard::<Chain>("chain", 0).unwrap();
+        chain.wait_ready(LIMIT).unwrap();
+        (0..100).for_each(|number| chain.send(&(1, number), LIMIT).unwrap());
+        let replies = chain.query(&(1, 100), LIMIT).unwrap().wait(LIMIT).unwrap();
+        let sum = replies[&group.me()].unwrap();
+        (chain.checkpoint().unwrap(), sum)
+    };
+    assert_eq!(taken.position.applied, 101);
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&starts);
+    let group = builder()
+        .checkpoint("chain", 0, taken)
+        .on_object(move |event| heard.lock().unwrap().push(format!("{event:?}")))
+        .join(LIMIT)
+        .unwrap();
+    let chain = group.shard::<Chain>("chain", 0).unwrap();
+    chain.wait_ready(LIMIT).unwrap();
+    assert_eq!(chain.read(|chain| chain.sum).unwrap(), sum);
+    assert!(starts.lock().unwrap()[0].contains("Checkpoint"), "{starts:?}");
+}
+
+#[test]
+fn views_come_in_order_and_raw_messages_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let views = Arc::new(Mutex::new(Vec::new()));
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let (seen, heard) = (Arc::clone(&views), Arc::clone(&messages));
+    let join = |seen: Arc<Mutex<Vec<u64>>>, heard: Arc<Mutex<Vec<Vec<u8>>>>| {
+        GroupBuilder::new("test")
+            .folder(folder.path().join("run"))
+            .raw("raw", Everyone { least: 1 }, move |_, bytes| {
+                heard.lock().unwrap().push(bytes.to_vec());
+            })
+            .on_view(move |change| seen.lock().unwrap().push(change.view.number))
+            .join(LIMIT)
+            .unwrap()
+    };
+    let first = join(seen, heard);
+    for _ in 0..3 {
+        let other = join(Arc::default(), Arc::default());
+        let raw = other.raw("raw", 0).unwrap();
+        raw.wait_ready(LIMIT).unwrap();
+        first.raw("raw", 0).unwrap().wait_ready(LIMIT).unwrap();
+        raw.send(b"hello", LIMIT).unwrap();
+        let deadline = Instant::now() + LIMIT;
+        while messages.lock().unwrap().is_empty() {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        messages.lock().unwrap().clear();
+        drop((raw, other));
+        first.wait_view(LIMIT, |view| view.members.len() == 1).unwrap();
+    }
+    let views = views.lock().unwrap();
+    assert!(views.len() >= 7 && views.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{views:?}");
+}
+
+#[test]
+fn other_declarations_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = member(&folder.path().join("run"), "first");
+    let other = GroupBuilder::new("test")
+        .folder(folder.path().join("run"))
+        .replicated::<Chain>("chain", Everyone { least: 1 })
+        .join(LIMIT);
+    let error = other.and_then(|group| group.wait_layout("chain", LIMIT)).unwrap_err();
+    assert_eq!(error, GroupError::OtherDeclarations);
+}

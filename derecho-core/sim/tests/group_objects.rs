@@ -1,0 +1,125 @@
+//! Replicated objects through joins, leaves and crashes, with queries and direct messages all the while.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod objects;
+
+use derecho_sim::{Config, NodeIndex};
+use objects::World;
+
+#[test]
+fn members_get_the_objects_of_their_shards() {
+    for seed in 0..10 {
+        for local in [true, false] {
+            let mut world = World::new(Config::adversarial(seed), 4, local);
+            world.settle();
+            world.flow(30);
+            world.check();
+            let court = world.court.borrow();
+            assert!(
+                court.answers > 10 && court.parcels > 10,
+                "{} {}",
+                court.answers,
+                court.parcels
+            );
+            assert_eq!(court.beginnings, 3, "each object began once");
+        }
+    }
+}
+
+#[test]
+fn a_newcomer_gets_the_object_in_full_flow() {
+    for seed in 0..20 {
+        let mut world = World::new(Config::adversarial(seed), 3, true);
+        world.settle();
+        world.flow(20);
+        let before = world.court.borrow().transfers;
+        world.add();
+        world.flow(40);
+        world.check();
+        let court = world.court.borrow();
+        assert!(court.transfers > before && court.beginnings == 3);
+    }
+}
+
+/// Whoever tells the object dies at some moment while it tells it.
+#[test]
+fn the_one_who_tells_dies() {
+    for seed in 0..40 {
+        let mut world = World::new(Config::adversarial(seed), 3, true);
+        world.settle();
+        world.flow(10);
+        world.add();
+        let rounds = seed as usize % 20;
+        world.flow(rounds);
+        world.crash(NodeIndex(seed as usize % 3));
+        world.flow(30);
+        world.check();
+        assert_eq!(world.living().len(), 3);
+    }
+}
+
+#[test]
+fn everybody_who_has_it_dies() {
+    let mut anew = 0;
+    for seed in 0..40 {
+        let mut world = World::new(Config::adversarial(seed), 2, true);
+        world.settle();
+        world.flow(10);
+        world.add();
+        world.add();
+        world.flow(seed as usize % 14);
+        world.crash(NodeIndex(0));
+        world.crash(NodeIndex(1));
+        world.flow(30);
+        world.check();
+        anew += usize::from(world.court.borrow().beginnings > 3);
+    }
+    assert!(anew > 3, "it began anew {anew} times");
+}
+
+/// What is run always; more by the variable OBJECT_SEEDS, as `60-400`.
+fn seeds() -> std::ops::Range<u64> {
+    let wanted = std::env::var("OBJECT_SEEDS").ok();
+    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
+    bounds.map_or(0..60, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+}
+
+fn anything(seed: u64) -> World {
+    let mut world =
+        World::new(Config::adversarial(seed), 3 + seed as usize % 2, !seed.is_multiple_of(3));
+    world.flow(10);
+    for _ in 0..60 {
+        world.flow(2);
+        world.random_fault();
+    }
+    world.check();
+    world
+}
+
+#[test]
+fn whatever_happens() {
+    let (mut transfers, mut beginnings) = (0, 0);
+    for seed in seeds() {
+        println!("seed {seed}");
+        let world = anything(seed);
+        let court = world.court.borrow();
+        transfers += court.transfers;
+        beginnings += court.beginnings;
+    }
+    println!("{transfers} transfers, {beginnings} beginnings");
+    assert!(transfers > 300 || seeds().count() < 60);
+}
+
+/// A view came when a member had finished an epoch at its cut and not begun the next one. It reported all that it
+/// had received, the finished epoch was ended once more, further on, and a newcomer was told so.
+#[test]
+fn a_view_between_an_end_and_a_beginning() {
+    anything(44);
+}
+
+/// The state of the group came to a member after it had reported that it has none, and all who had it were dead: it
+/// went on with that state, and the others began with none.
+#[test]
+fn a_state_that_comes_after_the_report() {
+    anything(1079);
+}

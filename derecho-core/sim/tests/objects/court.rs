@@ -1,0 +1,88 @@
+//! What has to be true of the objects of all members, crashed ones too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derecho_core::ids::NodeId;
+use derecho_core::replicated::Position;
+
+/// The state of the test's object: a chain over all that was applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Chain {
+    pub(crate) sum: u64,
+    pub(crate) count: u64,
+}
+
+impl Chain {
+    pub(crate) fn with(self, from: NodeId, message: &[u8]) -> Chain {
+        let bytes = from.0.to_le_bytes();
+        let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        let sum = bytes.iter().chain(message).fold(self.sum ^ 0xcbf2_9ce4, step);
+        Chain { sum, count: self.count + 1 }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Court {
+    /// I-71: the object at each position.
+    objects: BTreeMap<(u64, Position), Chain>,
+    /// The last number of each direct message, by sender and receiver.
+    said: BTreeMap<(NodeId, NodeId), u64>,
+    /// Who has the object of a shard, of which beginning.
+    has: BTreeMap<u64, BTreeMap<NodeId, u128>>,
+    dead: BTreeSet<NodeId>,
+    pub(crate) transfers: usize,
+    pub(crate) beginnings: usize,
+    pub(crate) parcels: usize,
+    pub(crate) answers: usize,
+    pub(crate) kept: usize,
+}
+
+impl Court {
+    /// A member's object is there now.
+    pub(crate) fn stands(&mut self, node: NodeId, key: u64, at: Option<Position>, chain: Chain) {
+        match at {
+            Some(at) => {
+                self.has.entry(key).or_default().insert(node, at.beginning);
+                let known = *self.objects.entry((key, at)).or_insert(chain);
+                assert_eq!(known, chain, "I-71: {node:?} at {at:?} of {key:#x}");
+            }
+            None => {
+                self.has.entry(key).or_default().remove(&node);
+            }
+        }
+    }
+
+    /// A member applies a message at a position that it is at.
+    pub(crate) fn applies(&mut self, node: NodeId, key: u64, before: Position, after: Position) {
+        let next = Position { applied: before.applied + 1, ..before };
+        assert_eq!(after, next, "I-72: {node:?} applies one of {key:#x} after the other");
+    }
+
+    /// I-74: nobody who lives has it.
+    pub(crate) fn anew(&mut self, node: NodeId, key: u64, members: &[NodeId]) {
+        self.beginnings += 1;
+        for (other, beginning) in self.has.entry(key).or_default().iter() {
+            let lives = *other != node && members.contains(other) && !self.dead.contains(other);
+            assert!(!lives, "I-74: {other:?} has {key:#x} of beginning {beginning}");
+        }
+    }
+
+    pub(crate) fn died(&mut self, node: NodeId) {
+        self.dead.insert(node);
+    }
+
+    /// I-70: a direct message, which says in which view it was sent and its number.
+    pub(crate) fn hears(
+        &mut self,
+        node: NodeId,
+        (view, members): (u64, &[NodeId]),
+        from: NodeId,
+        (sent_in, number): (u64, u64),
+    ) {
+        self.parcels += 1;
+        assert!(sent_in <= view, "I-70: {node:?} in {view} hears what was said in {sent_in}");
+        assert!(members.contains(&from), "I-70: {node:?} hears {from:?}, who is excluded");
+        let last = self.said.insert((from, node), number);
+        assert_eq!(last.unwrap_or(0) + 1, number, "I-70: in order, once, from {from:?}");
+    }
+}

@@ -1,0 +1,331 @@
+//! One member: a house, and a desk that is slower than it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{Group, Share, Terms};
+use derecho_core::ids::{NodeId, Time};
+use derecho_core::link::{Interest, Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::subgroup::Level;
+use derecho_core::node::{ACKS, ACKS_WORDS, Node};
+use derecho_core::replicated::agenda::Agenda;
+use derecho_core::replicated::arrangements::{Everyone, Sharded};
+use derecho_core::replicated::desk::{self, Desk, Occasion, Start};
+use derecho_core::replicated::errand::{Errand, Outcome, Parcel};
+use derecho_core::replicated::house::{House, Item};
+use derecho_core::replicated::plan::{Declaration, shard_of};
+use derecho_core::replicated::{Object, Position};
+use derecho_sim::{Random, SimLink};
+
+use super::court::{Chain, Court};
+
+const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
+
+/// The object: its chain, and some ballast that makes its way long.
+pub(crate) struct Links {
+    pub(crate) chain: Chain,
+    ballast: usize,
+}
+
+impl Object for Links {
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
+        self.chain = self.chain.with(from, message);
+        self.chain.sum.to_le_bytes().to_vec()
+    }
+
+    fn answer(&self, _: NodeId, query: &[u8]) -> Vec<u8> {
+        query.to_vec()
+    }
+
+    fn hear(&mut self, _: NodeId, _: &[u8]) {}
+
+    fn snapshot(&self) -> Vec<u8> {
+        let mut bytes = vec![7; self.ballast];
+        bytes.extend(self.chain.sum.to_le_bytes());
+        bytes.extend(self.chain.count.to_le_bytes());
+        bytes
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        assert!(bytes[..self.ballast].iter().all(|byte| *byte == 7));
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        self.chain = Chain { sum: word(self.ballast), count: word(self.ballast + 8) };
+        true
+    }
+
+    fn reset(&mut self) {
+        self.chain = Chain::default();
+    }
+}
+
+/// What every member declares: two shards of one to three, one of all, and one of all without an order.
+pub(crate) fn declarations() -> Arc<[Declaration]> {
+    let sharded = Arc::new(Sharded { shards: 2, least: 1, most: 3 });
+    let declaration =
+        |name: &str, level, arrangement| Declaration { name: name.to_string(), level, arrangement };
+    Arc::new([
+        declaration("shards", Level::Atomic, sharded),
+        declaration("all", Level::Atomic, Arc::new(Everyone { least: 2 })),
+        declaration("raw", Level::Unordered, Arc::new(Everyone { least: 1 })),
+    ])
+}
+
+/// How many objects there are.
+fn objects() -> usize {
+    3
+}
+
+pub(crate) struct Member {
+    pub(crate) me: NodeId,
+    house: Option<House>,
+    prepared: Option<(Node, Share)>,
+    desk: Desk<Links>,
+    items: VecDeque<Item>,
+    link: SimLink,
+    court: Rc<RefCell<Court>>,
+    random: Random,
+    view: u64,
+    said: BTreeMap<NodeId, u64>,
+    written: u64,
+    /// So many things it has still to say.
+    pub(crate) unsaid: usize,
+    pub(crate) queries: Vec<u64>,
+}
+
+impl Member {
+    pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>, seed: u64) -> Member {
+        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let control = Share::open_control(link).unwrap();
+        let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
+        let make = Box::new(move |_| Links { chain: Chain::default(), ballast });
+        Member {
+            me: link.node(),
+            house: None,
+            prepared: Some((node, control)),
+            desk: Desk::new(link.node(), make),
+            items: VecDeque::new(),
+            link: link.clone(),
+            court: Rc::clone(court),
+            random: Random::new(seed ^ link.node().0 as u64),
+            view: 0,
+            said: BTreeMap::new(),
+            written: 0,
+            unsaid: 0,
+            queries: Vec::new(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, entrance: Entrance) {
+        let (node, control) = self.prepared.take().unwrap();
+        let local = matches!(entrance, Entrance::Local);
+        let terms =
+            Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
+        let host = self.link.arbiter().filter(|_| local);
+        let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
+        let group = Group::new(node, terms, Agenda::new(declarations()), control, host);
+        let geometry = Geometry::fitting(4096, 16, 64).unwrap();
+        self.house = Some(House::new(group, Vec::new(), geometry));
+    }
+
+    pub(crate) fn house(&self) -> &House {
+        self.house.as_ref().unwrap()
+    }
+
+    fn house_mut(&mut self) -> &mut House {
+        self.house.as_mut().unwrap()
+    }
+
+    pub(crate) fn desk(&self) -> &Desk<Links> {
+        &self.desk
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.house_mut().leave();
+    }
+
+    /// The shards that it may have something to do with.
+    pub(crate) fn keys(&self) -> Vec<u64> {
+        self.house().agenda().shards().map(|(key, _)| key).collect()
+    }
+
+    /// Whether there is nothing that its desk has still to take.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.items.is_empty() && !self.house().wants_opening()
+    }
+
+    /// Sends an update, if there is room for it.
+    pub(crate) fn write(&mut self, key: u64) {
+        let Some(memory) = self.desk.sending(key).cloned() else { return };
+        let Ok(mut claim) = memory.claim(17) else { return };
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&self.written.to_le_bytes());
+        payload[8..].copy_from_slice(&key.to_le_bytes());
+        claim.bytes().copy_from_slice(&desk::update(&payload).concat());
+        claim.commit(17, |_, _| {});
+        self.written += 1;
+    }
+
+    /// Asks all readers, if it is one.
+    pub(crate) fn ask(&mut self, key: u64) {
+        let Some(memory) = self.desk.sending(key).cloned() else { return };
+        let ordered = shard_of(key).0 < 2;
+        if !self.desk.reads(key) || !ordered {
+            return;
+        }
+        let Ok(mut claim) = memory.claim(9) else { return };
+        let query = self.desk.ledger().open(key, None);
+        claim.bytes().copy_from_slice(&desk::query_head(query));
+        claim.commit(9, |_, _| {});
+        self.queries.push(query);
+    }
+
+    /// Says something to some member, or asks it.
+    fn say(&mut self, effects: &mut Effects) {
+        let members = self.desk.members();
+        if members.is_empty() || !members.contains(&self.me) {
+            return;
+        }
+        let to = members[self.random.below(members.len() as u64) as usize];
+        let group = self.house().group().view();
+        // Only if what the desk knows is so: a number is used when it is really sent.
+        if group.rank_of(to).is_none() || !self.house().has_room_for(to) {
+            return;
+        }
+        let number = self.said.entry(to).or_default();
+        *number += 1;
+        let mut bytes = self.house.as_ref().unwrap().group().view().number.to_le_bytes().to_vec();
+        bytes.extend(number.to_le_bytes());
+        let mut errands = vec![Errand::Direct(to, Parcel::Say { key: 0, bytes })];
+        if self.random.one_in(4) {
+            let key = 1 << 32;
+            let query = self.desk.ledger().open(key, Some(to));
+            self.queries.push(query);
+            errands.push(Errand::Direct(to, Parcel::Ask { key, query, bytes: vec![1] }));
+        }
+        self.house_mut().perform(errands, effects);
+    }
+
+    /// The desk takes some items, each checked before and after.
+    fn work(&mut self, effects: &mut Effects) {
+        let some = self.random.between(1, 12);
+        for _ in 0..some {
+            let Some(item) = self.items.pop_front() else { break };
+            let mut applied = None;
+            match &item {
+                Item::View { view, .. } => self.view = view.number,
+                Item::Message { key, .. } => {
+                    let at = self.desk.object(*key).map(|(at, links)| (at, links.chain.count));
+                    applied = Some((*key, at));
+                }
+                Item::Parcel { from, parcel: Parcel::Say { bytes, .. }, .. } => {
+                    let word =
+                        |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+                    let mut court = self.court.borrow_mut();
+                    let here = (self.view, self.desk.members());
+                    court.hears(self.me, here, *from, (word(0), word(8)));
+                }
+                _ => {}
+            }
+            self.desk.take(item);
+            self.judge(applied);
+        }
+        let errands = self.desk.take_errands();
+        self.house_mut().perform(errands, effects);
+    }
+
+    fn judge(&mut self, applied: Option<(u64, Option<(Position, u64)>)>) {
+        let mut court = self.court.borrow_mut();
+        while let Some(occasion) = self.desk.next_occasion() {
+            match occasion {
+                Occasion::Started { key, start: Start::Anew } if shard_of(key).0 < 2 => {
+                    court.anew(self.me, key, self.desk.members());
+                }
+                Occasion::Started { start: Start::Transferred { .. }, .. } => court.transfers += 1,
+                Occasion::Started { start: Start::Kept, .. } => court.kept += 1,
+                Occasion::Unreadable { .. } | Occasion::Refused => panic!("{occasion:?}"),
+                Occasion::Out(_) => court.died(self.me),
+                _ => {}
+            }
+        }
+        for (key, _) in self.house().agenda().shards().filter(|(key, _)| shard_of(*key).0 < 2) {
+            let now = self.desk.object(key);
+            if let Some((of, Some((before, count)))) = applied
+                && let Some((after, links)) = now
+                && of == key
+                && links.chain.count > count
+            {
+                court.applies(self.me, key, before, after);
+            }
+            let chain = now.map(|(_, links)| links.chain).unwrap_or_default();
+            court.stands(self.me, key, now.map(|(at, _)| at), chain);
+        }
+    }
+
+    /// Queries whose outcome is known: all who answered one have said the same.
+    pub(crate) fn check_queries(&mut self) -> usize {
+        let mut open = 0;
+        for query in core::mem::take(&mut self.queries) {
+            let known = self.desk.ledger().get(query).unwrap();
+            if !known.is_over() {
+                open += 1;
+                self.queries.push(query);
+                continue;
+            }
+            let mut answers: Vec<&Vec<u8>> = Vec::new();
+            for outcome in known.outcomes().values() {
+                if let Outcome::Answer(answer) = outcome {
+                    answers.push(answer);
+                }
+            }
+            // Where an object has begun anew meanwhile, an answer may be of the earlier beginning.
+            let anew = self.court.borrow().beginnings > objects();
+            let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
+            assert!(same || anew, "one answer: {known:?}");
+            self.court.borrow_mut().answers += answers.len();
+            self.desk.ledger().close(query);
+        }
+        open
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.house_mut().handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let done = self.house_mut().turn(now, effects);
+        let mut link = self.link.clone();
+        self.house_mut().open(&mut link).unwrap();
+        let items = self.house_mut().take_items();
+        self.items.extend(items);
+        // What is posted outside of turns could overtake what a turn has posted.
+        let said = core::mem::take(&mut self.unsaid);
+        (0..said).for_each(|_| self.say(effects));
+        let waiting = self.items.len() + said;
+        if !self.items.is_empty() && self.random.one_in(3) {
+            self.work(effects);
+        }
+        // What the desk wants done may need one more turn.
+        done + waiting
+    }
+
+    fn interest(&self) -> Interest {
+        self.house().interest()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        match self.items.is_empty() {
+            true => self.house().wants_turn_at(),
+            false => Some(Time(0)),
+        }
+    }
+}

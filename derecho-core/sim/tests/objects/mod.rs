@@ -1,0 +1,196 @@
+//! Whole groups with replicated objects in a simulated cluster.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod court;
+pub(crate) mod member;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::group::council::Entrance;
+use derecho_core::ids::{NodeId, Time};
+use derecho_core::membership::Standing;
+use derecho_core::replicated::plan::shard_of;
+use derecho_sim::{Cluster, Config, NodeIndex, Random};
+
+use court::Court;
+use member::Member;
+
+pub(crate) struct World {
+    pub(crate) cluster: Cluster<Member>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) random: Random,
+    founders: usize,
+    seed: u64,
+}
+
+impl World {
+    /// A group of so many nodes on one host, or of so many founders in a network.
+    pub(crate) fn new(config: Config, nodes: usize, local: bool) -> World {
+        let seed = config.seed;
+        let mut world = World {
+            cluster: Cluster::new(config),
+            court: Rc::default(),
+            random: Random::new(seed ^ 0x0b1ec7),
+            founders: if local { 0 } else { nodes },
+            seed,
+        };
+        let nodes: Vec<NodeIndex> = (0..nodes).map(|_| world.add_node()).collect();
+        nodes.into_iter().for_each(|node| world.begin(node));
+        world
+    }
+
+    fn add_node(&mut self) -> NodeIndex {
+        let (court, seed) = (Rc::clone(&self.court), self.seed);
+        self.cluster.add_node(move |link| vec![Member::new(link, &court, seed)])
+    }
+
+    fn begin(&mut self, node: NodeIndex) {
+        let founders = (0..self.founders).map(|index| (self.member(NodeIndex(index)).me, 1));
+        let entrance = match self.founders {
+            0 => Entrance::Local,
+            _ => Entrance::Network(founders.collect()),
+        };
+        self.cluster.machine_mut(node, 0).begin(entrance);
+    }
+
+    pub(crate) fn add(&mut self) -> NodeIndex {
+        let node = self.add_node();
+        self.begin(node);
+        node
+    }
+
+    pub(crate) fn crash(&mut self, node: NodeIndex) {
+        let me = self.member(node).me;
+        self.court.borrow_mut().died(me);
+        self.cluster.crash(node);
+    }
+
+    pub(crate) fn member(&self, node: NodeIndex) -> &Member {
+        self.cluster.machine(node, 0)
+    }
+
+    pub(crate) fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
+        let now: Time = self.cluster.now();
+        self.cluster.inject(node, 0, now, move |member, _, _| what(member));
+    }
+
+    pub(crate) fn living(&self) -> Vec<NodeIndex> {
+        let lives = |node: &NodeIndex| {
+            self.cluster.is_running(*node)
+                && self.member(*node).house().group().standing() == Standing::Member
+        };
+        (0..self.cluster.nodes()).map(NodeIndex).filter(lives).collect()
+    }
+
+    pub(crate) fn run(&mut self, time: u64) {
+        let until = self.cluster.now().after(time);
+        self.cluster.run_until(until);
+    }
+
+    /// All that live write, ask and say something now and then.
+    pub(crate) fn flow(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            for node in self.living() {
+                for key in self.member(node).keys() {
+                    match self.random.below(12) {
+                        0 => self.act(node, move |member| member.ask(key)),
+                        1..6 => self.act(node, move |member| member.write(key)),
+                        _ => {}
+                    }
+                }
+                if self.random.one_in(3) {
+                    self.act(node, |member| member.unsaid += 1);
+                }
+            }
+            let pause = self.random.between(1_000, 60_000);
+            self.run(pause);
+        }
+    }
+
+    /// Somebody comes, crashes, or leaves.
+    pub(crate) fn random_fault(&mut self) {
+        let living = self.living();
+        let some = living.get(self.random.below(living.len().max(1) as u64) as usize).copied();
+        match (self.random.below(40), some) {
+            (0..3, Some(node)) if living.len() > 2 => self.crash(node),
+            (3..5, Some(node)) if living.len() > 2 => self.act(node, |member| member.leave()),
+            (5..9, _) if self.cluster.nodes() < 9 => {
+                self.add();
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether all that live are members of one view and have the objects of all their shards.
+    fn is_settled(&self) -> bool {
+        let living = self.living();
+        let nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
+        living.iter().all(|node| {
+            let member = self.member(*node);
+            let group = member.house().group();
+            let agenda = member.house().agenda();
+            let all = group.view().members.len() == nodes.len()
+                && nodes.iter().all(|node| group.view().rank_of(*node).is_some());
+            let has = |key: u64| {
+                let shard = agenda.shard(key).unwrap();
+                let reads = shard.place_of(member.me).is_some_and(|place| place.reads);
+                let held = shard_of(key).0 == 2 || shard.holders().contains(&member.me);
+                let enough = agenda.plan(shard_of(key).0).is_ok();
+                let wanted = reads && enough;
+                let there = member.desk().object(key).is_some();
+                there == wanted && (!wanted || held)
+            };
+            all && group.is_settled()
+                && agenda.members().len() == nodes.len()
+                && member.is_at_rest()
+                && member.keys().into_iter().all(has)
+        })
+    }
+
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..3_000 {
+            self.run(100_000);
+            if self.is_settled() {
+                return;
+            }
+        }
+        for node in self.living() {
+            let member = self.member(node);
+            eprintln!("{:?}: {}", member.me, member.house().group().describe());
+            for (key, shard) in member.house().agenda().shards() {
+                let at = member.desk().object(key).map(|it| it.0);
+                let (holders, vacancy) = (shard.holders(), shard.vacancy());
+                eprintln!("  {key:#x} at {at:?}: held by {holders:?}, vacancy {vacancy:?}");
+                eprintln!("    keeper: {:?}", member.desk().describe(key));
+            }
+        }
+        panic!("nothing comes to rest");
+    }
+
+    /// In the end all have the same objects, and every query has its outcome.
+    pub(crate) fn check(&mut self) {
+        self.settle();
+        self.flow(3);
+        self.settle();
+        self.run(5_000_000);
+        self.settle();
+        let living = self.living();
+        let agendas: Vec<_> =
+            living.iter().map(|n| self.member(*n).house().agenda().clone()).collect();
+        assert!(agendas.windows(2).all(|pair| pair[0] == pair[1]), "one agenda");
+        let mut objects = std::collections::BTreeMap::new();
+        for node in &living {
+            let member = self.member(*node);
+            for key in member.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
+                let Some((at, links)) = member.desk().object(key) else { continue };
+                let known = *objects.entry(key).or_insert((at, links.chain));
+                assert_eq!(known, (at, links.chain), "all have come to the same of {key:#x}");
+            }
+        }
+        for node in living {
+            let open = self.cluster.machine_mut(node, 0).check_queries();
+            assert_eq!(open, 0, "every query is over at {node:?}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a group replicates for its shards: members, the plan, and who has offered and who holds what.
+//!
+//! Owns: that state, and how motions and views change it (docs/PROTOCOL.md, "Replicated objects"). Never
+//! does: open a region, or touch an object.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+pub use super::errand::Motion;
+use super::plan::{self, Attendee, Declaration, Shard, key_of, shard_of};
+pub use super::shard::{Offer, ShardState};
+use crate::bytes::Wire;
+use crate::group::State;
+use crate::group::registry::Layout;
+use crate::ids::NodeId;
+use crate::membership::View;
+use crate::multicast::subgroup::Level;
+
+/// See the [module](self).
+#[derive(Clone)]
+pub struct Agenda {
+    types: Arc<[Declaration]>,
+    /// The view with which it began: if nobody is left who has it, all begin with none.
+    era: u128,
+    /// What all have declared, as a number.
+    declared: u64,
+    members: Vec<Attendee>,
+    /// By type: the last plan that there was, and why there is none now.
+    plans: Vec<(Vec<Shard>, Option<String>)>,
+    shards: BTreeMap<u64, ShardState>,
+    /// How many motions of each member were applied.
+    heard: BTreeMap<NodeId, u64>,
+    /// Somebody is gone since the plan was made.
+    stale: bool,
+}
+
+impl PartialEq for Agenda {
+    fn eq(&self, other: &Agenda) -> bool {
+        self.snapshot() == other.snapshot()
+    }
+}
+
+impl Agenda {
+    /// Nobody is there yet.
+    pub fn new(types: Arc<[Declaration]>) -> Agenda {
+        let none = || (Vec::new(), Some("nobody has come yet".to_string()));
+        Agenda {
+            era: 0,
+            declared: declared(&types),
+            plans: types.iter().map(|_| none()).collect(),
+            types,
+            members: Vec::new(),
+            shards: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            stale: false,
+        }
+    }
+
+    /// The types of subgroups.
+    pub fn types(&self) -> &[Declaration] {
+        &self.types
+    }
+
+    /// Members that have said hello, in the order in which they came.
+    pub fn members(&self) -> &[Attendee] {
+        &self.members
+    }
+
+    /// The shards of a type; `Err` says what is missing.
+    pub fn plan(&self, index: usize) -> Result<&[Shard], &str> {
+        match &self.plans[index] {
+            (_, Some(missing)) => Err(missing),
+            (shards, None) => Ok(shards),
+        }
+    }
+
+    /// A shard.
+    pub fn shard(&self, key: u64) -> Option<&ShardState> {
+        self.shards.get(&key)
+    }
+
+    /// All shards that there ever were.
+    pub fn shards(&self) -> impl Iterator<Item = (u64, &ShardState)> {
+        self.shards.iter().map(|(key, shard)| (*key, shard))
+    }
+
+    /// How many motions of a member were applied.
+    pub fn heard(&self, node: NodeId) -> u64 {
+        self.heard.get(&node).copied().unwrap_or(0)
+    }
+
+    /// What this member says first.
+    pub fn hello(&self, attributes: Vec<u8>) -> Motion {
+        Motion::Hello { declared: declared(&self.types), attributes }
+    }
+
+    fn level(&self, key: u64) -> Option<Level> {
+        self.types.get(shard_of(key).0).map(|it| it.level)
+    }
+
+    fn make_plans(&mut self) {
+        self.stale = false;
+        for (index, declaration) in self.types.iter().enumerate() {
+            let (before, missing) = &mut self.plans[index];
+            match plan::make(&*declaration.arrangement, &self.members, before) {
+                Ok(shards) => (*before, *missing) = (shards, None),
+                Err(text) => *missing = Some(text),
+            }
+            let ordered = declaration.level == Level::Atomic;
+            let planned = if missing.is_none() { before.as_slice() } else { &[] };
+            for (number, shard) in planned.iter().enumerate() {
+                let known = self.shards.entry(key_of(index, number));
+                known.or_insert_with(|| ShardState::new(ordered, self.era)).want(shard);
+            }
+            let gone = self.shards.range_mut(key_of(index, planned.len())..key_of(index + 1, 0));
+            gone.for_each(|(_, shard)| shard.want(&[]));
+        }
+    }
+}
+
+/// A number for what was declared (FNV-1a).
+fn declared(types: &[Declaration]) -> u64 {
+    let text = plan::fingerprint(types);
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+impl State for Agenda {
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
+        *self.heard.entry(from).or_default() += 1;
+        let Some(motion) = Motion::from_bytes(message) else { return Vec::new() };
+        match motion {
+            Motion::Hello { declared, attributes } => {
+                if declared != self.declared {
+                    return Vec::new();
+                }
+                match self.members.iter_mut().find(|member| member.node == from) {
+                    Some(member) => member.attributes = attributes,
+                    None => self.members.push(Attendee { node: from, attributes }),
+                }
+                self.make_plans();
+                self.shards.keys().copied().collect()
+            }
+            Motion::Offer { key, offer } => self.change(key, |shard| shard.offer(from, offer)),
+            Motion::Holds { key, beginning } => {
+                self.change(key, |shard| shard.holds(from, beginning))
+            }
+            Motion::Lacks { key, vacancy } => self.change(key, |shard| shard.lacks(from, vacancy)),
+        }
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        self.members.retain(|member| member.node != node);
+        self.heard.remove(&node);
+        self.shards.values_mut().for_each(|shard| shard.forget(node));
+        self.stale = true;
+    }
+
+    fn begin_view(&mut self, view: &View) {
+        if self.era == 0 {
+            // A local group may have been founded anew, and then numbers its views anew.
+            self.era = u128::from(view.group.0) << 64 | u128::from(view.number);
+        }
+        if self.stale {
+            self.make_plans();
+        }
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        let begun = self.shards.iter().filter(|(_, shard)| shard.is_at_work());
+        begun.map(|(key, _)| *key).collect()
+    }
+
+    fn layout(&self, key: u64, _: &View) -> Layout {
+        let level = self.level(key).unwrap_or(Level::Atomic);
+        let seats = self.shards.get(&key).map(ShardState::seats).unwrap_or_default();
+        Layout { level, seats }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let members: Vec<(NodeId, Vec<u8>)> =
+            self.members.iter().map(|it| (it.node, it.attributes.clone())).collect();
+        let plans: Vec<(Vec<Shard>, Option<String>)> = self.plans.clone();
+        (((self.era, self.declared), members), ((plans, self.shards.clone()), self.heard.clone()))
+            .to_bytes()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        type Whole = (
+            ((u128, u64), Vec<(NodeId, Vec<u8>)>),
+            ((Vec<(Vec<Shard>, Option<String>)>, BTreeMap<u64, ShardState>), BTreeMap<NodeId, u64>),
+        );
+        let Some((((era, declared), members), rest)) = Whole::from_bytes(bytes) else {
+            return false;
+        };
+        let ((plans, shards), heard) = rest;
+        self.era = era;
+        // Whoever has declared something else follows along, but is never a member of a shard.
+        (self.declared, self.shards) = (declared, shards);
+        let attendee = |(node, attributes)| Attendee { node, attributes };
+        self.members = members.into_iter().map(attendee).collect();
+        (self.plans, self.heard) = (plans, heard);
+        true
+    }
+}
+
+impl Agenda {
+    fn change(&mut self, key: u64, change: impl FnOnce(&mut ShardState)) -> Vec<u64> {
+        let shard = self.shards.get_mut(&key);
+        shard.map(change).map(|()| [key].into()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,230 @@
+//! Arrangements that are ready to be used.
+//!
+//! Owns: the rules by which members come into shards and stay there. Never does: look at anything but its
+//! arguments.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::plan::{Arrangement, Attendee, Place, Shard};
+use crate::ids::NodeId;
+
+/// All members in one shard; none before there are `least`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Everyone {
+    /// So many there have to be.
+    pub least: usize,
+}
+
+impl Arrangement for Everyone {
+    fn arrange(&self, members: &[Attendee], _: &[Shard]) -> Result<Vec<Shard>, String> {
+        match members.len() {
+            there if there < self.least.max(1) => {
+                Err(format!("{} members are needed, {there} are there", self.least.max(1)))
+            }
+            _ => Ok([members.iter().map(|member| Place::full(member.node)).collect()].into()),
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("everyone, at least {}", self.least)
+    }
+}
+
+/// Shards of members whose attributes are listed. Of each list at least `least` have to be there (or all
+/// of it, if it is shorter).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fixed {
+    /// Attributes, by shard.
+    pub shards: Vec<Vec<Vec<u8>>>,
+    /// So many of each list there have to be.
+    pub least: usize,
+}
+
+impl Arrangement for Fixed {
+    fn arrange(&self, members: &[Attendee], _: &[Shard]) -> Result<Vec<Shard>, String> {
+        let mut shards = Vec::new();
+        for (number, list) in self.shards.iter().enumerate() {
+            // The first who says so, if several have the same attributes.
+            let node = |name: &Vec<u8>| members.iter().find(|member| member.attributes == *name);
+            let mut shard = Shard::new();
+            for member in list.iter().filter_map(node) {
+                if shard.iter().all(|place| place.node != member.node) {
+                    shard.push(Place::full(member.node));
+                }
+            }
+            let least = self.least.min(list.len()).max(1);
+            if shard.len() < least {
+                let there = shard.len();
+                return Err(format!("shard {number} needs {least} of its list, {there} are there"));
+            }
+            shards.push(shard);
+        }
+        Ok(shards)
+    }
+
+    fn describe(&self) -> String {
+        format!("fixed {:?}, at least {}", self.shards, self.least)
+    }
+}
+
+/// A number of shards of a certain size. Members stay where they are. Who comes goes to the shard that has
+/// fewest; nobody is moved but for a shard that would have too few otherwise. Who finds every shard full is spare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sharded {
+    /// So many shards.
+    pub shards: usize,
+    /// So many members each of them needs.
+    pub least: usize,
+    /// So many it takes.
+    pub most: usize,
+}
+
+impl Sharded {
+    /// Members go round robin over so many shards.
+    pub fn round_robin(shards: usize) -> Sharded {
+        Sharded { shards, least: 1, most: usize::MAX }
+    }
+}
+
+impl Arrangement for Sharded {
+    fn arrange(&self, members: &[Attendee], before: &[Shard]) -> Result<Vec<Shard>, String> {
+        let least = self.least.max(1);
+        let needed = self.shards.saturating_mul(least);
+        if members.len() < needed {
+            return Err(format!("{needed} members are needed, {} are there", members.len()));
+        }
+        let there: BTreeSet<NodeId> = members.iter().map(|member| member.node).collect();
+        let mut shards: Vec<Shard> = (0..self.shards)
+            .map(|shard| {
+                let stay = before.get(shard).into_iter().flatten();
+                stay.filter(|place| there.contains(&place.node)).copied().collect()
+            })
+            .collect();
+        let placed: BTreeSet<NodeId> = shards.iter().flatten().map(|place| place.node).collect();
+        let free = members.iter().map(|member| member.node).filter(|node| !placed.contains(node));
+        for node in free {
+            let fewest = shards.iter_mut().min_by_key(|shard| shard.len());
+            if let Some(shard) = fewest.filter(|shard| shard.len() < self.most.max(least)) {
+                shard.push(Place::full(node));
+            }
+        }
+        // Nobody is free any more, so the last to come of the largest one moves.
+        while let Some(short) = shards.iter().position(|shard| shard.len() < least) {
+            let largest = shards.iter_mut().max_by_key(|shard| shard.len());
+            let Some(moved) = largest.and_then(Vec::pop) else { break };
+            shards[short].push(moved);
+        }
+        Ok(shards)
+    }
+
+    fn describe(&self) -> String {
+        format!("{} shards of {} to {}", self.shards, self.least, self.most)
+    }
+}
+
+/// An arrangement that is a function, under a name that members compare.
+pub struct Custom<F> {
+    /// The name. Change it whenever the function changes.
+    pub name: String,
+    /// The function: see [`Arrangement::arrange`].
+    pub rule: F,
+}
+
+impl<F> Arrangement for Custom<F>
+where
+    F: Fn(&[Attendee], &[Shard]) -> Result<Vec<Shard>, String> + Send + Sync,
+{
+    fn arrange(&self, members: &[Attendee], before: &[Shard]) -> Result<Vec<Shard>, String> {
+        (self.rule)(members, before)
+    }
+
+    fn describe(&self) -> String {
+        self.name.clone()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+    use crate::replicated::plan::make;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    fn members(nodes: &[u128]) -> Vec<Attendee> {
+        let attendee = |&node| Attendee { node: NodeId(node), attributes: vec![node as u8] };
+        nodes.iter().map(attendee).collect()
+    }
+
+    fn nodes(shards: &[Shard]) -> Vec<Vec<u128>> {
+        let shard = |shard: &Shard| shard.iter().map(|place| place.node.0).collect();
+        shards.iter().map(shard).collect()
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let sized = Sharded { shards: 2, least: 2, most: 3 };
+        let text = sized.arrange(&members(&[1, 2, 3]), &[]).unwrap_err();
+        assert_eq!(text, "4 members are needed, 3 are there");
+        assert!(Everyone { least: 2 }.arrange(&members(&[1]), &[]).is_err());
+        let fixed =
+            Fixed { shards: vec![vec![vec![1], vec![2]], vec![vec![2], vec![3]]], least: 2 };
+        assert!(fixed.arrange(&members(&[1, 2]), &[]).is_err());
+        let shards = fixed.arrange(&members(&[3, 2, 1]), &[]).unwrap();
+        assert_eq!(nodes(&shards), [[1, 2], [2, 3]], "shards may overlap");
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_is_none() {
+        let twice = |members: &[Attendee], _: &[Shard]| {
+            let place = Place::full(members[0].node);
+            Ok(vec![vec![place, place]])
+        };
+        let custom = Custom { name: "twice".into(), rule: twice };
+        assert!(make(&custom, &members(&[1]), &[]).unwrap_err().contains("twice"));
+        let deaf = |members: &[Attendee], _: &[Shard]| {
+            Ok(vec![vec![Place { reads: false, ..Place::full(members[0].node) }]])
+        };
+        let custom = Custom { name: "deaf".into(), rule: deaf };
+        assert!(make(&custom, &members(&[1]), &[]).unwrap_err().contains("nobody reads"));
+    }
+
+    proptest! {
+        /// Members come and go: everybody gets the same answer, sizes are kept, and whoever moves had to.
+        #[test]
+        fn shards_are_stable(least in 1_usize..3, extra in 0_usize..3, count in 1_usize..4,
+                             steps in prop::collection::vec((any::<bool>(), 0_usize..100), 1..60)) {
+            let sized = Sharded { shards: count, least, most: least + extra };
+            let (mut there, mut next) = (Vec::new(), 0);
+            let (mut before, mut adequate): (Vec<Shard>, bool) = (Vec::new(), false);
+            for (comes, which) in steps {
+                if comes || there.is_empty() {
+                    there.push(next);
+                    next += 1;
+                } else {
+                    there.remove(which % there.len());
+                }
+                let Ok(shards) = make(&sized, &members(&there), &before) else {
+                    prop_assert!(there.len() < count * least);
+                    adequate = false;
+                    continue;
+                };
+                prop_assert_eq!(&shards, &make(&sized, &members(&there), &before).unwrap());
+                let mut moved = 0;
+                for (number, shard) in shards.iter().enumerate() {
+                    prop_assert!((least..=least + extra).contains(&shard.len()));
+                    let stays = |node| shard.iter().any(|place: &Place| place.node == node);
+                    let old = before.get(number).into_iter().flatten().map(|place| place.node);
+                    moved += old.filter(|node| there.contains(&node.0) && !stays(*node)).count();
+                }
+                // One member has come or gone, so one place at most had to be filled from elsewhere.
+                prop_assert!(moved <= 1 || !adequate, "{moved} were moved");
+                (before, adequate) = (shards, true);
+            }
+        }
+    }
+}

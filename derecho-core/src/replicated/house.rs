@@ -1,0 +1,472 @@
+//! The machine: a group, and what becomes of it, put down in the order in which objects have to hear it.
+//!
+//! Owns: this node's seats in shards: what is opened for them, offered, and taken back. Never does: call an
+//! application; a [`Desk`](super::desk::Desk) takes the items from it.
+//!
+//! What a turn delivers lies in the queues of readers when it ends, and is of the epoch before any that begins
+//! in it. So the queues are emptied first, and then the group's events follow.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::Position;
+use super::agenda::Agenda;
+use super::courier::Courier;
+use super::errand::{Errand, Motion, Parcel};
+use super::plan::{MOST_SHARDS, Place, shard_of};
+use super::shard::Offer;
+use crate::atomic::{AtomicBool, Ordering};
+use crate::bytes::Wire;
+use crate::group::registry::Layout;
+use crate::group::{Group, GroupEvent, Share};
+use crate::ids::{NodeId, Peer, RegionId, Time};
+use crate::link::{Interest, Link, LinkError, LinkEvent};
+use crate::machine::{Effects, Machine};
+use crate::membership::{Fate, View};
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::geometry::Geometry;
+use crate::multicast::inbox::{Inbox, Record};
+use crate::multicast::subgroup::Level;
+use crate::node::{NodeEvent, Origin};
+
+/// What the agenda says of a shard.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// Whether its messages have an order.
+    pub ordered: bool,
+    /// Who has the object.
+    pub holders: Vec<NodeId>,
+    /// Nobody is known to have it, for so many times.
+    pub vacancy: Option<u64>,
+    /// Which beginning it is of.
+    pub beginning: u128,
+}
+
+/// What becomes of a group, in order.
+#[derive(Debug)]
+pub enum Item {
+    /// A view was installed.
+    View {
+        /// The view.
+        view: View,
+        /// Who was not in the one before.
+        joined: Vec<NodeId>,
+        /// Who was, and is gone.
+        departed: Vec<NodeId>,
+    },
+    /// What the agenda says of a shard has changed.
+    Stands {
+        /// The shard.
+        key: u64,
+        /// What it says.
+        standing: Standing,
+    },
+    /// An epoch of a shard has begun.
+    Begun {
+        /// The shard.
+        key: u64,
+        /// The epoch's name.
+        epoch: u64,
+        /// Its members.
+        layout: Layout,
+        /// What this node sends from.
+        memory: Option<SenderMemory>,
+        /// What the agenda says of it.
+        standing: Standing,
+    },
+    /// A message was delivered.
+    Message {
+        /// The shard.
+        key: u64,
+        /// Who sent it.
+        from: NodeId,
+        /// What.
+        record: Record,
+    },
+    /// This node has no seat in a shard any more.
+    Left {
+        /// The shard.
+        key: u64,
+    },
+    /// A member says something directly.
+    Parcel {
+        /// Who.
+        from: NodeId,
+        /// What.
+        parcel: Parcel,
+        /// How many bytes it had.
+        length: usize,
+    },
+    /// This node has declared other subgroups than the others.
+    Refused,
+    /// This node is out.
+    Out(Fate),
+}
+
+/// This node's stay in a shard.
+struct Stay {
+    inbox: Option<Arc<Inbox>>,
+    senders: BTreeMap<usize, NodeId>,
+}
+
+/// What was opened for a shard, and is not in use yet.
+struct Opened {
+    lines: RegionId,
+    memory: Option<SenderMemory>,
+    /// How many motions this node had submitted when it offered this.
+    ticket: u64,
+}
+
+/// See the [module](self).
+pub struct House {
+    group: Group<Agenda>,
+    me: NodeId,
+    attributes: Vec<u8>,
+    geometry: Geometry,
+    checkpoints: BTreeMap<u64, Position>,
+    stays: BTreeMap<u64, Stay>,
+    opened: BTreeMap<u64, Opened>,
+    wanted: Vec<(u64, Place)>,
+    standings: BTreeMap<u64, Standing>,
+    courier: Courier,
+    items: VecDeque<Item>,
+    /// There are items, or something is wanted; for whoever looks without being the driver.
+    news: Arc<AtomicBool>,
+    nodes: BTreeMap<Peer, NodeId>,
+    members: Vec<NodeId>,
+    submitted: u64,
+    greeted: bool,
+    refused: bool,
+    out: Option<Fate>,
+}
+
+impl House {
+    /// A node's part in a group. `geometry`: of what it sends from, in each shard.
+    pub fn new(group: Group<Agenda>, attributes: Vec<u8>, geometry: Geometry) -> House {
+        House {
+            me: group.node().id(),
+            group,
+            attributes,
+            geometry,
+            checkpoints: BTreeMap::new(),
+            stays: BTreeMap::new(),
+            opened: BTreeMap::new(),
+            wanted: Vec::new(),
+            standings: BTreeMap::new(),
+            courier: Courier::default(),
+            items: VecDeque::new(),
+            news: Arc::new(AtomicBool::new(false)),
+            nodes: BTreeMap::new(),
+            members: Vec::new(),
+            submitted: 0,
+            greeted: false,
+            refused: false,
+            out: None,
+        }
+    }
+
+    /// This node has a checkpoint of a shard's object, at this position.
+    pub fn has_checkpoint(&mut self, key: u64, position: Position) {
+        self.checkpoints.insert(key, position);
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Group<Agenda> {
+        &self.group
+    }
+
+    /// What all replicate.
+    pub fn agenda(&self) -> &Agenda {
+        self.group.state()
+    }
+
+    /// Set whenever there is something for the desk, or to be opened.
+    pub fn news(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.news)
+    }
+
+    /// Why this node is out.
+    pub fn fate(&self) -> Option<Fate> {
+        self.out
+    }
+
+    /// Takes out what has become of the group, oldest first; the parcels in it count as taken.
+    pub fn take_items(&mut self) -> VecDeque<Item> {
+        self.news.store(false, Ordering::Relaxed);
+        for item in &self.items {
+            if let Item::Parcel { from, length, .. } = item {
+                self.courier.took(*from, *length);
+            }
+        }
+        core::mem::take(&mut self.items)
+    }
+
+    /// Whether something is to be opened.
+    pub fn wants_opening(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Opens what this node needs for the shards in which it is wanted, and offers it.
+    pub fn open(&mut self, link: &mut (impl Link + ?Sized)) -> Result<(), LinkError> {
+        for (key, place) in core::mem::take(&mut self.wanted) {
+            let still = self.agenda().shard(key).and_then(|shard| shard.place_of(self.me));
+            if still != Some(place) || self.opened.contains_key(&key) {
+                continue;
+            }
+            let lines = self.group.node_mut().fresh_region();
+            let stream = place.sends.then(|| (self.group.node_mut().fresh_region(), self.geometry));
+            let share = Share::open(link, lines, stream)?;
+            let sends = stream.map(|(region, _)| region);
+            let memory = share.memory.as_ref().map(|(_, memory)| memory.clone());
+            self.group.bring(key, share);
+            let checkpoint = self.checkpoints.get(&key).copied();
+            let offer = Offer { lines, sends, reads: place.reads, checkpoint };
+            self.submit(&Motion::Offer { key, offer });
+            self.opened.insert(key, Opened { lines, memory, ticket: self.submitted });
+        }
+        Ok(())
+    }
+
+    /// Changes what this node says of itself.
+    pub fn describe_self(&mut self, attributes: Vec<u8>) {
+        self.attributes = attributes.clone();
+        if self.greeted {
+            let hello = self.agenda().hello(attributes);
+            self.submit(&hello);
+        }
+    }
+
+    /// This node leaves the group.
+    pub fn leave(&mut self) {
+        self.group.leave();
+    }
+
+    /// Does what the desk wants done.
+    pub fn perform(&mut self, errands: Vec<Errand>, effects: &mut Effects) {
+        for errand in errands {
+            match errand {
+                Errand::Submit(motion) => self.submit(&motion),
+                Errand::Direct(to, parcel) => self.post(to, &parcel),
+            }
+        }
+        self.dispatch(effects);
+    }
+
+    /// Whether the application may say more to a member, for now.
+    pub fn has_room_for(&self, node: NodeId) -> bool {
+        self.courier.has_room(node)
+    }
+
+    fn submit(&mut self, motion: &Motion) {
+        self.submitted += 1;
+        self.group.submit(&motion.to_bytes());
+    }
+
+    fn post(&mut self, to: NodeId, parcel: &Parcel) {
+        if self.members.contains(&to) {
+            self.courier.post(to, parcel.to_bytes());
+        }
+    }
+
+    fn dispatch(&mut self, effects: &mut Effects) -> usize {
+        let mut done = 0;
+        while let Some((node, count)) = self.courier.next_taken() {
+            self.group.send_direct(node, Parcel::Taken(count).to_bytes(), effects);
+        }
+        while let Some((node, bytes)) = self.courier.next() {
+            self.group.send_direct(node, bytes, effects);
+            done += 1;
+        }
+        done
+    }
+
+    fn drain(&mut self) {
+        for (&key, stay) in &self.stays {
+            let Some(inbox) = &stay.inbox else { continue };
+            while let Some(record) = inbox.take() {
+                let Some(&from) = stay.senders.get(&record.sender()) else { continue };
+                self.items.push_back(Item::Message { key, from, record });
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: GroupEvent) {
+        match event {
+            GroupEvent::Installed(view) => self.installed(view),
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                let memory = self.opened.remove(&key).and_then(|opened| opened.memory);
+                let node = self.group.node_mut();
+                let known = Stay { inbox: None, senders: BTreeMap::new() };
+                let stay = self.stays.entry(key).or_insert(known);
+                let reads = layout.seat_of(self.me).is_some_and(|seat| seat.reads);
+                if reads && stay.inbox.is_none() {
+                    stay.inbox = node.add_subgroup_reader(subgroup);
+                }
+                for (number, origin, _) in node.senders(subgroup) {
+                    let sender = match origin {
+                        Origin::Own => Some(self.me),
+                        Origin::Peer(peer) => self.nodes.get(&peer).copied(),
+                    };
+                    let number = usize::from(number);
+                    stay.senders.extend(sender.map(|sender| (number, sender)));
+                }
+                let standing = self.standing_of(key);
+                self.items.push_back(Item::Begun { key, epoch, layout, memory, standing });
+            }
+            GroupEvent::Left { key } => {
+                self.stays.remove(&key);
+                self.opened.remove(&key);
+                self.items.push_back(Item::Left { key });
+            }
+            GroupEvent::Direct { from, bytes, .. } => match Parcel::from_bytes(&bytes) {
+                Some(Parcel::Taken(bytes)) => self.courier.taken(from, bytes),
+                Some(Parcel::Want { key, .. }) if !self.is_shard(key) => {}
+                Some(parcel) => {
+                    let length = bytes.len();
+                    self.items.push_back(Item::Parcel { from, parcel, length });
+                }
+                // What cannot be read is taken as well: it has come.
+                None => self.courier.took(from, bytes.len()),
+            },
+            GroupEvent::Out(fate) => {
+                self.out = Some(fate);
+                self.items.push_back(Item::Out(fate));
+            }
+            GroupEvent::Node(NodeEvent::PeerUp { peer, node }) => {
+                self.nodes.insert(peer, node);
+            }
+            GroupEvent::Node(_) | GroupEvent::Changed | GroupEvent::Gathered { .. } => {}
+        }
+    }
+
+    fn installed(&mut self, view: View) {
+        let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
+        let before = core::mem::replace(&mut self.members, members.clone());
+        let not_in = |all: &[NodeId], of: &[NodeId]| -> Vec<NodeId> {
+            of.iter().filter(|node| !all.contains(node)).copied().collect()
+        };
+        let (joined, departed) = (not_in(&before, &members), not_in(&members, &before));
+        self.courier.keep(|node| members.contains(&node));
+        self.items.push_back(Item::View { view, joined, departed });
+    }
+
+    /// Whether there may be an object of this name.
+    fn is_shard(&self, key: u64) -> bool {
+        let (index, shard) = shard_of(key);
+        let level = self.agenda().types().get(index).map(|it| it.level);
+        level == Some(Level::Atomic) && shard < MOST_SHARDS
+    }
+
+    fn standing_of(&self, key: u64) -> Standing {
+        let agenda = self.agenda();
+        let level = agenda.types().get(shard_of(key).0).map(|it| it.level);
+        let ordered = level == Some(Level::Atomic);
+        let Some(shard) = agenda.shard(key) else {
+            return Standing { ordered, ..Standing::default() };
+        };
+        let (holders, vacancy) = (shard.holders().to_vec(), shard.vacancy());
+        Standing { ordered, holders, vacancy, beginning: shard.beginning() }
+    }
+
+    /// The agenda has changed, or a seat is free again: what follows for this node.
+    fn attend(&mut self) {
+        if !self.group.is_informed() || self.out.is_some() {
+            return;
+        }
+        let is_member = self.group.view().rank_of(self.me).is_some();
+        if !self.greeted && is_member {
+            self.greeted = true;
+            let hello = self.agenda().hello(self.attributes.clone());
+            self.submit(&hello);
+        }
+        let heard = self.agenda().heard(self.me);
+        let known = self.agenda().members().iter().any(|member| member.node == self.me);
+        if heard > 0 && !known && !self.refused {
+            self.refused = true;
+            self.items.push_back(Item::Refused);
+        }
+        self.take_back(heard);
+        let agenda = self.group.state();
+        let (mut wanted, mut changed) = (Vec::new(), Vec::new());
+        for (key, shard) in agenda.shards() {
+            let is_free = !self.stays.contains_key(&key) && !self.opened.contains_key(&key);
+            wanted.extend(shard.place_of(self.me).filter(|_| is_free).map(|place| (key, place)));
+            let concerns = shard.offer_of(self.me).is_some() || self.stays.contains_key(&key);
+            if concerns || shard.holders().contains(&self.me) || self.standings.contains_key(&key) {
+                changed.push(key);
+            }
+        }
+        self.wanted = wanted;
+        for key in changed {
+            let standing = self.standing_of(key);
+            if self.standings.get(&key) != Some(&standing) {
+                self.standings.insert(key, standing.clone());
+                self.items.push_back(Item::Stands { key, standing });
+            }
+        }
+    }
+
+    /// Offers that came too late: nobody wants this node there any more.
+    fn take_back(&mut self, heard: u64) {
+        let agenda = self.group.state();
+        let lines = |key| agenda.shard(key)?.offer_of(self.me).map(|offer| offer.lines);
+        let late = |(key, opened): (&u64, &Opened)| {
+            let is_late = heard >= opened.ticket && lines(*key) != Some(opened.lines);
+            is_late.then_some((*key, opened.lines))
+        };
+        let late: Vec<(u64, RegionId)> = self.opened.iter().filter_map(late).collect();
+        for (key, lines) in late {
+            // One that an epoch still waits for is left by itself, after that epoch.
+            if self.group.withdraw(key, lines).is_some() {
+                self.opened.remove(&key);
+            }
+        }
+    }
+}
+
+impl Machine for House {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.group.handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if self.out.is_some() {
+            return 0;
+        }
+        let mut done = self.group.turn(now, effects);
+        self.drain();
+        let mut attends = false;
+        let mut events = Vec::new();
+        while let Some(event) = self.group.next_event() {
+            attends |= !matches!(event, GroupEvent::Node(_) | GroupEvent::Direct { .. });
+            events.push(event);
+        }
+        done += events.len();
+        // What the agenda says comes before what follows from it.
+        if attends {
+            self.attend();
+        }
+        events.into_iter().for_each(|event| self.take_in(event));
+        if attends {
+            self.attend();
+        }
+        done += self.dispatch(effects);
+        if !self.items.is_empty() || !self.wanted.is_empty() {
+            self.news.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn interest(&self) -> Interest {
+        self.group.interest()
+    }
+
+    fn awaits_others(&self) -> bool {
+        self.group.awaits_others()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.group.wants_turn_at().filter(|_| self.out.is_none())
+    }
+}

@@ -1,0 +1,384 @@
+//! One object at one member: applied in order, told to those who lack it, taken from one who has it.
+//!
+//! Owns: the object, its position, and what was delivered before it came. Never does: decide who holds
+//! what; the agenda does.
+//!
+//! ```text
+//!   begun ──> lacks it: keeps what is delivered, asks a holder ──parts──> restores, passes over, applies
+//!                │ named to begin anew                                        │
+//!                '──────────> resets (or its checkpoint), applies all ────────┴──> applies as it comes
+//! ```
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::desk::{Occasion, Start};
+use super::errand::{Errand, Motion, Outcome, Parcel};
+use super::house::Standing;
+use super::ledger::Ledger;
+use super::{Object, Position};
+use crate::ids::NodeId;
+use crate::multicast::inbox::Record;
+
+/// Bytes of the object in one message.
+const PART: usize = 128 << 10;
+
+/// What a message begins with: it is applied and nobody answers, or it is a query with a number.
+const UPDATE: u8 = 0;
+const QUERY: u8 = 1;
+
+/// An update as it is sent.
+pub(super) fn update(payload: &[u8]) -> [&[u8]; 2] {
+    [&[UPDATE], payload]
+}
+
+/// What comes before the payload of a query.
+pub(super) fn query_head(query: u64) -> [u8; 9] {
+    let mut head = [QUERY; 9];
+    head[1..].copy_from_slice(&query.to_le_bytes());
+    head
+}
+
+fn split(message: &[u8]) -> Option<(Option<u64>, &[u8])> {
+    match message.split_first()? {
+        (&UPDATE, payload) => Some((None, payload)),
+        (&QUERY, rest) => {
+            let (number, payload) = rest.split_first_chunk::<8>()?;
+            Some((Some(u64::from_le_bytes(*number)), payload))
+        }
+        _ => None,
+    }
+}
+
+/// What was delivered to a reader that lacks the object.
+enum Kept {
+    Begun(u64, Vec<NodeId>),
+    Message(NodeId, Record),
+}
+
+struct Asked {
+    node: NodeId,
+    request: u64,
+    bytes: Vec<u8>,
+}
+
+/// What a keeper needs of the desk around it.
+pub(super) struct Around<'a> {
+    pub(super) me: NodeId,
+    pub(super) members: &'a [NodeId],
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) errands: &'a mut Vec<Errand>,
+    pub(super) occasions: &'a mut VecDeque<Occasion>,
+}
+
+/// See the [module](self).
+pub(super) struct Keeper<O> {
+    key: u64,
+    pub(super) object: O,
+    /// Whether there is an order, and so an object that can be told.
+    ordered: bool,
+    /// Where the object is; `None`: this member lacks it.
+    has: Option<Position>,
+    /// How far what was delivered was passed; of `kept` nothing was.
+    cursor: (u64, u64),
+    readers: Vec<NodeId>,
+    seated: bool,
+    kept: VecDeque<Kept>,
+    standing: Standing,
+    asked: Option<Asked>,
+    requests: u64,
+    wants: Vec<(NodeId, u64, u64)>,
+    /// The vacancy about which this member has spoken.
+    spoke: Option<u64>,
+    checkpoint: Option<Vec<u8>>,
+}
+
+impl<O: Object> Keeper<O> {
+    pub(super) fn new(key: u64, object: O, ordered: bool, checkpoint: Option<Vec<u8>>) -> Self {
+        Keeper {
+            key,
+            object,
+            ordered,
+            has: None,
+            cursor: (0, 0),
+            readers: Vec::new(),
+            seated: false,
+            kept: VecDeque::new(),
+            standing: Standing::default(),
+            asked: None,
+            requests: 0,
+            wants: Vec::new(),
+            spoke: None,
+            checkpoint,
+        }
+    }
+
+    /// Where the object is, if this member has a seat and the object.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.has.filter(|_| self.seated)
+    }
+
+    /// Whether it is a member that reads.
+    pub(super) fn is_seated(&self) -> bool {
+        self.seated
+    }
+
+    pub(super) fn describe(&self) -> alloc::string::String {
+        let asked = self.asked.as_ref().map(|it| (it.node, it.request, it.bytes.len()));
+        let (kept, wants) = (self.kept.len(), &self.wants);
+        let Keeper { has, cursor, seated, .. } = self;
+        alloc::format!(
+            "has {has:?}, passed {cursor:?}, seated {seated}, kept {kept}, asked {asked:?}, wants {wants:?}"
+        )
+    }
+
+    /// What the agenda says of the shard.
+    pub(super) fn stands(&mut self, standing: Standing, around: &mut Around<'_>) {
+        self.standing = standing;
+        if !self.ordered {
+            return;
+        }
+        let (beginning, me) = (self.standing.beginning, around.me);
+        let is_older = self.has.is_none_or(|has| has.beginning < beginning);
+        let named = self.standing.holders.contains(&me);
+        if is_older && named {
+            self.begin_anew(around);
+        } else if is_older || !(named || self.seated) {
+            // Without a seat and without a name nobody asks for it any more.
+            self.has = None;
+        }
+        self.pursue(around);
+    }
+
+    fn begin_anew(&mut self, around: &mut Around<'_>) {
+        let restored = self.checkpoint.take().is_some_and(|bytes| self.object.restore(&bytes));
+        if !restored {
+            self.object.reset();
+        }
+        let start = if restored { Start::Checkpoint } else { Start::Anew };
+        self.has = Some(Position { beginning: self.standing.beginning, epoch: 0, applied: 0 });
+        self.started(start, around);
+    }
+
+    fn started(&mut self, start: Start, around: &mut Around<'_>) {
+        self.asked = None;
+        around.occasions.push_back(Occasion::Started { key: self.key, start });
+        for kept in core::mem::take(&mut self.kept) {
+            self.pass(kept, around);
+        }
+        self.serve(around);
+    }
+
+    /// An epoch has begun in which this member reads, or does not.
+    pub(super) fn begun(
+        &mut self,
+        epoch: u64,
+        readers: Vec<NodeId>,
+        reads: bool,
+        around: &mut Around<'_>,
+    ) {
+        let me = around.me;
+        let comes = reads && !core::mem::replace(&mut self.seated, reads);
+        if !reads {
+            (self.has, self.asked) = (None, None);
+            return self.give_up_kept(around);
+        }
+        if comes && self.ordered && !self.standing.holders.contains(&me) {
+            self.has = None;
+        }
+        if comes && !self.ordered {
+            self.has = Some(Position::default());
+        }
+        if comes && self.has.is_some() && self.ordered && self.cursor.0 > 0 {
+            around.occasions.push_back(Occasion::Started { key: self.key, start: Start::Kept });
+        }
+        self.take(Kept::Begun(epoch, readers), around);
+        self.pursue(around);
+    }
+
+    /// A message was delivered.
+    pub(super) fn message(&mut self, from: NodeId, record: Record, around: &mut Around<'_>) {
+        if self.seated {
+            self.take(Kept::Message(from, record), around);
+        }
+    }
+
+    /// This member has no seat any more.
+    pub(super) fn left(&mut self, around: &mut Around<'_>) {
+        self.seated = false;
+        self.asked = None;
+        self.give_up_kept(around);
+        if !self.ordered || !self.standing.holders.contains(&around.me) {
+            self.has = None;
+        }
+        around.ledger.left(self.key);
+    }
+
+    /// The object did not come in time: whoever has asked something meanwhile gets no answer from here.
+    fn give_up_kept(&mut self, around: &mut Around<'_>) {
+        for kept in core::mem::take(&mut self.kept) {
+            let Kept::Message(from, record) = kept else { continue };
+            if let Some((Some(query), _)) = split(record.bytes()) {
+                around.reply(from, query, Outcome::NoObject);
+            }
+        }
+    }
+
+    fn take(&mut self, kept: Kept, around: &mut Around<'_>) {
+        match self.has {
+            Some(_) => self.pass(kept, around),
+            None => self.kept.push_back(kept),
+        }
+    }
+
+    /// Applies what is delivered, unless the object has it already.
+    fn pass(&mut self, kept: Kept, around: &mut Around<'_>) {
+        let Some(has) = &mut self.has else { return };
+        let (from, record) = match kept {
+            Kept::Begun(epoch, readers) => {
+                (self.cursor, self.readers) = ((epoch, 0), readers);
+                if has.epoch < epoch {
+                    (has.epoch, has.applied) = (epoch, 0);
+                }
+                return self.serve(around);
+            }
+            Kept::Message(from, record) => (from, record),
+        };
+        let is_new = self.cursor >= (has.epoch, has.applied);
+        self.cursor.1 += 1;
+        let Some((query, payload)) = split(record.bytes()) else {
+            // No correct member sends this; it counts all the same, for it counts everywhere.
+            has.applied += u64::from(is_new);
+            return;
+        };
+        let answer = is_new.then(|| {
+            has.applied = self.cursor.1;
+            self.object.apply(from, payload)
+        });
+        let Some(query) = query else { return };
+        if from == around.me {
+            around.ledger.delivered(query, self.readers.clone(), around.members);
+        }
+        let outcome = answer.map_or(Outcome::Transferred, Outcome::Answer);
+        around.reply(from, query, outcome);
+    }
+
+    /// Sees to it that this member gets the object.
+    fn pursue(&mut self, around: &mut Around<'_>) {
+        if !self.seated || !self.ordered {
+            return;
+        }
+        let Standing { holders, vacancy, .. } = &self.standing;
+        if let Some(has) = self.has {
+            if vacancy.is_some() && self.spoke != *vacancy {
+                self.spoke = *vacancy;
+                around.submit(Motion::Holds { key: self.key, beginning: has.beginning });
+            }
+            return;
+        }
+        let Some(Kept::Begun(epoch, _)) = self.kept.front() else { return };
+        if self.asked.as_ref().is_some_and(|asked| holders.contains(&asked.node)) {
+            return;
+        }
+        self.asked = None;
+        let other = holders.iter().copied().find(|node| *node != around.me);
+        if let Some(node) = other {
+            self.requests += 1;
+            let (key, request) = (self.key, self.requests);
+            self.asked = Some(Asked { node, request, bytes: Vec::new() });
+            around.direct(node, Parcel::Want { key, epoch: *epoch, request });
+        } else if let Some(vacancy) = *vacancy
+            && self.spoke != Some(vacancy)
+        {
+            self.spoke = Some(vacancy);
+            around.submit(Motion::Lacks { key: self.key, vacancy });
+        }
+    }
+
+    /// A member wants the object.
+    pub(super) fn wanted(
+        &mut self,
+        from: NodeId,
+        epoch: u64,
+        request: u64,
+        around: &mut Around<'_>,
+    ) {
+        self.wants.retain(|(node, ..)| *node != from);
+        self.wants.push((from, epoch, request));
+        self.serve(around);
+    }
+
+    fn serve(&mut self, around: &mut Around<'_>) {
+        let Some(position) = self.position() else { return };
+        self.wants.retain(|(node, ..)| around.members.contains(node));
+        let ready = |want: &&(NodeId, u64, u64)| want.1 <= position.epoch;
+        let due: Vec<_> = self.wants.iter().filter(ready).copied().collect();
+        if due.is_empty() {
+            return;
+        }
+        self.wants.retain(|want| !due.contains(want));
+        let whole = self.object.snapshot();
+        for (node, _, request) in due {
+            let mut rest = whole.as_slice();
+            loop {
+                let (bytes, after) = rest.split_at(rest.len().min(PART));
+                let (last, bytes) = (after.is_empty(), bytes.to_vec());
+                let part = Parcel::Part { key: self.key, request, position, last, bytes };
+                around.direct(node, part);
+                rest = after;
+                if last {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A part of the object has come.
+    pub(super) fn part(
+        &mut self,
+        from: NodeId,
+        part: (u64, Position, bool, &[u8]),
+        around: &mut Around<'_>,
+    ) {
+        let (request, position, last, bytes) = part;
+        let Some(asked) = &mut self.asked else { return };
+        if (asked.node, asked.request) != (from, request) {
+            return;
+        }
+        asked.bytes.extend_from_slice(bytes);
+        if !last {
+            return;
+        }
+        let whole = core::mem::take(&mut asked.bytes);
+        if position.beginning < self.standing.beginning {
+            // It was an earlier one's; the agenda says who has this one.
+            self.asked = None;
+            return self.pursue(around);
+        }
+        if !self.object.restore(&whole) {
+            around.occasions.push_back(Occasion::Unreadable { key: self.key, from });
+            return;
+        }
+        self.has = Some(position);
+        self.started(Start::Transferred { from, bytes: whole.len() }, around);
+        around.submit(Motion::Holds { key: self.key, beginning: position.beginning });
+    }
+}
+
+impl Around<'_> {
+    pub(super) fn submit(&mut self, motion: Motion) {
+        self.errands.push(Errand::Submit(motion));
+    }
+
+    pub(super) fn direct(&mut self, to: NodeId, parcel: Parcel) {
+        self.errands.push(Errand::Direct(to, parcel));
+    }
+
+    /// What has come of a query, to the one who asked.
+    pub(super) fn reply(&mut self, to: NodeId, query: u64, outcome: Outcome) {
+        match to == self.me {
+            true => self.ledger.replied(to, query, outcome),
+            false => self.direct(to, Parcel::Reply { query, outcome }),
+        }
+    }
+}

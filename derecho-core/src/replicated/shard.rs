@@ -1,0 +1,342 @@
+//! What a group knows of one shard: who is wanted, who has offered, and who holds its object.
+//!
+//! Owns: the rules by which seats and holders follow from that. Never does: say who is wanted.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::Position;
+use super::plan::{Place, Shard};
+use crate::bytes::{Reader, Wire};
+use crate::group::registry::Seat;
+use crate::ids::{NodeId, RegionId};
+
+/// A beginning is numbered within its era, which stands above these bits.
+const ERA: u32 = 32;
+
+/// What a member has opened for a shard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// The region of its lines.
+    pub lines: RegionId,
+    /// The region of its stream, if it sends.
+    pub sends: Option<RegionId>,
+    /// Whether it reads.
+    pub reads: bool,
+    /// Up to where it has the object in a checkpoint.
+    pub checkpoint: Option<Position>,
+}
+
+impl Offer {
+    fn fits(&self, place: &Place) -> bool {
+        self.sends.is_some() == place.sends && self.reads == place.reads
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShardState {
+    /// Whether what is delivered has one order, so that there can be an object.
+    ordered: bool,
+    wanted: Shard,
+    offers: BTreeMap<NodeId, Offer>,
+    at_work: bool,
+    holders: Vec<NodeId>,
+    /// Nobody holds it, and how often that was so.
+    vacant: bool,
+    vacancy: u64,
+    lacking: BTreeSet<NodeId>,
+    beginning: u128,
+}
+
+impl ShardState {
+    /// A shard of an agenda of this era.
+    pub(super) fn new(ordered: bool, era: u128) -> ShardState {
+        ShardState {
+            ordered,
+            wanted: Vec::new(),
+            offers: BTreeMap::new(),
+            at_work: false,
+            holders: Vec::new(),
+            vacant: false,
+            vacancy: 0,
+            lacking: BTreeSet::new(),
+            beginning: era << ERA,
+        }
+    }
+
+    /// Whether it has begun: its members have seats.
+    pub fn is_at_work(&self) -> bool {
+        self.at_work
+    }
+
+    /// Who has its object, in the order in which they got it.
+    pub fn holders(&self) -> &[NodeId] {
+        &self.holders
+    }
+
+    /// Which beginning the object is of: later ones have greater numbers.
+    pub fn beginning(&self) -> u128 {
+        self.beginning
+    }
+
+    /// Its number, if nobody is known to hold the object.
+    pub fn vacancy(&self) -> Option<u64> {
+        self.vacant.then_some(self.vacancy)
+    }
+
+    /// What a member has offered.
+    pub fn offer_of(&self, node: NodeId) -> Option<&Offer> {
+        self.offers.get(&node)
+    }
+
+    /// The place that a member is asked to take.
+    pub fn place_of(&self, node: NodeId) -> Option<Place> {
+        self.expected().into_iter().find(|place| place.node == node)
+    }
+
+    /// Seats of those that have offered, once the shard has begun.
+    pub fn seats(&self) -> Vec<Seat> {
+        if !self.at_work {
+            return Vec::new();
+        }
+        let expected = self.expected().into_iter();
+        let seat = |place: Place| {
+            let Offer { lines, sends, reads, .. } = *self.offers.get(&place.node)?;
+            Some(Seat { node: place.node, reads, sends, lines })
+        };
+        expected.filter_map(seat).collect()
+    }
+
+    /// Whoever is wanted, then who is called up because nobody who is wanted has the object.
+    fn expected(&self) -> Shard {
+        let mut expected = self.wanted.clone();
+        let holds = |place: &Place| place.reads && self.holders.contains(&place.node);
+        if expected.is_empty() || expected.iter().any(holds) {
+            return expected;
+        }
+        let is_wanted = |node: &NodeId| self.wanted.iter().any(|place| place.node == *node);
+        let others = self.holders.iter().filter(|node| !is_wanted(node));
+        let place = |node: NodeId, offer: &Offer| Place {
+            node,
+            sends: offer.sends.is_some(),
+            reads: offer.reads,
+        };
+        let seated = others.clone().filter_map(|node| Some(place(*node, self.offers.get(node)?)));
+        let called: Shard = seated.collect();
+        match called.is_empty() {
+            true => {
+                let place = |node: &NodeId| Place { node: *node, sends: false, reads: true };
+                expected.extend(others.take(1).map(place));
+            }
+            false => expected.extend(called),
+        }
+        expected
+    }
+
+    /// Who is wanted from now on.
+    pub(super) fn want(&mut self, wanted: &[Place]) {
+        self.wanted = wanted.to_vec();
+        self.tidy();
+    }
+
+    pub(super) fn offer(&mut self, node: NodeId, offer: Offer) {
+        if self.place_of(node).is_some_and(|place| offer.fits(&place)) {
+            self.offers.insert(node, offer);
+            self.tidy();
+        }
+    }
+
+    pub(super) fn holds(&mut self, node: NodeId, beginning: u128) {
+        let seated = self.at_work && self.offers.get(&node).is_some_and(|offer| offer.reads);
+        if seated && beginning == self.beginning && !self.holders.contains(&node) {
+            self.holders.push(node);
+            self.vacant = false;
+            self.tidy();
+        }
+    }
+
+    pub(super) fn lacks(&mut self, node: NodeId, vacancy: u64) {
+        if self.vacancy() == Some(vacancy) {
+            self.lacking.insert(node);
+            self.tidy();
+        }
+    }
+
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.wanted.retain(|place| place.node != node);
+        self.offers.remove(&node);
+        self.holders.retain(|holder| *holder != node);
+        self.lacking.remove(&node);
+        self.tidy();
+    }
+
+    /// What follows from a change.
+    fn tidy(&mut self) {
+        if self.wanted.is_empty() {
+            // Who holds the object keeps it for when the shard begins again.
+            self.offers.clear();
+            (self.at_work, self.vacant) = (false, false);
+            return;
+        }
+        let expected = self.expected();
+        let place = |node: &NodeId| expected.iter().find(|place| place.node == *node);
+        let others_hold = |node: &NodeId| self.holders.iter().any(|other| other != node);
+        // One whose place is another one now comes anew, unless it alone has the object.
+        let stays = |node: &NodeId, offer: &Offer| {
+            place(node).is_some_and(|place| offer.fits(place) || !others_hold(node))
+        };
+        let gone: Vec<NodeId> = {
+            let leaves = self.offers.iter().filter(|(node, offer)| !stays(node, offer));
+            leaves.map(|(node, _)| *node).collect()
+        };
+        self.offers.retain(|node, _| !gone.contains(node));
+        if self.offers.is_empty() {
+            self.at_work = false;
+        } else if expected.iter().all(|place| self.offers.contains_key(&place.node)) {
+            self.at_work = true;
+        }
+        if self.at_work {
+            // Whoever has no seat does not hear what becomes of it.
+            self.holders.retain(|node| self.offers.contains_key(node));
+            self.fill_vacancy();
+        }
+    }
+
+    fn fill_vacancy(&mut self) {
+        if !self.ordered || !self.holders.is_empty() {
+            self.vacant = false;
+            return;
+        }
+        if self.beginning & ((1 << ERA) - 1) > 0 && !self.vacant {
+            (self.vacant, self.vacancy) = (true, self.vacancy + 1);
+            self.lacking.clear();
+        }
+        let readers = || self.offers.iter().filter(|(_, offer)| offer.reads);
+        if self.vacant && readers().any(|(node, _)| !self.lacking.contains(node)) {
+            return;
+        }
+        let seats = self.seats();
+        let readers = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
+        // The newest checkpoint; of equal ones the first in the order of seats.
+        let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
+        let founder = readers.rev().max_by_key(checkpoint);
+        if let Some(founder) = founder {
+            self.beginning += 1;
+            self.holders.push(founder);
+            self.vacant = false;
+        }
+    }
+}
+
+macro_rules! in_order {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl Wire for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                $(self.$field.encode(out);)*
+            }
+
+            fn decode(from: &mut Reader<'_>) -> Option<Self> {
+                Some($name { $($field: Wire::decode(from)?),* })
+            }
+        }
+    )*};
+}
+
+in_order! {
+    Place { node, sends, reads }
+    Offer { lines, sends, reads, checkpoint }
+    ShardState { ordered, wanted, offers, at_work, holders, vacant, vacancy, lacking, beginning }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+    const C: NodeId = NodeId(3);
+
+    fn places(nodes: &[NodeId]) -> Shard {
+        nodes.iter().map(|node| Place::full(*node)).collect()
+    }
+
+    fn offer(lines: u64, applied: Option<u64>) -> Offer {
+        let at = |applied| Position { beginning: 1, epoch: 1, applied };
+        let sends = Some(RegionId(lines + 1));
+        Offer { lines: RegionId(lines), sends, reads: true, checkpoint: applied.map(at) }
+    }
+
+    fn seated(shard: &ShardState) -> Vec<NodeId> {
+        shard.seats().iter().map(|seat| seat.node).collect()
+    }
+
+    fn begun(nodes: &[NodeId]) -> ShardState {
+        let mut shard = ShardState::new(true, 0);
+        shard.want(&places(nodes));
+        nodes.iter().for_each(|node| shard.offer(*node, offer(20, None)));
+        nodes.iter().for_each(|node| shard.holds(*node, 1));
+        shard
+    }
+
+    #[test]
+    fn it_begins_when_all_have_offered_and_from_the_newest_checkpoint() {
+        let mut shard = ShardState::new(true, 0);
+        shard.want(&places(&[A, B, C]));
+        shard.offer(A, offer(20, None));
+        shard.offer(B, offer(20, Some(7)));
+        assert_eq!((seated(&shard).len(), shard.holders().len()), (0, 0));
+        shard.offer(C, offer(20, Some(9)));
+        assert_eq!((seated(&shard), shard.holders()), ([A, B, C].into(), [C].as_slice()));
+    }
+
+    #[test]
+    fn whoever_alone_has_it_stays_until_another_has() {
+        let mut shard = begun(&[A]);
+        shard.want(&places(&[B, C]));
+        assert_eq!(seated(&shard), [A]);
+        shard.offer(B, offer(20, None));
+        shard.offer(C, offer(20, None));
+        assert_eq!(seated(&shard), [B, C, A]);
+        shard.holds(C, 1);
+        assert_eq!((seated(&shard), shard.holders()), ([B, C].into(), [C].as_slice()));
+    }
+
+    #[test]
+    fn who_held_it_when_the_shard_ended_is_called_up_when_it_begins_again() {
+        let mut shard = begun(&[A, B]);
+        shard.want(&[]);
+        assert_eq!((seated(&shard).len(), shard.holders()), (0, [A, B].as_slice()));
+        shard.want(&places(&[C]));
+        shard.offer(C, offer(30, None));
+        assert_eq!(seated(&shard), [], "nobody has the object there");
+        let place = shard.place_of(A);
+        assert_eq!(place, Some(Place { node: A, sends: false, reads: true }));
+        shard.offer(A, Offer { sends: None, ..offer(30, None) });
+        assert_eq!((seated(&shard), shard.holders()), ([C, A].into(), [A].as_slice()));
+        assert_eq!(shard.beginning(), 1);
+    }
+
+    #[test]
+    fn it_begins_anew_only_when_all_lack_it() {
+        let mut shard = begun(&[A]);
+        shard.want(&places(&[A, B, C]));
+        shard.offer(B, offer(20, None));
+        shard.offer(C, offer(20, None));
+        shard.forget(A);
+        assert_eq!((shard.vacancy(), seated(&shard)), (Some(1), [B, C].into()));
+        shard.lacks(B, 1);
+        let mut other = shard.clone();
+        other.holds(C, 1);
+        assert_eq!(
+            (other.vacancy(), other.holders(), other.beginning()),
+            (None, [C].as_slice(), 1)
+        );
+        shard.lacks(C, 1);
+        assert_eq!(
+            (shard.vacancy(), shard.holders(), shard.beginning()),
+            (None, [B].as_slice(), 2)
+        );
+        assert_eq!(ShardState::from_bytes(&shard.to_bytes()), Some(shard));
+    }
+}

@@ -1,0 +1,114 @@
+//! A key-value store in two shards, with a member that comes late and gets its shard's part of it.
+//!
+//! ```text
+//! cargo run --release -p squall-examples --bin group_store
+//! ```
+//! Keys belong to shards by their first letter. Members are spread over the shards by the group; each writes the keys
+//! of its own shard, and asks a member of the other one for the rest.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use derecho::{Group, GroupBuilder, NodeId, Replicated, Sharded, Wire};
+use squall_examples::{Outcome, part, play_all};
+
+const SHARDS: usize = 2;
+const KEYS: usize = 100;
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+struct Store(BTreeMap<String, String>);
+
+impl Replicated for Store {
+    type Update = (String, String);
+    type Question = String;
+    type Reply = Option<String>;
+
+    fn apply(&mut self, _: NodeId, (key, value): (String, String)) -> Option<String> {
+        self.0.insert(key, value)
+    }
+
+    fn answer(&self, _: NodeId, key: String) -> Option<String> {
+        self.0.get(&key).cloned()
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+
+    fn restored(bytes: &[u8]) -> Option<Store> {
+        Wire::from_bytes(bytes).map(Store)
+    }
+}
+
+fn main() -> Outcome {
+    match part()?.as_deref() {
+        None => play_all(["member", "member", "late"]),
+        Some("member") => serve(),
+        Some("late") => come_late(),
+        Some(other) => Err(format!("there is no part `{other}`: member or late").into()),
+    }
+}
+
+fn join() -> derecho::Result<Group> {
+    GroupBuilder::new("group-store")
+        .replicated::<Store>("store", Sharded { shards: SHARDS, least: 1, most: 2 })
+        .join(LIMIT)
+}
+
+/// The shard in which the layout wants this process.
+fn own_shard(group: &Group) -> derecho::Result<usize> {
+    let me = group.me();
+    loop {
+        let plan = group.wait_layout("store", LIMIT)?;
+        let own = plan.iter().position(|shard| shard.iter().any(|place| place.node == me));
+        if let Some(shard) = own {
+            return Ok(shard);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn serve() -> Outcome {
+    let group = join()?;
+    let own = own_shard(&group)?;
+    let store = group.shard::<Store>("store", own)?;
+    store.wait_ready(LIMIT)?;
+    for key in 0..KEYS {
+        let pair = (format!("{own}-{key}"), format!("value {key}"));
+        store.send(&pair, LIMIT)?;
+    }
+    // The late one asks, and leaves when it is done; then the others may go as well.
+    group.wait_view(LIMIT, |view| view.members.len() == 3)?;
+    group.wait_view(LIMIT, |view| view.members.len() < 3)?;
+    group.leave(LIMIT)?;
+    Ok(())
+}
+
+fn come_late() -> Outcome {
+    std::thread::sleep(Duration::from_millis(300));
+    let group = join()?;
+    group.wait_view(LIMIT, |view| view.members.len() == 3)?;
+    let own = own_shard(&group)?;
+    let store = group.shard::<Store>("store", own)?;
+    store.wait_ready(LIMIT)?;
+    let last = KEYS - 1;
+    while store.read(|store| store.0.len())? < KEYS {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    println!("the late one has {KEYS} keys of its shard");
+
+    let other = group.shard::<Store>("store", 1 - own)?;
+    let plan = group.layout("store")?;
+    let member = plan[1 - own][0].node;
+    loop {
+        let replies = other.ask(member, &format!("{}-{last}", 1 - own), LIMIT)?.wait(LIMIT)?;
+        if let Some(Ok(Some(value))) = replies.get(&member) {
+            println!("the other shard says: {value}");
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    group.leave(LIMIT)?;
+    Ok(())
+}
