@@ -303,6 +303,11 @@ pub trait Link {
         false
     }
 
+    /// [`Link::is_halted`] for whoever asks by a node's name and without the link at hand: a council.
+    fn halts(&self) -> Arc<dyn Fn(NodeId) -> bool + Send + Sync> {
+        Arc::new(|_| false)
+    }
+
     /// Hands over what has happened since the last call; returns how much. Never blocks.
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize;
 

@@ -127,13 +127,6 @@ impl ShmLink {
         Arc::new(ShmParker::new(Arc::clone(&self.doorbell)))
     }
 
-    /// Whether a node's process is stopped or traced just now, by the node's name and from any thread:
-    /// [`Link::is_halted`] for a council.
-    pub fn halts(&self) -> Arc<dyn Fn(NodeId) -> bool + Send + Sync> {
-        let processes = Arc::clone(&self.processes);
-        Arc::new(move |node| processes.is_halted(node))
-    }
-
     /// Ends as if the process had died: no goodbye, and the socket stays.
     #[doc(hidden)]
     pub fn abandon(mut self) {
@@ -384,6 +377,11 @@ impl Link for ShmLink {
 
     fn is_halted(&self, peer: Peer) -> bool {
         self.line(peer).is_ok_and(|line| line.process.is_halted())
+    }
+
+    fn halts(&self) -> Arc<dyn Fn(NodeId) -> bool + Send + Sync> {
+        let processes = Arc::clone(&self.processes);
+        Arc::new(move |node| processes.is_halted(node))
     }
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {

@@ -105,7 +105,7 @@ impl<L: Link + Send + 'static> Cradle<L> {
                 let arbiter = link.arbiter().ok_or_else(|| {
                     GroupError::Join("a group without founders needs a link of one host".into())
                 })?;
-                Some(Host { arbiter, is_halted: Arc::new(|_| false) })
+                Some(Host { arbiter, is_halted: link.halts() })
             }
             Entrance::Network(_) => None,
         };
