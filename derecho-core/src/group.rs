@@ -175,7 +175,7 @@ pub struct Group<S: State> {
 }
 
 /// So often it is looked at whom the streams wait for, in a busy group.
-const LOOK_INTERVAL: u64 = 1_000_000;
+const LOOK_INTERVAL: u64 = 5_000_000;
 
 impl<S: State> Group<S> {
     /// A node's part in a group. `control`: what it brings into the control stream, in the regions
@@ -452,16 +452,19 @@ impl<S: State> Group<S> {
 
     /// Members for whom a stream waits.
     fn lagging(&mut self) -> Vec<NodeId> {
-        let mut lagging = Vec::new();
-        if !self.node.awaits_others() {
-            return lagging;
+        let mut peers: Vec<Peer> = self.node.lagging_readers().collect();
+        if self.node.awaits_others() {
+            for id in self.walks.values().filter_map(Walk::id) {
+                peers.extend(self.node.lagging(id));
+            }
         }
-        for id in self.walks.values().filter_map(Walk::id) {
-            for peer in self.node.lagging(id) {
-                match self.nodes.get(&peer) {
-                    Some(node) if !lagging.contains(node) => lagging.push(*node),
-                    _ => {}
-                }
+        let mut lagging = Vec::new();
+        for peer in peers {
+            let node =
+                self.nodes.get(&peer).filter(|node| self.installed.rank_of(**node).is_some());
+            match node {
+                Some(node) if !lagging.contains(node) => lagging.push(*node),
+                _ => {}
             }
         }
         lagging
@@ -499,7 +502,8 @@ impl<S: State> Machine for Group<S> {
     fn wants_turn_at(&self) -> Option<Time> {
         let council = self.council.wants_turn_at();
         // Somebody for whom the streams wait has to be watched.
-        let look = self.node.awaits_others().then_some(self.next_look);
+        let waits = self.node.awaits_others() || self.node.lagging_readers().next().is_some();
+        let look = waits.then_some(self.next_look);
         council.into_iter().chain(self.node.wants_turn_at()).chain(look).min()
     }
 }

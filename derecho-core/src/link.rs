@@ -373,6 +373,11 @@ pub trait Arbiter: Send + Sync {
     /// This node is a member no more. Whoever leaves its link has left as well.
     fn left(&self);
 
+    /// Whether the host counts this node as a member. Not any more from before the moment on at which those who
+    /// go on without it use anything again that it can see: so whoever was stopped, and has not turned since,
+    /// looks here before it trusts what it has read. A few loads, from any thread.
+    fn is_member(&self) -> bool;
+
     /// Those who had these slots (a bit each) before the view of this number are no members of it. Whoever
     /// has entered in it, or later, is not meant. Said by those who go on.
     fn cleared(&self, group: Generation, view: u64, slots: u64);

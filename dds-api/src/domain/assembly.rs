@@ -59,7 +59,7 @@ pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(Domai
     let group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let node = link.node();
-    let machine = ParticipantMachine::new(group, Arc::clone(standing));
+    let machine = ParticipantMachine::new(group, Arc::clone(standing), link.arbiter());
     let start = if plan.unattended { Engine::unattended } else { Engine::start };
     Ok((start(machine, link, parker, plan.pace), node))
 }

@@ -165,7 +165,12 @@ impl DomainParticipant {
     /// Whether the others of the domain go on without this participant: every call on it and on its entities
     /// fails from now on.
     pub fn is_isolated(&self) -> bool {
-        self.inner.standing.is_out()
+        self.inner.standing.is_evicted()
+    }
+
+    #[doc(hidden)]
+    pub fn describe(&self) -> String {
+        self.inner.engine.act(|machine, _, _| machine.describe())
     }
 
     /// How many other participants are there.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Interest, Link, LinkError, LinkEvent};
+use derecho_core::link::{Arbiter, Interest, Link, LinkError, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
@@ -108,6 +108,7 @@ struct LocalWriter {
 pub(crate) struct ParticipantMachine {
     group: Group<Discovery>,
     standing: Arc<Standing>,
+    host: Option<Arc<dyn Arbiter>>,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
     atomic: AtomicTopics,
@@ -119,10 +120,15 @@ pub(crate) struct ParticipantMachine {
 }
 
 impl ParticipantMachine {
-    pub(crate) fn new(group: Group<Discovery>, standing: Arc<Standing>) -> Self {
+    pub(crate) fn new(
+        group: Group<Discovery>,
+        standing: Arc<Standing>,
+        host: Option<Arc<dyn Arbiter>>,
+    ) -> Self {
         ParticipantMachine {
             group,
             standing,
+            host,
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
             atomic: AtomicTopics::default(),
@@ -140,6 +146,12 @@ impl ParticipantMachine {
     /// How many other participants there are.
     pub(crate) fn peer_count(&self) -> usize {
         self.peers.len()
+    }
+
+    /// How all stands here, for whoever looks for what is wrong.
+    pub(crate) fn describe(&self) -> String {
+        let me = self.group.node().id();
+        format!("{me}: {:?}, {:?}, {}", self.group.standing(), self.peers, self.group.describe())
     }
 
     /// The view of the domain's group.
@@ -316,6 +328,7 @@ impl ParticipantMachine {
 
     /// Who is in the view no more takes part in nothing, also if it still runs.
     fn installed(&mut self, view: &View) {
+        self.standing.come_in(self.host.as_ref());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
         let before = std::mem::replace(&mut self.members, members);
         for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {

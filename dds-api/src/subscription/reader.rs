@@ -185,7 +185,8 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Takes samples, oldest first of each writer. Waits until there is one; if none comes in
-    /// time there are none, which is no error. Ends when it has given all that were there.
+    /// time there are none, which is no error. Ends when it has given all that were there, or when this
+    /// participant is isolated, which the next call says.
     pub fn take(
         &self,
         limit: impl Limit,
@@ -193,20 +194,29 @@ impl<T: DdsType> DataReader<T> {
     ) -> DdsResult<Samples<'_, T>> {
         self.wait_for_samples(timeout.into())?;
         let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
+        self.still_in()?;
         Ok(Samples { reader: self, left: limit.limit().min(waiting) })
     }
 
     /// Takes the next sample, if one comes in time.
     #[inline]
     pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
-        if self.is_isolated() {
-            return Err(self.participant.standing.error());
+        let mut sample = self.pop();
+        if sample.is_none() {
+            self.wait_for_samples(timeout.into())?;
+            sample = self.pop();
         }
-        if let Some(sample) = self.pop() {
-            return Ok(Some(sample));
+        self.still_in()?;
+        Ok(sample)
+    }
+
+    /// This process may have been stopped, and what it has read be written anew since.
+    #[inline]
+    fn still_in(&self) -> DdsResult<()> {
+        match self.participant.standing.is_evicted() {
+            true => Err(self.participant.standing.error()),
+            false => Ok(()),
         }
-        self.wait_for_samples(timeout.into())?;
-        Ok(self.pop())
     }
 
     #[inline]
@@ -301,7 +311,8 @@ impl<T: DdsType> Iterator for Samples<'_, T> {
     #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
         self.left = self.left.checked_sub(1)?;
-        self.reader.pop()
+        let sample = self.reader.pop();
+        sample.filter(|_| self.reader.still_in().is_ok())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -66,6 +66,7 @@ impl<R: Rig> Court<R> {
 
     fn enter(&self, node: usize, group: Generation, view: u64, slot: u8) {
         assert!(self.arbiters[node].entered(group, view, slot), "node {node} was admitted");
+        assert!(self.arbiters[node].is_member(), "node {node} has entered");
     }
 
     fn order(&mut self) -> Vec<usize> {

@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -107,6 +107,8 @@ pub(crate) struct ShmArbiter {
     /// There since this node first asked.
     page: OnceLock<Page>,
     own: Mutex<Own>,
+    /// The seat, for those who only look; [`SEATS`] if it has none.
+    seat: AtomicUsize,
     /// The link has ended.
     over: AtomicBool,
 }
@@ -126,7 +128,8 @@ impl ShmArbiter {
     pub(crate) fn new(node: NodeId, folder: &Folder) -> ShmArbiter {
         let folder = folder.with_lock_limit(WAIT_LIMIT);
         let own = Mutex::new(Own::Standing);
-        ShmArbiter { node, folder, page: OnceLock::new(), own, over: AtomicBool::new(false) }
+        let (seat, over) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
+        ShmArbiter { node, folder, page: OnceLock::new(), own, seat, over }
     }
 
     /// The link ends. `leaving`: as one that is no member any more; else as if it had died.
@@ -135,6 +138,7 @@ impl ShmArbiter {
             self.left();
         }
         self.over.store(true, Ordering::Release);
+        self.seat.store(SEATS, Ordering::Release);
         *self.own() = Own::Gone;
     }
 
@@ -285,6 +289,7 @@ impl Arbiter for ShmArbiter {
             _ => self.sit_down(places)?,
         };
         *own = Own::Seated(index);
+        self.seat.store(index, Ordering::Release);
         let seats: Vec<&Seat> = places.iter().map(|place| &place.seat).collect();
         let lives = |seat: usize| self.lives(places[seat].node());
         let told = host::found(&page.head().decision, &seats, index, lives)?;
@@ -306,6 +311,14 @@ impl Arbiter for ShmArbiter {
 
     fn left(&self) {
         self.with_seat(|_, seat| seat.clear());
+    }
+
+    fn is_member(&self) -> bool {
+        // What was read before this look was read before what it sees.
+        fence(Ordering::Acquire);
+        let Some(page) = self.page.get() else { return false };
+        let place = page.places().get(self.seat.load(Ordering::Acquire));
+        place.is_some_and(|place| place.seat.is_member(page.head().decision.group()))
     }
 
     fn cleared(&self, group: Generation, view: u64, slots: u64) {

@@ -89,6 +89,11 @@ impl Arbiter for SimArbiter {
         }
     }
 
+    fn is_member(&self) -> bool {
+        let words = self.words();
+        words.is_some_and(|it| it.seats[self.node].is_member(it.decision.group()))
+    }
+
     fn cleared(&self, group: Generation, view: u64, slots: u64) {
         if let Some(words) = self.words() {
             words.seats.iter().for_each(|seat| seat.clear_if(group, view, slots));

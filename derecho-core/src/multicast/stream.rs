@@ -161,6 +161,14 @@ impl Stream {
             })
     }
 
+    /// Readers that have not received what was sent.
+    pub fn lagging(&self) -> impl Iterator<Item = Peer> + '_ {
+        let sent = self.sender.entries();
+        let behind =
+            move |member: &&Member| member.until.is_none() && member.ack.seen().received < sent;
+        self.members.iter().filter(behind).filter_map(Member::peer)
+    }
+
     /// Whether an acknowledgement would be news.
     pub fn awaits_readers(&self) -> bool {
         !self.sender.is_at_rest() && !self.members.is_empty()

@@ -262,17 +262,42 @@ impl Subgroup {
     #[inline]
     pub fn awaits_others(&self) -> bool {
         let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
-        let waits = short || self.next.count < self.received || self.phase == Phase::Closing;
+        let waits = short
+            || self.next.count < self.received
+            || self.phase == Phase::Closing
+            || self.awaits_senders();
         waits && self.phase.is_at_work()
     }
 
-    /// Members for whom this one waits: they have not received what it has, or what it sends.
+    /// Whether a message was received that does not have its turn in the order before others have sent
+    /// something, a null at least.
+    fn awaits_senders(&self) -> bool {
+        let senders = self.sources.len() as u64;
+        self.terms.level == Level::Atomic
+            && self.sources.iter().zip(0..).any(|(source, rank)| {
+                let last = source.incoming.message_slots().checked_sub(1);
+                last.is_some_and(|last| last * senders + rank >= self.received)
+            })
+    }
+
+    /// Whether the sender of this rank owes a null for a message that was received here.
+    fn owes(&self, rank: usize) -> bool {
+        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != rank);
+        let wanted =
+            owed(rank, others.map(|(other, source)| (other, source.incoming.message_slots())));
+        self.terms.level == Level::Atomic && wanted > self.sources[rank].incoming.slots()
+    }
+
+    /// Members for whom this one waits: they have not received what it has, or what it sends, or have not
+    /// sent what the order waits for.
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
         let waits = self.awaits_others();
         let (received, closing) = (self.received, self.phase == Phase::Closing);
+        let owing: Vec<usize> = (0..self.sources.len()).filter(|rank| self.owes(*rank)).collect();
         self.members.iter_mut().filter_map(move |member| {
-            let behind = waits && (closing || !member.has_received(received).unwrap_or(true));
-            behind.then(|| member.peer()).flatten()
+            let owes = member.source.is_some_and(|rank| owing.contains(&rank));
+            let behind = closing || owes || !member.has_received(received).unwrap_or(true);
+            (waits && behind).then(|| member.peer()).flatten()
         })
     }
 

@@ -9,7 +9,7 @@ use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, Stage, Subscr
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
 use crate::multicast::Fault;
-use crate::multicast::stream::Beginning;
+use crate::multicast::stream::{Beginning, Stream};
 use crate::note::Note;
 
 /// No count of a correct node gets this far: at a hundred million a second in two weeks.
@@ -143,6 +143,11 @@ impl Node {
         self.forget(peer);
         self.leave_out(peer);
         true
+    }
+
+    /// Peers for which this node's streams wait: they have not received what was sent.
+    pub fn lagging_readers(&self) -> impl Iterator<Item = Peer> + '_ {
+        self.streams.iter().flat_map(Stream::lagging)
     }
 
     /// A peer takes part no more, although it may still run: what it has shown so far is received, nothing

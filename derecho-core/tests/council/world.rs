@@ -86,6 +86,11 @@ impl Arbiter for Seat {
         self.host.lock().unwrap().seats.remove(&self.me);
     }
 
+    fn is_member(&self) -> bool {
+        let host = self.host.lock().unwrap();
+        host.seats.get(&self.me).is_some_and(|seat| seat.0 == host.group)
+    }
+
     fn cleared(&self, group: Generation, view: u64, slots: u64) {
         let is_out = |seat: &(u64, u64, u8)| seat.0 == group.0 && seat.1 < view;
         let mut host = self.host.lock().unwrap();

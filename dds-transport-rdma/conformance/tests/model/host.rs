@@ -119,6 +119,10 @@ impl Arbiter for ModelArbiter {
         }
     }
 
+    fn is_member(&self) -> bool {
+        self.host.words().members.contains_key(&self.node)
+    }
+
     fn cleared(&self, group: Generation, view: u64, slots: u64) {
         let fault = self.host.fault;
         let mut words = self.host.words();
