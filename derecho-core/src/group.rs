@@ -454,9 +454,7 @@ impl<S: State> Group<S> {
     fn lagging(&mut self) -> Vec<NodeId> {
         let mut peers: Vec<Peer> = self.node.lagging_readers().collect();
         if self.node.awaits_others() {
-            for id in self.walks.values().filter_map(Walk::id) {
-                peers.extend(self.node.lagging(id));
-            }
+            peers.extend(self.node.lagging());
         }
         let mut lagging = Vec::new();
         for peer in peers {

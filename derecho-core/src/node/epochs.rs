@@ -257,9 +257,15 @@ impl Node {
         told
     }
 
-    /// Members for whom a subgroup waits at this node.
-    pub fn lagging(&mut self, id: SubgroupId) -> Vec<Peer> {
-        self.subgroup_mut(id).map(|subgroup| subgroup.lagging().collect()).unwrap_or_default()
+    /// Members for whom some subgroup waits at this node: one that is at rest waits for nobody.
+    pub fn lagging(&mut self) -> Vec<Peer> {
+        let Node { subgroups, activity, .. } = self;
+        let active = activity.active().iter();
+        let mut lagging = Vec::new();
+        for &number in active {
+            lagging.extend(subgroups[number].subgroup.lagging());
+        }
+        lagging
     }
 
     /// Where the next epoch begins in this node's own stream, once a change of layout has ended this

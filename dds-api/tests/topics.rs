@@ -1,0 +1,110 @@
+//! Topics that come and go, and many of them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use support::{Got, Mark, Meeting, PATIENCE, SOON, take_to_the_end, until, write_until};
+
+fn topic(participant: &DomainParticipant, name: &str) -> Topic<Mark> {
+    participant.topic::<Mark>(name).atomic().create().unwrap()
+}
+
+/// A stream at full speed does not miss a beat while a hundred topics come and go on the same members: its
+/// own epoch is the one in which it began, and it never stands still for longer than without them.
+#[test]
+fn a_stream_goes_on_while_a_hundred_topics_come_and_go() {
+    const TOPICS: u64 = 100;
+    let meeting = Meeting::new();
+    let (one, two) = (meeting.join(), meeting.join());
+    let writer = one.writer(&topic(&one, "Steady")).max_blocking_time(SOON).create().unwrap();
+    let reader = two.reader(&topic(&two, "Steady")).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let (views, _) = one.view();
+    let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let taken = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| write_until(&over, &written, &writer));
+        let taking = scope.spawn(|| {
+            let mut got = Got::default();
+            while !got.ended {
+                for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+                    got.take_in(&sample);
+                }
+                taken.store(got.next, Ordering::Relaxed);
+            }
+            got
+        });
+        for number in 0..TOPICS {
+            let name = format!("Passing {}", number % 7);
+            let to = one.writer(&topic(&one, &name)).create().unwrap();
+            let from = two.reader(&topic(&two, &name)).create().unwrap();
+            to.wait_for_readers(1, SOON).unwrap();
+            to.write(&Mark::new(number)).unwrap();
+            assert_eq!(from.take_next(SOON).unwrap().unwrap().number, number);
+            let before = taken.load(Ordering::Relaxed);
+            until("the stream goes on", || taken.load(Ordering::Relaxed) > before + 1000);
+        }
+        over.store(true, Ordering::Relaxed);
+        let got = taking.join().unwrap();
+        assert_eq!(got.first, Some(0), "from the first sample to the last");
+    });
+    assert_eq!(one.view().0, views, "topics need no view");
+    drop((writer, reader, one, two));
+    meeting.assert_empty();
+}
+
+/// A thousand topics over four participants: each is written by one and read by all.
+#[test]
+fn a_thousand_topics_over_four_participants() {
+    const TOPICS: usize = 1_000;
+    let meeting = Meeting::new();
+    let participants: Vec<DomainParticipant> = (0..4).map(|_| meeting.join()).collect();
+    let start = Instant::now();
+    let readers: Vec<Vec<DataReader<Mark>>> = participants
+        .iter()
+        .map(|participant| {
+            let reader = |number| {
+                let topic = topic(participant, &format!("Topic {number}"));
+                participant.reader(&topic).create().unwrap()
+            };
+            (0..TOPICS).map(reader).collect()
+        })
+        .collect();
+    let writers: Vec<DataWriter<Mark>> = (0..TOPICS)
+        .map(|number| {
+            let participant = &participants[number % 4];
+            let topic = topic(participant, &format!("Topic {number}"));
+            let writer = participant.writer(&topic).memory(4 << 10).in_flight(16);
+            writer.max_blocking_time(SOON).create().unwrap()
+        })
+        .collect();
+    writers.iter().for_each(|writer| writer.wait_for_readers(4, SOON).unwrap());
+    eprintln!("{TOPICS} topics over 4 participants are there after {:?}", start.elapsed());
+    for (number, writer) in writers.iter().enumerate() {
+        writer.write(&Mark::last(number as u64)).unwrap();
+    }
+    for readers in &readers {
+        for (number, reader) in readers.iter().enumerate() {
+            let mut got = Got::default();
+            take_to_the_end(reader, &mut got);
+            assert_eq!(got.first, Some(number as u64));
+        }
+    }
+    // Idle, they cost next to nothing: everything is in this one process.
+    std::thread::sleep(Duration::from_millis(100));
+    let used = || {
+        let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Duration::new(clock.tv_sec as u64, clock.tv_nsec as u32)
+    };
+    let (before, wall) = (used(), Instant::now());
+    std::thread::sleep(Duration::from_secs(2));
+    let share = (used() - before).as_secs_f64() / wall.elapsed().as_secs_f64();
+    eprintln!("idle they take {:.3} % of a processor", 100.0 * share);
+    assert!(share < 0.04, "four idle participants take {share} of a processor");
+    assert!(start.elapsed() < PATIENCE);
+}
