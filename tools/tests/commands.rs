@@ -29,6 +29,7 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "perf peer",
         "perf sst",
         "perf upcall",
+        "perf views",
         "doctor",
         "sim",
         "sim figure",
@@ -75,7 +76,18 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf upcall --work 1", "no time such as 100us");
     refused("perf upcall --silence --fixed-batch 8", "cannot be used with");
     refused("perf upcall --fixed-batch 1", "--fixed-batch");
+    refused("perf views --rounds 0", "--rounds");
     refused("sim figure nonsense", "sst-8");
+    place.assert_empty();
+}
+
+#[test]
+fn views_reports_how_long_readers_wait() {
+    let place = Place::new();
+    let run = place.run(&["perf", "views", "--rounds", "2", "--json"]).code(0);
+    let report = run.json();
+    has(&report, &["rounds", "members", "killed_to_delivery_ns", "join_to_delivery_ns", "machine"]);
+    assert!(report["join_to_delivery_ns"]["p50"].as_u64().unwrap() > 0);
     place.assert_empty();
 }
 

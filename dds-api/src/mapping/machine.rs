@@ -117,6 +117,7 @@ pub(crate) struct ParticipantMachine {
     members: Vec<NodeId>,
     next_endpoint: u64,
     look_at: Option<Time>,
+    leaves: bool,
 }
 
 impl ParticipantMachine {
@@ -136,6 +137,7 @@ impl ParticipantMachine {
             members: Vec::new(),
             next_endpoint: 1,
             look_at: None,
+            leaves: false,
         }
     }
 
@@ -161,6 +163,7 @@ impl ParticipantMachine {
 
     /// This participant wants to leave the domain; its [`Standing`] says when it has.
     pub(crate) fn leave(&mut self) {
+        self.leaves = true;
         self.group.leave();
     }
 
@@ -308,6 +311,8 @@ impl ParticipantMachine {
             GroupEvent::Installed(view) => self.installed(&view),
             GroupEvent::Changed => self.discover(),
             GroupEvent::Out(fate) => {
+                // Of several that leave at once one may hear from nobody that it has.
+                let fate = if self.leaves { Fate::Left } else { fate };
                 self.standing.fall_out(fate);
                 match fate {
                     Fate::Left => tracing::debug!("this participant has left its domain"),

@@ -9,6 +9,7 @@ use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -90,6 +91,20 @@ impl Crew {
         Ok(self.hands.len() - 1)
     }
 
+    /// Where the children meet.
+    pub(crate) fn folder(&self) -> Result<&Path, Failure> {
+        let folder = self.folder.as_ref().map(TempDir::path);
+        folder.ok_or_else(|| Failure::new("this crew has no folder of its own"))
+    }
+
+    /// Kills a child: it is not asked to leave at the end.
+    pub(crate) fn kill(&mut self, hand: usize) -> Result<(), Failure> {
+        let Hand { name, child, input, .. } = &mut self.hands[hand];
+        let killed = child.kill().and_then(|()| child.wait());
+        *input = None;
+        killed.map(drop).map_err(|error| Failure::new(format!("{name} cannot be killed: {error}")))
+    }
+
     /// Waits until every child is connected.
     pub(crate) fn all_ready(&mut self) -> Result<(), Failure> {
         for hand in 0..self.hands.len() {
@@ -137,6 +152,7 @@ impl Crew {
 
     /// Lets all children leave, and waits until they have.
     pub(crate) fn dismiss(mut self) -> Result<(), Failure> {
+        self.hands.retain(|hand| hand.input.is_some());
         for hand in 0..self.hands.len() {
             self.tell(hand, "EXIT")?;
         }

@@ -24,6 +24,7 @@ mod subscribe;
 mod throughput;
 mod track;
 mod upcall;
+mod views;
 
 use clap::{Args, Subcommand};
 
@@ -52,6 +53,7 @@ enum Command {
     Peer(peer::PeerArgs),
     Sst(sst::SstArgs),
     Upcall(upcall::UpcallArgs),
+    Views(views::ViewsArgs),
     #[command(hide = true)]
     Bare(baseline::BareArgs),
     #[command(hide = true)]
@@ -60,6 +62,8 @@ enum Command {
     Member(member::MemberArgs),
     #[command(hide = true)]
     Trial(member::trial::TrialArgs),
+    #[command(hide = true)]
+    ViewsMember(views::ViewsMemberArgs),
     #[command(hide = true)]
     SstNode(sst_node::SstNodeArgs),
 }
@@ -78,6 +82,8 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
         Command::Bare(args) => baseline::run_alone(&args, json),
         Command::BareNode(args) => baseline::run_node(&args),
         Command::Upcall(args) => upcall::run(&args, json),
+        Command::Views(args) => views::run(&args, json),
+        Command::ViewsMember(args) => views::play(&args),
         Command::Trial(args) => member::trial::run(args),
         Command::Member(args) => member::run(args),
         Command::SstNode(args) => sst_node::run(&args),

@@ -1,0 +1,196 @@
+//! `squall perf views`: how long it takes until deliveries go on after a member was killed, and until a member
+//! that joins has its first.
+//!
+//! Owns: the rounds. Three processes write and read one atomic topic as fast as they can; one of them is this
+//! one, which kills another, waits for the view without it, and lets one more come.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use dds_api::prelude::*;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::clock;
+use super::control::Control;
+use super::crew::Crew;
+use super::machine::machine;
+use super::track::nanos_histogram;
+use crate::outcome::{Done, Failure, Outcome, progress, say, show};
+
+/// How many processes there are at a time.
+const MEMBERS: usize = 3;
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long all may flow between two events.
+const CALM: Duration = Duration::from_millis(100);
+
+/// How long a view change keeps readers waiting: three processes over shared memory under full load, of which
+/// one is killed; and how soon one that joins has its first sample.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  squall perf views --rounds 50 --json")]
+pub(crate) struct ViewsArgs {
+    /// How many times one is killed and another one joins.
+    #[arg(long, default_value_t = 30, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+}
+
+/// One of the others.
+#[derive(Args, Debug)]
+pub(crate) struct ViewsMemberArgs {}
+
+#[derive(DdsType, Clone, Copy, Debug, Default)]
+struct Beat {
+    number: u64,
+    rest: [u64; 7],
+}
+
+/// What a member says of its coming in.
+#[derive(Serialize, Deserialize)]
+struct Joined {
+    /// From the call that joins the domain to the first sample.
+    nanos: u64,
+}
+
+/// What a member does: writes as fast as it can, and counts what it takes.
+struct Flow {
+    taken: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<DdsResult<()>>>,
+}
+
+impl Flow {
+    fn begin(participant: &DomainParticipant) -> Result<Flow, Failure> {
+        let topic = participant.topic::<Beat>("Beats").atomic().create()?;
+        let reader = participant.reader(&topic).create()?;
+        let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20)).create()?;
+        let (taken, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, ends) = (Arc::clone(&taken), Arc::clone(&over));
+        let taking = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                for _ in reader.take(.., Timeout::millis(20))? {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        });
+        let ends = Arc::clone(&over);
+        let writing = std::thread::spawn(move || {
+            let mut number = 0;
+            while !ends.load(Ordering::Relaxed) {
+                match writer.write(&Beat { number, rest: [number; 7] }) {
+                    Ok(()) => number += 1,
+                    Err(DdsError::Timeout(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        });
+        Ok(Flow { taken, over, threads: vec![taking, writing] })
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        self.over.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().map_err(|_| Failure::new("a thread failed; its message is above"))??;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until something holds; looks as seldom as is good enough.
+fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        if Instant::now() >= deadline {
+            return Err(Failure::new(format!("{what} did not come about within {PATIENCE:?}")));
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    Ok(())
+}
+
+/// Runs the rounds.
+pub(crate) fn run(args: &ViewsArgs, json: bool) -> Done {
+    let rounds = args.rounds;
+    let mut crew = Crew::new(PATIENCE + Duration::from_secs(u64::from(rounds)))?;
+    let config = ParticipantConfig::new().runtime_dir(crew.folder()?);
+    let participant = DomainParticipant::with_config(0, config)?;
+    let flow = Flow::begin(&participant)?;
+    let (mut killed, mut joined) = (nanos_histogram(), nanos_histogram());
+    let member = || vec!["views-member".to_owned()];
+    let mut hands = Vec::new();
+    for index in 1..MEMBERS {
+        hands.push(crew.start(&format!("member {index}"), &member())?);
+        let _: Joined = crew.result(hands[index - 1])?;
+    }
+    for round in 0..rounds {
+        progress(format_args!("round {round} of {rounds}"));
+        std::thread::sleep(CALM);
+        let victim = hands.remove(round as usize % hands.len());
+        let (view, _) = participant.view();
+        let start = clock::now();
+        crew.kill(victim)?;
+        until("a view without the killed one", || participant.view().0 > view)?;
+        let before = flow.taken();
+        until("a delivery in the new view", || flow.taken() > before)?;
+        killed.record(clock::now() - start).map_err(|error| Failure::new(error.to_string()))?;
+        std::thread::sleep(CALM);
+        hands.push(crew.start("another member", &member())?);
+        let came: Joined = crew.result(*hands.last().unwrap_or(&0))?;
+        joined.record(came.nanos).map_err(|error| Failure::new(error.to_string()))?;
+    }
+    flow.end()?;
+    drop(participant);
+    crew.dismiss()?;
+    let report = json!({
+        "rounds": rounds,
+        "members": MEMBERS,
+        "killed_to_delivery_ns": quantiles(&killed),
+        "join_to_delivery_ns": quantiles(&joined),
+        "machine": machine(),
+    });
+    let line = |name: &str, of: &Histogram<u64>| {
+        let millis = |quantile| of.value_at_quantile(quantile) as f64 / 1e6;
+        format!(
+            "  {name:<44} p50 {:.2}  p90 {:.2}  max {:.2} ms\n",
+            millis(0.5),
+            millis(0.9),
+            millis(1.0)
+        )
+    };
+    let text = format!(
+        "{MEMBERS} processes that write and read at full load, {rounds} rounds\n{}{}",
+        line("from SIGKILL to a delivery in the new view", &killed),
+        line("from joining to the first delivery", &joined)
+    );
+    show(json, &report, text.trim_end());
+    Ok(Outcome::Yes)
+}
+
+fn quantiles(of: &Histogram<u64>) -> Value {
+    let at = |quantile| of.value_at_quantile(quantile);
+    json!({ "p50": at(0.5), "p90": at(0.9), "max": at(1.0) })
+}
+
+/// Plays one of the others.
+pub(crate) fn play(_: &ViewsMemberArgs) -> Done {
+    let control = Control::new(true);
+    let start = clock::now();
+    let participant = DomainParticipant::new(0)?;
+    let flow = Flow::begin(&participant)?;
+    until("a first delivery", || flow.taken() > 0)?;
+    let joined = Joined { nanos: clock::now() - start };
+    say(&serde_json::to_string(&joined).map_err(|error| Failure::new(error.to_string()))?)?;
+    control.wait_for_exit();
+    flow.end()?;
+    Ok(Outcome::Yes)
+}
