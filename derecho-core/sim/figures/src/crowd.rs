@@ -15,8 +15,8 @@ use derecho_core::ids::Time;
 use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
 
 use crate::FigureError;
-use crate::parallel::each;
 use crate::member::{Batches, Habits, Ledger, Member};
+use crate::parallel::each;
 
 /// Members begin to send at random moments within this time, in nanoseconds.
 const START_SPREAD: u64 = 2_000;

@@ -10,7 +10,7 @@ use crate::FigureError;
 use crate::figure::{Figure, Series, short};
 
 const SIZE: (u32, u32) = (900, 560);
-/// The lines' colours, told apart also by those who see few colours; longer lists begin anew.
+/// The lines' colours, told apart also by those who see few colours; longer lists begin anew, with rings.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -94,10 +94,15 @@ impl Figure {
             if self.ticks.is_empty() && self.rows.is_empty() {
                 chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
             }
-            chart.draw_series(points().map(|point| Circle::new(point, 4, colour.filled())))?;
+            // A list that has begun anew has rings.
+            let style = || match index < COLOURS.len() {
+                true => colour.filled(),
+                false => colour.stroke_width(2),
+            };
+            chart.draw_series(points().map(|point| Circle::new(point, 4, style())))?;
             let line = 30 + 22 * index as i32;
             legend.draw(&PathElement::new([(4, line), (24, line)], colour.stroke_width(2)))?;
-            legend.draw(&Circle::new((14, line), 4, colour.filled()))?;
+            legend.draw(&Circle::new((14, line), 4, style()))?;
             legend.draw(&Text::new(series.name.clone(), (30, line - 7), ("sans-serif", 14)))?;
         }
         area.present()

@@ -256,6 +256,11 @@ impl Member {
         self.inbox.as_ref().map(|_| group.view().members.len())
     }
 
+    /// Its rank in its view.
+    pub(crate) fn rank(&self) -> Option<usize> {
+        self.group.as_ref().and_then(|group| group.view().rank_of(self.id)).map(|rank| rank.index())
+    }
+
     /// One act of the thread that sends: a message, if there is room. Returns when it acts again.
     pub(crate) fn send(&mut self, now: Time, effects: &mut Effects) -> Option<Time> {
         if self.out {

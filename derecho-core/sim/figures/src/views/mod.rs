@@ -14,8 +14,8 @@ use derecho_core::link::Evidence;
 use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
 
 use crate::FigureError;
-pub(crate) use member::{Chronicle, Habits, Step};
 use member::Member;
+pub(crate) use member::{Chronicle, Habits, Step};
 
 /// The one thread of a member.
 const POLLING: usize = 0;
@@ -166,6 +166,15 @@ impl Town {
         self.chronicle.borrow_mut()
     }
 
+    /// The member of this rank is the next one that leaves or crashes.
+    pub(crate) fn put_last(&mut self, rank: usize) {
+        let is_it = |node: &NodeIndex| self.cluster.machine(*node, POLLING).rank() == Some(rank);
+        if let Some(place) = self.members.iter().position(is_it) {
+            let node = self.members.remove(place);
+            self.members.push(node);
+        }
+    }
+
     /// The members by now, by the order in which they came.
     pub(crate) fn members(&self) -> Vec<usize> {
         self.members.iter().map(|node| node.0).collect()
@@ -218,7 +227,7 @@ impl Town {
         self.chronicle().followed = Some((sender, number));
     }
 
-    /// A node comes, or the last member leaves or crashes. Returns which one.
+    /// A node comes, or the last of the members leaves or crashes. Returns which one.
     pub(crate) fn strike(&mut self, change: Change) -> Result<usize, FigureError> {
         self.watch();
         let node = match change {
