@@ -9,16 +9,14 @@
 //! ```
 
 use std::cell::RefCell;
-use std::num::NonZero;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use derecho_core::ids::Time;
 use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
 
 use crate::FigureError;
 use crate::member::{Batches, Habits, Ledger, Member};
+use crate::parallel::each;
 
 /// Members begin to send at random moments within this time, in nanoseconds.
 const START_SPREAD: u64 = 2_000;
@@ -53,26 +51,9 @@ pub(crate) struct Setup {
     pub(crate) least_windows: f64,
 }
 
-/// Runs setups, as many at once as there are processors. Each is a world of its own, so what comes
-/// out does not depend on it.
+/// Runs setups, as many at once as there are processors.
 pub(crate) fn run_all(setups: &[Setup]) -> Result<Vec<Outcome>, FigureError> {
-    let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(vec![None; setups.len()]);
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(setups.len()) {
-            scope.spawn(|| {
-                while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    && let Some(setup) = setups.get(index)
-                {
-                    let outcome = run(setup);
-                    outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
-                }
-            });
-        }
-    });
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcomes.into_iter().map(|outcome| outcome.expect("every setup was run")).collect()
+    each(setups, run)
 }
 
 /// What came out of a run. Rates and shares are means over the members.

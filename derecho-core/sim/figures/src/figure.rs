@@ -91,6 +91,9 @@ pub struct Figure {
     pub log_y: bool,
     /// The names of x = 1, 2, ..., where x is no quantity.
     pub ticks: Vec<String>,
+    /// The names of y = 1, 2, ..., where y is who and x is when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<String>,
     /// The lines.
     pub series: Vec<Series>,
     /// The paper's claims.
@@ -113,6 +116,7 @@ impl Figure {
             y_label: y_label.into(),
             log_y: false,
             ticks: Vec::new(),
+            rows: Vec::new(),
             series: Vec::new(),
             paper: BTreeMap::new(),
             measured: BTreeMap::new(),
@@ -167,6 +171,17 @@ impl Figure {
     /// Everything as text for people.
     pub fn to_table(&self) -> String {
         let mut text = format!("{}: {}\n{}\n\n", self.name, self.title, self.y_label);
+        if self.rows.is_empty() {
+            align(&mut text, &self.by_x());
+        } else {
+            align(&mut text, &self.by_row());
+        }
+        self.claims_and_notes(&mut text);
+        text
+    }
+
+    /// A line of the table for each x.
+    fn by_x(&self) -> Vec<Vec<String>> {
         let mut xs: Vec<f64> = self.series.iter().flat_map(|series| series.x.clone()).collect();
         xs.sort_by(f64::total_cmp);
         xs.dedup();
@@ -176,7 +191,25 @@ impl Figure {
             let cells = self.series.iter().map(|s| s.at(x).map_or("-".into(), short));
             rows.push([self.tick(x)].into_iter().chain(cells).collect());
         }
-        align(&mut text, &rows);
+        rows
+    }
+
+    /// A line of the table for each name of y, with the times at which it was so.
+    fn by_row(&self) -> Vec<Vec<String>> {
+        let head = [self.x_label.clone()].into_iter();
+        let mut rows = vec![head.chain(self.series.iter().map(|line| line.name.clone())).collect()];
+        for (index, name) in self.rows.iter().enumerate() {
+            let y = index as f64 + 1.0;
+            let cell = |line: &Series| {
+                let point = line.y.iter().position(|own| *own == y);
+                point.map_or("-".into(), |point| short(line.x[point]))
+            };
+            rows.push([name.clone()].into_iter().chain(self.series.iter().map(cell)).collect());
+        }
+        rows
+    }
+
+    fn claims_and_notes(&self, text: &mut String) {
         if !self.paper.is_empty() {
             let mut rows = vec![["claim", "paper", "measured", "met"].map(String::from).to_vec()];
             for (claim, paper) in &self.paper {
@@ -185,7 +218,7 @@ impl Figure {
                 rows.push(vec![claim.clone(), paper.to_string(), measured, met.into()]);
             }
             text.push('\n');
-            align(&mut text, &rows);
+            align(text, &rows);
         }
         if !self.notes.is_empty() {
             text.push('\n');
@@ -193,7 +226,6 @@ impl Figure {
         for note in &self.notes {
             let _ = writeln!(text, "* {note}");
         }
-        text
     }
 
     /// What stands at `x` of the x axis.

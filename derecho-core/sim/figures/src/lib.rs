@@ -20,13 +20,15 @@ mod experiments;
 mod figure;
 mod member;
 mod network;
+mod parallel;
 mod plot;
 mod raw;
+mod views;
 
 use std::fmt;
 
 use experiments::spindle::{batching, delays, finals, prices, subgroups, windows};
-use experiments::{counting, detection, routing, throughput};
+use experiments::{counting, detection, routing, throughput, views as changes};
 
 pub use figure::{Figure, Series, Value};
 pub use network::{Costs, Network};
@@ -86,7 +88,14 @@ const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
     ("spindle-16", "throughput with everything (Spindle, figure 16)", finals::figure_16),
     ("spindle-17", "latency with everything (Spindle, figure 17)", finals::figure_17),
     ("derecho-2", "small messages, raw (Derecho, figure 2)", finals::small_messages),
+    (
+        "derecho-5",
+        "bandwidth as nodes come, leave and crash (Derecho, figure 5a)",
+        changes::figure_5,
+    ),
+    ("derecho-6", "timelines of a multicast and of views (Derecho, 5b, 6)", changes::figure_6),
     ("derecho-sst", "updates shared by 4 and 16 nodes (Derecho, 3.2)", throughput::derecho),
+    ("view-change", "the time without deliveries in a view change", changes::view_change),
 ];
 
 /// The names of all figures, and what each shows.

@@ -10,7 +10,7 @@ use crate::FigureError;
 use crate::figure::{Figure, Series, short};
 
 const SIZE: (u32, u32) = (900, 560);
-/// The lines' colours, told apart also by those who see few colours; longer lists begin anew.
+/// The lines' colours, told apart also by those who see few colours; longer lists begin anew, with rings.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -46,7 +46,10 @@ impl Figure {
         let margin = if self.ticks.is_empty() { (right - left) * 0.03 } else { 0.5 };
         let x = left - margin.max(0.1)..right + margin.max(0.1);
         let top = greatest(&mut points().map(|p| *p.1)).max(f64::MIN_POSITIVE);
-        if self.log_y {
+        if !self.rows.is_empty() {
+            // The first row is at the top.
+            self.draw_chart(area, x, self.rows.len() as f64 + 0.5..0.5)
+        } else if self.log_y {
             let bottom = least(&mut points().map(|p| *p.1)).max(top * 1e-9);
             self.draw_chart(area, x, (bottom / 1.5..top * 1.5).log_scale())
         } else {
@@ -70,7 +73,7 @@ impl Figure {
             .caption(&self.title, ("sans-serif", 18))
             .margin(14)
             .x_label_area_size(50)
-            .y_label_area_size(76)
+            .y_label_area_size(if self.rows.is_empty() { 76 } else { 130 })
             .build_cartesian_2d(x, y)?;
         let columns = if self.ticks.is_empty() { 10 } else { 2 * self.ticks.len() + 1 };
         chart
@@ -79,7 +82,8 @@ impl Figure {
             .y_desc(&self.y_label)
             .x_labels(columns)
             .x_label_formatter(&|x| self.tick((x * 1e6).round() / 1e6))
-            .y_label_formatter(&|y| short(*y))
+            .y_labels(if self.rows.is_empty() { 10 } else { 2 * self.rows.len() + 1 })
+            .y_label_formatter(&|y| self.row(*y))
             .label_style(("sans-serif", 14))
             .axis_desc_style(("sans-serif", 16))
             .light_line_style(WHITE)
@@ -87,16 +91,31 @@ impl Figure {
         for (index, series) in self.series.iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
             let points = || series.x.iter().copied().zip(series.y.iter().copied());
-            if self.ticks.is_empty() {
+            if self.ticks.is_empty() && self.rows.is_empty() {
                 chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
             }
-            chart.draw_series(points().map(|point| Circle::new(point, 4, colour.filled())))?;
+            // A list that has begun anew has rings.
+            let style = || match index < COLOURS.len() {
+                true => colour.filled(),
+                false => colour.stroke_width(2),
+            };
+            chart.draw_series(points().map(|point| Circle::new(point, 4, style())))?;
             let line = 30 + 22 * index as i32;
             legend.draw(&PathElement::new([(4, line), (24, line)], colour.stroke_width(2)))?;
-            legend.draw(&Circle::new((14, line), 4, colour.filled()))?;
+            legend.draw(&Circle::new((14, line), 4, style()))?;
             legend.draw(&Text::new(series.name.clone(), (30, line - 7), ("sans-serif", 14)))?;
         }
         area.present()
+    }
+
+    /// What stands at `y` of the y axis.
+    fn row(&self, y: f64) -> String {
+        if self.rows.is_empty() {
+            return short(y);
+        }
+        let whole = (y - y.round()).abs() < 1e-6 && y.round() >= 1.0;
+        let name = whole.then(|| self.rows.get(y.round() as usize - 1)).flatten();
+        name.cloned().unwrap_or_default()
     }
 
     fn legend_width(&self) -> u32 {

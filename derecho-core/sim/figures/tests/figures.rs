@@ -13,7 +13,12 @@ fn leaves_in_every_form(figure: &Figure) {
     assert!(!figure.series.is_empty(), "{name}");
     for series in &figure.series {
         assert!(!series.x.is_empty() && series.x.len() == series.y.len(), "{name}: {series:?}");
-        assert!(series.y.iter().all(|y| y.is_finite() && *y > 0.0), "{name}: {series:?}");
+        assert!(series.x.iter().all(|x| x.is_finite() && *x >= 0.0), "{name}: {series:?}");
+        assert!(series.y.iter().all(|y| y.is_finite() && *y >= 0.0), "{name}: {series:?}");
+        // Nothing is delivered while a group stops; all else takes time, or has a rate.
+        let stops = name == "derecho-5";
+        assert!(stops || series.y.iter().all(|y| *y > 0.0), "{name}: {series:?}");
+        assert!(series.y.iter().any(|y| *y > 0.0), "{name}: {series:?}");
     }
     assert!(figure.paper.keys().eq(figure.measured.keys()), "{name}");
     assert!(!figure.paper.is_empty() && !figure.notes.is_empty(), "{name}");
@@ -77,7 +82,10 @@ every_figure! {
     final_throughput "spindle-16"
     final_latency "spindle-17"
     small_messages "derecho-2"
+    bandwidth_through_changes "derecho-5"
+    timelines "derecho-6"
     shared_updates "derecho-sst"
+    silence_in_changes "view-change"
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub(crate) mod detection;
 pub(crate) mod routing;
 pub(crate) mod spindle;
 pub(crate) mod throughput;
+pub(crate) mod views;
 
 /// Whether two positive numbers differ by at most this factor.
 fn within(a: f64, b: f64, factor: f64) -> bool {

@@ -1,0 +1,419 @@
+//! One member of the experiments with views: a group, and an application that sends and takes messages.
+//!
+//! Owns: what its application does, and what is written down of it and of the view changes. Never does: know a
+//! price, or decide anything of a view change.
+//!
+//! What happens in a turn gets the moment at which the turn ends: that is when the next one begins.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::registry::{Layout, Seat};
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
+use derecho_core::ids::{NodeId, RegionId, Time};
+use derecho_core::link::{Interest, Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::membership::{Fate, Stage, Standing, View};
+use derecho_core::memory::LINE;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::Level;
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_sim::SimLink;
+
+/// The subgroup of all members.
+const ALL: u64 = 1;
+const LINES: RegionId = RegionId(1 << 20);
+const STREAM: RegionId = RegionId((1 << 20) + 1);
+/// How soon an application looks again for room, in nanoseconds.
+const LOOK_AGAIN: u64 = 250;
+/// A message begins with who sends it, and which one it is.
+const HEAD: usize = 16;
+
+/// All members of the view are in one subgroup: the state is the view, and nobody tells anything.
+pub(crate) struct Everyone;
+
+impl State for Everyone {
+    fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn forget(&mut self, _: NodeId) {}
+
+    fn keys(&self) -> Vec<u64> {
+        vec![ALL]
+    }
+
+    fn layout(&self, _: u64, view: &View) -> Layout {
+        let seat = |node| Seat { node, reads: true, sends: Some(STREAM), lines: LINES };
+        let seats = view.members.iter().map(|member| seat(member.node)).collect();
+        Layout { level: Level::Atomic, seats }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        bytes.is_empty()
+    }
+}
+
+/// What happens to a member in a multicast or in a view change, in the order in which it does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Step {
+    /// Its application has committed the message.
+    Committed,
+    /// It has received the message.
+    Received,
+    /// The turn begins that sees that all have received it and what is ordered before it.
+    Stable,
+    /// Its application has got it.
+    Delivered,
+    /// It wants to come, to leave, or it crashes.
+    Asked,
+    /// The link has told it that a node has come or is gone.
+    Noticed,
+    /// It has told the others that it suspects somebody.
+    Suspected,
+    /// Its streams are stopped.
+    Wedged,
+    /// It has told the others how far it has come.
+    Reported,
+    /// It leads, and has proposed the next view and the cut.
+    Proposed,
+    /// It has accepted what another one proposes.
+    Accepted,
+    /// It knows what is decided, has come to the cut, and is in the next view.
+    Installed,
+    /// It delivers the first message after that.
+    Resumed,
+}
+
+impl Step {
+    pub(crate) const EACH: [Step; 13] = [
+        Step::Committed,
+        Step::Received,
+        Step::Stable,
+        Step::Delivered,
+        Step::Asked,
+        Step::Noticed,
+        Step::Suspected,
+        Step::Wedged,
+        Step::Reported,
+        Step::Proposed,
+        Step::Accepted,
+        Step::Installed,
+        Step::Resumed,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Step::Committed => "committed",
+            Step::Received => "received",
+            Step::Stable => "stable",
+            Step::Delivered => "delivered",
+            Step::Asked => "asked, crashed",
+            Step::Noticed => "noticed",
+            Step::Suspected => "suspected",
+            Step::Wedged => "wedged",
+            Step::Reported => "reported",
+            Step::Proposed => "proposed",
+            Step::Accepted => "accepted",
+            Step::Installed => "installed",
+            Step::Resumed => "delivers again",
+        }
+    }
+}
+
+/// What is written down of all members, by their places in the order in which they came.
+#[derive(Default)]
+pub(crate) struct Chronicle {
+    /// When how many messages were taken.
+    pub(crate) taken: Vec<Vec<(Time, u64)>>,
+    /// The first time of each step since the last time that this was emptied.
+    pub(crate) steps: Vec<(usize, Step, Time)>,
+    /// Steps are written down.
+    pub(crate) watching: bool,
+    /// The message that is followed: who sends it and which one it is, and its entry once it is committed.
+    pub(crate) followed: Option<(usize, u64)>,
+    entry: Option<(NodeId, u64)>,
+    /// How many messages were taken together with it.
+    pub(crate) batch: u64,
+    /// What members complained of.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Chronicle {
+    /// When a member took a step.
+    pub(crate) fn when(&self, member: usize, step: Step) -> Option<Time> {
+        let is_it = |known: &&(usize, Step, Time)| (known.0, known.1) == (member, step);
+        self.steps.iter().find(is_it).map(|(_, _, at)| *at)
+    }
+
+    pub(crate) fn note(&mut self, member: usize, step: Step, at: Time) {
+        if self.watching && self.when(member, step).is_none() {
+            self.steps.push((member, step, at));
+        }
+    }
+}
+
+/// What all members of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// Bytes of a message.
+    pub(crate) bytes: usize,
+    /// Messages that a sender may have in flight.
+    pub(crate) window: usize,
+    /// What a sender waits after each message, in nanoseconds.
+    pub(crate) pause: u64,
+}
+
+/// See the [module](self).
+pub(crate) struct Member {
+    me: usize,
+    id: NodeId,
+    habits: Habits,
+    link: SimLink,
+    prepared: Option<(Node, Share, Share)>,
+    group: Option<Group<Everyone>>,
+    memory: SenderMemory,
+    inbox: Option<Arc<Inbox>>,
+    out: bool,
+    suspects: usize,
+    /// When the last turn began, and the steps in it.
+    began: Time,
+    passed: Vec<Step>,
+    sent: u64,
+    chronicle: Rc<RefCell<Chronicle>>,
+}
+
+impl Member {
+    pub(crate) fn new(
+        link: &mut SimLink,
+        habits: Habits,
+        chronicle: &Rc<RefCell<Chronicle>>,
+    ) -> Result<Member, String> {
+        let text = |error: derecho_core::link::LinkError| error.to_string();
+        let acks = link.open(ACKS, ACKS_WORDS).map_err(text)?;
+        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let control = Share::open_control(link).map_err(text)?;
+        let record = habits.bytes.next_multiple_of(LINE);
+        let geometry = Geometry::fitting(record * habits.window, habits.window, record)
+            .ok_or_else(|| format!("no memory fits {habits:?}"))?;
+        let share = Share::open(link, LINES, Some((STREAM, geometry))).map_err(text)?;
+        let Some((_, memory)) = share.memory.clone() else { return Err("no stream".into()) };
+        chronicle.borrow_mut().taken.push(Vec::new());
+        Ok(Member {
+            me: link.index().0,
+            id: link.node(),
+            habits,
+            link: link.clone(),
+            prepared: Some((node, control, share)),
+            group: None,
+            memory,
+            inbox: None,
+            out: false,
+            suspects: 0,
+            began: Time(0),
+            passed: Vec::new(),
+            sent: 0,
+            chronicle: Rc::clone(chronicle),
+        })
+    }
+
+    /// What it is called.
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Comes into its group, with a product's patience.
+    pub(crate) fn begin(&mut self, entrance: Entrance) {
+        let Some((node, control, share)) = self.prepared.take() else { return };
+        let local = matches!(entrance, Entrance::Local);
+        let host = self.link.arbiter().filter(|_| local);
+        let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
+        let ablation = Ablation::default();
+        let terms = Terms { entrance, weight: 1, patience: Patience::default(), ablation };
+        let mut group = Group::new(node, terms, Everyone, control, host);
+        group.bring(ALL, share);
+        self.group = Some(group);
+    }
+
+    /// Wants to be no member any more.
+    pub(crate) fn leave(&mut self) {
+        self.group.as_mut().map(Group::leave);
+    }
+
+    /// The members of its view, if it is one of them and has nothing under way.
+    pub(crate) fn settled_among(&self) -> Option<usize> {
+        let group = self.group.as_ref().filter(|group| group.is_settled())?;
+        self.inbox.as_ref().map(|_| group.view().members.len())
+    }
+
+    /// Its rank in its view.
+    pub(crate) fn rank(&self) -> Option<usize> {
+        self.group.as_ref().and_then(|group| group.view().rank_of(self.id)).map(|rank| rank.index())
+    }
+
+    /// One act of the thread that sends: a message, if there is room. Returns when it acts again.
+    pub(crate) fn send(&mut self, now: Time, effects: &mut Effects) -> Option<Time> {
+        if self.out {
+            return None;
+        }
+        let Habits { bytes, pause, .. } = self.habits;
+        let Ok(mut claim) = self.memory.claim(bytes) else { return Some(now.after(LOOK_AGAIN)) };
+        claim.bytes()[..8].copy_from_slice(&(self.me as u64).to_le_bytes());
+        claim.bytes()[8..HEAD].copy_from_slice(&self.sent.to_le_bytes());
+        claim.commit(bytes, |_, _| {});
+        effects.work().committed += 1;
+        self.sent += 1;
+        let mut chronicle = self.chronicle.borrow_mut();
+        if chronicle.followed == Some((self.me, self.sent - 1)) {
+            chronicle.note(self.me, Step::Committed, now);
+            // Those before it were taken in long ago: a message that is followed is sent at leisure.
+            let entry = self.group.as_ref().and_then(|group| received(group, self.id));
+            chronicle.entry = entry.map(|entry| (self.id, entry));
+        }
+        Some(now.after(pause))
+    }
+
+    /// How many messages it has sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The last turn has ended, and the application takes what it has delivered.
+    fn take(&mut self, now: Time) -> usize {
+        let mut chronicle = self.chronicle.borrow_mut();
+        let chronicle = &mut *chronicle;
+        for step in self.passed.drain(..) {
+            chronicle.note(self.me, step, now);
+        }
+        let (mut count, mut followed) = (0, false);
+        while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
+            count += 1;
+            if let Some((sender, number)) = chronicle.followed {
+                let head = [sender as u64, number].map(u64::to_le_bytes);
+                followed |= record.bytes()[..HEAD] == *head.as_flattened();
+            }
+        }
+        if followed {
+            chronicle.note(self.me, Step::Stable, self.began);
+            chronicle.note(self.me, Step::Delivered, now);
+            chronicle.batch = chronicle.batch.max(count);
+        }
+        if count > 0 {
+            chronicle.taken[self.me].push((now, count));
+            let installed = chronicle.when(self.me, Step::Installed);
+            if installed.is_some_and(|at| at < now) {
+                chronicle.note(self.me, Step::Resumed, now);
+            }
+        }
+        count as usize
+    }
+
+    /// What the turn has led to.
+    fn look(&mut self) {
+        let Some(group) = &self.group else { return };
+        let agreement = group.agreement();
+        let suspects = agreement.suspects().count();
+        if suspects > self.suspects {
+            self.passed.push(Step::Suspected);
+        }
+        self.suspects = suspects;
+        let stage = agreement.stage();
+        let stages = [(Stage::Wedged, Step::Wedged), (Stage::Reported, Step::Reported)];
+        let through = stages.iter().filter(|(passed, _)| *passed <= stage).map(|(_, step)| *step);
+        self.passed.extend(through);
+        match stage {
+            Stage::Proposed => self.passed.push(Step::Proposed),
+            Stage::Accepted => self.passed.push(Step::Accepted),
+            _ => {}
+        }
+        let chronicle = self.chronicle.borrow();
+        if let Some((sender, entry)) = chronicle.entry
+            && received(group, sender).is_some_and(|received| received > entry)
+        {
+            self.passed.push(Step::Received);
+        }
+    }
+
+    fn hear(&mut self, event: GroupEvent) {
+        match event {
+            GroupEvent::Begun { subgroup, .. } if self.inbox.is_none() => {
+                let node = self.group.as_mut().map(Group::node_mut);
+                self.inbox = node.and_then(|node| node.add_subgroup_reader(subgroup));
+            }
+            GroupEvent::Installed(_) => {
+                // It may have come all the way within one turn.
+                self.passed.extend([Step::Wedged, Step::Reported, Step::Installed]);
+            }
+            GroupEvent::Out(fate) => {
+                self.out = true;
+                if fate != Fate::Left {
+                    let text = format!("member {} is out: {fate:?}", self.me);
+                    self.chronicle.borrow_mut().faults.push(text);
+                }
+            }
+            GroupEvent::Node(NodeEvent::PeerUp { .. } | NodeEvent::PeerDown { .. }) => {
+                self.passed.push(Step::Noticed);
+            }
+            GroupEvent::Node(NodeEvent::Faulty { fault, .. }) => {
+                self.chronicle.borrow_mut().faults.push(fault.to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many entries of a member's stream have been received.
+fn received(group: &Group<Everyone>, sender: NodeId) -> Option<u64> {
+    let node = group.node();
+    let (_, reaches) = node.reach(group.subgroup(ALL)?)?;
+    let of = |origin| match origin {
+        Origin::Own => Some(node.id()),
+        Origin::Peer(peer) => node.node_of(peer),
+    };
+    reaches.iter().find(|reach| of(reach.origin) == Some(sender)).map(|reach| reach.received)
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        if let Some(group) = &mut self.group {
+            group.handle(event, effects);
+        }
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let mut done = self.take(now);
+        self.began = now;
+        let Some(group) = &mut self.group else { return done };
+        let was_joining = group.standing() == Standing::Joining;
+        done += group.turn(now, effects);
+        if !was_joining {
+            self.look();
+        }
+        while let Some(event) = self.group.as_mut().and_then(Group::next_event) {
+            self.hear(event);
+            done += 1;
+        }
+        if was_joining {
+            self.passed.retain(|step| matches!(step, Step::Noticed | Step::Installed));
+        }
+        done
+    }
+
+    fn interest(&self) -> Interest {
+        self.group.as_ref().map_or(Interest::Hints, Group::interest)
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.group.as_ref().and_then(Group::wants_turn_at)
+    }
+}

@@ -1,0 +1,285 @@
+//! The test bed of the figures of views: groups that send without a stop, while nodes come, leave and crash.
+//!
+//! Owns: how a group comes together, and what happens to it. Never does: know a price, or say how long anything
+//! takes; see `member` for what is written down.
+
+mod member;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::group::council::Entrance;
+use derecho_core::ids::{NodeId, Time};
+use derecho_core::link::Evidence;
+use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Random, Stop};
+
+use crate::FigureError;
+use member::Member;
+pub(crate) use member::{Chronicle, Habits, Step};
+
+/// The one thread of a member.
+const POLLING: usize = 0;
+/// How often it is looked whether a run has come far enough, in nanoseconds.
+const SLICE: u64 = 5_000;
+/// A group that has not come together by then, or has not gone on, never will.
+const PATIENCE: u64 = 3_000_000_000;
+/// So long after a crash its peers' links know of it, from and to, in nanoseconds: an input of every figure in
+/// which a member crashes.
+pub(crate) const CRASH_KNOWN: (u64, u64) = (10_000, 100_000);
+
+/// What a group lives on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Nodes of one host: a crash is certain, and the kernel picks the decision.
+    Local,
+    /// Nodes of several hosts: a crash is only likely, and a majority decides.
+    Network,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Local => "local",
+            Kind::Network => "networked",
+        }
+    }
+}
+
+/// What changes a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    Join,
+    Leave,
+    Crash,
+}
+
+impl Change {
+    pub(crate) const EACH: [Change; 3] = [Change::Join, Change::Leave, Change::Crash];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Change::Join => "join",
+            Change::Leave => "leave",
+            Change::Crash => "crash",
+        }
+    }
+}
+
+/// A group to begin with.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) costs: CostModel,
+    pub(crate) seed: u64,
+    pub(crate) kind: Kind,
+    pub(crate) members: usize,
+    /// The first so many members send, and whoever comes does if they all do.
+    pub(crate) senders: usize,
+    pub(crate) habits: Habits,
+}
+
+/// A group at work.
+pub(crate) struct Town {
+    setup: Setup,
+    cluster: Cluster<Member>,
+    chronicle: Rc<RefCell<Chronicle>>,
+    random: Random,
+    founders: Vec<(NodeId, u16)>,
+    /// Members, by the order in which they came.
+    members: Vec<NodeIndex>,
+}
+
+impl Town {
+    /// All are members of one view, and begin to send.
+    pub(crate) fn settle(setup: &Setup) -> Result<Town, FigureError> {
+        let mut config = Config {
+            costs: setup.costs.clone(),
+            deadline: Time(u64::MAX),
+            step_limit: u64::MAX,
+            ..Config::costed(setup.seed)
+        };
+        let evidence = match setup.kind {
+            Kind::Local => Evidence::Certain,
+            Kind::Network => Evidence::Uncertain,
+        };
+        config.evidence.crash = Some((evidence, CRASH_KNOWN));
+        let mut town = Town {
+            setup: setup.clone(),
+            cluster: Cluster::new(config),
+            chronicle: Rc::default(),
+            random: Random::new(setup.seed),
+            founders: Vec::new(),
+            members: Vec::new(),
+        };
+        let all: Result<Vec<NodeIndex>, FigureError> =
+            (0..setup.members).map(|_| town.add()).collect();
+        let all = all?;
+        let named = all.iter().map(|node| (town.cluster.machine(*node, POLLING).id(), 1));
+        town.founders = named.collect();
+        all.iter().for_each(|node| town.begin(*node));
+        town.members = all;
+        town.until_settled()?;
+        for sender in 0..setup.senders {
+            town.send(town.members[sender]);
+        }
+        Ok(town)
+    }
+
+    fn add(&mut self) -> Result<NodeIndex, FigureError> {
+        let (habits, chronicle) = (self.setup.habits, Rc::clone(&self.chronicle));
+        let mut failed = None;
+        let node = self.cluster.add_node(|link| match Member::new(link, habits, &chronicle) {
+            Ok(member) => vec![member],
+            Err(problem) => {
+                failed = Some(problem);
+                Vec::new()
+            }
+        });
+        match failed {
+            Some(problem) => Err(FigureError::Stuck(format!("a member cannot begin: {problem}"))),
+            None => Ok(node),
+        }
+    }
+
+    fn begin(&mut self, node: NodeIndex) {
+        let entrance = match self.setup.kind {
+            Kind::Local => Entrance::Local,
+            Kind::Network => Entrance::Network(self.founders.clone()),
+        };
+        self.cluster.machine_mut(node, POLLING).begin(entrance);
+    }
+
+    /// A member sends from some moment on; whoever pauses does not do so in step with the others.
+    fn send(&mut self, node: NodeIndex) {
+        let spread = self.random.between(0, self.setup.habits.pause.max(2_000));
+        let start = self.now().after(spread);
+        let act = |member: &mut Member, now: Time, effects: &mut _| member.send(now, effects);
+        self.cluster.inject_again(node, POLLING, start, act);
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.cluster.now()
+    }
+
+    /// What has been written down.
+    pub(crate) fn chronicle(&self) -> std::cell::RefMut<'_, Chronicle> {
+        self.chronicle.borrow_mut()
+    }
+
+    /// The member of this rank is the next one that leaves or crashes.
+    pub(crate) fn put_last(&mut self, rank: usize) {
+        let is_it = |node: &NodeIndex| self.cluster.machine(*node, POLLING).rank() == Some(rank);
+        if let Some(place) = self.members.iter().position(is_it) {
+            let node = self.members.remove(place);
+            self.members.push(node);
+        }
+    }
+
+    /// The members by now, by the order in which they came.
+    pub(crate) fn members(&self) -> Vec<usize> {
+        self.members.iter().map(|node| node.0).collect()
+    }
+
+    /// Lets so many nanoseconds pass.
+    pub(crate) fn pass(&mut self, nanos: u64) {
+        self.cluster.run_until(self.now().after(nanos));
+    }
+
+    /// Runs until a condition holds; `what` is said if it never does.
+    pub(crate) fn until(
+        &mut self,
+        what: &str,
+        condition: impl Fn(&Town) -> bool,
+    ) -> Result<(), FigureError> {
+        let end = self.now().after(PATIENCE);
+        while !condition(self) {
+            let stop = self.cluster.run_until(self.now().after(SLICE));
+            let chronicle = self.chronicle.borrow();
+            if let Some(fault) = chronicle.faults.first() {
+                return Err(FigureError::Stuck(format!("{what}: {fault}")));
+            }
+            if stop != Stop::Reached || self.now() > end {
+                return Err(FigureError::Stuck(format!("{what}: not by {} ns", self.now().0)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs until all members are in one view of them all, with nothing under way.
+    pub(crate) fn until_settled(&mut self) -> Result<(), FigureError> {
+        let (count, kind) = (self.members.len(), self.setup.kind.name());
+        self.until(&format!("a {kind} group of {count} does not settle"), |town| {
+            let among = |node: &NodeIndex| town.cluster.machine(*node, POLLING).settled_among();
+            town.members.iter().all(|node| among(node) == Some(count))
+        })
+    }
+
+    /// Begins to write steps down. Those of before are forgotten.
+    pub(crate) fn watch(&mut self) {
+        let mut chronicle = self.chronicle();
+        chronicle.steps.clear();
+        chronicle.watching = true;
+    }
+
+    /// The message that a member sends next but one is followed through the group.
+    pub(crate) fn follow(&mut self, sender: usize) {
+        let number = self.cluster.machine(self.members[sender], POLLING).sent() + 1;
+        self.chronicle().followed = Some((sender, number));
+    }
+
+    /// A node comes, or the last of the members leaves or crashes. Returns which one.
+    pub(crate) fn strike(&mut self, change: Change) -> Result<usize, FigureError> {
+        self.watch();
+        let node = match change {
+            Change::Join => {
+                let node = self.add()?;
+                self.begin(node);
+                self.members.push(node);
+                if self.setup.senders >= self.setup.members {
+                    self.send(node);
+                }
+                node
+            }
+            Change::Leave | Change::Crash => {
+                let Some(node) = self.members.pop() else {
+                    return Err(FigureError::Stuck("nobody is left".into()));
+                };
+                match change {
+                    Change::Crash => self.cluster.crash(node),
+                    _ => {
+                        let now = self.now();
+                        self.cluster.inject(node, POLLING, now, |member, _, _| member.leave());
+                    }
+                }
+                node
+            }
+        };
+        let now = self.now();
+        self.chronicle().note(node.0, Step::Asked, now);
+        Ok(node.0)
+    }
+
+    /// Runs until every member delivers in the view after the change.
+    pub(crate) fn until_resumed(&mut self) -> Result<(), FigureError> {
+        self.until_settled()?;
+        self.until("messages are not delivered again", |town| {
+            let chronicle = town.chronicle();
+            town.members.iter().all(|node| chronicle.when(node.0, Step::Resumed).is_some())
+        })
+    }
+
+    /// The longest time without a delivery at a member after `from`, in nanoseconds.
+    pub(crate) fn silence(&self, member: usize, from: Time) -> u64 {
+        let chronicle = self.chronicle();
+        let taken = &chronicle.taken[member];
+        let pairs = taken.windows(2).filter(|pair| pair[1].0 > from);
+        pairs.map(|pair| pair[1].0.since(pair[0].0)).max().unwrap_or(0)
+    }
+
+    /// What a member has been delivered from `from` to before `to`, in messages.
+    pub(crate) fn taken(&self, member: usize, from: Time, to: Time) -> u64 {
+        let chronicle = self.chronicle();
+        let within = chronicle.taken[member].iter().filter(|(at, _)| (from..to).contains(at));
+        within.map(|(_, count)| count).sum()
+    }
+}
