@@ -452,7 +452,7 @@ impl<S: State> Group<S> {
 
     /// Members for whom a stream waits.
     fn lagging(&mut self) -> Vec<NodeId> {
-        let mut lagging = Vec::new();
+        let mut lagging = self.unheard();
         if !self.node.awaits_others() {
             return lagging;
         }
