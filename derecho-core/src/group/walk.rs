@@ -345,7 +345,7 @@ impl<S: State> Group<S> {
     }
 
     /// Every node that ever was a peer, so that streams of those that are gone have a name.
-    fn node_of(&self, peer: crate::ids::Peer) -> Option<NodeId> {
+    pub(super) fn node_of(&self, peer: crate::ids::Peer) -> Option<NodeId> {
         self.met.iter().find(|(_, known)| **known == peer).map(|(node, _)| *node)
     }
 
