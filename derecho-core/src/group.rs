@@ -452,11 +452,11 @@ impl<S: State> Group<S> {
 
     /// Members for whom a stream waits.
     fn lagging(&mut self) -> Vec<NodeId> {
+        let mut lagging = self.unheard();
         let mut peers: Vec<Peer> = self.node.lagging_readers().collect();
         if self.node.awaits_others() {
             peers.extend(self.node.lagging());
         }
-        let mut lagging = Vec::new();
         for peer in peers {
             let node =
                 self.nodes.get(&peer).filter(|node| self.installed.rank_of(**node).is_some());

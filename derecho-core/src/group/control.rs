@@ -196,7 +196,8 @@ impl<S: State> Group<S> {
         for (number, origin, _) in self.node.senders(id) {
             let node = match origin {
                 Origin::Own => Some(self.node.id()),
-                Origin::Peer(peer) => self.nodes.get(&peer).copied(),
+                // Also one that is gone already: what it said is applied by all.
+                Origin::Peer(peer) => self.node_of(peer),
             };
             if let Some(node) = node {
                 self.control.senders.insert(usize::from(number), node);

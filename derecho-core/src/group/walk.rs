@@ -234,6 +234,26 @@ impl<S: State> Group<S> {
         Some(node::Epoch { number: epoch.number, name: epoch.name, seats })
     }
 
+    /// Members that have not said yet where an epoch which a view has brought begins in their streams. One of them may
+    /// have fallen out before it knew that this node is a member: it says so when it is asked (I-64).
+    pub(super) fn unheard(&self) -> Vec<NodeId> {
+        let me = self.node.id();
+        let mut unheard = Vec::new();
+        for (key, epoch) in &self.expected {
+            let knows = self.walks.get(key).is_some_and(|walk| !walk.left_behind);
+            if knows || epoch.layout.seat_of(me).is_none() {
+                continue;
+            }
+            let heard = self.heard.get(&(*key, epoch.number));
+            let told = |stream: &StreamId| heard.is_some_and(|heard| heard.contains_key(stream));
+            let silent = epoch.old.iter().filter(|stream| stream.node != me && !told(stream));
+            unheard.extend(silent.map(|stream| stream.node));
+        }
+        unheard.sort_unstable();
+        unheard.dedup();
+        unheard
+    }
+
     fn membership(
         &self,
         origin: Origin,
@@ -325,7 +345,7 @@ impl<S: State> Group<S> {
     }
 
     /// Every node that ever was a peer, so that streams of those that are gone have a name.
-    fn node_of(&self, peer: crate::ids::Peer) -> Option<NodeId> {
+    pub(super) fn node_of(&self, peer: crate::ids::Peer) -> Option<NodeId> {
         self.met.iter().find(|(_, known)| **known == peer).map(|(node, _)| *node)
     }
 

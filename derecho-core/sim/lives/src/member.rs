@@ -68,6 +68,8 @@ pub struct Member {
     parts: BTreeMap<u64, Taken>,
     stage: Stage,
     turned: Turned,
+    /// The group and number of the view of which the events are: several views may begin in one turn.
+    view: (Generation, u64),
     /// The view is new, and the streams do not all go on in it yet.
     is_new_view: bool,
     walking: bool,
@@ -111,6 +113,7 @@ impl Member {
             parts: BTreeMap::new(),
             stage: Stage::Calm,
             turned: Turned::default(),
+            view: (Generation::NONE, 0),
             is_new_view: false,
             walking: false,
             suspects: 0,
@@ -284,9 +287,8 @@ impl Member {
                 self.drain(key);
                 let Member { parts, group, .. } = self;
                 let Some(part) = parts.get_mut(&key) else { return };
-                let view = group.as_ref().expect("it has begun").view();
-                part.epoch = (view.group, key, epoch);
-                let view = view.number;
+                let (founding, view) = self.view;
+                part.epoch = (founding, key, epoch);
                 if reads && part.inbox.is_none() {
                     let node = group.as_mut().expect("it has begun").node_mut();
                     part.inbox = node.add_subgroup_reader(subgroup);
@@ -302,6 +304,7 @@ impl Member {
             }
             GroupEvent::Installed(view) => {
                 (self.turned.installed, self.is_new_view) = (true, true);
+                self.view = (view.group, view.number);
                 let mut court = self.court.borrow_mut();
                 court.installs(self.me, &view);
                 let group = self.group.as_ref().expect("it has begun");

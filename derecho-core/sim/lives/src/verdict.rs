@@ -75,6 +75,15 @@ impl World {
         self.court.borrow_mut().charge("liveness", &what);
     }
 
+    /// The state of each that lives, and how it stands.
+    fn describe_states(&self) -> String {
+        let states = self.living().into_iter().map(|node| {
+            let group = self.member(node).group();
+            format!("\n  n{}: {:?}", node.0, group.state())
+        });
+        states.collect::<String>() + &self.describe()
+    }
+
     /// How all that are not out stand.
     fn describe(&self) -> String {
         let mut text = String::new();
@@ -165,7 +174,8 @@ impl World {
         let living = self.living();
         let groups: Vec<_> = living.iter().map(|node| self.member(*node).group()).collect();
         if groups.windows(2).any(|pair| pair[0].state() != pair[1].state()) {
-            self.court.borrow_mut().charge("agreement", "members have different states");
+            let what = format!("members have different states:{}", self.describe_states());
+            self.court.borrow_mut().charge("agreement", &what);
             return;
         }
         let topics = groups.first().map(|group| group.state().clone()).unwrap_or_default();

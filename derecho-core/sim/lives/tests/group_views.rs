@@ -183,6 +183,15 @@ fn lives_that_broke_a_rule() {
         // A newcomer was not told where an epoch begins that had ended and begun in one turn.
         (471, Kind::Local, Faults::ALL),
         (566, Kind::Local, Faults::ALL),
+        // I-64: newcomers waited for one that had fallen out before it knew them.
+        (30, Kind::Local, Faults::ALL),
+        (116, Kind::Local, Faults::ALL),
+        (769, Kind::Local, Faults::ALL),
+        (785, Kind::Local, Faults::ALL),
+        (842, Kind::Local, Faults::ALL),
+        (1002, Kind::Local, Faults::ALL),
+        // Two views in one turn: an epoch is of the view that was installed before it.
+        (599, Kind::Network, Faults::ALL),
     ];
     for (seed, kind, faults) in lives {
         one_life(seed, kind, faults);
