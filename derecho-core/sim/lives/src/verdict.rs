@@ -22,6 +22,9 @@ use crate::world::{Kind, World};
 const REST: u64 = 3_000_000_000;
 const LOOK: u64 = 500_000;
 
+/// What was posted on a link while that was slow has arrived after this time, and all behind it.
+const IN_FLIGHT: u64 = 200_000_000;
+
 /// A silence that began so long before a view may be noticed in it.
 const AFTERMATH: u64 = 3 * TIMEOUT;
 
@@ -162,7 +165,7 @@ impl World {
         if !self.settle() {
             return;
         }
-        self.run(5_000_000);
+        self.run(IN_FLIGHT);
         self.check_isolation();
         if self.living().is_empty() {
             return self.check_loss();

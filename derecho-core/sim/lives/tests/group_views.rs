@@ -144,7 +144,7 @@ fn lives_with_every_kind_of_fault() {
         for fault in Faults::ALL.iter() {
             random_lives(0..12, kind, Faults::NONE.and(fault));
         }
-        random_lives(31..60, kind, Faults::ALL);
+        random_lives(0..40, kind, Faults::ALL);
     }
 }
 
