@@ -500,7 +500,7 @@ impl<S: State> Machine for Group<S> {
     fn wants_turn_at(&self) -> Option<Time> {
         let council = self.council.wants_turn_at();
         // Somebody for whom the streams wait has to be watched.
-        let waits = self.node.awaits_others() || self.node.lagging_readers().next().is_some();
+        let waits = self.node.awaits_others() || self.node.awaits_readers();
         let look = waits.then_some(self.next_look);
         council.into_iter().chain(self.node.wants_turn_at()).chain(look).min()
     }

@@ -26,6 +26,8 @@ pub struct Member {
     ack: AckView,
     /// It leaves, and was sent nothing from this entry on.
     until: Option<u64>,
+    /// What it had received when it was last asked who lags.
+    looked: u64,
 }
 
 impl Member {
@@ -107,7 +109,7 @@ impl Stream {
     ) -> Option<Beginning> {
         let (entry, message) = (self.sender.entries(), self.sender.messages());
         let ack = AckView::new(ack, ack_line, reader, entry)?;
-        self.members.push(Member { target, place, reader, ack, until: None });
+        self.members.push(Member { target, place, reader, ack, until: None, looked: entry });
         self.changed();
         Some(Beginning { entry, message })
     }
@@ -161,12 +163,22 @@ impl Stream {
             })
     }
 
-    /// Readers that have not received what was sent.
-    pub fn lagging(&self) -> impl Iterator<Item = Peer> + '_ {
+    /// Readers that have not received what was sent, and nothing since this was asked last.
+    pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
         let sent = self.sender.entries();
-        let behind =
-            move |member: &&Member| member.until.is_none() && member.ack.seen().received < sent;
-        self.members.iter().filter(behind).filter_map(Member::peer)
+        self.members.iter_mut().filter_map(move |member| {
+            let received = member.ack.seen().received;
+            let stands = core::mem::replace(&mut member.looked, received) == received;
+            let lags = stands && member.until.is_none() && received < sent;
+            lags.then(|| member.peer()).flatten()
+        })
+    }
+
+    /// Whether some reader has not received what was sent.
+    pub fn is_awaited(&self) -> bool {
+        let sent = self.sender.entries();
+        let behind = |member: &Member| member.until.is_none() && member.ack.seen().received < sent;
+        self.members.iter().any(behind)
     }
 
     /// Whether an acknowledgement would be news.

@@ -136,6 +136,8 @@ pub struct Subgroup {
     slice: usize,
     /// The bit in which it is noticed when what is held for long is let go of.
     notice: Option<(Arc<AtomicU64>, u32)>,
+    /// How far it was when it was last asked who lags.
+    looked: (u64, u64, u64),
 }
 
 /// Who was a member.
@@ -172,6 +174,7 @@ impl Subgroup {
             always,
             stalled: false,
             untold: true,
+            looked: (0, 0, 0),
             slice: SLICE_GRAINS,
             notice: None,
         };
@@ -289,11 +292,14 @@ impl Subgroup {
     }
 
     /// Members for whom this one waits: they have not received what it has, or what it sends, or have not
-    /// sent what the order waits for.
+    /// sent what the order waits for. Nobody, if anything was received or delivered since this was asked last.
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
-        let waits = self.awaits_others();
+        let now = (self.epoch, self.received, self.next.count);
+        let stands = core::mem::replace(&mut self.looked, now) == now;
+        let waits = stands && self.awaits_others();
         let (received, closing) = (self.received, self.phase == Phase::Closing);
-        let owing: Vec<usize> = (0..self.sources.len()).filter(|rank| self.owes(*rank)).collect();
+        let ranks = 0..if waits { self.sources.len() } else { 0 };
+        let owing: Vec<usize> = ranks.filter(|rank| self.owes(*rank)).collect();
         self.members.iter_mut().filter_map(move |member| {
             let owes = member.source.is_some_and(|rank| owing.contains(&rank));
             let behind = closing || owes || !member.has_received(received).unwrap_or(true);

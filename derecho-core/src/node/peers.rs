@@ -145,9 +145,15 @@ impl Node {
         true
     }
 
-    /// Peers for which this node's streams wait: they have not received what was sent.
-    pub fn lagging_readers(&self) -> impl Iterator<Item = Peer> + '_ {
-        self.streams.iter().flat_map(Stream::lagging)
+    /// Peers for which this node's streams wait: they have not received what was sent, and nothing since this
+    /// was asked last.
+    pub fn lagging_readers(&mut self) -> impl Iterator<Item = Peer> + '_ {
+        self.streams.iter_mut().flat_map(Stream::lagging)
+    }
+
+    /// Whether some reader of this node's streams has not received what was sent.
+    pub fn awaits_readers(&self) -> bool {
+        self.streams.iter().any(Stream::is_awaited)
     }
 
     /// A peer takes part no more, although it may still run: what it has shown so far is received, nothing

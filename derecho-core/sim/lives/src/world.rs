@@ -24,7 +24,7 @@ pub enum Kind {
     Network,
 }
 
-/// See the [module](self).
+/// A simulated group, its applications, and the court that watches them.
 pub struct World {
     /// The nodes.
     pub cluster: Cluster<Member>,
