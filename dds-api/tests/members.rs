@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
 
 /// A member for which the others wait may be silent for so long.
-const MEMBER_TIMEOUT: Duration = Duration::from_millis(150);
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What a child process does; nothing when the test program is run as such.
 #[test]
