@@ -56,6 +56,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Structs whose fields follow one another.
+macro_rules! in_order {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl $crate::bytes::Wire for $name {
+            fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
+                $($crate::bytes::Wire::encode(&self.$field, out);)*
+            }
+
+            fn decode(from: &mut $crate::bytes::Reader<'_>) -> Option<Self> {
+                Some($name { $($field: $crate::bytes::Wire::decode(from)?),* })
+            }
+        }
+    )*};
+}
+pub(crate) use in_order;
+
 macro_rules! number {
     ($($number:ty),*) => {$(
         impl Wire for $number {

@@ -13,7 +13,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::report::{Cut, StreamId};
-use crate::bytes::{Reader, Wire};
+use crate::bytes::{Reader, Wire, in_order};
 use crate::ids::{NodeId, RegionId};
 use crate::multicast::ablation::Ablation;
 use crate::multicast::subgroup::{Level, Terms};
@@ -167,21 +167,6 @@ impl Wire for Level {
             _ => None,
         }
     }
-}
-
-/// Structs whose fields follow one another.
-macro_rules! in_order {
-    ($($name:ident { $($field:ident),* })*) => {$(
-        impl Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)*
-            }
-
-            fn decode(from: &mut Reader<'_>) -> Option<Self> {
-                Some($name { $($field: Wire::decode(from)?),* })
-            }
-        }
-    )*};
 }
 
 in_order! {

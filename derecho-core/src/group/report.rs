@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, Wire};
+use crate::bytes::{Reader, Wire, in_order};
 use crate::ids::{NodeId, RegionId};
 use crate::membership::Report;
 
@@ -178,21 +178,6 @@ impl Wire for RegionId {
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         u64::decode(from).map(RegionId)
     }
-}
-
-/// Structs whose fields follow one another.
-macro_rules! in_order {
-    ($($name:ident { $($field:ident),* })*) => {$(
-        impl Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)*
-            }
-
-            fn decode(from: &mut Reader<'_>) -> Option<Self> {
-                Some($name { $($field: Wire::decode(from)?),* })
-            }
-        }
-    )*};
 }
 
 in_order! {

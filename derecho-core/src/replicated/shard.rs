@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::Position;
 use super::plan::{Place, Shard};
-use crate::bytes::{Reader, Wire};
+use crate::bytes::in_order;
 use crate::group::registry::Seat;
 use crate::ids::{NodeId, RegionId};
 
@@ -227,20 +227,6 @@ impl ShardState {
             self.vacant = false;
         }
     }
-}
-
-macro_rules! in_order {
-    ($($name:ident { $($field:ident),* })*) => {$(
-        impl Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)*
-            }
-
-            fn decode(from: &mut Reader<'_>) -> Option<Self> {
-                Some($name { $($field: Wire::decode(from)?),* })
-            }
-        }
-    )*};
 }
 
 in_order! {
