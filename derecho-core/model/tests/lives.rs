@@ -49,6 +49,7 @@ fn planted_errors_are_found() {
         (Fault::TakenTooFar, network, crashes, HONESTY),
         (Fault::UnsentForgotten, network, all, LIVENESS),
         (Fault::BeyondTheEnd, local, all, AGREEMENT),
+        (Fault::NotBegunKnows, local, crashes, STATE),
         (Fault::MajorityOffByOne, network, crashes, PARTITION),
         (Fault::DeadDoNotCount, network, crashes, PARTITION),
         (Fault::WithoutKernel, local, all, VIEWS),
@@ -65,8 +66,8 @@ fn planted_errors_are_found() {
     // What such lives have found in the protocol is found again by the life that found it.
     let lives = [
         (Fault::BeyondTheEnd, 302, crashes, STATE),
-        (Fault::NotBegunKnows, 155, Faults::NONE, LIVENESS),
-        (Fault::NotBegunKnows, 298, Faults::NONE, LIVENESS),
+        (Fault::NotBegunKnows, 9, Faults::NONE, LIVENESS),
+        (Fault::NotBegunKnows, 44, Faults::NONE, LIVENESS),
     ];
     for (fault, seed, faults, rule) in lives {
         let plan = Plan { faults, ..Plan::new(seed, local) };

@@ -238,6 +238,7 @@ in_order! {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::bytes::Wire;
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
