@@ -274,6 +274,21 @@ fn the_last_to_leave_removes_what_the_dead_left() {
     meeting.assert_empty();
 }
 
+/// Its thread has had no time to hear of the death.
+#[test]
+fn a_node_that_leaves_right_after_a_kill_removes_what_the_dead_left() {
+    for _ in 0..100 {
+        let meeting = Meeting::new();
+        let mut actors: Vec<Actor> =
+            (0..3).map(|_| Actor::start("member", &meeting.runtime_dir())).collect();
+        actors.iter_mut().for_each(|actor| assert!(actor.hear().starts_with("joined")));
+        let node = meeting.join();
+        actors.iter_mut().for_each(Actor::kill);
+        drop(node);
+        meeting.assert_empty();
+    }
+}
+
 #[test]
 fn what_a_dead_process_left_is_removed_by_the_next() {
     let meeting = Meeting::new();

@@ -401,7 +401,9 @@ impl Rendezvous {
                 connection.flush();
             }
         }
-        let alone = self.connections.is_empty();
+        // Of a peer that was just killed the thread may not have heard yet.
+        let lives = |it: &Connection| it.peer().is_some() && !it.is_dead();
+        let alone = !self.connections.values().any(lives);
         self.folder.leave(self.checked.config.node, alone);
         self.connections.retain(|_, it| it.peer().is_some() && !it.is_flushed());
         while !self.connections.is_empty() && Instant::now() < deadline {
