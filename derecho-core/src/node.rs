@@ -363,8 +363,8 @@ impl Node {
         }
     }
 
-    /// Subscribes to a stream that was announced and not retracted; one that is gone by now ends
-    /// at once. `None` if this node receives [`ACK_LINES`] streams already.
+    /// Subscribes to a stream that somebody has told of; it begins when the stream's region is there.
+    /// `None` if this node receives [`ACK_LINES`] streams already.
     pub fn subscribe(&mut self, origin: Origin, stream: RegionId) -> Option<SubscriptionId> {
         let line = self.free_lines.pop()?;
         let id = SubscriptionId(self.next_subscription);
@@ -374,6 +374,18 @@ impl Node {
         self.subscriptions.push(Subscription { id, origin, stream, line, stage, receiver });
         self.unsettled = true;
         Some(id)
+    }
+
+    /// The stream of a subscription is over, or about to be, as somebody told. It ends if it still waits
+    /// for the stream's region, which may have come and gone unseen.
+    pub fn withdrawn(&mut self, id: SubscriptionId) {
+        let Some(index) = self.subscriptions.iter().position(|s| s.id == id) else { return };
+        let Subscription { origin, stream, stage, .. } = self.subscriptions[index];
+        let Origin::Peer(peer) = origin else { return };
+        let there = self.peers.get(&peer).is_some_and(|it| it.replicas.contains_key(&stream));
+        if stage == Stage::AwaitsHeader && !there {
+            self.end_unattached(index);
+        }
     }
 
     fn ack_line(&self, line: usize, id: SubscriptionId) -> AckLine {
@@ -437,6 +449,14 @@ impl Machine for Node {
             LinkEvent::RegionDown { peer, region } => {
                 if let Some(state) = self.peers.get_mut(&peer) {
                     state.replicas.remove(&region);
+                }
+                let origin = Origin::Peer(peer);
+                let of_it = |s: &Subscription| s.origin == origin && s.stream == region;
+                for index in 0..self.subscriptions.len() {
+                    let subscription = &self.subscriptions[index];
+                    if of_it(subscription) && subscription.stage == Stage::AwaitsHeader {
+                        self.end_unattached(index);
+                    }
                 }
             }
             LinkEvent::Note { peer, bytes } => {

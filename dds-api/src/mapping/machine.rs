@@ -352,14 +352,24 @@ impl ParticipantMachine {
                 News::Retracted(node, id) if node == self.group.node().id() => {
                     self.atomic.retracted(id);
                 }
-                // Its stream says by itself where it ends.
-                News::Retracted(..) => {}
+                News::Retracted(node, id) => self.withdrawn(node, id),
                 News::Renewed => {
                     let nodes: Vec<NodeId> = self.group.state().nodes().collect();
                     nodes.into_iter().for_each(|node| self.match_all_of(node, None));
                 }
             }
         }
+    }
+
+    /// A stream that is read says by itself where it ends; one that was never there does not.
+    fn withdrawn(&mut self, node: NodeId, id: u64) {
+        let Some(&peer) = self.peers.get(&node) else { return };
+        let writer = (Origin::Peer(peer), id);
+        let all = self.readers.values().flat_map(|reader| &reader.subscriptions);
+        let of_it =
+            all.filter(|(_, known)| **known == writer).map(|(&subscription, _)| subscription);
+        let node = self.group.node_mut();
+        of_it.for_each(|subscription| node.withdrawn(subscription));
     }
 
     fn take_in_from_node(&mut self, event: NodeEvent) {

@@ -5,7 +5,8 @@
 
 mod nodes;
 
-use derecho_core::ids::Time;
+use derecho_core::ids::{RegionId, Time};
+use derecho_core::node::Origin;
 use derecho_sim::{Cluster, Config, NodeIndex, Stop};
 use nodes::{Planted, World, has, tiny};
 
@@ -173,6 +174,46 @@ fn a_stream_that_ends_at_once_ends_for_those_who_wanted_it() {
         let open = readers.iter().filter(|reader| !reader.ended).count();
         assert_eq!(open, 0, "seed {seed}: {open} of {} wait for ever", readers.len());
     }
+}
+
+/// Who tells of a stream may be faster than the link, which has not told of the stream's region yet.
+#[test]
+fn a_stream_that_is_heard_of_before_its_region_is_there_is_read_from_its_beginning() {
+    const GOAL: u64 = 40;
+    let mut overtaken = 0;
+    for seed in 0..100 {
+        let mut world = World::new(adversarial(seed));
+        let (writer, reader) = (world.add(false), world.add(false));
+        world.until("they meet", |cluster| {
+            [writer, reader].iter().all(|&node| !cluster.machine(node, 0).met.is_empty())
+        });
+        let peer = world.app(reader).met[0];
+        world.act(writer, |app, effects| app.open(1, tiny(), effects));
+        world.writes(writer, GOAL, 6, 1);
+        let stream = world.app(writer).writers[0].region;
+        overtaken += u32::from(world.app(reader).known.is_empty());
+        world.act(reader, move |app, _| app.subscribe(Origin::Peer(peer), stream, 1));
+        world.takes(reader, Time(END.0 / 2));
+        world.until("all is taken", |cluster| all_have(cluster, &[reader], 1, GOAL));
+        // One that is told of and never comes, and one that came and went.
+        world.act(writer, |app, effects| app.end(0, effects));
+        world.until("it has ended", |cluster| cluster.machine(reader, 0).readers[0].ended);
+        for never in [stream, RegionId(stream.0 + 99)] {
+            world.act(reader, move |app, _| app.subscribe(Origin::Peer(peer), never, 1));
+        }
+        world.drain();
+        assert!(!world.app(reader).readers[2].ended, "seed {seed}: nobody has said so");
+        world.act(reader, |app, _| {
+            for index in 1..3 {
+                let subscription = app.readers[index].subscription;
+                app.node.withdrawn(subscription);
+            }
+        });
+        world.drain();
+        world.assert_no_complaints();
+        assert!(world.app(reader).readers.iter().all(|reader| reader.ended), "seed {seed}");
+    }
+    assert!(overtaken > 50, "{overtaken}");
 }
 
 #[test]

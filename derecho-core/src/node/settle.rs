@@ -90,18 +90,19 @@ impl Node {
                 (self.stream(stream).map(|s| s.sender().memory().region().replica()), None)
             }
             Origin::Peer(peer) => match self.peers.get(&peer) {
-                Some(state) => {
-                    let target = Target { peer, sharing: state.sharing };
-                    (state.replicas.get(&stream).cloned(), Some(target))
-                }
+                Some(state) => match state.replicas.get(&stream) {
+                    Some(replica) => {
+                        let target = Target { peer, sharing: state.sharing };
+                        (Some(replica.clone()), Some(target))
+                    }
+                    // Who told of the stream may have been faster than the link (I-75).
+                    None => return 0,
+                },
                 None => (None, None),
             },
         };
-        // A region is up before anybody can hear of it: this one is closed again.
         let Some(replica) = replica else {
-            self.subscriptions[index].stage = Stage::Draining;
-            self.events.push_back(NodeEvent::Ended(id));
-            self.unsettled = true;
+            self.end_unattached(index);
             return 1;
         };
         let geometry = match Geometry::read(&replica) {
@@ -139,6 +140,12 @@ impl Node {
         let subscription = &mut self.subscriptions[index];
         (subscription.stage, subscription.receiver) = (stage, Some(receiver));
         1
+    }
+
+    pub(super) fn end_unattached(&mut self, index: usize) {
+        self.subscriptions[index].stage = Stage::Draining;
+        self.events.push_back(NodeEvent::Ended(self.subscriptions[index].id));
+        self.unsettled = true;
     }
 
     /// Ends a subscription when the last record of its stream has come.

@@ -96,7 +96,9 @@ pub(crate) struct App {
     pub(crate) writers: Vec<Writer>,
     pub(crate) readers: Vec<Reader>,
     /// Streams that peers announce, with their tags.
-    known: BTreeMap<(Peer, u64), u64>,
+    pub(crate) known: BTreeMap<(Peer, u64), u64>,
+    /// The other nodes that were there at any time.
+    pub(crate) met: Vec<Peer>,
     /// Whether what is announced is subscribed to.
     pub(crate) reads: bool,
     /// The application's threads end.
@@ -139,6 +141,7 @@ impl Planted {
             writers: Vec::new(),
             readers: Vec::new(),
             known: BTreeMap::new(),
+            met: Vec::new(),
             reads,
             over: false,
             faults: Vec::new(),
@@ -184,7 +187,7 @@ impl App {
         count
     }
 
-    fn subscribe(&mut self, origin: Origin, stream: RegionId, tag: u64) {
+    pub(crate) fn subscribe(&mut self, origin: Origin, stream: RegionId, tag: u64) {
         let subscription = self.node.subscribe(origin, stream).unwrap();
         self.readers.push(Reader {
             tag,
@@ -265,6 +268,11 @@ impl App {
             }
             NodeEvent::Retracted { peer, id } => {
                 self.known.remove(&(peer, id));
+                let (origin, stream) = (Origin::Peer(peer), RegionId(id));
+                let of_it = |reader: &&Reader| reader.origin == origin && reader.stream == stream;
+                for reader in self.readers.iter().filter(of_it) {
+                    self.node.withdrawn(reader.subscription);
+                }
             }
             NodeEvent::PeerDown { peer, .. } => self.known.retain(|(other, _), _| *other != peer),
             NodeEvent::Readers { stream, count } => {
@@ -284,8 +292,8 @@ impl App {
                 }
             }
             NodeEvent::Faulty { fault, .. } => self.faults.push(fault),
-            NodeEvent::PeerUp { .. }
-            | NodeEvent::Founded(_)
+            NodeEvent::PeerUp { peer, .. } => self.met.push(peer),
+            NodeEvent::Founded(_)
             | NodeEvent::Gathered { .. }
             | NodeEvent::Told { .. }
             | NodeEvent::Stalled(_)
