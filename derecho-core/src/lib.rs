@@ -23,3 +23,4 @@ pub mod note;
 pub mod park;
 pub mod replicated;
 pub mod sst;
+pub mod storage;
