@@ -54,6 +54,12 @@ pub enum Fault {
     OldLines,
     /// What was delivered is said to be one entry more than it is.
     TakenTooFar,
+    /// What dies while somebody is on its way to have it is not kept for it (I-91).
+    HistoryUnpinned,
+    /// Who gets what was kept forgets what was delivered to it meanwhile (I-92).
+    HistoryWithoutLive,
+    /// What was kept is given beyond the place where the newcomer began (I-92).
+    HistoryTooFar,
 }
 
 #[cfg(model)]

@@ -21,7 +21,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 #[cfg(not(loom))]
-use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
 

@@ -349,7 +349,8 @@ impl<S: State> Group<S> {
         self.met.iter().find(|(_, known)| **known == peer).map(|(node, _)| *node)
     }
 
-    fn peer_of(&self, node: NodeId) -> Option<crate::ids::Peer> {
+    /// What a node is called here that this one has met.
+    pub fn peer_of(&self, node: NodeId) -> Option<crate::ids::Peer> {
         self.met.get(&node).copied()
     }
 

@@ -113,6 +113,12 @@ impl Node {
         sources.map(|(number, peer, stream)| (number, origin_of(peer), stream)).collect()
     }
 
+    /// As [`Node::senders`], and of each the number of the message that is delivered here next.
+    pub fn next_numbers(&self, id: SubgroupId) -> Vec<((u16, Origin, RegionId), u64)> {
+        let numbers = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.next_numbers());
+        self.senders(id).into_iter().zip(numbers).collect()
+    }
+
     /// Whether this node refers to anything of a subgroup's senders: until it does not, it stays a member.
     pub fn holds(&self, id: SubgroupId) -> bool {
         self.subgroup(id).is_some_and(|subgroup| subgroup.holds())

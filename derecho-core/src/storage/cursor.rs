@@ -11,6 +11,7 @@ use super::segment::{HEAD, Memory, Segment};
 use crate::atomic::{AtomicU64, Ordering};
 
 /// As long as it is there, records that die stay where they are.
+#[derive(Clone)]
 pub(super) struct Pin(#[allow(dead_code, reason = "counted, not used")] Arc<()>);
 
 impl Pin {
@@ -28,12 +29,18 @@ pub struct Cursor {
     cut: u64,
     /// The version that comes next at least.
     next: u64,
-    _pin: Pin,
+    pin: Pin,
 }
 
 impl Cursor {
     pub(super) fn new(segment: Arc<Segment>, cut: u64, pin: Pin) -> Cursor {
-        Cursor { segment, at: 0, cut, next: 0, _pin: pin }
+        Cursor { segment, at: 0, cut, next: 0, pin }
+    }
+
+    /// Another one at the same place.
+    pub fn fork(&self) -> Cursor {
+        let (segment, pin) = (Arc::clone(&self.segment), self.pin.clone());
+        Cursor { segment, at: self.at, cut: self.cut, next: self.next, pin }
     }
 
     /// What was kept at this version, and all that came after it.

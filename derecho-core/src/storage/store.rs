@@ -77,8 +77,8 @@ pub struct Store {
     live: u64,
     version: u64,
     streams: Vec<StreamId>,
-    /// Of each stream the number that comes next.
-    numbers: Vec<u64>,
+    /// Of each stream the number that comes next, once it is known.
+    numbers: Vec<Option<u64>>,
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
     left_out: u64,
@@ -135,7 +135,7 @@ impl Store {
         let known = self.streams.iter().position(|known| *known == stream);
         let index = known.unwrap_or_else(|| {
             self.streams.push(stream);
-            self.numbers.push(0);
+            self.numbers.push(None);
             self.streams.len() - 1
         });
         index as u32
@@ -149,13 +149,19 @@ impl Store {
     /// Of a stream the number that comes next; none if it is not known here.
     pub fn number_of(&self, stream: StreamId) -> Option<u64> {
         let index = self.streams.iter().position(|known| *known == stream)?;
-        Some(self.numbers[index])
+        self.numbers[index]
+    }
+
+    /// Of each stream the number that comes next.
+    pub fn numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
+        let numbers = self.streams.iter().zip(&self.numbers);
+        numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
     }
 
     /// Of this stream this number comes next: what was before it is none of this store's business.
     pub fn expect(&mut self, stream: StreamId, number: u64) {
         let index = self.stream(stream) as usize;
-        self.numbers[index] = self.numbers[index].max(number);
+        self.numbers[index] = self.numbers[index].max(Some(number));
     }
 
     /// Goes on at this version: what comes next is its record.
@@ -172,7 +178,7 @@ impl Store {
     /// kept any more.
     pub fn append_at(&mut self, version: u64, stream: u32, number: u64, record: &[u8]) {
         self.version = version + 1;
-        self.numbers[stream as usize] = number + 1;
+        self.numbers[stream as usize] = Some(number + 1);
         let head = Head { version, number, stream, length: record.len() as u32 };
         let place = self.put(head, record);
         self.live += 1;
