@@ -49,6 +49,9 @@ pub mod shared_state;
 pub mod subscription;
 pub mod topic;
 
+/// The QoS policies of the standard, as plain data.
+pub use qos_profiles as qos;
+
 /// What topic types are made of: [`types::DdsType`] and the CDR encodings.
 pub mod types {
     pub use idl_cdr::*;

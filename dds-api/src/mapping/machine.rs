@@ -4,7 +4,7 @@
 //! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::group::{Group, GroupEvent};
@@ -20,6 +20,7 @@ use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
+use super::history::History;
 use super::standing::Standing;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
@@ -36,6 +37,11 @@ pub(crate) struct ReaderShared {
     pub(crate) matched: AtomicU32,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
+    /// It reads along what is kept.
+    pub(crate) reads_history: AtomicBool,
+    /// What was kept when it came is known here, or nothing is kept.
+    pub(crate) knows_history: AtomicBool,
+    pub(crate) history: Mutex<Option<Arc<History>>>,
 }
 
 /// One writer, or all writers of an ordered topic, as a reader sees them.
@@ -212,7 +218,7 @@ impl ParticipantMachine {
         let memory = if endpoint.level.is_ordered() {
             let share = (geometry, Arc::clone(&shared));
             let (made, memory) =
-                self.atomic.add_writer(&mut self.group, link, (id, endpoint), share)?;
+                self.atomic.add_writer(&mut self.group, link, (id, endpoint), share, effects)?;
             endpoint = made;
             memory
         } else {
@@ -247,13 +253,15 @@ impl ParticipantMachine {
         &mut self,
         link: &mut impl Link,
         mut endpoint: Endpoint,
-        shared: Arc<ReaderShared>,
+        (shared, wants_history): (Arc<ReaderShared>, bool),
+        effects: &mut Effects,
     ) -> Result<u64, Refusal> {
         self.check(&endpoint)?;
         let id = self.fresh_endpoint();
         if endpoint.level.is_ordered() {
-            let share = Arc::clone(&shared);
-            endpoint = self.atomic.add_reader(&mut self.group, link, (id, endpoint), share)?;
+            let share = (Arc::clone(&shared), wants_history);
+            let new = (id, endpoint);
+            endpoint = self.atomic.add_reader(&mut self.group, link, new, share, effects)?;
         } else {
             announce(&mut self.group, id, endpoint.clone());
         }
@@ -319,14 +327,18 @@ impl ParticipantMachine {
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
                 }
             }
-            GroupEvent::Begun { key, subgroup, layout, .. } => {
-                self.atomic.begun(&mut self.group, (key, subgroup), &layout, effects);
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                let epoch = (epoch, &layout);
+                self.atomic.begun(&mut self.group, (key, subgroup), epoch, effects);
             }
-            GroupEvent::Gathered { key, readers } => self.atomic.gathered(key, readers),
+            GroupEvent::Gathered { key, readers } => {
+                self.atomic.gathered(&self.group, key, readers)
+            }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
-            GroupEvent::Direct { from, .. } => {
-                tracing::warn!(node = %from, "a participant tells what nobody here listens to");
+            GroupEvent::Direct { from, bytes, .. } => {
+                self.atomic.direct(&mut self.group, from, &bytes);
             }
+            GroupEvent::Node(event) if self.atomic.take_in(&event) => {}
             GroupEvent::Node(event) => self.take_in_from_node(event),
         }
     }
@@ -341,11 +353,13 @@ impl ParticipantMachine {
                 self.node().shut_out(peer);
             }
         }
+        self.atomic.changed(&mut self.group);
         tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");
     }
 
     /// Takes in what all have heard of endpoints.
     fn discover(&mut self) {
+        self.atomic.changed(&mut self.group);
         for news in self.group.state().take_news() {
             match news {
                 News::Announced(node, id) => self.match_with(node, id, None),
@@ -486,6 +500,7 @@ impl Machine for ParticipantMachine {
             self.take_in(event, effects);
             done += 1;
         }
+        done += self.atomic.turn(&mut self.group, now, effects);
         if self.atomic.is_leaving() && self.look_at.is_none_or(|at| done > 0 || now >= at) {
             self.look_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
@@ -506,6 +521,7 @@ impl Machine for ParticipantMachine {
             return None;
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());
-        self.group.wants_turn_at().into_iter().chain(look).min()
+        let kept = self.atomic.wants_turn_at();
+        self.group.wants_turn_at().into_iter().chain(look).chain(kept).min()
     }
 }

@@ -69,10 +69,11 @@ impl<T: DdsType> Loan<'_, T> {
     /// Publishes the sample.
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
+        let key = self.writer.key_of(&self)?;
         self.room.0 = None;
         match self.place {
             Place::InPlace { claim, .. } => {
-                self.writer.commit(claim, HEADER + size_of::<T>());
+                self.writer.commit(claim, HEADER + size_of::<T>(), key);
                 Ok(())
             }
             Place::Heap(value) => self.writer.write(&value),

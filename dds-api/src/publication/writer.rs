@@ -12,14 +12,14 @@ use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::{Claim, ClaimError, SenderMemory};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
-use idl_cdr::{CdrError, DdsType};
+use idl_cdr::{CdrError, DdsType, key_hash};
 
 use super::loan::Loan;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::machine::{Refusal, WriterShared};
-use crate::mapping::record::{HEADER, is_plain, record_size, seal, write_payload};
+use crate::mapping::record::{HEADER, KEY, is_plain, record_size, seal, write_payload};
 use crate::mapping::standing::Standing;
 use crate::topic::Topic;
 
@@ -96,7 +96,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => in_flight,
         };
-        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(HEADER))
+        let overhead = if level.is_kept() { HEADER + KEY } else { HEADER };
+        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
                     "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
@@ -107,15 +108,18 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let shared = Arc::new(WriterShared::default());
         let machine_share = Arc::clone(&shared);
         let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
-        let (kind, stream, lines) = (EndpointKind::Writer, 0, 0);
-        let endpoint = Endpoint { kind, topic: topic_name, data_type, level, stream, lines };
+        let (kind, keeping) = (EndpointKind::Writer, topic.keeping());
+        let (stream, lines) = (0, 0);
+        let endpoint =
+            Endpoint { kind, topic: topic_name, data_type, level, keeping, stream, lines };
         let made = participant.engine.act(|machine, link, effects| {
             let made = machine.add_writer(link, endpoint, geometry, machine_share, effects);
             made.map(|(id, memory)| (id, memory, link.bells()))
         });
         let (id, memory, bells) = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
-        Ok(DataWriter { participant, topic, shared, memory, bells, id, max_blocking })
+        let kept = level.is_kept();
+        Ok(DataWriter { participant, topic, shared, memory, bells, id, max_blocking, kept })
     }
 }
 
@@ -161,6 +165,8 @@ pub struct DataWriter<T: DdsType> {
     bells: Arc<dyn Bells>,
     id: u64,
     max_blocking: Timeout,
+    /// Samples are kept, so their keys go with them.
+    kept: bool,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -230,10 +236,11 @@ impl<T: DdsType> DataWriter<T> {
     #[inline]
     pub fn write(&self, sample: &T) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
-        let mut claim = self.claim(size)?;
+        let key = self.key_of(sample)?;
+        let mut claim = self.claim(self.with_key(size))?;
         match write_payload(sample, claim.bytes()) {
             Ok(size) => {
-                self.commit(claim, size);
+                self.commit(claim, size, key);
                 Ok(())
             }
             Err(error) => {
@@ -251,7 +258,22 @@ impl<T: DdsType> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        record_size(sample).is_ok_and(|size| self.memory.has_room(size))
+        record_size(sample).is_ok_and(|size| self.memory.has_room(self.with_key(size)))
+    }
+
+    /// The key of a sample that will be kept.
+    #[inline(always)]
+    pub(super) fn key_of(&self, sample: &T) -> DdsResult<Option<[u8; KEY]>> {
+        if !self.kept {
+            return Ok(None);
+        }
+        key_hash(sample).map(Some).map_err(|error| self.not_encodable(&error))
+    }
+
+    /// Bytes of a record with what goes with it.
+    #[inline(always)]
+    fn with_key(&self, size: usize) -> usize {
+        if self.kept { size + KEY } else { size }
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -261,7 +283,7 @@ impl<T: DdsType> DataWriter<T> {
         T: Default,
     {
         if is_plain::<T>() {
-            Ok(Loan::in_place(self, self.claim(HEADER + size_of::<T>())?))
+            Ok(Loan::in_place(self, self.claim(self.with_key(HEADER + size_of::<T>()))?))
         } else {
             Ok(Loan::on_heap(self))
         }
@@ -273,7 +295,7 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
-        Ok(Loan::as_left(self, self.claim(HEADER + size_of::<T>())?))
+        Ok(Loan::as_left(self, self.claim(self.with_key(HEADER + size_of::<T>()))?))
     }
 
     #[inline(always)]
@@ -333,12 +355,12 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    pub(super) fn commit(&self, claim: Claim<'_>, size: usize) {
+    pub(super) fn commit(&self, claim: Claim<'_>, size: usize, key: Option<[u8; KEY]>) {
         // A participant makes fewer endpoints than that.
         let (now, id) = (clock::now(), self.id as u32);
         let timestamp = clock::wall(now);
-        let number = claim.commit_on(thread(), size, |_, record| {
-            seal::<T>(record, id, timestamp);
+        let number = claim.commit_on(thread(), self.with_key(size), |_, record| {
+            seal::<T>(record, id, timestamp, key);
         });
         // Readers that share the memory have it now; those that sleep are told.
         self.bells.before_looking();

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use derecho_core::ids::NodeId;
 use derecho_core::multicast::inbox::Record;
-use derecho_node::Waited;
+use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
 use super::sample::Sample;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::history::{History, Look};
 use crate::mapping::machine::{ReaderShared, ReaderSource};
 use crate::publication::refused;
 use crate::topic::Topic;
@@ -24,16 +25,24 @@ use crate::topic::Topic;
 pub struct DataReaderBuilder<T> {
     participant: Arc<Inner>,
     topic: Topic<T>,
+    wants_history: bool,
 }
 
 impl<T: DdsType> DataReaderBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
-        DataReaderBuilder { participant, topic }
+        DataReaderBuilder { participant, topic, wants_history: true }
+    }
+
+    /// Wants nothing that was written before it came, although the topic
+    /// [keeps](crate::topic::TopicBuilder::transient_local) it: DURABILITY volatile.
+    pub fn volatile(mut self) -> Self {
+        self.wants_history = false;
+        self
     }
 
     /// Makes the reader and announces it.
     pub fn create(self) -> DdsResult<DataReader<T>> {
-        let DataReaderBuilder { participant, topic } = self;
+        let DataReaderBuilder { participant, topic, wants_history } = self;
         if !topic.is_of(&participant) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "topic `{}` belongs to another participant: create it from the one that reads it",
@@ -43,11 +52,13 @@ impl<T: DdsType> DataReaderBuilder<T> {
         let shared = Arc::new(ReaderShared::default());
         let (kind, level) = (EndpointKind::Reader, topic.level());
         let (name, data_type) = (topic.name().to_owned(), topic.identity());
-        let endpoint = Endpoint { kind, topic: name, data_type, level, stream: 0, lines: 0 };
-        let machine_share = Arc::clone(&shared);
-        let made = participant
-            .engine
-            .act(|machine, link, _| machine.add_reader(link, endpoint, machine_share));
+        let (keeping, stream, lines) = (topic.keeping(), 0, 0);
+        let endpoint = Endpoint { kind, topic: name, data_type, level, keeping, stream, lines };
+        let machine_share = (Arc::clone(&shared), wants_history);
+        shared.knows_history.store(!level.is_kept(), Ordering::Release);
+        let made = participant.engine.act(|machine, link, effects| {
+            machine.add_reader(link, endpoint, machine_share, effects)
+        });
         let id = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "reader", topic.name()))?;
         let (queues, unreadable) = (Mutex::new(Queues::default()), AtomicU64::new(0));
@@ -193,7 +204,10 @@ impl<T: DdsType> DataReader<T> {
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
         self.wait_for_samples(timeout.into())?;
-        let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
+        let waiting = match self.history() {
+            Some(history) => history.len(),
+            None => self.queues().sources.iter().map(|source| source.inbox.len()).sum(),
+        };
         self.still_in()?;
         Ok(Samples { reader: self, left: limit.limit().min(waiting) })
     }
@@ -255,6 +269,11 @@ impl<T: DdsType> DataReader<T> {
     /// Whether a sample waits to be taken.
     #[inline]
     pub fn has_samples(&self) -> bool {
+        if let Some(history) = self.history()
+            && history.has_next()
+        {
+            return true;
+        }
         self.queues().sources.iter().any(|source| !source.inbox.is_empty())
     }
 
@@ -262,13 +281,78 @@ impl<T: DdsType> DataReader<T> {
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     fn pop(&self) -> Option<Sample<T>> {
+        if self.shared.reads_history.load(Ordering::Acquire)
+            && let Some(kept) = self.pop_kept()
+        {
+            return kept;
+        }
         loop {
             // Decoded without the lock, for that is a type's own code.
             let (record, writer) = self.queues().take(&self.shared)?;
-            if let Some(sample) = Sample::new(record, writer) {
-                return Some(sample);
+            match Sample::new(record, writer) {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some(sample),
+                None => self.note_unreadable(),
             }
-            self.note_unreadable();
+        }
+    }
+
+    /// What is kept, as long as this reader reads along it.
+    #[inline]
+    fn history(&self) -> Option<Arc<History>> {
+        if !self.shared.reads_history.load(Ordering::Acquire) {
+            return None;
+        }
+        self.shared.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The next sample that is kept; `None` once what comes next comes by a queue.
+    #[cold]
+    fn pop_kept(&self) -> Option<Option<Sample<T>>> {
+        let history = self.history()?;
+        loop {
+            match history.take() {
+                Look::Kept(kept, writer) => match Sample::of_kept(kept, writer) {
+                    Some(sample) if self.is_expired(&sample) => {}
+                    Some(sample) => return Some(Some(sample)),
+                    None => self.note_unreadable(),
+                },
+                Look::NoneYet => {
+                    self.participant.engine.poke();
+                    return Some(None);
+                }
+                Look::Over => {
+                    self.shared.reads_history.store(false, Ordering::Release);
+                    let mut known =
+                        self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+                    known.take();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// LIFESPAN: whether it is too late for this sample.
+    #[inline]
+    fn is_expired(&self, sample: &Sample<T>) -> bool {
+        let lifespan = self.topic.keeping().lifespan;
+        lifespan > 0 && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
+    }
+
+    /// Waits until what was written before this reader came, as far as it is kept, is there to be taken. On a topic
+    /// of which nothing is kept there is nothing to wait for.
+    pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        let timeout = timeout.into();
+        let known = || self.shared.knows_history.load(Ordering::Acquire) || self.is_isolated();
+        match self.participant.engine.wait(timeout.deadline(), known) {
+            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
+            Waited::Ready => Ok(()),
+            Waited::Stopped => Err(self.deleted()),
+            Waited::TimedOut => Err(DdsError::Timeout(format!(
+                "what was kept of `{}` has not come after {timeout}: another participant that has it \
+                 is slow, or there is very much of it; wait longer",
+                self.topic.name()
+            ))),
         }
     }
 

@@ -8,14 +8,14 @@ use derecho_core::storage::store::Retention;
 use derecho_sim::{Config, NodeIndex};
 use stored::World;
 
-const ALL: Retention = Retention { depth: None, most: None, keys: None };
+const ALL: Retention = Retention { depth: None, most: None, keys: None, lifespan: None };
 const LAST: Retention = Retention { depth: Some(2), ..ALL };
 
 fn retention(seed: u64) -> Retention {
     match seed % 3 {
         0 => ALL,
         1 => LAST,
-        _ => Retention { depth: Some(7), most: Some(30), keys: None },
+        _ => Retention { depth: Some(7), most: Some(30), ..ALL },
     }
 }
 

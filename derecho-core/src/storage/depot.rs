@@ -16,12 +16,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::holders::Holders;
+use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
 use super::parcel::{BlockHead, Parcel};
-use super::keeper::Taken;
-use super::porter::{Porter, Want};
 pub use super::porter::porter_geometry;
-use super::store::{KeyOf, Retention};
+use super::porter::{Porter, Want};
+use super::store::{Meaning, Retention};
 use crate::bytes::Wire;
 use crate::group::registry::Layout;
 use crate::group::{Group, State};
@@ -35,6 +35,16 @@ use crate::node::{NodeEvent, Origin, SubgroupId, SubscriptionId};
 const BLOCKS_A_TURN: usize = 4;
 /// While something is on its way it is looked after so often at least.
 const LOOK: u64 = 1_000_000;
+
+impl core::fmt::Debug for Depot {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let arrivals = self.arrivals.iter();
+        let arrivals: Vec<_> =
+            arrivals.map(|it| (it.key, it.request, it.inbox.is_some())).collect();
+        let Depot { keepers, porter, unsettled, .. } = self;
+        write!(f, "{keepers:?}; {porter:?}; arrivals {arrivals:?}, unsettled {unsettled:?}")
+    }
+}
 
 /// A state of a group that knows who keeps what.
 pub trait Holding: State {
@@ -96,8 +106,8 @@ impl Depot {
     }
 
     /// From now on what is delivered in a subgroup is kept, as soon as this member begins in it.
-    pub fn keep(&mut self, key: u64, retention: Retention, key_of: KeyOf) {
-        self.keepers.entry(key).or_insert_with(|| Keeper::new(retention, key_of));
+    pub fn keep(&mut self, key: u64, retention: Retention, meaning: Meaning) {
+        self.keepers.entry(key).or_insert_with(|| Keeper::new(retention, meaning));
     }
 
     /// What is kept of a subgroup.
@@ -110,17 +120,24 @@ impl Depot {
         self.keepers.get_mut(&key)
     }
 
+    /// Takes in what was delivered in a subgroup so far.
+    pub fn catch_up(&mut self, key: u64) {
+        if let Some(keeper) = self.keepers.get_mut(&key) {
+            keeper.take();
+        }
+    }
+
     /// An epoch of a subgroup has begun: to be told before anything of it is taken in.
     pub fn begun<S: Holding>(
         &mut self,
         group: &mut Group<S>,
         key: u64,
         subgroup: SubgroupId,
-        layout: &Layout,
+        (epoch, layout): (u64, &Layout),
     ) {
         let Some(keeper) = self.keepers.get_mut(&key) else { return };
         let holders = group.state().holders(key).cloned();
-        keeper.begun(group.node_mut(), subgroup, layout, holders.as_ref());
+        keeper.begun(group.node_mut(), subgroup, (epoch, layout), holders.as_ref());
         self.unsettled.insert(key);
         self.look_at(group, key);
     }
@@ -158,7 +175,7 @@ impl Depot {
         let (me, mut done) = (group.node().id(), 0);
         for &key in &self.unsettled {
             let Some(keeper) = self.keepers.get_mut(&key) else { continue };
-            let Some((from, until)) = keeper.wants() else { continue };
+            let Some((epoch, from, until)) = keeper.wants() else { continue };
             let Some(holders) = group.state().holders(key) else { continue };
             let others: Vec<NodeId> =
                 holders.names().iter().copied().filter(|node| *node != me).collect();
@@ -168,7 +185,7 @@ impl Depot {
             // Not always the same one, and not all the same.
             self.requests += 1 + (me.0 as u64 & 0xff);
             let (node, request) = (others[self.requests as usize % others.len()], self.requests);
-            let want = Parcel::Want { key, request, until, from };
+            let want = Parcel::Want { key, request, epoch, until, from };
             if group.send_direct(node, want.to_bytes(), effects) {
                 keeper.ask(Some((node, request)));
                 done += 1;
@@ -178,16 +195,10 @@ impl Depot {
     }
 
     /// A member says something directly. `false` if it makes no sense.
-    pub fn direct<S: Holding>(
-        &mut self,
-        group: &mut Group<S>,
-        from: NodeId,
-        bytes: &[u8],
-        effects: &mut Effects,
-    ) -> bool {
+    pub fn direct<S: Holding>(&mut self, group: &mut Group<S>, from: NodeId, bytes: &[u8]) -> bool {
         match Parcel::from_bytes(bytes) {
-            Some(Parcel::Want { key, request, until, from: known }) => {
-                self.porter.want(Want { node: from, key, request, until, from: known });
+            Some(Parcel::Want { key, request, epoch, until, from: known }) => {
+                self.porter.want(Want { node: from, key, request, epoch, until, from: known });
             }
             Some(Parcel::Give { key, request, stream, streams }) => {
                 let is_it = |keeper: &mut Keeper| {
@@ -214,7 +225,6 @@ impl Depot {
             }
             None => return false,
         }
-        let _ = effects;
         true
     }
 
@@ -256,6 +266,8 @@ impl Depot {
         let Arrival { key, request, inbox, .. } = &self.arrivals[index];
         let Some(inbox) = inbox else { return Some(false) };
         let keeper = self.keepers.get_mut(key)?;
+        // It may have asked another one meanwhile.
+        keeper.asked().filter(|asked| asked.request == *request)?;
         for _ in 0..most {
             let Some(record) = inbox.take() else { return Some(false) };
             let taken = match BlockHead::read(record.bytes()) {
@@ -292,7 +304,10 @@ impl Depot {
         if self.porter.is_free() {
             done += self.begin_to_serve(group, now, effects);
         }
-        done += self.porter.turn(now);
+        if let Some(Want { node, key, request, .. }) = self.porter.take_absent(now) {
+            group.send_direct(node, Parcel::Lack { key, request }.to_bytes(), effects);
+        }
+        done += self.porter.turn();
         (done, whole)
     }
 
@@ -305,7 +320,8 @@ impl Depot {
                     index += 1;
                 }
                 None => {
-                    let Arrival { subscription, key, request, .. } = self.arrivals.swap_remove(index);
+                    let Arrival { subscription, key, request, .. } =
+                        self.arrivals.swap_remove(index);
                     group.node_mut().unsubscribe(subscription);
                     // If it did not become whole by that, another one is asked.
                     self.give_up(key, request);
@@ -333,7 +349,7 @@ impl Depot {
                 group.send_direct(node, Parcel::Lack { key, request }.to_bytes(), effects);
                 return 1;
             };
-            let Some(found) = keeper.serve(node, &want.until) else { continue };
+            let Some(found) = keeper.serve(&want) else { continue };
             let streams = keeper.store().streams().to_vec();
             self.porter.queue.remove(index);
             let give = Parcel::Give { key, request, stream, streams: streams.clone() };

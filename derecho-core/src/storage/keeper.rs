@@ -16,7 +16,8 @@ use alloc::vec::Vec;
 use super::cursor::Cursor;
 use super::holders::Holders;
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
-use super::store::{KeyOf, Retention, Store};
+use super::porter::Want;
+use super::store::{Meaning, Retention, Store};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
@@ -48,6 +49,8 @@ pub(super) struct Asked {
 
 /// What a member has that has not got the store yet.
 struct Lacking {
+    /// The epoch in which it began.
+    epoch: u64,
     /// What is delivered here, from these numbers on.
     from: Numbers,
     /// It waits here, all of it.
@@ -85,8 +88,10 @@ pub(super) enum Taken {
 pub struct Keeper {
     store: Store,
     retention: Retention,
-    key_of: KeyOf,
+    meaning: Meaning,
     stage: Stage,
+    /// The epoch.
+    epoch: u64,
     inbox: Option<Arc<Inbox>>,
     /// The streams' numbers in the store that takes what is delivered, by the queue's numbers for their senders.
     senders: Vec<Option<StreamId>>,
@@ -101,12 +106,13 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(retention: Retention, key_of: KeyOf) -> Keeper {
+    pub(super) fn new(retention: Retention, meaning: Meaning) -> Keeper {
         Keeper {
-            store: Store::new(retention, key_of),
+            store: Store::new(retention, meaning),
             retention,
-            key_of,
+            meaning,
             stage: Stage::Away,
+            epoch: 0,
             inbox: None,
             senders: Vec::new(),
             opening: None,
@@ -157,7 +163,7 @@ impl Keeper {
         &mut self,
         node: &mut Node,
         subgroup: SubgroupId,
-        layout: &Layout,
+        (epoch, layout): (u64, &Layout),
         holders: Option<&Holders>,
     ) {
         let me = node.id();
@@ -172,11 +178,12 @@ impl Keeper {
             self.go_away();
         }
         let numbers = self.meet(node, subgroup);
+        self.epoch = epoch;
         if !goes_on {
             self.inbox = node.add_subgroup_reader(subgroup);
-            let waiting = Store::new(Retention::default(), self.key_of);
+            let waiting = Store::new(Retention::default(), self.meaning);
             let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
-            self.stage = Stage::Lacks(Lacking { from, waiting, asked, spoke, replay });
+            self.stage = Stage::Lacks(Lacking { epoch, from, waiting, asked, spoke, replay });
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
@@ -220,7 +227,7 @@ impl Keeper {
 
     /// This member is no reader there any more.
     pub(super) fn go_away(&mut self) {
-        *self = Keeper::new(self.retention, self.key_of);
+        *self = Keeper::new(self.retention, self.meaning);
     }
 
     /// What the group says of who has it. Returns what is to be said to all.
@@ -231,7 +238,8 @@ impl Keeper {
             Stage::Away => None,
             Stage::Has => {
                 let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
-                let (news, beginning) = (self.told != Some(holders.beginning()), holders.beginning());
+                let (news, beginning) =
+                    (self.told != Some(holders.beginning()), holders.beginning());
                 if named || !(news || speaks.is_some()) {
                     return None;
                 }
@@ -257,13 +265,14 @@ impl Keeper {
         }
     }
 
-    /// What it wants of others: from which numbers on, and until which. None if it wants nothing, or has asked.
-    pub(super) fn wants(&self) -> Option<(Numbers, Numbers)> {
+    /// What it wants of others: in which epoch it began, from which numbers on, and until which. None if it wants nothing, or has asked.
+    pub(super) fn wants(&self) -> Option<(u64, Numbers, Numbers)> {
         match &self.stage {
-            Stage::Lacks(Lacking { from, asked: None, replay: None, .. }) => {
+            Stage::Lacks(Lacking { epoch, from, asked: None, replay: None, .. }) => {
                 let streams = self.store.streams().iter();
-                let known = streams.filter_map(|stream| Some((*stream, self.store.number_of(*stream)?)));
-                Some((known.collect(), from.clone()))
+                let known =
+                    streams.filter_map(|stream| Some((*stream, self.store.number_of(*stream)?)));
+                Some((*epoch, known.collect(), from.clone()))
             }
             _ => None,
         }
@@ -346,13 +355,19 @@ impl Keeper {
         }
         self.opening = Some(self.store.cursor());
         if planted(Planted::HistoryWithoutLive) {
-            lacking.waiting = Store::new(Retention::default(), self.key_of);
+            lacking.waiting = Store::new(Retention::default(), self.meaning);
         }
         lacking.replay = Some(lacking.waiting.cursor());
     }
 
     /// Takes in what was delivered. Returns how much, and whether it has become whole by that.
     pub(super) fn turn(&mut self) -> (usize, bool) {
+        let done = self.take();
+        let (replayed, whole) = self.replay();
+        (done + replayed, whole)
+    }
+
+    pub(super) fn take(&mut self) -> usize {
         let mut done = 0;
         if let Some(inbox) = &self.inbox {
             let to = match &mut self.stage {
@@ -372,8 +387,7 @@ impl Keeper {
                 to.append(stream, number, record.bytes());
             }
         }
-        let (replayed, whole) = self.replay();
-        (done + replayed, whole)
+        done
     }
 
     fn replay(&mut self) -> (usize, bool) {
@@ -404,16 +418,21 @@ impl Keeper {
 
     /// Along what another member wants: what was kept before `until`. None as long as this member has not come
     /// so far itself.
-    pub(super) fn serve(&mut self, node: NodeId, until: &Numbers) -> Option<Cursor> {
-        if !self.is_whole() {
+    pub(super) fn serve(&mut self, want: &Want) -> Option<Cursor> {
+        let Want { node, epoch, until, .. } = want;
+        if !self.is_whole() || self.epoch < *epoch {
             return None;
         }
         let mut beyond = 0;
         for (stream, number) in until {
-            // Of a stream that has not sent anything yet nothing may be known here.
-            beyond += self.store.number_of(*stream).unwrap_or(0).checked_sub(*number)?;
+            // After that epoch all of it is here, also of streams of which nothing is known here.
+            let here = self.store.number_of(*stream).unwrap_or(0);
+            beyond += match here.checked_sub(*number) {
+                None if self.epoch == *epoch => return None,
+                more => more.unwrap_or(0),
+            };
         }
-        let (mut cursor, known) = match self.pins.remove(&node) {
+        let (mut cursor, known) = match self.pins.remove(node) {
             Some(Pinned { cursor, streams }) => (cursor, streams),
             None => (self.store.cursor(), self.store.streams().len()),
         };
@@ -424,6 +443,26 @@ impl Keeper {
         // What was replaced before the newcomer began is none of its business.
         cursor.cut_at(self.store.version().saturating_sub(beyond));
         Some(cursor)
+    }
+}
+
+impl core::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (version, epoch, pins) = (self.store.version(), self.epoch, self.pins.keys());
+        match &self.stage {
+            Stage::Away => write!(f, "away"),
+            Stage::Has => write!(f, "has {version} in {epoch}, pins {pins:?}"),
+            Stage::Lacks(lacking) => {
+                let asked = lacking.asked.as_ref().map(|it| (it.node, it.request, &it.streams));
+                let Lacking { epoch: began, from, replay, spoke, .. } = lacking;
+                let replays = replay.is_some();
+                write!(
+                    f,
+                    "lacks, began {began} at {from:?}, now in {epoch} with {version}, asked {asked:?}, \
+                     replays {replays}, spoke {spoke:?}"
+                )
+            }
+        }
     }
 }
 

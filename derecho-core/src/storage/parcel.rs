@@ -21,8 +21,9 @@ pub(super) type Numbers = Vec<(StreamId, u64)>;
 /// A direct message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parcel {
-    /// Who says so wants what was kept of a subgroup before `until`, without what is before `from`.
-    Want { key: u64, request: u64, until: Numbers, from: Numbers },
+    /// Who says so wants what was kept of a subgroup before `until`, where it has begun in this epoch, without
+    /// what is before `from`.
+    Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
     /// It comes by this stream of the one who says so; records name their streams by their places here.
     Give { key: u64, request: u64, stream: RegionId, streams: Vec<StreamId> },
     /// The one who says so has not got it.
@@ -32,9 +33,9 @@ pub(super) enum Parcel {
 impl Wire for Parcel {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Parcel::Want { key, request, until, from } => {
+            Parcel::Want { key, request, epoch, until, from } => {
                 out.push(0);
-                (*key, *request).encode(out);
+                ((*key, *request), *epoch).encode(out);
                 until.encode(out);
                 from.encode(out);
             }
@@ -53,9 +54,9 @@ impl Wire for Parcel {
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         Some(match from.byte()? {
             0 => {
-                let (key, request) = Wire::decode(from)?;
+                let ((key, request), epoch) = Wire::decode(from)?;
                 let until = Wire::decode(from)?;
-                Parcel::Want { key, request, until, from: Wire::decode(from)? }
+                Parcel::Want { key, request, epoch, until, from: Wire::decode(from)? }
             }
             1 => {
                 let ((key, request), stream) = Wire::decode(from)?;
@@ -132,7 +133,8 @@ mod tests {
     fn parcels_come_back_and_cut_ones_do_not() {
         let stream = |node| StreamId { node: NodeId(node), region: RegionId(9) };
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
-        let want = Parcel::Want { key: 1, request: 2, until: numbers.clone(), from: Vec::new() };
+        let want =
+            Parcel::Want { key: 1, request: 2, epoch: 3, until: numbers.clone(), from: Vec::new() };
         let streams = alloc::vec![stream(3)];
         let give = Parcel::Give { key: 1, request: 2, stream: RegionId(70), streams };
         for parcel in [want, give, Parcel::Lack { key: 3, request: 4 }] {

@@ -34,6 +34,7 @@ pub(super) struct Want {
     pub(super) node: NodeId,
     pub(super) key: u64,
     pub(super) request: u64,
+    pub(super) epoch: u64,
     pub(super) until: Numbers,
     pub(super) from: Numbers,
 }
@@ -110,13 +111,7 @@ impl Porter {
     }
 
     /// It is this one's turn.
-    pub(super) fn serve(
-        &mut self,
-        want: Want,
-        cursor: Cursor,
-        streams: &[StreamId],
-        now: Time,
-    ) {
+    pub(super) fn serve(&mut self, want: Want, cursor: Cursor, streams: &[StreamId], now: Time) {
         let of = |numbers: &Numbers, stream| {
             let known = numbers.iter().find(|(known, _)| *known == stream);
             known.map(|(_, number)| *number)
@@ -130,17 +125,21 @@ impl Porter {
         self.serving = Some(Serving { want, cursor, bounds, partial, came, until, finished });
     }
 
+    /// Takes out whoever did not come when it was its turn.
+    pub(super) fn take_absent(&mut self, now: Time) -> Option<Want> {
+        let is_absent = |it: &mut Serving| !it.came && self.readers == 0 && now >= it.until;
+        self.serving.take_if(is_absent).map(|serving| serving.want)
+    }
+
     /// Sends what there is room for. Returns how many blocks.
-    pub(super) fn turn(&mut self, now: Time) -> usize {
-        let (Some(serving), Some((_, memory))) = (&mut self.serving, &self.stream) else { return 0 };
+    pub(super) fn turn(&mut self) -> usize {
+        let (Some(serving), Some((_, memory))) = (&mut self.serving, &self.stream) else {
+            return 0;
+        };
         match (self.readers > 0, serving.came) {
             (true, _) => serving.came = true,
             // It has all, or has been lost on the way.
             (false, true) => {
-                self.serving = None;
-                return 1;
-            }
-            (false, false) if now >= serving.until => {
                 self.serving = None;
                 return 1;
             }
@@ -156,6 +155,14 @@ impl Porter {
             (serving.finished, sent) = (last, sent + 1);
         }
         sent
+    }
+}
+
+impl core::fmt::Debug for Porter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (readers, queue) = (self.readers, &self.queue);
+        let serving = self.serving.as_ref().map(|it| (&it.want, it.came, it.finished));
+        write!(f, "{readers} readers, serves {serving:?}, then {queue:?}")
     }
 }
 

@@ -39,9 +39,11 @@ pub struct Retention {
     pub most: Option<u64>,
     /// Records of so many keys: a record of one more is not kept; none: of any number.
     pub keys: Option<u64>,
+    /// For so long, by the records' own times: the oldest go when there is one that much newer; none: for ever.
+    pub lifespan: Option<u64>,
 }
 
-in_order! { Retention { depth, most, keys } }
+in_order! { Retention { depth, most, keys, lifespan } }
 
 impl Retention {
     fn replaces(&self) -> bool {
@@ -63,18 +65,26 @@ struct Piece {
     live: usize,
 }
 
-/// How a store finds the key in a record.
-pub type KeyOf = fn(&[u8]) -> Key;
+/// What a store has to know of records.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning {
+    /// A record's key.
+    pub key: fn(&[u8]) -> Key,
+    /// When it was written, by its writer's clock.
+    pub time: fn(&[u8]) -> u64,
+}
 
 /// See the [module](self).
 pub struct Store {
     retention: Retention,
-    key_of: KeyOf,
+    meaning: Meaning,
     pieces: VecDeque<Piece>,
     index: BTreeMap<Key, VecDeque<Place>>,
     /// Of all records, when the oldest have to go: where to look for the oldest that lives.
     oldest: Place,
     live: u64,
+    /// The newest time of all records.
+    newest: u64,
     version: u64,
     streams: Vec<StreamId>,
     /// Of each stream the number that comes next, once it is known.
@@ -86,16 +96,17 @@ pub struct Store {
 
 impl Store {
     /// An empty one.
-    pub fn new(retention: Retention, key_of: KeyOf) -> Store {
+    pub fn new(retention: Retention, meaning: Meaning) -> Store {
         let total = Arc::new(AtomicU64::new(0));
         let piece = Piece { number: 0, segment: Segment::new(SMALLEST, &total), live: 0 };
         Store {
             retention,
-            key_of,
+            meaning,
             pieces: [piece].into(),
             index: BTreeMap::new(),
             oldest: Place { segment: 0, at: 0 },
             live: 0,
+            newest: 0,
             version: 0,
             streams: Vec::new(),
             numbers: Vec::new(),
@@ -185,7 +196,7 @@ impl Store {
         if !self.retention.replaces() {
             return;
         }
-        let key = (self.key_of)(record);
+        let key = (self.meaning.key)(record);
         let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
         if is_full && !self.index.contains_key(&key) {
             // Whoever goes along the store at this moment gets it all the same.
@@ -201,8 +212,19 @@ impl Store {
         if let Some(place) = too_old {
             self.bury(place, version);
         }
-        if self.retention.most.is_some_and(|most| self.live > most) {
-            self.bury_oldest(version);
+        if self.retention.most.is_some_and(|most| self.live > most)
+            && let Some((place, key, _)) = self.oldest()
+        {
+            self.forget(key, place);
+            self.bury(place, version);
+        }
+        if let Some(lifespan) = self.retention.lifespan {
+            self.newest = self.newest.max((self.meaning.time)(record));
+            let limit = self.newest.saturating_sub(lifespan);
+            while let Some((place, key, _)) = self.oldest().filter(|(.., time)| *time < limit) {
+                self.forget(key, place);
+                self.bury(place, version);
+            }
         }
     }
 
@@ -236,7 +258,8 @@ impl Store {
         self.live -= 1;
     }
 
-    fn bury_oldest(&mut self, version: u64) {
+    /// The oldest record that lives: where it is, its key, and its time.
+    fn oldest(&mut self) -> Option<(Place, Key, u64)> {
         let mut index = self.piece(self.oldest.segment);
         let mut at = match self.pieces[index].number == self.oldest.segment {
             true => self.oldest.at as usize,
@@ -244,22 +267,20 @@ impl Store {
             false => 0,
         };
         loop {
-            let Piece { segment, number, .. } = &self.pieces[index];
+            let Piece { segment, number, .. } = self.pieces.get(index)?;
             if at == segment.shown() {
                 (index, at) = (index + 1, 0);
                 continue;
             }
-            let (head, place) = (segment.head(at), Place { segment: *number, at: at as u32 });
+            let head = segment.head(at);
             if segment.died(at).is_some() {
                 at += head.footprint();
                 continue;
             }
-            let key = (self.key_of)(segment.record(at, head.length as usize));
-            let next = Place { at: (at + head.footprint()) as u32, ..place };
-            self.forget(key, place);
-            self.bury(place, version);
-            self.oldest = next;
-            return;
+            let record = segment.record(at, head.length as usize);
+            let (key, time) = ((self.meaning.key)(record), (self.meaning.time)(record));
+            self.oldest = Place { segment: *number, at: at as u32 };
+            return Some((self.oldest, key, time));
         }
     }
 
@@ -310,7 +331,7 @@ impl Store {
                     let to = merged.put(head, record).expect("it was made to hold them");
                     let old = Place { segment: *from, at: at as u32 };
                     moved.push((
-                        (self.key_of)(record),
+                        (self.meaning.key)(record),
                         old,
                         Place { segment: number, at: to as u32 },
                     ));
@@ -352,6 +373,12 @@ mod tests {
         u128::from(u64::from_le_bytes(*record.first_chunk().expect("a record has a key")))
     }
 
+    /// And the time is the content.
+    const MEANING: Meaning = Meaning {
+        key: key_of,
+        time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
+    };
+
     fn record(key: u64, content: u64, length: usize) -> Vec<u8> {
         let mut record = alloc::vec![content as u8; length.max(16)];
         record[..8].copy_from_slice(&key.to_le_bytes());
@@ -373,7 +400,7 @@ mod tests {
 
     impl Plain {
         fn append(&mut self, version: u64, key: u64, content: u64) {
-            let Plain(Retention { depth, most, keys }, kept) = self;
+            let Plain(Retention { depth, most, keys, lifespan }, kept) = self;
             let mut known: Vec<u64> = kept.iter().map(|(_, key, _)| *key).collect();
             known.sort_unstable();
             known.dedup();
@@ -387,6 +414,14 @@ mod tests {
                 kept.remove(first.expect("there is one"));
             }
             if most.is_some_and(|most| kept.len() as u64 > most) {
+                kept.remove(0);
+            }
+            let old = |kept: &[(u64, u64, u64)]| {
+                kept.first().is_some_and(|(.., time)| {
+                    *time < content.saturating_sub(lifespan.unwrap_or(u64::MAX))
+                })
+            };
+            while old(kept) {
                 kept.remove(0);
             }
         }
@@ -415,12 +450,13 @@ mod tests {
     /// that came after.
     #[test]
     fn a_store_keeps_what_its_retention_says_and_cursors_find_it() {
-        for seed in 1..200 {
+        for seed in 1..80 {
             let mut random = Random(seed * 0x9e37_79b9);
             let depth = some(&mut random, 4).map(|depth| depth as u32);
             let (most, keys) = (some(&mut random, 300), some(&mut random, 40));
-            let retention = Retention { depth, most, keys };
-            let mut store = Store::new(retention, key_of);
+            let lifespan = some(&mut random, 3000);
+            let retention = Retention { depth, most, keys, lifespan };
+            let mut store = Store::new(retention, MEANING);
             let mut plain = Plain(retention, Vec::new());
             let stream = store.stream(STREAM);
             let mut cursors: Vec<(Cursor, Vec<(u64, u64)>)> = Vec::new();
@@ -452,7 +488,7 @@ mod tests {
     #[test]
     fn what_is_replaced_gives_its_memory_back_and_what_is_held_stays() {
         let retention = Retention { depth: Some(1), ..Retention::default() };
-        let mut store = Store::new(retention, key_of);
+        let mut store = Store::new(retention, MEANING);
         let stream = store.stream(STREAM);
         store.append(stream, 0, &record(u64::MAX, 1, 100));
         let held = store.cursor().next().expect("it was just put in");
@@ -484,7 +520,7 @@ mod tests {
     /// A long chain that goes at once is taken apart piece by piece, not one within the other.
     #[test]
     fn a_long_store_goes_without_a_deep_stack() {
-        let mut store = Store::new(Retention::default(), key_of);
+        let mut store = Store::new(Retention::default(), MEANING);
         let stream = store.stream(STREAM);
         for number in 0..3000 {
             store.append(stream, number, &record(1, number, LARGEST));

@@ -1,6 +1,6 @@
 //! What is right: every reader gets what was kept when it began, then all that came after, in the order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::ids::NodeId;
 use derecho_core::storage::store::Retention;
@@ -31,6 +31,7 @@ pub(crate) struct Court {
     kept: BTreeMap<NodeId, Vec<Id>>,
     /// Who has read something else than was written: it is out, and does not know yet.
     accused: Vec<NodeId>,
+    gone: BTreeSet<NodeId>,
     /// Somebody who had it was the last one.
     pub(crate) lost: bool,
     pub(crate) histories: usize,
@@ -39,6 +40,7 @@ pub(crate) struct Court {
 
 impl Court {
     pub(crate) fn died(&mut self, node: NodeId) {
+        self.gone.insert(node);
         self.next.remove(&node);
         self.waiting.remove(&node);
     }
@@ -81,7 +83,8 @@ impl Court {
 
     pub(crate) fn delivers(&mut self, node: NodeId, from: NodeId, number: u64, bytes: &[u8]) {
         let id = (from, number);
-        if !self.is_right(node, id, bytes) {
+        // What whoever has left delivers last may be nobody else's, if nobody else is left.
+        if !self.is_right(node, id, bytes) || !self.acquits(node) || self.gone.contains(&node) {
             return;
         }
         let next = self.next.get(&node).copied().flatten();
@@ -95,7 +98,7 @@ impl Court {
             }
         };
         if let Some(next) = next {
-            assert_eq!(place, next, "one order, without gaps");
+            assert_eq!(place, next, "one order, without gaps: at {node:?}");
         }
         self.next.insert(node, Some(place + 1));
         for name in self.waiting.remove(&node).unwrap_or_default() {
@@ -105,7 +108,8 @@ impl Court {
 
     pub(crate) fn reads(&mut self, name: usize, from: NodeId, number: u64, bytes: &[u8]) {
         let id = (from, number);
-        if !self.is_right(self.readings[name].node, id, bytes) {
+        let node = self.readings[name].node;
+        if !self.is_right(node, id, bytes) || self.gone.contains(&node) {
             return;
         }
         let place = self.places[&id];
@@ -120,7 +124,8 @@ impl Court {
         for place in 0..end {
             kept.push(place);
             let key = self.order[place].1;
-            let of_key = |kept: &[usize]| kept.iter().filter(|at| self.order[**at].1 == key).count();
+            let of_key =
+                |kept: &[usize]| kept.iter().filter(|at| self.order[**at].1 == key).count();
             if self.retention.depth.is_some_and(|depth| of_key(&kept) > depth as usize) {
                 let oldest = kept.iter().position(|at| self.order[*at].1 == key).unwrap();
                 kept.remove(oldest);

@@ -24,7 +24,7 @@ use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::storage::cursor::Cursor;
 use derecho_core::storage::depot::{Depot, Holding, Motion, porter_geometry};
 use derecho_core::storage::holders::Holders;
-use derecho_core::storage::store::{Key, Retention};
+use derecho_core::storage::store::{Key, Meaning, Retention};
 use derecho_sim::{Random, SimLink};
 
 use super::court::Court;
@@ -82,7 +82,8 @@ impl State for Topic {
 
     fn layout(&self, _: u64, view: &View) -> Layout {
         let seats = self.seats.iter().filter(|node| view.rank_of(**node).is_some());
-        let seat = |node: &NodeId| Seat { node: *node, reads: true, sends: Some(STREAM), lines: LINES };
+        let seat =
+            |node: &NodeId| Seat { node: *node, reads: true, sends: Some(STREAM), lines: LINES };
         Layout { level: Level::Atomic, seats: seats.map(seat).collect() }
     }
 
@@ -194,7 +195,8 @@ impl Member {
         let geometry = porter_geometry();
         let porter = self.link.open(PORTER, geometry.words()).unwrap();
         self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
-        self.depot.keep(KEY, self.retention, key_of);
+        let meaning = Meaning { key: key_of, time: |_| 0 };
+        self.depot.keep(KEY, self.retention, meaning);
         group.submit(&[0]);
         self.group = Some(group);
     }
@@ -234,17 +236,19 @@ impl Member {
 
     /// Another reader comes here, later than the member.
     pub(crate) fn read_along(&mut self) {
-        let Some(keeper) = self.depot.keeper(KEY).filter(|keeper| keeper.is_whole()) else { return };
+        let Some(keeper) = self.depot.keeper(KEY).filter(|keeper| keeper.is_whole()) else {
+            return;
+        };
         let cursor = keeper.store().cursor();
         let name = self.court.borrow_mut().reads_from_now(self.me);
         self.readers.push(Reader { cursor, name });
     }
 
-    fn take_in(&mut self, event: GroupEvent, effects: &mut Effects) {
+    fn take_in(&mut self, event: GroupEvent) {
         let Member { group, depot, .. } = self;
         let group = group.as_mut().unwrap();
         match event {
-            GroupEvent::Begun { key, subgroup, layout, .. } => {
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
                 for (number, origin, _) in group.node().senders(subgroup) {
                     let node = match origin {
                         derecho_core::node::Origin::Own => Some(self.me),
@@ -252,7 +256,7 @@ impl Member {
                     };
                     self.senders.extend(node.map(|node| (usize::from(number), node)));
                 }
-                depot.begun(group, key, subgroup, &layout);
+                depot.begun(group, key, subgroup, (epoch, &layout));
                 let alive = |inbox: &Arc<Inbox>| group.node().has_subgroup_reader(subgroup, inbox);
                 if !self.inbox.as_ref().is_some_and(alive) {
                     self.inbox = group.node_mut().add_subgroup_reader(subgroup);
@@ -264,7 +268,7 @@ impl Member {
             GroupEvent::Changed => depot.changed(group),
             GroupEvent::Installed(_) => depot.changed(group),
             GroupEvent::Direct { from, bytes, .. } => {
-                assert!(depot.direct(group, from, &bytes, effects));
+                assert!(depot.direct(group, from, &bytes));
             }
             GroupEvent::Left { key } => depot.left(key),
             GroupEvent::Node(event) => {
@@ -331,7 +335,7 @@ impl Machine for Member {
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = self.group_mut().turn(now, effects);
         while let Some(event) = self.group_mut().next_event() {
-            self.take_in(event, effects);
+            self.take_in(event);
             done += 1;
         }
         let Member { group, depot, .. } = self;

@@ -162,7 +162,8 @@ impl World {
         }
         for node in self.living() {
             let member = self.member(node);
-            eprintln!("{:?}: whole {}, {:?}, {}", member.me, member.whole, member.group().state(), member.group().describe());
+            eprintln!("{:?}: {:?}, {:?}", member.me, member.depot, member.group().state());
+            eprintln!("  {}", member.group().describe());
         }
         panic!("nothing comes to rest");
     }
