@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use super::holders::Holders;
 use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
-use super::parcel::{BlockHead, Parcel};
+use super::parcel::{BlockHead, Numbers, Parcel};
 pub use super::porter::porter_geometry;
 use super::porter::{Porter, Want};
 use super::store::{Meaning, Retention};
@@ -350,7 +350,7 @@ impl Depot {
                 return 1;
             };
             let Some(found) = keeper.serve(&want) else { continue };
-            let streams = keeper.store().streams().to_vec();
+            let streams: Numbers = keeper.store().met().collect();
             self.porter.queue.remove(index);
             let give = Parcel::Give { key, request, stream, streams: streams.clone() };
             if group.send_direct(node, give.to_bytes(), effects) {

@@ -62,13 +62,6 @@ struct Lacking {
     replay: Option<Cursor>,
 }
 
-/// What is kept for a newcomer.
-struct Pinned {
-    cursor: Cursor,
-    /// Streams that were known when it began: what others have sent came later.
-    streams: usize,
-}
-
 enum Stage {
     Away,
     Lacks(Lacking),
@@ -98,7 +91,7 @@ pub struct Keeper {
     /// Along the store as it was when this member began in the subgroup, for readers that began with it.
     opening: Option<Cursor>,
     /// Holders are to keep what has died for those who have begun and have not got it yet.
-    pins: BTreeMap<NodeId, Pinned>,
+    pins: BTreeMap<NodeId, Cursor>,
     /// The beginning of which it has said that it has it.
     told: Option<u128>,
     spoke: Option<u64>,
@@ -191,8 +184,7 @@ impl Keeper {
             // I-91: before anything of the epoch is taken in.
             for seat in newcomers.filter(|seat| seat.node != me) {
                 let store = &self.store;
-                let pinned = || Pinned { cursor: store.cursor(), streams: store.streams().len() };
-                self.pins.entry(seat.node).or_insert_with(pinned);
+                self.pins.entry(seat.node).or_insert_with(|| store.cursor());
             }
         }
         self.pins.retain(|node, _| layout.seat_of(*node).is_some_and(|seat| seat.reads));
@@ -201,6 +193,7 @@ impl Keeper {
             _ => &mut self.store,
         };
         for (stream, number) in numbers {
+            takes.meet(stream, epoch);
             if takes.number_of(stream).is_none() {
                 takes.expect(stream, number);
             }
@@ -296,8 +289,9 @@ impl Keeper {
     }
 
     /// The streams of what comes, as the one who gives it calls them.
-    pub(super) fn given(&mut self, streams: &[StreamId]) {
-        let known: Vec<u32> = streams.iter().map(|stream| self.store.stream(*stream)).collect();
+    pub(super) fn given(&mut self, streams: &Numbers) {
+        streams.iter().for_each(|(stream, met)| self.store.meet(*stream, *met));
+        let known = streams.iter().map(|(stream, _)| self.store.stream(*stream)).collect();
         if let Some(asked) = self.asked() {
             asked.streams = Some(known);
         }
@@ -397,9 +391,8 @@ impl Keeper {
         let (mut done, mut bytes) = (0, 0);
         while bytes < REPLAY {
             let Some(kept) = replay.next() else {
-                for (stream, number) in waiting.numbers() {
-                    self.store.expect(stream, number);
-                }
+                waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
+                waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
                 self.stage = Stage::Has;
                 return (done + 1, true);
             };
@@ -432,14 +425,13 @@ impl Keeper {
                 more => more.unwrap_or(0),
             };
         }
-        let (mut cursor, known) = match self.pins.remove(node) {
-            Some(Pinned { cursor, streams }) => (cursor, streams),
-            None => (self.store.cursor(), self.store.streams().len()),
-        };
         // These have begun later than the newcomer.
-        let later = &self.store.streams()[known..];
-        let later = later.iter().filter(|stream| until.iter().all(|(known, _)| known != *stream));
-        beyond += later.filter_map(|stream| self.store.number_of(*stream)).sum::<u64>();
+        let later = |(stream, met): &(StreamId, u64)| {
+            met > epoch && until.iter().all(|(known, _)| known != stream)
+        };
+        let later = self.store.met().filter(later);
+        beyond += later.filter_map(|(stream, _)| self.store.number_of(stream)).sum::<u64>();
+        let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
         // What was replaced before the newcomer began is none of its business.
         cursor.cut_at(self.store.version().saturating_sub(beyond));
         Some(cursor)

@@ -24,8 +24,9 @@ pub(super) enum Parcel {
     /// Who says so wants what was kept of a subgroup before `until`, where it has begun in this epoch, without
     /// what is before `from`.
     Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
-    /// It comes by this stream of the one who says so; records name their streams by their places here.
-    Give { key: u64, request: u64, stream: RegionId, streams: Vec<StreamId> },
+    /// It comes by this stream of the one who says so; records name their streams by their places here. Of
+    /// each, the first epoch in which it is known to have been there.
+    Give { key: u64, request: u64, stream: RegionId, streams: Numbers },
     /// The one who says so has not got it.
     Lack { key: u64, request: u64 },
 }
@@ -135,7 +136,7 @@ mod tests {
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
         let want =
             Parcel::Want { key: 1, request: 2, epoch: 3, until: numbers.clone(), from: Vec::new() };
-        let streams = alloc::vec![stream(3)];
+        let streams = alloc::vec![(stream(3), 4)];
         let give = Parcel::Give { key: 1, request: 2, stream: RegionId(70), streams };
         for parcel in [want, give, Parcel::Lack { key: 3, request: 4 }] {
             let bytes = parcel.to_bytes();

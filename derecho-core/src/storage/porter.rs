@@ -23,6 +23,9 @@ const MOST_A_TURN: usize = 2;
 /// So long somebody whose turn it is may take to come.
 const PATIENCE: u64 = 500_000_000;
 
+/// So many may wait for their turns.
+const MOST_WANTS: usize = 1 << 16;
+
 /// The shape of the stream's memory.
 pub fn porter_geometry() -> Geometry {
     Geometry::fitting(BLOCKS * BLOCK, 64, BLOCK).expect("a modest shape")
@@ -81,11 +84,14 @@ impl Porter {
 
     pub(super) fn want(&mut self, want: Want) {
         self.withdraw(want.node, want.key);
-        self.queue.push_back(want);
+        // No correct members want more than that.
+        if self.queue.len() < MOST_WANTS {
+            self.queue.push_back(want);
+        }
     }
 
-    /// Who wanted it wants it no more, or something else.
-    pub(super) fn withdraw(&mut self, node: NodeId, key: u64) {
+    /// Who wanted it wants something else.
+    fn withdraw(&mut self, node: NodeId, key: u64) {
         self.queue.retain(|known| (known.node, known.key) != (node, key));
         let of_it = |serving: &Serving| (serving.want.node, serving.want.key) == (node, key);
         if self.serving.as_ref().is_some_and(of_it) {
@@ -111,14 +117,20 @@ impl Porter {
     }
 
     /// It is this one's turn.
-    pub(super) fn serve(&mut self, want: Want, cursor: Cursor, streams: &[StreamId], now: Time) {
-        let of = |numbers: &Numbers, stream| {
+    pub(super) fn serve(&mut self, want: Want, cursor: Cursor, streams: &Numbers, now: Time) {
+        let of = |numbers: &Numbers, stream: StreamId| {
             let known = numbers.iter().find(|(known, _)| *known == stream);
             known.map(|(_, number)| *number)
         };
-        let bounds = streams.iter().map(|stream| {
-            let until = of(&want.until, *stream).filter(|_| !planted(Planted::HistoryTooFar));
-            (of(&want.from, *stream).unwrap_or(0), until.unwrap_or(u64::MAX))
+        let bounds = streams.iter().map(|(stream, met)| {
+            let until = match of(&want.until, *stream) {
+                _ if planted(Planted::HistoryTooFar) => u64::MAX,
+                Some(number) => number,
+                // Its sender had left before the newcomer began, or has come after that.
+                None if *met <= want.epoch => u64::MAX,
+                None => 0,
+            };
+            (of(&want.from, *stream).unwrap_or(0), until)
         });
         let (bounds, until) = (bounds.collect(), now.after(PATIENCE));
         let (partial, came, finished) = (None, false, false);
@@ -202,7 +214,7 @@ impl Serving {
     fn next(&mut self) -> Option<Kept> {
         loop {
             let kept = self.cursor.next()?;
-            // Of a stream that came later than both the newcomer and this all was delivered later, too.
+            // Of a stream that was not known yet when this began all was delivered later.
             let (from, until) = *self.bounds.get(kept.stream() as usize)?;
             if kept.number() >= until {
                 return None;

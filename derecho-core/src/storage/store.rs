@@ -89,6 +89,8 @@ pub struct Store {
     streams: Vec<StreamId>,
     /// Of each stream the number that comes next, once it is known.
     numbers: Vec<Option<u64>>,
+    /// Of each stream the first epoch in which it is known to have been there.
+    met: Vec<u64>,
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
     left_out: u64,
@@ -110,6 +112,7 @@ impl Store {
             version: 0,
             streams: Vec::new(),
             numbers: Vec::new(),
+            met: Vec::new(),
             pinned: Arc::new(()),
             total,
             left_out: 0,
@@ -147,6 +150,7 @@ impl Store {
         let index = known.unwrap_or_else(|| {
             self.streams.push(stream);
             self.numbers.push(None);
+            self.met.push(u64::MAX);
             self.streams.len() - 1
         });
         index as u32
@@ -155,6 +159,17 @@ impl Store {
     /// The streams, by their numbers here.
     pub fn streams(&self) -> &[StreamId] {
         &self.streams
+    }
+
+    /// A stream was there in this epoch.
+    pub fn meet(&mut self, stream: StreamId, epoch: u64) {
+        let index = self.stream(stream) as usize;
+        self.met[index] = self.met[index].min(epoch);
+    }
+
+    /// The streams, by their numbers here, and the first epoch in which each is known to have been there.
+    pub fn met(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
+        self.streams.iter().copied().zip(self.met.iter().copied())
     }
 
     /// Of a stream the number that comes next; none if it is not known here.

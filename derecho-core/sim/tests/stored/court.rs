@@ -114,7 +114,10 @@ impl Court {
         }
         let place = self.places[&id];
         let got = &mut self.readings[name].got;
-        assert!(got.last().is_none_or(|last| *last < place), "in the order, and once");
+        assert!(
+            got.last().is_none_or(|last| *last < place),
+            "in the order, and once: reader {name} of {node:?} gets {id:?}, {place} after {got:?}"
+        );
         got.push(place);
     }
 

@@ -142,6 +142,7 @@ pub(crate) struct Member {
     begun_at: Option<usize>,
     readers: Vec<Reader>,
     senders: BTreeMap<usize, NodeId>,
+    members: Vec<NodeId>,
     written: u64,
     random: Random,
     pub(crate) whole: bool,
@@ -170,6 +171,7 @@ impl Member {
             begun_at: None,
             readers: Vec::new(),
             senders: BTreeMap::new(),
+            members: Vec::new(),
             written: 0,
             random: Random::new(link.node().0 as u64),
             whole: false,
@@ -266,7 +268,17 @@ impl Member {
                 }
             }
             GroupEvent::Changed => depot.changed(group),
-            GroupEvent::Installed(_) => depot.changed(group),
+            GroupEvent::Installed(view) => {
+                depot.changed(group);
+                let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
+                let before = std::mem::replace(&mut self.members, members);
+                // As a participant does, for it may still run.
+                for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {
+                    if let Some(peer) = group.peer_of(node) {
+                        group.node_mut().shut_out(peer);
+                    }
+                }
+            }
             GroupEvent::Direct { from, bytes, .. } => {
                 assert!(depot.direct(group, from, &bytes));
             }
