@@ -49,6 +49,11 @@ impl Retention {
     fn replaces(&self) -> bool {
         *self != Retention::default()
     }
+
+    /// Whether it matters which records have the same key.
+    fn is_by_key(&self) -> bool {
+        self.depth.is_some() || self.keys.is_some()
+    }
 }
 
 /// Where a record is: the number of the segment, and the place in it.
@@ -211,21 +216,8 @@ impl Store {
         if !self.retention.replaces() {
             return;
         }
-        let key = (self.meaning.key)(record);
-        let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
-        if is_full && !self.index.contains_key(&key) {
-            // Whoever goes along the store at this moment gets it all the same.
-            self.left_out += 1;
-            return self.bury(place, version);
-        }
-        let of_key = self.index.entry(key).or_default();
-        of_key.push_back(place);
-        let too_old = match self.retention.depth {
-            Some(depth) if of_key.len() > depth as usize => of_key.pop_front(),
-            _ => None,
-        };
-        if let Some(place) = too_old {
-            self.bury(place, version);
+        if self.retention.is_by_key() && !self.file(place, version, record) {
+            return;
         }
         if self.retention.most.is_some_and(|most| self.live > most)
             && let Some((place, key, _)) = self.oldest()
@@ -241,6 +233,28 @@ impl Store {
                 self.bury(place, version);
             }
         }
+    }
+
+    /// Puts a record among those of its key. `false` if it is not kept.
+    fn file(&mut self, place: Place, version: u64, record: &[u8]) -> bool {
+        let key = (self.meaning.key)(record);
+        let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
+        if is_full && !self.index.contains_key(&key) {
+            // Whoever goes along the store at this moment gets it all the same.
+            self.left_out += 1;
+            self.bury(place, version);
+            return false;
+        }
+        let of_key = self.index.entry(key).or_default();
+        of_key.push_back(place);
+        let too_old = match self.retention.depth {
+            Some(depth) if of_key.len() > depth as usize => of_key.pop_front(),
+            _ => None,
+        };
+        if let Some(place) = too_old {
+            self.bury(place, version);
+        }
+        true
     }
 
     fn put(&mut self, head: Head, record: &[u8]) -> Place {
@@ -302,7 +316,12 @@ impl Store {
     /// The oldest of its key is kept no more.
     fn forget(&mut self, key: Key, place: Place) {
         let Some(of_key) = self.index.get_mut(&key) else { return };
-        of_key.retain(|known| *known != place);
+        debug_assert_eq!(
+            of_key.front(),
+            Some(&place),
+            "the oldest of all is the oldest of its key"
+        );
+        of_key.pop_front();
         if of_key.is_empty() {
             self.index.remove(&key);
         }
