@@ -205,6 +205,28 @@ fn of_each_instance_the_last_are_kept() {
     }
 }
 
+/// A sample may be larger than what goes to a newcomer at once.
+#[test]
+fn large_samples_are_kept_and_given() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topic = |participant: &DomainParticipant| {
+        participant.topic::<Note>("Large").transient_local().keep_all().create().unwrap()
+    };
+    let ours = topic(&here);
+    let writer = here.writer(&ours).memory(8 << 20).max_sample_size(1 << 20);
+    let writer = writer.max_blocking_time(SOON).create().unwrap();
+    let note = |number: usize| Note {
+        title: format!("note {}", number % 3),
+        text: char::from(b'a' + number as u8).to_string().repeat(number * 37_003 % 700_000),
+    };
+    let notes: Vec<Note> = (0..25).map(note).collect();
+    notes.iter().for_each(|note| writer.write(note).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let reader = there.reader(&topic(&there)).create().unwrap();
+    assert_eq!(take_all(&reader, 25), notes);
+}
+
 #[test]
 fn limits_and_lifespan_hold() {
     let meeting = Meeting::new();

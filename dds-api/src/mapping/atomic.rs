@@ -26,7 +26,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{NodeEvent, Origin, SubgroupId};
-use derecho_core::storage::depot::{Depot, Holding, porter_geometry};
+use derecho_core::storage::depot::{Depot, porter_geometry};
 
 use super::discovery::{Announcement, Discovery};
 use super::endpoint::{Endpoint, EndpointKind};
@@ -78,6 +78,8 @@ struct Stay {
     senders: Vec<NodeId>,
     /// Senders of the epoch.
     sending: u32,
+    /// Members of the epoch that read.
+    seats: usize,
     /// Samples of this topic are kept.
     kept: bool,
 }
@@ -222,6 +224,7 @@ impl AtomicTopics {
         self.depot.begun(domain, key, id, (epoch, layout));
         stay.subgroup = Some(id);
         stay.sending = layout.streams().count() as u32;
+        stay.seats = layout.seats.iter().filter(|seat| seat.reads).count();
         for (number, origin, _) in domain.node().senders(id) {
             let node = match origin {
                 Origin::Own => me,
@@ -233,7 +236,7 @@ impl AtomicTopics {
         }
         let readers = match stay.kept {
             true => domain.state().readers(key),
-            false => layout.seats.iter().filter(|seat| seat.reads).count(),
+            false => stay.seats,
         } as u32;
         for writer in stay.writers.values() {
             writer.matched.fetch_min(readers, Ordering::AcqRel);
@@ -251,12 +254,14 @@ impl AtomicTopics {
 
     /// So many readers have begun.
     pub(super) fn gathered(&self, domain: &Domain, key: u64, readers: usize) {
-        // Whoever takes part in a topic that is kept reads it, also who has but writers.
-        let readers = match domain.state().holders(key) {
-            Some(_) => readers.min(domain.state().readers(key)),
+        let stay = self.stays.get(&key).and_then(VecDeque::front);
+        // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
+        // begun it is known that those have begun who are readers.
+        let readers = match stay.filter(|stay| stay.kept) {
+            Some(stay) if readers == stay.seats => domain.state().readers(key),
+            Some(_) => return,
             None => readers,
         };
-        let stay = self.stays.get(&key).and_then(VecDeque::front);
         for writer in stay.iter().flat_map(|stay| stay.writers.values()) {
             writer.matched.store(readers as u32, Ordering::Release);
         }
@@ -438,6 +443,7 @@ impl Stay {
             subgroup: None,
             senders: Vec::new(),
             sending: 0,
+            seats: 0,
             kept: endpoint.level.is_kept(),
         }
     }
