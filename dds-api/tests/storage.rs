@@ -205,6 +205,30 @@ fn of_each_instance_the_last_are_kept() {
     }
 }
 
+/// A reader that has read all that was kept without taking as much as one sample more goes on with what comes live.
+#[test]
+fn batches_go_on_where_what_was_kept_ends() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let ours = all_marks(&here);
+    let writer = writer_of(&here, &ours);
+    let reader = there.reader(&all_marks(&there)).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    let mut next = 0;
+    for number in 0..300 {
+        writer.write(&Mark::new(number)).unwrap();
+        let start = Instant::now();
+        while next <= number {
+            assert!(start.elapsed() < PATIENCE, "sample {next} does not come");
+            for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+                assert_eq!(*sample, Mark::new(next));
+                next += 1;
+            }
+        }
+    }
+}
+
 /// A sample may be larger than what goes to a newcomer at once.
 #[test]
 fn large_samples_are_kept_and_given() {

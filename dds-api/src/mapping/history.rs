@@ -94,6 +94,13 @@ impl History {
         self.lock().find(self.shown.load(Ordering::Acquire))
     }
 
+    /// Whether all has been read.
+    pub(crate) fn is_over(&self) -> bool {
+        // First: what is shown after it has ended is all.
+        let ended = self.ended.load(Ordering::Acquire);
+        ended && !self.lock().find(self.shown.load(Ordering::Acquire))
+    }
+
     /// How many there are at most.
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();

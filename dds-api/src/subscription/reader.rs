@@ -303,7 +303,13 @@ impl<T: DdsType> DataReader<T> {
         if !self.shared.reads_history.load(Ordering::Acquire) {
             return None;
         }
-        self.shared.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut history = self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if history.as_ref().is_none_or(|history| history.is_over()) {
+            // What comes now comes by a queue.
+            *history = None;
+            self.shared.reads_history.store(false, Ordering::Release);
+        }
+        history.clone()
     }
 
     /// The next sample that is kept; `None` once what comes next comes by a queue.
@@ -321,13 +327,7 @@ impl<T: DdsType> DataReader<T> {
                     self.participant.engine.poke();
                     return Some(None);
                 }
-                Look::Over => {
-                    self.shared.reads_history.store(false, Ordering::Release);
-                    let mut known =
-                        self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-                    known.take();
-                    return None;
-                }
+                Look::Over => return None,
             }
         }
     }
