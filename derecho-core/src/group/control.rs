@@ -211,7 +211,8 @@ impl<S: State> Group<S> {
         let agreement = self.council.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
         let late = view < newest || (view == newest && stopped);
-        if self.informed || late {
+        // I-48: nor has one that is out.
+        if self.informed || late || self.is_out() {
             return;
         }
         if view > self.installed.number {

@@ -123,6 +123,33 @@ fn a_crash_at_every_point_of_a_networked_view_change() {
     assert!(points > 200, "{points} points are not every one");
 }
 
+/// The leader stands still at each point. The others go on without it, and die; a new group is founded on their
+/// host, and then the leader goes on with what it had been told.
+#[test]
+fn a_leader_that_oversleeps_its_group() {
+    let mut world = flowing(5, Kind::Local, 3);
+    let node = ranks(&world)[0];
+    disturb(&mut world);
+    let acts = acts_of(&mut world, node);
+    for act in 0..=acts {
+        let mut world = flowing(5, Kind::Local, 3);
+        disturb(&mut world);
+        let at = world.cluster.acts(node) + act;
+        let end = world.now().after(LONG);
+        world.cluster.run_until_or(end, |cluster| cluster.acts(node) >= at);
+        world.cluster.pause(node);
+        world.run(LONG);
+        for other in world.living().into_iter().filter(|other| *other != node) {
+            world.crash(other);
+        }
+        world.add();
+        world.run(LONG);
+        world.cluster.resume(node);
+        ends_well(world, &format!("the leader stands still after {act}"));
+    }
+    assert!(acts > 20, "{acts} points are not every one");
+}
+
 #[test]
 fn two_leaders_in_a_row() {
     let local = enumerate_two(3, Kind::Local, 4, 9);
