@@ -26,6 +26,8 @@ pub enum Fault {
     WithoutKernel,
     /// The cut comes from the leader's report alone.
     CutOfOne,
+    /// A reader that has not begun the newest epoch holds nothing of it back.
+    LateUncounted,
     /// What is final is not told on.
     Silent,
     /// Only those tell a view on who come to it from the one before.
