@@ -54,6 +54,16 @@ pub enum Fault {
     OldLines,
     /// What was delivered is said to be one entry more than it is.
     TakenTooFar,
+    /// What was written to a log is said to be durable before it is synced (I-80).
+    DurableBeforeSync,
+    /// After a sync that failed the next one is believed (I-82).
+    SyncRetried,
+    /// A bad record is passed over (I-84).
+    BadRecordSkipped,
+    /// A file counts as renamed before the folder is synced (I-86).
+    RenameNotSynced,
+    /// What another process has written and nobody vouches for counts as durable (I-85).
+    UnprovenBelieved,
 }
 
 #[cfg(model)]
