@@ -11,7 +11,7 @@
 //!          └─ <stream>-<version>.ckp   a checkpoint: the state that all up to this version lead to
 //! ```
 //! Read in this order: [`disk`] (what may be concluded of a disk), [`record`], [`segment`] (what a torn tail
-//! is), [`stream`] (appending), [`cursor`] (reading).
+//! is), [`stream`] (appending), [`cursor`] (reading), [`restart`] (which log wins).
 
 pub mod checkpoint;
 pub mod checksum;
@@ -22,9 +22,12 @@ pub mod folder;
 pub mod index;
 pub mod record;
 mod recovery;
+pub mod restart;
 mod retention;
 pub mod segment;
 pub mod stream;
+pub mod survey;
+pub mod views;
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -33,7 +36,7 @@ pub use disk::{Disk, DiskError};
 pub use error::{BadCause, LogError};
 pub use record::{Entry, Kind, OwnedRecord, Record};
 pub use recovery::{Check, Recovery, TornTail};
-pub use retention::Retention;
+pub use retention::{Pin, Retention};
 pub use stream::{Limits, StreamLog};
 
 use crate::bytes::in_order;

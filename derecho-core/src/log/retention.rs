@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use super::folder::{publish, remove};
 use super::index::{self, Index};
-use super::segment::Window;
+use super::recovery::expected;
+use super::segment::{FileHeader, Window};
 use super::stream::StreamLog;
 use super::{Disk, LogError, Tail, Version, WallTime};
 
@@ -144,36 +145,51 @@ impl StreamLog {
         let name = header.name();
         // What is appended to has no index file: this one would describe what is no more.
         remove(disk, &index::name_of(&name))?;
-        let kept = self.prefix(disk, version)?;
-        if kept.end < self.active().index.end {
-            // Not truncated: were the power lost meanwhile, sectors before others could be gone that were durable.
-            publish(disk, &name, |disk, draft| copy(disk, (&name, draft), kept.end))?;
+        let end = self.active().index.end;
+        let kept = prefix(disk, (header, end), version)?;
+        if kept.end < end {
+            shorten(disk, &name, kept.end)?;
         }
         self.settle_after_cut(kept);
         Ok(())
     }
+}
 
-    /// What is in the last file up to this message.
-    fn prefix(&self, disk: &mut impl Disk, version: Version) -> Result<Index, LogError> {
-        let header = self.active().header;
-        let file = header.name();
-        let before = Version(header.version.0 - 1);
-        let mut kept = Index::new(Tail { epoch: header.epoch, version: before });
-        let mut window = Window::new(&file, self.active().index.end);
-        loop {
-            let at = kept.end;
-            match window.record(disk, at)? {
-                Ok(Some(read)) if read.record.version <= version => {
-                    kept.note(&read.record, read.next)
-                }
-                Ok(_) => return Ok(kept),
-                Err(cause) => {
-                    let version = kept.tail.version.next();
-                    return Err(LogError::BadRecord { file, offset: at, version, cause });
-                }
+/// What is in a segment of this length up to a message.
+pub(super) fn prefix(
+    disk: &mut impl Disk,
+    (header, end): (FileHeader, u64),
+    version: Version,
+) -> Result<Index, LogError> {
+    let file = header.name();
+    let before = Version(header.version.0.saturating_sub(1));
+    let mut kept = Index::new(Tail { epoch: header.epoch, version: before });
+    let mut window = Window::new(&file, end);
+    loop {
+        let at = kept.end;
+        let found = window.record(disk, at)?.and_then(|read| match read {
+            Some(read) if read.record.version <= version => {
+                expected(kept.tail.version, &read.record).map(|()| Some(read))
+            }
+            _ => Ok(None),
+        });
+        match found {
+            Ok(Some(read)) => kept.note(&read.record, read.next),
+            Ok(None) => return Ok(kept),
+            // What comes after the message that was asked for is cut, sound or not.
+            Err(_) if kept.tail.version == version => return Ok(kept),
+            Err(cause) => {
+                let version = kept.tail.version.next();
+                return Err(LogError::BadRecord { file, offset: at, version, cause });
             }
         }
     }
+}
+
+/// Keeps of a segment only its beginning. It is not truncated: were the power lost meanwhile, sectors before others
+/// could be gone that were durable.
+pub(super) fn shorten(disk: &mut impl Disk, name: &str, end: u64) -> Result<(), LogError> {
+    publish(disk, name, |disk, draft| copy(disk, (name, draft), end))
 }
 
 /// Copies the beginning of a file.
