@@ -127,6 +127,11 @@ fn the_end_waits_for_what_was_pushed() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
     let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    assert_eq!(
+        logs.stream(STREAM, OnFull::Wait, || {}).err(),
+        Some(LogError::Locked),
+        "it is open"
+    );
     push(&handle, 1..500);
     assert_eq!(logs.close(LONG), Ending::Clean);
     assert_eq!(handle.durable(), Version(499));

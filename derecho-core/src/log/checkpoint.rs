@@ -8,6 +8,7 @@
 //! ```
 
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::folder::{publish, remove};
@@ -199,6 +200,47 @@ impl StreamLog {
         self.unless_failed(result)
     }
 
+    /// Puts this state in place of all that the log has, whatever that is: of a log that does not agree with the one
+    /// that won (I-92). Ended on the way, it is shorter, or empty, and may be replaced again.
+    ///
+    /// # Errors
+    /// What the disk says; the log has failed then.
+    pub fn replace<'a>(
+        &mut self,
+        disk: &mut impl Disk,
+        tail: Tail,
+        state: impl Iterator<Item = Record<'a>>,
+    ) -> Result<(), LogError> {
+        self.commit(disk)?;
+        // The newest first: what is left of it is always a log.
+        let names: Vec<String> =
+            self.segments.iter().rev().map(|segment| segment.header.name()).collect();
+        let state_at = self.checkpoint.take().map(|checkpoint| checkpoint.header.name());
+        let empty = self.start_over(disk, Tail::default(), names.into_iter().chain(state_at));
+        self.unless_failed(empty)?;
+        self.put_checkpoint(disk, tail, state)
+    }
+
+    /// Removes these files, which are all, and begins one after this message.
+    fn start_over(
+        &mut self,
+        disk: &mut impl Disk,
+        tail: Tail,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<(), LogError> {
+        for name in names {
+            remove(disk, &index::name_of(&name))?;
+            remove(disk, &name)?;
+        }
+        let gone = core::mem::take(&mut self.segments);
+        let begun = self.begin(disk, tail);
+        if begun.is_err() {
+            // It has failed; what it was can still be asked.
+            self.segments = gone;
+        }
+        begun
+    }
+
     /// Begins a file after the checkpoint, and removes what it stands for.
     fn go_on_from(
         &mut self,
@@ -207,12 +249,9 @@ impl StreamLog {
         before: Option<Checkpoint>,
     ) -> Result<(), LogError> {
         if taken_over {
-            for segment in core::mem::take(&mut self.segments) {
-                let name = segment.header.name();
-                remove(disk, &index::name_of(&name))?;
-                remove(disk, &name)?;
-            }
-            self.begin(disk, tail)?;
+            let names: Vec<String> =
+                self.segments.iter().map(|segment| segment.header.name()).collect();
+            self.start_over(disk, tail, names)?;
         } else if self.active().index.messages() > 0 {
             self.roll(disk)?;
         }

@@ -47,7 +47,11 @@ in_order! {
 }
 
 /// The views that a log folder has seen.
-pub struct ViewLog(StreamLog);
+pub struct ViewLog {
+    log: StreamLog,
+    /// The last one that was appended.
+    last: u64,
+}
 
 impl ViewLog {
     /// Opens the folder's log of views, or begins it.
@@ -57,10 +61,12 @@ impl ViewLog {
     pub fn open(disk: &mut impl Disk, owner: Owner) -> Result<(ViewLog, Recovery), LogError> {
         let limits = Limits { segment_bytes: FILE_BYTES };
         let (log, recovery) = StreamLog::open(disk, (owner, VIEWS), limits, Check::All)?;
-        Ok((ViewLog(log), recovery))
+        let last = log.tail().epoch.view;
+        Ok((ViewLog { log, last }, recovery))
     }
 
-    /// Logs a view; when this answers it is durable, and the member may show that it has installed it.
+    /// Logs a view; when this answers it is durable, and the member may show that it has installed it. One that
+    /// was logged before, or for which there was no room, may be logged again.
     ///
     /// # Errors
     /// As of [`StreamLog::commit`].
@@ -71,8 +77,7 @@ impl ViewLog {
         now: WallTime,
     ) -> Result<(), LogError> {
         let payload = view.to_bytes();
-        // One that could not be written for want of room is still to be.
-        if self.0.pending() == 0 {
+        if view.number > self.last {
             let entry = Entry {
                 kind: Kind::View,
                 epoch: EpochId { view: view.number, sequence: 0 },
@@ -83,9 +88,10 @@ impl ViewLog {
                 key: KeyHash::default(),
                 payload: &payload,
             };
-            self.0.append(entry, disk)?;
+            self.log.append(entry, disk)?;
+            self.last = view.number;
         }
-        self.0.commit(disk).map(|_| ())
+        self.log.commit(disk).map(|_| ())
     }
 
     /// All views that were logged, in order.
@@ -94,8 +100,8 @@ impl ViewLog {
     /// What is wrong with the log, and where.
     pub fn views(&self, disk: &mut impl Disk) -> Result<Vec<LoggedView>, LogError> {
         let mut views = Vec::new();
-        let mut cursor = self.0.after(Version(self.0.complete_from().0 - 1))?;
-        while let Some(record) = cursor.next(disk, &self.0)? {
+        let mut cursor = self.log.after(Version(self.log.complete_from().0 - 1))?;
+        while let Some(record) = cursor.next(disk, &self.log)? {
             // Whatever has a right sum was written by this program.
             views.extend(LoggedView::decode(&mut Reader::new(record.entry.payload)));
         }

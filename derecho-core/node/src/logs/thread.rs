@@ -207,10 +207,10 @@ impl<D: Disk + Send + 'static> Logs<D> {
     }
 
     /// Opens the log of a stream. `waker` is called whenever more is durable or the state changes, by the log
-    /// thread: it must not block.
+    /// thread: it must not block. One that has failed may be opened again.
     ///
     /// # Errors
-    /// What is wrong with the log, and where.
+    /// What is wrong with the log, and where; [`LogError::Locked`] if it is open already.
     pub fn stream(
         &self,
         key: StreamKey,
@@ -218,6 +218,9 @@ impl<D: Disk + Send + 'static> Logs<D> {
         waker: impl Fn() + Send + Sync + 'static,
     ) -> Result<(StreamHandle<D>, Recovery), LogError> {
         let opened = ask(&self.queue, move |writer: &mut Writer<D>| {
+            if writer.logs.contains_key(&key) {
+                return Err(LogError::Locked);
+            }
             let opened = StreamLog::open(
                 &mut writer.disk,
                 (writer.owner, key),

@@ -162,6 +162,11 @@ impl World {
             "seed {seed}: durable {:?}, {winner:?}",
             self.durable
         );
+        for (epoch, version) in found.values().flat_map(|found| &found.streams[&KEY].cuts) {
+            // What was cut is written anew by its writers: it comes back with them, or not at all.
+            let past = restart.tail.epoch > *epoch;
+            assert!(past || restart.tail.version <= *version, "seed {seed}: beyond a cut");
+        }
         for (log, completion) in &restart.completions {
             let mut own = self.logs[log].messages.clone();
             if let Some(cut) = restart.cuts.get(log) {
