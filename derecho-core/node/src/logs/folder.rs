@@ -96,6 +96,15 @@ impl Folder {
     }
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(lock) = &self.lock {
+            // Said, not only closed: a child that was forked just now has the file too, until it runs its program.
+            let _ = fs::flock(lock, FlockOperation::Unlock);
+        }
+    }
+}
+
 fn refused(path: &Path, errno: Errno) -> LogError {
     LogError::Disk { file: path.display().to_string(), cause: cause(errno) }
 }
