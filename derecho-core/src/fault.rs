@@ -56,12 +56,22 @@ pub enum Fault {
     OldLines,
     /// What was delivered is said to be one entry more than it is.
     TakenTooFar,
-    /// What dies while somebody is on its way to have it is not kept for it (I-91).
+    /// What dies while somebody is on its way to have it is not kept for it (I-101).
     HistoryUnpinned,
-    /// Who gets what was kept forgets what was delivered to it meanwhile (I-92).
+    /// Who gets what was kept forgets what was delivered to it meanwhile (I-102).
     HistoryWithoutLive,
-    /// What was kept is given beyond the place where the newcomer began (I-92).
+    /// What was kept is given beyond the place where the newcomer began (I-102).
     HistoryTooFar,
+    /// What was written to a log is said to be durable before it is synced (I-80).
+    DurableBeforeSync,
+    /// After a sync that failed the next one is believed (I-82).
+    SyncRetried,
+    /// A bad record is passed over (I-84).
+    BadRecordSkipped,
+    /// A file counts as renamed before the folder is synced (I-86).
+    RenameNotSynced,
+    /// What another process has written and nobody vouches for counts as durable (I-85).
+    UnprovenBelieved,
 }
 
 #[cfg(model)]

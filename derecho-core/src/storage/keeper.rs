@@ -181,7 +181,7 @@ impl Keeper {
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
         if matches!(self.stage, Stage::Has) && !planted(Planted::HistoryUnpinned) {
-            // I-91: before anything of the epoch is taken in.
+            // I-101: before anything of the epoch is taken in.
             for seat in newcomers.filter(|seat| seat.node != me) {
                 let store = &self.store;
                 self.pins.entry(seat.node).or_insert_with(|| store.cursor());

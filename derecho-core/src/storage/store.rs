@@ -1,7 +1,7 @@
 //! What a member keeps of what was delivered to it, in memory.
 //!
 //! Owns: records in the order in which they were delivered, and which of them are kept. Never does: look
-//! at a clock, or do what other stores at the same place in the same order would not do as well (I-90).
+//! at a clock, or do what other stores at the same place in the same order would not do as well (I-100).
 //!
 //! ```text
 //!   segments   ──> ──> ──> ──> (last)      records of one order, the dead among them until tidied up
