@@ -57,9 +57,13 @@ impl Cursor {
     pub fn version(&self) -> u64 {
         self.next
     }
+}
 
-    /// The next record; `None` if there is none yet.
-    pub fn next(&mut self) -> Option<Kept> {
+/// The next record; `None` if there is none yet: later there may be one.
+impl Iterator for Cursor {
+    type Item = Kept;
+
+    fn next(&mut self) -> Option<Kept> {
         loop {
             let segment = &self.segment;
             // First: what was put in before there was a next one is found in this one.

@@ -9,6 +9,7 @@
 //!                     '──────────────────────────────> replays ──────────────────────-┴──> Has
 //! ```
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -64,7 +65,7 @@ struct Lacking {
 
 enum Stage {
     Away,
-    Lacks(Lacking),
+    Lacks(Box<Lacking>),
     Has,
 }
 
@@ -176,7 +177,8 @@ impl Keeper {
             self.inbox = node.add_subgroup_reader(subgroup);
             let waiting = Store::new(Retention::default(), self.meaning);
             let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
-            self.stage = Stage::Lacks(Lacking { epoch, from, waiting, asked, spoke, replay });
+            let lacking = Lacking { epoch, from, waiting, asked, spoke, replay };
+            self.stage = Stage::Lacks(Box::new(lacking));
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
@@ -260,8 +262,9 @@ impl Keeper {
 
     /// What it wants of others: in which epoch it began, from which numbers on, and until which. None if it wants nothing, or has asked.
     pub(super) fn wants(&self) -> Option<(u64, Numbers, Numbers)> {
-        match &self.stage {
-            Stage::Lacks(Lacking { epoch, from, asked: None, replay: None, .. }) => {
+        let Stage::Lacks(lacking) = &self.stage else { return None };
+        match &**lacking {
+            Lacking { epoch, from, asked: None, replay: None, .. } => {
                 let streams = self.store.streams().iter();
                 let known =
                     streams.filter_map(|stream| Some((*stream, self.store.number_of(*stream)?)));
@@ -299,10 +302,10 @@ impl Keeper {
 
     /// Takes in a block of what it has asked for.
     pub(super) fn take_block(&mut self, head: BlockHead, mut run: &[u8]) -> Taken {
-        let Stage::Lacks(Lacking { asked: Some(asked), .. }) = &mut self.stage else {
+        let Stage::Lacks(lacking) = &mut self.stage else { return Taken::Nonsense };
+        let Some(Asked { streams: Some(streams), partial, .. }) = &mut lacking.asked else {
             return Taken::Nonsense;
         };
-        let Asked { streams: Some(streams), partial, .. } = asked else { return Taken::Nonsense };
         while !run.is_empty() {
             // A record that lies in this block as a whole is not copied twice.
             let found = match partial.is_empty() {
@@ -385,7 +388,8 @@ impl Keeper {
     }
 
     fn replay(&mut self) -> (usize, bool) {
-        let Stage::Lacks(Lacking { waiting, replay: Some(replay), .. }) = &mut self.stage else {
+        let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
+        let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
             return (0, false);
         };
         let (mut done, mut bytes) = (0, 0);
@@ -446,7 +450,7 @@ impl core::fmt::Debug for Keeper {
             Stage::Has => write!(f, "has {version} in {epoch}, pins {pins:?}"),
             Stage::Lacks(lacking) => {
                 let asked = lacking.asked.as_ref().map(|it| (it.node, it.request, &it.streams));
-                let Lacking { epoch: began, from, replay, spoke, .. } = lacking;
+                let Lacking { epoch: began, from, replay, spoke, .. } = &**lacking;
                 let replays = replay.is_some();
                 write!(
                     f,

@@ -310,7 +310,7 @@ impl Member {
             if self.random.one_in(3) {
                 continue;
             }
-            while let Some(kept) = reader.cursor.next() {
+            for kept in reader.cursor.by_ref() {
                 let from = streams[kept.stream() as usize].node;
                 court.reads(reader.name, from, kept.number(), kept.bytes());
             }
@@ -323,16 +323,16 @@ impl Member {
         let Some(keeper) = self.depot.keeper(KEY) else { return };
         let streams = keeper.store().streams().to_vec();
         for reader in &mut self.readers {
-            while let Some(kept) = reader.cursor.next() {
+            for kept in reader.cursor.by_ref() {
                 let from = streams[kept.stream() as usize].node;
                 court.reads(reader.name, from, kept.number(), kept.bytes());
             }
             court.has_read_all(reader.name);
         }
         // What is kept in the end.
-        let mut cursor = keeper.store().cursor();
+        let cursor = keeper.store().cursor();
         let mut kept = Vec::new();
-        while let Some(record) = cursor.next() {
+        for record in cursor {
             kept.push((streams[record.stream() as usize].node, record.number()));
         }
         court.keeps(self.me, kept);
