@@ -78,7 +78,7 @@ pub(super) enum Taken {
     Nonsense,
 }
 
-/// See the [module](self).
+/// A member's part in keeping what is delivered in one subgroup.
 pub struct Keeper {
     store: Store,
     retention: Retention,
