@@ -40,6 +40,13 @@ fn commands() {
 }
 
 #[test]
+fn settings() {
+    let settings = env!("CARGO_BIN_EXE_settings");
+    says(settings, 2, "display shows altimeter = 1009");
+    says(settings, 4, "display shows");
+}
+
+#[test]
 fn sst_counting() {
     says(env!("CARGO_BIN_EXE_sst_counting"), 4, "[10000, 10000, 10000, 10000]");
 }
