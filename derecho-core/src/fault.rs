@@ -56,12 +56,12 @@ pub enum Fault {
     OldLines,
     /// What was delivered is said to be one entry more than it is.
     TakenTooFar,
-    /// What dies while somebody is on its way to have it is not kept for it (I-101).
-    HistoryUnpinned,
+    /// What dies after a newcomer began is not given to it (I-101).
+    HistoryCutLate,
     /// Who gets what was kept forgets what was delivered to it meanwhile (I-102).
     HistoryWithoutLive,
-    /// What was kept is given beyond the place where the newcomer began (I-102).
-    HistoryTooFar,
+    /// What was kept is given up to one record before the place where the newcomer began (I-102).
+    HistoryTooShort,
     /// What was written to a log is said to be durable before it is synced (I-80).
     DurableBeforeSync,
     /// After a sync that failed the next one is believed (I-82).

@@ -15,7 +15,8 @@ fn found(from: u64, hazards: Hazards, (fault, rule): (Fault, &str)) -> Option<u6
         plant(Some(fault));
         let with = live(*seed, hazards);
         plant(None);
-        let broke = with.violations.first().is_some_and(|what| what.split(':').next() == Some(rule));
+        let broke =
+            with.violations.first().is_some_and(|what| what.split(':').next() == Some(rule));
         broke && live(*seed, hazards).violations.is_empty()
     })
 }

@@ -20,17 +20,18 @@ const SEEDS: u64 = 60;
 fn broken(seed: u64, retention: Retention) -> Option<String> {
     let run = || {
         let mut world = World::new(Config::adversarial(seed), 2, true, retention);
+        world.court.borrow_mut().strict = true;
         world.settle();
-        world.flow(20);
-        world.add();
-        world.flow(10);
+        world.flow(40);
         world.add();
         world.flow(20);
         world.check();
     };
     let told = catch_unwind(AssertUnwindSafe(run)).err()?;
     let text = told.downcast_ref::<String>().cloned();
-    Some(text.or_else(|| told.downcast_ref::<&str>().map(|it| (*it).to_owned())).unwrap_or_default())
+    Some(
+        text.or_else(|| told.downcast_ref::<&str>().map(|it| (*it).to_owned())).unwrap_or_default(),
+    )
 }
 
 #[test]
@@ -39,9 +40,9 @@ fn planted_errors_are_found() {
     let all = Retention::default();
     let last = Retention { depth: Some(2), ..all };
     let cases = [
-        (Fault::HistoryUnpinned, last, "exact"),
-        (Fault::HistoryWithoutLive, all, "all that came live"),
-        (Fault::HistoryTooFar, all, "what is live is no history"),
+        (Fault::HistoryCutLate, last, "exactly what was kept"),
+        (Fault::HistoryWithoutLive, all, "nothing is missing"),
+        (Fault::HistoryTooShort, all, "everything"),
     ];
     let mut missed = Vec::new();
     for (fault, retention, rule) in cases {

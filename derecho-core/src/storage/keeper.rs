@@ -182,7 +182,7 @@ impl Keeper {
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
-        if matches!(self.stage, Stage::Has) && !planted(Planted::HistoryUnpinned) {
+        if matches!(self.stage, Stage::Has) {
             // I-101: before anything of the epoch is taken in.
             for seat in newcomers.filter(|seat| seat.node != me) {
                 let store = &self.store;
@@ -436,6 +436,9 @@ impl Keeper {
         let later = self.store.met().filter(later);
         beyond += later.filter_map(|(stream, _)| self.store.number_of(stream)).sum::<u64>();
         let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
+        if planted(Planted::HistoryCutLate) {
+            beyond = 0;
+        }
         // What was replaced before the newcomer began is none of its business.
         cursor.cut_at(self.store.version().saturating_sub(beyond));
         Some(cursor)

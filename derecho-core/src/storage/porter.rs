@@ -124,7 +124,7 @@ impl Porter {
         };
         let bounds = streams.iter().map(|(stream, met)| {
             let until = match of(&want.until, *stream) {
-                _ if planted(Planted::HistoryTooFar) => u64::MAX,
+                Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
                 // Its sender had left before the newcomer began, or has come after that.
                 None if *met <= want.epoch => u64::MAX,

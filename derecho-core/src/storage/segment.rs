@@ -145,8 +145,20 @@ impl Segment {
         let words = bytes.div_ceil(8).next_multiple_of(LINE_WORDS);
         total.fetch_add(words as u64 * 8, Ordering::Relaxed);
         let (region, shown) = (OwnRegion::heap(words), AtomicU64::new(0));
-        let memory = Arc::new(Memory { region, shown, total: Arc::clone(total) });
-        Arc::new(Segment { memory, next: AtomicPtr::new(ptr::null_mut()) })
+        Segment::over(Memory { region, shown, total: Arc::clone(total) })
+    }
+
+    /// An empty one over memory that was another's.
+    pub(super) fn over(memory: Memory) -> Arc<Segment> {
+        memory.shown.store(0, Ordering::Relaxed);
+        Arc::new(Segment { memory: Arc::new(memory), next: AtomicPtr::new(ptr::null_mut()) })
+    }
+
+    /// Its memory, if nobody else has anything of it.
+    pub(super) fn into_memory(this: Arc<Segment>) -> Option<Memory> {
+        let memory = Arc::clone(&this.memory);
+        drop(Arc::into_inner(this)?);
+        Arc::into_inner(memory)
     }
 
     /// Its memory, without what comes after it.

@@ -13,7 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Meter, Pin};
-use super::segment::{Head, Segment, footprint};
+use super::segment::{Head, Memory, Segment, footprint};
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::bytes::in_order;
 use crate::group::report::StreamId;
@@ -24,6 +24,8 @@ const LARGEST: usize = 1 << 20;
 /// Segments are put together as long as two neighbours fill less than this part of one.
 const SPARSE: usize = LARGEST / 2;
 
+/// So much memory is kept to be used again.
+const MOST_SPARE: usize = 2;
 /// So many are put together when a segment is full.
 const MERGES: usize = 4;
 
@@ -84,6 +86,8 @@ pub struct Store {
     retention: Retention,
     meaning: Meaning,
     pieces: VecDeque<Piece>,
+    /// Memory that is used again: the system gives out none that was not touched before as fast.
+    spare: Vec<Memory>,
     index: BTreeMap<Key, VecDeque<Place>>,
     /// Of all records, when the oldest have to go: where to look for the oldest that lives.
     oldest: Place,
@@ -110,6 +114,7 @@ impl Store {
             retention,
             meaning,
             pieces: [piece].into(),
+            spare: Vec::new(),
             index: BTreeMap::new(),
             oldest: Place { segment: 0, at: 0 },
             live: 0,
@@ -264,8 +269,12 @@ impl Store {
                 last.live += head.footprint();
                 return Place { segment: last.number, at: at as u32 };
             }
-            let larger = (last.segment.size() * 2).min(LARGEST);
-            let segment = Segment::new(larger.max(footprint(record.len())), &self.total);
+            let bytes = (last.segment.size() * 2).min(LARGEST).max(footprint(record.len()));
+            let fits = self.spare.iter().position(|memory| memory.size() >= bytes);
+            let segment = match fits {
+                Some(index) => Segment::over(self.spare.swap_remove(index)),
+                None => Segment::new(bytes, &self.total),
+            };
             last.segment.set_next(Some(Arc::clone(&segment)));
             let number = last.number + 1;
             self.pieces.push_back(Piece { number, segment, live: 0 });
@@ -331,7 +340,9 @@ impl Store {
     /// somebody goes along the store: what has died is still somebody's.
     fn tidy(&mut self) {
         while self.pieces.len() > 1 && self.pieces[0].live == 0 {
-            self.pieces.pop_front();
+            let first = self.pieces.pop_front().and_then(|it| Segment::into_memory(it.segment));
+            let has_room = self.spare.len() < MOST_SPARE;
+            self.spare.extend(first.filter(|memory| has_room && memory.size() == LARGEST));
         }
         if !self.retention.replaces() || Arc::strong_count(&self.pinned) > 1 {
             return;

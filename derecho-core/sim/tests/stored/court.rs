@@ -34,6 +34,8 @@ pub(crate) struct Court {
     gone: BTreeSet<NodeId>,
     /// Somebody who had it was the last one.
     pub(crate) lost: bool,
+    /// Whoever gives has it from the beginning.
+    pub(crate) strict: bool,
     pub(crate) histories: usize,
     pub(crate) exact: usize,
 }
@@ -160,6 +162,7 @@ impl Court {
             assert!(is_kept || history == kept, "everything: {history:?}, not {kept:?}");
             assert!(bounded || replaced.all(|it| it), "{history:?} of {kept:?}");
         }
+        assert!(!self.strict || history == kept, "exactly what was kept: {history:?} of {kept:?}");
         self.histories += 1;
         self.exact += usize::from(history == kept);
     }
