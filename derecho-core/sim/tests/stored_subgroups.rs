@@ -12,9 +12,10 @@ const ALL: Retention = Retention { depth: None, most: None, keys: None, lifespan
 const LAST: Retention = Retention { depth: Some(2), ..ALL };
 
 fn retention(seed: u64) -> Retention {
-    match seed % 3 {
+    match seed % 4 {
         0 => ALL,
         1 => LAST,
+        2 => Retention { most: Some(40), ..ALL },
         _ => Retention { depth: Some(7), most: Some(30), ..ALL },
     }
 }

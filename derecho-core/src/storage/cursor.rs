@@ -33,8 +33,8 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn new(segment: Arc<Segment>, cut: u64, pin: Pin) -> Cursor {
-        Cursor { segment, at: 0, cut, next: 0, pin }
+    pub(super) fn new(segment: Arc<Segment>, pin: Pin) -> Cursor {
+        Cursor { segment, at: 0, cut: 0, next: 0, pin }
     }
 
     /// Another one at the same place.
@@ -43,9 +43,9 @@ impl Cursor {
         Cursor { segment, at: self.at, cut: self.cut, next: self.next, pin }
     }
 
-    /// What was kept at this version, and all that came after it.
-    pub fn cut_at(&mut self, version: u64) {
-        self.cut = version;
+    /// What was kept at this version, which is nothing below the floor, and all that came after it.
+    pub(super) fn cut_at(&mut self, version: u64, floor: u64) {
+        (self.cut, self.next) = (version, floor);
     }
 
     /// From this version on only.

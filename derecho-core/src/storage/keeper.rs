@@ -440,7 +440,7 @@ impl Keeper {
             beyond = 0;
         }
         // What was replaced before the newcomer began is none of its business.
-        cursor.cut_at(self.store.version().saturating_sub(beyond));
+        self.store.cut(&mut cursor, self.store.version().saturating_sub(beyond));
         Some(cursor)
     }
 }

@@ -52,6 +52,12 @@ impl Retention {
         *self != Retention::default()
     }
 
+    /// Whether records go in the order in which they came, whatever they are: those below the version of the
+    /// newest but so many.
+    fn window(&self) -> Option<u64> {
+        self.most.filter(|_| !self.is_by_key() && self.lifespan.is_none())
+    }
+
     /// Whether it matters which records have the same key.
     fn is_by_key(&self) -> bool {
         self.depth.is_some() || self.keys.is_some()
@@ -221,6 +227,10 @@ impl Store {
         if !self.retention.replaces() {
             return;
         }
+        if let Some(most) = self.retention.window() {
+            self.live = self.live.min(most);
+            return;
+        }
         if self.retention.is_by_key() && !self.file(place, version, record) {
             return;
         }
@@ -339,12 +349,13 @@ impl Store {
     /// Lets go of segments in which nothing lives, and puts together what is sparse. Nothing is moved while
     /// somebody goes along the store: what has died is still somebody's.
     fn tidy(&mut self) {
-        while self.pieces.len() > 1 && self.pieces[0].live == 0 {
+        while self.pieces.len() > 1 && self.is_first_empty() {
             let first = self.pieces.pop_front().and_then(|it| Segment::into_memory(it.segment));
             let has_room = self.spare.len() < MOST_SPARE;
             self.spare.extend(first.filter(|memory| has_room && memory.size() == LARGEST));
         }
-        if !self.retention.replaces() || Arc::strong_count(&self.pinned) > 1 {
+        let stays = !self.retention.replaces() || self.retention.window().is_some();
+        if stays || Arc::strong_count(&self.pinned) > 1 {
             return;
         }
         // What the last one who went along has read, it has read before this.
@@ -358,6 +369,18 @@ impl Store {
             };
             let Some(index) = (0..last).find(sparse) else { return };
             self.merge(index);
+        }
+    }
+
+    /// Whether nothing lives in the first segment.
+    fn is_first_empty(&self) -> bool {
+        let second = &self.pieces[1].segment;
+        match self.retention.window() {
+            Some(most) => {
+                let floor = self.version.saturating_sub(most);
+                second.shown() > 0 && second.head(0).version <= floor
+            }
+            None => self.pieces[0].live == 0,
         }
     }
 
@@ -402,7 +425,16 @@ impl Store {
     /// Along what is kept now, and what comes after it.
     pub fn cursor(&self) -> Cursor {
         let first = Arc::clone(&self.pieces[0].segment);
-        Cursor::new(first, self.version, Pin::new(&self.pinned))
+        let mut cursor = Cursor::new(first, Pin::new(&self.pinned));
+        self.cut(&mut cursor, self.version);
+        cursor
+    }
+
+    /// From now on a cursor that has passed nothing yet goes along what was kept at this version, and what came
+    /// after it.
+    pub fn cut(&self, cursor: &mut Cursor, version: u64) {
+        let floor = self.retention.window().map_or(0, |most| version.saturating_sub(most));
+        cursor.cut_at(version, floor);
     }
 }
 

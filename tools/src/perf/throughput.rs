@@ -172,6 +172,11 @@ type Bare = (Kind, Vec<BareThroughput>);
 /// Runs the command.
 pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     args.part.means.are_offered()?;
+    if args.interface == Interface::Core && args.part.means.level == Level::Volatile {
+        return Err(Failure::Usage(
+            "the core keeps nothing by itself: --level volatile needs --interface dds".to_owned(),
+        ));
+    }
     if let Some(members) = args.members {
         return members::run(args, members, json);
     }
