@@ -275,11 +275,11 @@ fn limits_and_lifespan_hold() {
     assert_eq!(kept, expected.collect::<Vec<_>>());
 
     let short = participant.topic::<Mark>("Short").transient_local().keep_all();
-    let short = short.lifespan(Duration::from_millis(150)).create().unwrap();
+    let short = short.lifespan(Duration::from_secs(2)).create().unwrap();
     let writer = writer_of(&participant, &short);
     writer.write(&Mark::new(1)).unwrap();
     // Longer than its lifespan.
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(2200));
     writer.write(&Mark::new(2)).unwrap();
     let reader = participant.reader(&short).create().unwrap();
     assert_eq!(take_all(&reader, 1), [Mark::new(2)]);
@@ -342,5 +342,5 @@ fn whoever_gives_what_it_keeps_may_be_killed() {
         drop((reader, participant));
         meeting.assert_empty();
     }
-    println!("{landed} kills landed in a transfer");
+    assert!(landed > 0, "no kill landed in a transfer");
 }

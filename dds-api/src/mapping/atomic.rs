@@ -80,6 +80,8 @@ struct Stay {
     sending: u32,
     /// Members of the epoch that read.
     seats: usize,
+    /// Participants with readers that have begun it, as far as is known.
+    counted: u32,
     /// Samples of this topic are kept.
     kept: bool,
 }
@@ -145,6 +147,8 @@ impl AtomicTopics {
             }
         };
         (endpoint.stream, endpoint.lines) = (region.0, stay.lines.0.0);
+        // Another writer of a participant changes nothing for the others: nobody tells of readers anew.
+        shared.matched.store(stay.counted, Ordering::Release);
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
         self.keep(&endpoint);
@@ -238,6 +242,7 @@ impl AtomicTopics {
             true => domain.state().readers(key),
             false => stay.seats,
         } as u32;
+        stay.counted = stay.counted.min(readers);
         for writer in stay.writers.values() {
             writer.matched.fetch_min(readers, Ordering::AcqRel);
         }
@@ -253,17 +258,18 @@ impl AtomicTopics {
     }
 
     /// So many readers have begun.
-    pub(super) fn gathered(&self, domain: &Domain, key: u64, readers: usize) {
-        let stay = self.stays.get(&key).and_then(VecDeque::front);
+    pub(super) fn gathered(&mut self, domain: &Domain, key: u64, readers: usize) {
+        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
+        let Some(stay) = stay else { return };
         // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
         // begun it is known that those have begun who are readers.
-        let readers = match stay.filter(|stay| stay.kept) {
-            Some(stay) if readers == stay.seats => domain.state().readers(key),
-            Some(_) => return,
-            None => readers,
+        stay.counted = match stay.kept {
+            true if readers == stay.seats => domain.state().readers(key) as u32,
+            true => return,
+            false => readers as u32,
         };
-        for writer in stay.iter().flat_map(|stay| stay.writers.values()) {
-            writer.matched.store(readers as u32, Ordering::Release);
+        for writer in stay.writers.values() {
+            writer.matched.store(stay.counted, Ordering::Release);
         }
     }
 
@@ -444,6 +450,7 @@ impl Stay {
             senders: Vec::new(),
             sending: 0,
             seats: 0,
+            counted: 0,
             kept: endpoint.level.is_kept(),
         }
     }
