@@ -20,7 +20,6 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(not(loom))]
 use core::fmt;
 use core::ptr::NonNull;
 
