@@ -378,9 +378,8 @@ impl Keeper {
                     self.gaps += 1;
                     continue;
                 };
-                let (number, expected) = (record.number(), to.number_of(stream));
-                self.gaps += u64::from(expected.is_some_and(|expected| expected != number));
-                let stream = to.stream(stream);
+                let (number, stream) = (record.number(), to.stream(stream));
+                self.gaps += u64::from(to.next_in(stream).is_some_and(|next| next != number));
                 to.append(stream, number, record.bytes());
             }
         }
@@ -400,12 +399,11 @@ impl Keeper {
                 self.stage = Stage::Has;
                 return (done + 1, true);
             };
-            let stream = waiting.streams()[kept.stream() as usize];
-            let expected = self.store.number_of(stream).unwrap_or(kept.number());
+            let stream = self.store.stream(waiting.streams()[kept.stream() as usize]);
+            let expected = self.store.next_in(stream).unwrap_or(kept.number());
             self.gaps += u64::from(kept.number() > expected);
             // Of a stream that began only after this member a holder may have given what is live here.
             if kept.number() >= expected {
-                let stream = self.store.stream(stream);
                 self.store.append(stream, kept.number(), kept.bytes());
             }
             (done, bytes) = (done + 1, bytes + kept.bytes().len() + RECORD_HEAD);

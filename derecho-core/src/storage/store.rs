@@ -108,7 +108,6 @@ pub struct Store {
     met: Vec<u64>,
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
-    left_out: u64,
 }
 
 impl Store {
@@ -131,7 +130,6 @@ impl Store {
             met: Vec::new(),
             pinned: Arc::new(()),
             total,
-            left_out: 0,
         }
     }
 
@@ -148,11 +146,6 @@ impl Store {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.live == 0
-    }
-
-    /// Records that were not kept because they were of one key too many.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     /// How much memory it takes, with what cursors and records keep of it.
@@ -188,6 +181,11 @@ impl Store {
         self.streams.iter().copied().zip(self.met.iter().copied())
     }
 
+    /// Of the stream that is called so here the number that comes next, once it is known.
+    pub fn next_in(&self, stream: u32) -> Option<u64> {
+        self.numbers[stream as usize]
+    }
+
     /// Of a stream the number that comes next; none if it is not known here.
     pub fn number_of(&self, stream: StreamId) -> Option<u64> {
         let index = self.streams.iter().position(|known| *known == stream)?;
@@ -206,20 +204,10 @@ impl Store {
         self.numbers[index] = self.numbers[index].max(Some(number));
     }
 
-    /// Goes on at this version: what comes next is its record.
-    pub fn go_on_at(&mut self, version: u64) {
-        self.version = self.version.max(version);
-    }
-
     /// A record was delivered.
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
-        self.append_at(self.version, stream, number, record);
-    }
-
-    /// A record that was delivered at this version elsewhere; what was between it and the last one is not
-    /// kept any more.
-    pub fn append_at(&mut self, version: u64, stream: u32, number: u64, record: &[u8]) {
-        self.version = version + 1;
+        let version = self.version;
+        self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);
         let head = Head { version, number, stream, length: record.len() as u32 };
         let place = self.put(head, record);
@@ -234,19 +222,13 @@ impl Store {
         if self.retention.is_by_key() && !self.file(place, version, record) {
             return;
         }
-        if self.retention.most.is_some_and(|most| self.live > most)
-            && let Some((place, key, _)) = self.oldest()
-        {
-            self.forget(key, place);
-            self.bury(place, version);
+        if self.retention.most.is_some_and(|most| self.live > most) {
+            self.bury_oldest(version, |_| true);
         }
         if let Some(lifespan) = self.retention.lifespan {
             self.newest = self.newest.max((self.meaning.time)(record));
             let limit = self.newest.saturating_sub(lifespan);
-            while let Some((place, key, _)) = self.oldest().filter(|(.., time)| *time < limit) {
-                self.forget(key, place);
-                self.bury(place, version);
-            }
+            while self.bury_oldest(version, |time| time < limit) {}
         }
     }
 
@@ -256,7 +238,6 @@ impl Store {
         let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
         if is_full && !self.index.contains_key(&key) {
             // Whoever goes along the store at this moment gets it all the same.
-            self.left_out += 1;
             self.bury(place, version);
             return false;
         }
@@ -304,6 +285,16 @@ impl Store {
         piece.segment.bury(at, version);
         piece.live -= piece.segment.head(at).footprint();
         self.live -= 1;
+    }
+
+    /// The oldest record that lives is kept no more, if that is to be by its time. Whether it was.
+    fn bury_oldest(&mut self, version: u64, is_due: impl Fn(u64) -> bool) -> bool {
+        let Some((place, key, _)) = self.oldest().filter(|(.., time)| is_due(*time)) else {
+            return false;
+        };
+        self.forget(key, place);
+        self.bury(place, version);
+        true
     }
 
     /// The oldest record that lives: where it is, its key, and its time.
