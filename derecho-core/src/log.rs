@@ -19,6 +19,7 @@ pub mod cursor;
 pub mod disk;
 pub mod error;
 pub mod folder;
+mod head;
 pub mod index;
 pub mod record;
 mod recovery;

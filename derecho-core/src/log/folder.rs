@@ -8,7 +8,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::segment::{FORMAT, FileHeader};
+use super::head::{self, Magic};
+use super::segment::FileHeader;
 use super::{Disk, DiskError, GroupId, LogError, LogId, Owner, StreamKey};
 use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault, planted};
@@ -18,7 +19,7 @@ pub const IDENTITY: &str = "identity";
 /// What the name of a file ends with that is not whole yet.
 pub const DRAFT: &str = ".new";
 
-const MAGIC: [u8; 8] = *b"SQUALLID";
+const MAGIC: Magic = *b"SQUALLID";
 
 /// Writes a file under another name, syncs it, gives it its name and syncs the folder.
 pub(crate) fn publish<D: Disk>(
@@ -54,19 +55,10 @@ pub fn owner(disk: &mut impl Disk) -> Result<Option<Owner>, LogError> {
         other => other.map_err(LogError::of(IDENTITY))?,
     };
     let bad = || LogError::BadHeader { file: IDENTITY.into() };
-    if found < bytes.len() || bytes[..8] != MAGIC {
+    if found < bytes.len() {
         return Err(bad());
     }
-    let reader = &mut Reader::new(&bytes[8..]);
-    let format = u32::decode(reader).ok_or_else(bad)?;
-    let vouched = u32::decode(reader).ok_or_else(bad)?;
-    let sound = vouched == disk.checksum()(&bytes[16..]);
-    if format != FORMAT && !sound {
-        return Err(LogError::Format { file: IDENTITY.into(), found: format });
-    }
-    if format != FORMAT || !sound {
-        return Err(bad());
-    }
+    let reader = &mut Reader::new(head::body(IDENTITY, MAGIC, &bytes, disk.checksum())?);
     let group = GroupId::decode(reader).ok_or_else(bad)?;
     Ok(Some(Owner { group, log: LogId::decode(reader).ok_or_else(bad)? }))
 }
@@ -91,11 +83,9 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner
             file: format!("{IDENTITY} (missing beside stream {stray})"),
         });
     }
-    let mut bytes = Vec::from(MAGIC);
-    (FORMAT, 0_u32).encode(&mut bytes);
+    let mut bytes = head::begin(MAGIC);
     (group, fresh).encode(&mut bytes);
-    let vouched = disk.checksum()(&bytes[16..]);
-    bytes[12..16].copy_from_slice(&vouched.to_le_bytes());
+    head::seal(&mut bytes, disk.checksum());
     publish(disk, IDENTITY, |disk, draft| {
         disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft))
     })?;

@@ -8,12 +8,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::checksum::Checksum;
+use super::head::{self, Magic};
 use super::record::Record;
-use super::segment::{FILE_HEADER, FORMAT};
+use super::segment::FILE_HEADER;
 use super::{Disk, DiskError, Kind, LogError, Mark, Tail, Version, WallTime};
-use crate::bytes::{Reader, Wire, in_order};
+use crate::bytes::{Wire, in_order};
 
-const MAGIC: [u8; 8] = *b"SQUALIDX";
+const MAGIC: Magic = *b"SQUALIDX";
 /// Bytes of a segment from one place of its index to the next, about.
 const SPACING: u64 = 1 << 16;
 
@@ -107,21 +108,15 @@ impl Index {
     }
 
     fn encode_file(&self, sum: Checksum) -> Vec<u8> {
-        let mut out = Vec::from(MAGIC);
-        (FORMAT, 0_u32).encode(&mut out);
+        let mut out = head::begin(MAGIC);
         self.encode(&mut out);
-        let vouched = sum(&out[16..]);
-        out[12..16].copy_from_slice(&vouched.to_le_bytes());
+        head::seal(&mut out, sum);
         out
     }
 
     fn decode_file(bytes: &[u8], sum: Checksum) -> Option<Index> {
-        let reader = &mut Reader::new(bytes.strip_prefix(&MAGIC)?);
-        let (format, vouched) = <(u32, u32)>::decode(reader)?;
-        let body = bytes.get(16..)?;
-        if format != FORMAT || vouched != sum(body) {
-            return None;
-        }
+        // Whatever is wrong with it, it is made again.
+        let body = head::body("", MAGIC, bytes, sum).ok()?;
         let index = Index::from_bytes(body)?;
         (index.before <= index.tail.version).then_some(index)
     }

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use super::checksum::Checksum;
 use super::disk::SECTOR;
+use super::head::{self, Magic};
 use super::record::{ALIGNMENT, HEADER, Header, Record, size};
 use super::{BadCause, Disk, EpochId, GroupId, LogError, LogId, Owner, StreamKey, Version};
 use crate::bytes::{Reader, Wire};
@@ -24,7 +25,7 @@ pub const FORMAT: u32 = 1;
 /// Bytes of a file before its first record.
 pub const FILE_HEADER: u64 = 128;
 
-const MAGIC: [u8; 8] = *b"SQUALLOG";
+const MAGIC: Magic = *b"SQUALLOG";
 /// How much is read at once.
 const READ: usize = 1 << 18;
 
@@ -83,10 +84,7 @@ impl FileHeader {
 
     /// Its bytes.
     pub fn encode(&self, sum: Checksum) -> Vec<u8> {
-        let mut out = Vec::new();
-        out.extend_from_slice(&MAGIC);
-        FORMAT.encode(&mut out);
-        0_u32.encode(&mut out);
+        let mut out = head::begin(MAGIC);
         self.owner.group.encode(&mut out);
         self.stream.encode(&mut out);
         self.owner.log.encode(&mut out);
@@ -94,8 +92,7 @@ impl FileHeader {
         self.epoch.encode(&mut out);
         (self.kind as u8).encode(&mut out);
         out.resize(FILE_HEADER as usize, 0);
-        let vouched = sum(&out[16..]);
-        out[12..16].copy_from_slice(&vouched.to_le_bytes());
+        head::seal(&mut out, sum);
         out
     }
 
@@ -104,25 +101,10 @@ impl FileHeader {
         let mut bytes = [0; FILE_HEADER as usize];
         let found = disk.read_at(file, 0, &mut bytes).map_err(LogError::of(file))?;
         let bad = || LogError::BadHeader { file: file.into() };
-        if found < bytes.len() || bytes[..8] != MAGIC {
+        if found < bytes.len() {
             return Err(bad());
         }
-        let reader = &mut Reader::new(&bytes[8..]);
-        // The format comes first: of another one, nothing else is known.
-        let format = u32::decode(reader).ok_or_else(bad)?;
-        let vouched = u32::decode(reader).ok_or_else(bad)?;
-        let sound = vouched == disk.checksum()(&bytes[16..]);
-        if format != FORMAT {
-            // A sum that is right in spite of it: one bit of the number has changed.
-            return Err(if sound {
-                bad()
-            } else {
-                LogError::Format { file: file.into(), found: format }
-            });
-        }
-        if !sound {
-            return Err(bad());
-        }
+        let reader = &mut Reader::new(head::body(file, MAGIC, &bytes, disk.checksum())?);
         FileHeader::decode(reader).ok_or_else(bad)
     }
 
