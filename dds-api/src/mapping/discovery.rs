@@ -163,7 +163,7 @@ impl Discovery {
         }
         let holders = self.holders.entry(key).or_default();
         holders.retain(|node| keepers.contains(node));
-        holders.settle(&keepers, || keepers.first().copied());
+        holders.settle(&keepers, |_| keepers.first().copied());
     }
 
     /// How many participants have readers of a topic.

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::stream::StreamLog;
 use super::views::LoggedView;
 use super::{EpochId, LogId, Mark, StreamKey, Tail, Version};
+use crate::bytes::in_order;
 use crate::ids::Rank;
 use crate::link::Generation;
 use crate::membership::{Member, RankSet, View};
@@ -47,7 +48,7 @@ impl FoundStream {
             tail: log.tail(),
             complete_from: log.complete_from(),
             checkpoint: log.checkpointed(),
-            cuts: cuts.collect(),
+            cuts: last_of(cuts.collect()),
             begun: log.epoch().map(|(epoch, keepers)| (epoch, keepers.to_vec())),
         }
     }
@@ -57,6 +58,16 @@ impl FoundStream {
         self.complete_from <= Version(1)
             || self.checkpoint.is_some_and(|state| self.complete_from <= state.next())
     }
+}
+
+in_order! { FoundStream { tail, complete_from, checkpoint, cuts, begun } }
+
+/// So many ends of epochs are told. Who needs an older one is completed anew.
+const MOST_CUTS: usize = 64;
+
+fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Version)> {
+    let older = cuts.len().saturating_sub(MOST_CUTS);
+    cuts.into_iter().skip(older).collect()
 }
 
 /// What a host that comes back has found in its log folder.
