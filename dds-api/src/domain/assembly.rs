@@ -9,17 +9,20 @@ use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
 use derecho_core::ids::NodeId;
 use derecho_core::link::{Link, LinkError, Parker};
+use derecho_core::log::LogId;
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
+use derecho_node::logs::{Archive, Settings};
 use derecho_node::{Engine, Pace};
 
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::discovery::Discovery;
 use crate::mapping::machine::ParticipantMachine;
 use crate::mapping::standing::Standing;
+use crate::mapping::topic_logs::TopicLogs;
 
 /// The engine of a participant.
 pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
@@ -34,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
+    /// Where logs are kept, if they are, and of which topics that nobody here uses.
+    pub(crate) logs: Option<(PathBuf, Vec<String>)>,
 }
 
 /// Joins the domain and starts to drive. Also says who this node is.
@@ -59,7 +64,16 @@ pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(Domai
     let group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let node = link.node();
-    let machine = ParticipantMachine::new(group, Arc::clone(standing), link.arbiter());
+    let mut machine = ParticipantMachine::new(group, Arc::clone(standing), link.arbiter());
+    if let Some((folder, topics)) = plan.logs {
+        let fresh = LogId(node.0);
+        let archive = Archive::open(&folder, plan.domain, fresh, Settings::default());
+        let archive = archive.map_err(|error| {
+            DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
+        })?;
+        let bell = Arc::clone(&parker);
+        machine.keep_logs(TopicLogs::new(archive, topics, Arc::new(move || bell.wake())));
+    }
     let start = if plan.unattended { Engine::unattended } else { Engine::start };
     Ok((start(machine, link, parker, plan.pace), node))
 }

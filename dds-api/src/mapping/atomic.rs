@@ -26,12 +26,15 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{NodeEvent, Origin, SubgroupId};
-use derecho_core::storage::depot::{Depot, porter_geometry};
+use derecho_core::storage::depot::{Depot, Holding, porter_geometry};
+use derecho_core::storage::logbook::{LogBook, Standing};
 
 use super::discovery::{Announcement, Discovery};
 use super::endpoint::{Endpoint, EndpointKind};
 use super::history::{Catching, MEANING};
 use super::machine::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::topic_logs::TopicLogs;
+use crate::infrastructure::{LogCondition, StorageStatus};
 
 /// The group of a domain.
 pub(super) type Domain = Group<Discovery>;
@@ -84,6 +87,10 @@ struct Stay {
     counted: u32,
     /// Samples of this topic are kept.
     kept: bool,
+    /// In logs as well.
+    logged: bool,
+    /// They are delivered only when they are durable everywhere (I-107).
+    durable_first: bool,
 }
 
 /// This participant's stays in atomic topics, by the topics' keys: of each the one that the group knows, and
@@ -97,9 +104,25 @@ pub(crate) struct AtomicTopics {
     depot: Depot,
     /// Topics of which some reader reads along what is kept.
     catching: BTreeSet<u64>,
+    /// Where this participant keeps logs, if it does.
+    archive: Option<TopicLogs>,
 }
 
 impl AtomicTopics {
+    /// Topics that are logged are logged here.
+    pub(super) fn keep_logs(&mut self, logs: TopicLogs) {
+        self.archive = Some(logs);
+    }
+
+    /// This participant is out: others may have its folder of logs.
+    pub(super) fn end_logs(&mut self) {
+        if let Some(archive) = self.archive.take() {
+            self.depot.end_logs();
+            // What is still to be written may take its time.
+            drop(std::thread::spawn(move || drop(archive)));
+        }
+    }
+
     /// The stay that an endpoint belongs to, or begins; and whether there is none before it.
     fn stay(
         &mut self,
@@ -151,7 +174,7 @@ impl AtomicTopics {
         shared.matched.store(stay.counted, Ordering::Release);
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
-        self.keep(&endpoint);
+        self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
 
@@ -170,16 +193,77 @@ impl AtomicTopics {
         let (inbox, catching) = (None, None);
         stay.readers.insert(id, Reading { shared, inbox, catching, wants_history });
         stay.add(domain, key, (id, endpoint.clone()), is_first);
-        self.keep(&endpoint);
+        self.keep(domain, &endpoint);
         self.connect(domain, key);
         Ok(endpoint)
     }
 
-    /// Samples of this topic are kept from now on, if they are to be.
-    fn keep(&mut self, endpoint: &Endpoint) {
-        if endpoint.level.is_kept() {
-            self.depot.keep(endpoint.key(), endpoint.keeping.retention(), MEANING);
+    /// Whether a topic of which somebody has this endpoint is to be logged here, and is not.
+    pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
+        let wanted = |logs: &TopicLogs| logs.wants(endpoint);
+        let fresh = || !self.depot.has_log(endpoint.key());
+        endpoint.level.is_logged() && self.archive.as_ref().is_some_and(wanted) && fresh()
+    }
+
+    /// How a topic is kept, as far as is known here; none if it is not.
+    pub(super) fn storage(&self, domain: &Domain, key: u64) -> Option<StorageStatus> {
+        let keeper = self.depot.keeper(key)?;
+        let holds = |node: &NodeId| {
+            domain.state().holders(key).is_some_and(|holders| holders.names().contains(node))
+        };
+        let storers = domain.state().logs(key).into_iter().flat_map(LogBook::storers);
+        let mut status = StorageStatus {
+            samples: keeper.store().version(),
+            kept: keeper.store().len(),
+            durable: self.depot.durable(key),
+            logs: storers.filter(|(node, _)| holds(node)).count(),
+            log: keeper.condition().map(LogCondition::from),
+            waits_for: Vec::new(),
+        };
+        match domain.state().awaited(key) {
+            Some(Standing::Waits(logs)) => {
+                status.waits_for = logs.iter().map(ToString::to_string).collect();
+            }
+            Some(Standing::NoLogs) => {
+                status.waits_for.push("a participant that keeps logs".to_owned());
+            }
+            Some(Standing::Begins(_)) | None => {}
         }
+        Some(status)
+    }
+
+    /// From now on this participant takes part in such a topic.
+    pub(super) fn log(
+        &mut self,
+        domain: &mut Domain,
+        link: &mut impl Link,
+        endpoint: &Endpoint,
+        effects: &mut Effects,
+    ) {
+        if self.wants(endpoint) {
+            match self.stay(domain, link, endpoint, effects) {
+                Ok(_) => self.keep(domain, endpoint),
+                Err(_) => tracing::error!(topic = %endpoint.topic, "no memory for a topic's log"),
+            }
+        }
+    }
+
+    /// Samples of this topic are kept from now on, if they are to be.
+    fn keep(&mut self, domain: &mut Domain, endpoint: &Endpoint) {
+        let key = endpoint.key();
+        if endpoint.level.is_kept() {
+            self.depot.keep(key, endpoint.keeping.retention(), MEANING);
+        }
+        let logs = self.archive.as_ref().filter(|_| endpoint.level.is_logged());
+        let (Some(logs), false) = (logs, self.depot.has_log(key)) else { return };
+        self.depot.log(key, logs.journal(endpoint));
+        // It is logged as long as this participant is there, whoever else goes.
+        let Some(stays) = self.stays.get_mut(&key) else { return };
+        let is_first = stays.len() == 1;
+        let Some(stay) = stays.back_mut() else { return };
+        let lines = stay.lines.0.0;
+        let keeper = Endpoint { kind: EndpointKind::Keeper, stream: 0, lines, ..endpoint.clone() };
+        stay.add(domain, key, (keeper_of(key), keeper), is_first);
     }
 
     /// Takes an endpoint out. `guest`: a name for what it may leave behind.
@@ -204,11 +288,14 @@ impl AtomicTopics {
     }
 
     /// Whether an endpoint's writer has been acknowledged by all.
-    pub(super) fn is_acknowledged(&self, domain: &Domain, key: u64, id: u64) -> bool {
+    pub(super) fn is_acknowledged(&mut self, domain: &Domain, key: u64, id: u64) -> bool {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
         let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
         match stay.subgroup {
+            Some(subgroup) if stay.logged && written > 0 => {
+                domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
+            }
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
             // Before the topic has begun here nobody has received anything.
             None => written == 0,
@@ -378,6 +465,7 @@ impl AtomicTopics {
         }
         // All that was delivered so far is in the store before anybody begins to read along it.
         self.depot.catch_up(key);
+        let durable = self.depot.durable(key);
         let Some(keeper) = self.depot.keeper_mut(key) else { return };
         stay.tell_of_senders();
         if !keeper.is_whole() {
@@ -391,7 +479,12 @@ impl AtomicTopics {
             if !reading.wants_history {
                 cursor.skip_to(keeper.store().version());
             }
-            reading.catching = Some(Catching::begin(cursor, keeper.store(), &reading.shared));
+            let until = match stay.durable_first {
+                true => durable.min(keeper.store().version()),
+                false => keeper.store().version(),
+            };
+            let shared = &reading.shared;
+            reading.catching = Some(Catching::begin(cursor, (keeper.store(), until), shared));
             self.catching.insert(key);
         }
         keeper.close_opening();
@@ -410,8 +503,11 @@ impl AtomicTopics {
         let mut left = false;
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
-            done += catching.show(keeper.store());
-            if !catching.is_over() {
+            done += match stay.durable_first {
+                true => catching.show(keeper.store(), self.depot.durable(key)),
+                false => catching.show(keeper.store(), u64::MAX),
+            };
+            if stay.durable_first || !catching.is_over() {
                 left = true;
                 continue;
             }
@@ -455,6 +551,8 @@ impl Stay {
             seats: Vec::new(),
             counted: 0,
             kept: endpoint.level.is_kept(),
+            logged: endpoint.level.is_logged(),
+            durable_first: endpoint.keeping.durable_first,
         }
     }
 
@@ -573,6 +671,12 @@ impl Stay {
         let memory = self.memory.map(|(region, _)| region);
         self.old_memories.into_iter().chain(memory).for_each(|region| effects.close(region));
     }
+}
+
+/// What a participant calls the endpoint that stands for its log of a topic. No other is called so: they are counted
+/// from one on.
+fn keeper_of(key: u64) -> u64 {
+    key | 1 << 63
 }
 
 /// Says to all that there is this endpoint.

@@ -119,8 +119,12 @@ pub(super) struct Catching {
 
 impl Catching {
     /// A reader begins to read along.
-    pub(super) fn begin(cursor: Cursor, store: &Store, shared: &ReaderShared) -> Catching {
-        let from = store.version();
+    pub(super) fn begin(
+        cursor: Cursor,
+        (store, until): (&Store, u64),
+        shared: &ReaderShared,
+    ) -> Catching {
+        let from = until;
         let writers = store.streams().iter().map(|stream| stream.node).collect();
         // Who has nothing to catch up with gets its queue at once.
         let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());
@@ -136,17 +140,17 @@ impl Catching {
         Catching { history, from }
     }
 
-    /// Shows what was delivered meanwhile. Returns whether there was anything.
-    pub(super) fn show(&mut self, store: &Store) -> usize {
-        let history = &*self.history;
-        if history.shown.load(Ordering::Relaxed) == store.version() {
+    /// Shows what was delivered meanwhile, up to this version. Returns whether there was anything.
+    pub(super) fn show(&mut self, store: &Store, until: u64) -> usize {
+        let (history, until) = (&*self.history, until.min(store.version()));
+        if history.shown.load(Ordering::Relaxed) >= until {
             return 0;
         }
         let mut state = history.lock();
         let known = state.writers.len();
         state.writers.extend(store.streams()[known..].iter().map(|stream| stream.node));
         drop(state);
-        history.shown.store(store.version(), Ordering::Release);
+        history.shown.store(until, Ordering::Release);
         1
     }
 
@@ -158,7 +162,7 @@ impl Catching {
 
     /// Nothing is shown beyond what is in the store now.
     pub(super) fn end(&mut self, store: &Store) {
-        self.show(store);
+        self.show(store, u64::MAX);
         self.history.ended.store(true, Ordering::Release);
     }
 }

@@ -22,6 +22,8 @@ use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
 use super::history::History;
 use super::standing::Standing;
+use super::topic_logs::TopicLogs;
+use crate::infrastructure::StorageStatus;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
 const LEAVE_INTERVAL: u64 = 10_000_000;
@@ -124,6 +126,10 @@ pub(crate) struct ParticipantMachine {
     next_endpoint: u64,
     look_at: Option<Time>,
     leaves: bool,
+    /// Endpoints of others' topics that are to be logged here.
+    to_log: Vec<Endpoint>,
+    /// Whether there are any, for whoever sees to it.
+    has_to_log: Arc<AtomicBool>,
 }
 
 impl ParticipantMachine {
@@ -144,6 +150,42 @@ impl ParticipantMachine {
             next_endpoint: 1,
             look_at: None,
             leaves: false,
+            to_log: Vec::new(),
+            has_to_log: Arc::default(),
+        }
+    }
+
+    /// Topics that are logged are logged here.
+    pub(crate) fn keep_logs(&mut self, logs: TopicLogs) {
+        self.atomic.keep_logs(logs);
+    }
+
+    /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
+    pub(crate) fn has_to_log(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.has_to_log)
+    }
+
+    /// Takes part in the topics that are to be logged here.
+    pub(crate) fn log_topics(&mut self, link: &mut impl Link, effects: &mut Effects) {
+        self.has_to_log.store(false, Ordering::Release);
+        for endpoint in std::mem::take(&mut self.to_log) {
+            self.atomic.log(&mut self.group, link, &endpoint, effects);
+        }
+    }
+
+    /// How a topic is kept, as far as is known here; none if it is not.
+    pub(crate) fn storage(&self, key: u64) -> Option<StorageStatus> {
+        self.atomic.storage(&self.group, key)
+    }
+
+    fn look_for_logs(&mut self, node: NodeId, only: Option<u64>) {
+        let of_it =
+            self.group.state().of(node).filter(|(id, _)| only.is_none_or(|only| only == *id));
+        let wanted = of_it.map(|(_, endpoint)| endpoint).filter(|it| self.atomic.wants(it));
+        let wanted: Vec<Endpoint> = wanted.cloned().collect();
+        if !wanted.is_empty() {
+            self.to_log.extend(wanted);
+            self.has_to_log.store(true, Ordering::Release);
         }
     }
 
@@ -174,7 +216,7 @@ impl ParticipantMachine {
     }
 
     /// Whether every reader has received all that a writer wrote.
-    pub(crate) fn is_acknowledged(&self, id: u64) -> bool {
+    pub(crate) fn is_acknowledged(&mut self, id: u64) -> bool {
         let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
         match endpoint.level.is_ordered() {
             true => self.atomic.is_acknowledged(&self.group, endpoint.key(), id),
@@ -322,6 +364,7 @@ impl ParticipantMachine {
                 // Of several that leave at once one may hear from nobody that it has.
                 let fate = if self.leaves { Fate::Left } else { fate };
                 self.standing.fall_out(fate);
+                self.atomic.end_logs();
                 match fate {
                     Fate::Left => tracing::debug!("this participant has left its domain"),
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
@@ -362,14 +405,20 @@ impl ParticipantMachine {
         self.atomic.changed(&mut self.group);
         for news in self.group.state().take_news() {
             match news {
-                News::Announced(node, id) => self.match_with(node, id, None),
+                News::Announced(node, id) => {
+                    self.match_with(node, id, None);
+                    self.look_for_logs(node, Some(id));
+                }
                 News::Retracted(node, id) if node == self.group.node().id() => {
                     self.atomic.retracted(id);
                 }
                 News::Retracted(node, id) => self.withdrawn(node, id),
                 News::Renewed => {
                     let nodes: Vec<NodeId> = self.group.state().nodes().collect();
-                    nodes.into_iter().for_each(|node| self.match_all_of(node, None));
+                    for node in nodes {
+                        self.match_all_of(node, None);
+                        self.look_for_logs(node, None);
+                    }
                 }
             }
         }

@@ -10,3 +10,4 @@ pub(crate) mod history;
 pub(crate) mod machine;
 pub(crate) mod record;
 pub(crate) mod standing;
+pub(crate) mod topic_logs;

@@ -195,14 +195,16 @@ impl<T: DdsType> DataWriter<T> {
             Waited::Stopped => Err(self.deleted()),
             Waited::TimedOut => Err(DdsError::Timeout(format!(
                 "{} of {count} readers of `{}` were there after {timeout}: start the others, in \
-                 the same domain and with the same type",
+                 the same domain and with the same type{}",
                 self.matched_readers(),
-                self.topic.name()
+                self.topic.name(),
+                self.topic.waiting()
             ))),
         }
     }
 
-    /// Waits until every matched reader's participant has received all that was written so far.
+    /// Waits until every matched reader's participant has received all that was written so far, and of a
+    /// [persistent](crate::topic::TopicBuilder::persistent) topic until it is durable in all logs.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
         let engine = &self.participant.engine;
@@ -222,9 +224,13 @@ impl<T: DdsType> DataWriter<T> {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
                 Waited::TimedOut => {
+                    let (name, waiting) = (self.topic.name(), self.topic.waiting());
+                    let what = match self.topic.is_logged() {
+                        true => "not all samples are with all readers, and durable in all logs,",
+                        false => "readers have not received all samples",
+                    };
                     return Err(DdsError::Timeout(format!(
-                        "readers of `{}` have not received all samples after {timeout}",
-                        self.topic.name()
+                        "of `{name}` {what} after {timeout}{waiting}"
                     )));
                 }
             }

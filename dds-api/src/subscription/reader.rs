@@ -350,8 +350,9 @@ impl<T: DdsType> DataReader<T> {
             Waited::Stopped => Err(self.deleted()),
             Waited::TimedOut => Err(DdsError::Timeout(format!(
                 "what was kept of `{}` has not come after {timeout}: another participant that has it \
-                 is slow, or there is very much of it; wait longer",
-                self.topic.name()
+                 is slow, or there is very much of it; wait longer{}",
+                self.topic.name(),
+                self.topic.waiting()
             ))),
         }
     }

@@ -135,6 +135,19 @@ impl Depot {
         }
     }
 
+    /// No log is kept any more.
+    pub fn end_logs(&mut self) {
+        self.keepers.values_mut().for_each(Keeper::detach);
+    }
+
+    /// Whether all that was delivered to this member in a subgroup so far, of its own, is durable everywhere.
+    pub fn is_durable(&mut self, key: u64) -> bool {
+        self.catch_up(key);
+        let durable = self.durable(key);
+        let is_durable = |it: &Keeper| it.has_taken_all() && it.own_version() <= durable;
+        self.keepers.get(&key).is_none_or(is_durable)
+    }
+
     /// Whether this member keeps a log of a subgroup.
     pub fn has_log(&self, key: u64) -> bool {
         self.keepers.get(&key).is_some_and(|keeper| keeper.condition().is_some())
@@ -247,8 +260,9 @@ impl Depot {
                 self.porter.want(Want { node: from, key, request, epoch, until, from: known });
             }
             Some(Parcel::Durable { key, version }) => {
-                if let Some(frontier) = self.frontiers.get_mut(&key) {
-                    frontier.told(from, version);
+                // It may know of the epoch before this member does.
+                if self.keepers.contains_key(&key) {
+                    self.frontiers.entry(key).or_default().told(from, version);
                 }
             }
             Some(Parcel::Later { key, request, since }) => {

@@ -22,6 +22,7 @@ use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
 use super::scribe::{News, Scribe, footprint};
 use super::store::{Meaning, Retention, Store};
+use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
@@ -44,6 +45,30 @@ pub enum Motion {
     Claims(u64, Box<Claim>),
     /// Its log takes nothing more; `true` if it has the store all the same.
     Disclaims(bool),
+}
+
+impl Wire for Motion {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Motion::Holds(beginning) => (0_u8, *beginning).encode(out),
+            Motion::Lacks(vacancy) => (1_u8, *vacancy).encode(out),
+            Motion::Claims(vacancy, claim) => {
+                (2_u8, *vacancy).encode(out);
+                claim.encode(out);
+            }
+            Motion::Disclaims(holds) => (3_u8, *holds).encode(out),
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => Motion::Holds(Wire::decode(from)?),
+            1 => Motion::Lacks(Wire::decode(from)?),
+            2 => Motion::Claims(Wire::decode(from)?, Box::new(Wire::decode(from)?)),
+            3 => Motion::Disclaims(Wire::decode(from)?),
+            _ => return None,
+        })
+    }
 }
 
 /// Whom a keeper asks.
@@ -158,6 +183,11 @@ impl Keeper {
         self.scribe.get_or_insert_with(|| Scribe::new(journal));
     }
 
+    /// It keeps no log any more.
+    pub(super) fn detach(&mut self) {
+        self.scribe = None;
+    }
+
     /// Its log, if it keeps one.
     pub(super) fn scribe(&self) -> Option<&Scribe> {
         self.scribe.as_ref()
@@ -165,6 +195,11 @@ impl Keeper {
 
     pub(super) fn scribe_mut(&mut self) -> Option<&mut Scribe> {
         self.scribe.as_mut()
+    }
+
+    /// Whether all that was delivered to it is in its store.
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.is_whole() && self.inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
     }
 
     /// The version after its own member's last message, as far as that was delivered.

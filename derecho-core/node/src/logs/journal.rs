@@ -1,0 +1,221 @@
+//! The log of one stream as a member's turn sees it, done by the log thread.
+//!
+//! Owns: the batch of this turn, and the errand on its way. Never does: wait for the log thread; a queue that is full
+//! says so, and the turn asks again.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use derecho_core::log::{
+    Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, folder,
+};
+use derecho_core::storage::errands::{self, Neighbour};
+use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
+
+use super::batch::Batch;
+use super::folder::Folder;
+use super::thread::{Job, Kept, Logs, OnFull, Shown, StreamState, Writer};
+
+/// Bytes of a batch; more goes into the next one.
+const BATCH: usize = 1 << 20;
+
+/// What an errand and its answer are handed over in.
+#[derive(Default)]
+struct Slot {
+    errand: Mutex<Option<Errand>>,
+    answer: Mutex<Option<Answer>>,
+}
+
+/// See the [module](self).
+pub struct StreamJournal {
+    log: LogId,
+    shown: Arc<Shown>,
+    queue: SyncSender<Job<Folder>>,
+    spare: Arc<Mutex<Vec<Batch>>>,
+    slot: Arc<Slot>,
+    batch: Batch,
+    /// The folders beside the own one lie in this one.
+    root: PathBuf,
+}
+
+impl StreamJournal {
+    pub(super) fn new(
+        logs: &Logs,
+        root: PathBuf,
+        of: (StreamKey, OnFull),
+        waker: impl Fn() + Send + Sync + 'static,
+    ) -> StreamJournal {
+        StreamJournal {
+            log: logs.owner().log,
+            shown: Arc::new(Shown::new(of, waker)),
+            queue: logs.queue(),
+            spare: logs.spare(),
+            slot: Arc::default(),
+            batch: Batch::default(),
+            root,
+        }
+    }
+
+    fn fresh_batch(&self) -> Batch {
+        self.spare.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
+    }
+
+    /// Hands the batch on. `false` if the queue is full.
+    fn push(&mut self) -> bool {
+        if self.batch.is_empty() {
+            return true;
+        }
+        let fresh = self.fresh_batch();
+        let batch = std::mem::replace(&mut self.batch, fresh);
+        match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
+            Err(TrySendError::Full(Job::Batch(_, batch))) => {
+                self.batch = batch;
+                false
+            }
+            // A thread that has ended shows so.
+            _ => true,
+        }
+    }
+}
+
+fn now() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl Journal for StreamJournal {
+    fn log(&self) -> LogId {
+        self.log
+    }
+
+    fn ask(&mut self, errand: &mut Option<Errand>) -> bool {
+        if !self.push() {
+            return false;
+        }
+        let slot = Arc::clone(&self.slot);
+        *self.slot.errand.lock().unwrap_or_else(PoisonError::into_inner) = errand.take();
+        let (shown, root) = (Arc::clone(&self.shown), self.root.clone());
+        let work = Box::new(move |writer: &mut Writer<Folder>| {
+            let errand = slot.errand.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(errand) = errand else { return };
+            let answer = run(writer, &shown, &root, errand);
+            if let Answer::Failed(error) = &answer {
+                writer.give_up(shown.key, (StreamState::Failed, error.clone()));
+                shown.show_failed(error.clone());
+            }
+            *slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            (shown.waker)();
+        });
+        match self.queue.try_send(Job::Work(work)) {
+            Err(TrySendError::Full(_)) => {
+                *errand = self.slot.errand.lock().unwrap_or_else(PoisonError::into_inner).take();
+                false
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                self.shown.show_failed(LogError::Failed);
+                true
+            }
+            Ok(()) => true,
+        }
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&mut self, entry: Entry<'_>) -> bool {
+        if self.batch.bytes() >= BATCH && !self.push() {
+            return false;
+        }
+        // A message that no record can hold would have been refused when it was written.
+        let _ = self.batch.push(Entry { reception_time: now(), ..entry });
+        true
+    }
+
+    fn mark(&mut self, mark: Mark) -> bool {
+        self.batch.mark(mark, now());
+        true
+    }
+
+    fn hand_over(&mut self) {
+        self.push();
+    }
+
+    fn durable(&self) -> Version {
+        self.shown.durable()
+    }
+
+    fn condition(&self) -> Condition {
+        match self.shown.state() {
+            StreamState::Open => Condition::Open,
+            StreamState::Full => Condition::Full,
+            StreamState::Detached => Condition::Detached,
+            StreamState::Failed | StreamState::Closed => Condition::Failed(self.shown.error()),
+        }
+    }
+}
+
+impl Drop for StreamJournal {
+    fn drop(&mut self) {
+        // What is left of the batch, then the end: the log is written by nobody any more. If there is no room, the
+        // thread sees that when it ends.
+        self.push();
+        let key = self.shown.key;
+        let work = Box::new(move |writer: &mut Writer<Folder>| drop(writer.logs.remove(&key)));
+        let _ = self.queue.try_send(Job::Work(work));
+    }
+}
+
+/// Does an errand on the log thread.
+fn run(
+    writer: &mut Writer<Folder>,
+    shown: &Arc<Shown>,
+    root: &std::path::Path,
+    errand: Errand,
+) -> Answer {
+    if !writer.logs.contains_key(&shown.key) {
+        if shown.state() != StreamState::Open {
+            return Answer::Failed(shown.error().unwrap_or(LogError::Failed));
+        }
+        let (of, settings) = ((writer.owner, shown.key), writer.settings);
+        match StreamLog::open(&mut writer.disk, of, settings.limits, settings.check) {
+            Ok((log, recovery)) => {
+                if let Some(torn) = recovery.torn {
+                    tracing::warn!("the log of stream {} ended torn: {torn:?} is cut", shown.key);
+                }
+                shown.publish(log.durable());
+                writer.logs.insert(shown.key, Kept { log, shown: Arc::clone(shown) });
+            }
+            Err(error) => return Answer::Failed(error),
+        }
+    }
+    let locks = matches!(errand, Errand::Claim(_));
+    let mut neighbours = neighbours(root, writer.owner.log, locks);
+    let Some(kept) = writer.logs.get_mut(&shown.key) else {
+        return Answer::Failed(LogError::Failed);
+    };
+    let answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
+    kept.shown.publish(kept.log.durable());
+    answer
+}
+
+/// The folders beside the own one. Those that nobody keeps are kept out of others' hands as long as they are looked at.
+fn neighbours(root: &std::path::Path, own: LogId, locks: bool) -> Vec<Neighbour<Folder>> {
+    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let Ok(mut disk) = Folder::read(&entry.path()) else { continue };
+        let Ok(Some(owner)) = folder::owner(&mut disk) else { continue };
+        if owner.log == own {
+            continue;
+        }
+        let (disk, busy) = match locks.then(|| Folder::open(&entry.path())) {
+            Some(Ok(locked)) => (locked, false),
+            _ => (disk, true),
+        };
+        found.push(Neighbour { log: owner.log, disk, busy });
+    }
+    found
+}
