@@ -56,13 +56,18 @@
 //! A variant has one field without a name, or none where a label selects no member.
 
 mod attributes;
+mod bits;
 mod enumeration;
+mod members;
 mod structure;
+mod union;
 
+use attributes::Attributes;
 use proc_macro::TokenStream;
 use syn::{Data, DeriveInput, Error, parse_macro_input};
 
-/// Implements `DdsType` for a struct with named fields, or for an enum without data.
+/// Implements `DdsType` for a struct with named fields, an enum without data, a union (an enum whose
+/// variants carry data), a bitmask or a bitset.
 ///
 /// The fields' types must be DDS types too. Where every field is a number, an array of numbers or
 /// a struct of such, values travel as they lie in memory; nothing needs to be said for it.
@@ -80,14 +85,39 @@ fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
              write one struct for each use",
         ));
     }
-    let container = attributes::Container::read(input)?;
+    refuse_packed(input)?;
+    let container = Attributes::read(&input.attrs)?;
     match &input.data {
+        Data::Struct(data) if container.bitmask => bits::implement_mask(input, data, &container),
+        Data::Struct(data) if container.bitset => bits::implement_set(input, data, &container),
         Data::Struct(data) => structure::implement(input, data, &container),
+        Data::Enum(data) if container.union => union::implement(input, data, &container),
         Data::Enum(data) => enumeration::implement(input, data, &container),
         Data::Union(data) => Err(Error::new_spanned(
             data.union_token,
             "a Rust union cannot be a DDS type, because nothing says which field is set: \
-             use a struct or an enum",
+             use a struct, or an enum with #[dds(union)]",
         )),
     }
+}
+
+/// A packed struct cannot lend references to its fields.
+fn refuse_packed(input: &DeriveInput) -> syn::Result<()> {
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        attribute.parse_nested_meta(|item| {
+            if item.path.is_ident("packed") {
+                return Err(item.error(
+                    "a packed struct cannot be a DDS type: remove `packed`; CDR has padding \
+                     rules of its own",
+                ));
+            }
+            if item.input.peek(syn::token::Paren) {
+                let content;
+                syn::parenthesized!(content in item.input);
+                content.parse::<proc_macro2::TokenStream>()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
