@@ -43,9 +43,11 @@ impl Out<'_> {
             ),
             (Type::Named(name, _), Value::Integer(bits)) => format!("{}({bits})", self.path(name)),
             (_, Value::Enumerator { of, name, .. }) if is_enum(ty) => self.enumerator(of, name),
-            (Type::Array(element, _), Value::List(values)) => {
-                format!("[{}]", self.list(element, values))
-            }
+            // The derive macro reads no array expression; only defaults are lists.
+            (Type::Array(element, _), Value::List(values)) => format!(
+                "vec![{}].try_into().expect(\"the elements were counted\")",
+                self.list(element, values)
+            ),
             (Type::Sequence(element, _), Value::List(values)) if !values.is_empty() => {
                 format!("vec![{}]", self.list(element, values))
             }

@@ -78,7 +78,7 @@ pub mod marked {
         #[dds(default = ::idl_cdr::Fixed::from_units(250).expect("the digits were counted"))]
         pub price: ::idl_cdr::Fixed<5, 2>,
         /// IDL member `three`: `int32[3]`.
-        #[dds(default = [1, 2, 3])]
+        #[dds(default = vec![1, 2, 3].try_into().expect("the elements were counted"))]
         pub three: [i32; 3],
         /// IDL member `some`: `sequence<float, 4>`.
         #[dds(bound = 4, default = vec![0.5, 1.0])]
