@@ -78,7 +78,7 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
 
     /// Writes the value, which must keep the bounds.
-    #[inline]
+    #[inline(always)]
     fn serialize_bounded(
         &self,
         writer: &mut CdrWriter<'_>,
@@ -88,7 +88,7 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     }
 
     /// Reads a value, which must keep the bounds.
-    #[inline]
+    #[inline(always)]
     fn deserialize_bounded(reader: &mut CdrReader<'_>, _bounds: &[u32]) -> Result<Self, CdrError> {
         Self::deserialize(reader)
     }
@@ -102,7 +102,7 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     fn trim(&mut self, _bound: u32) {}
 
     /// Writes the value as a member among others, one after the other.
-    #[inline]
+    #[inline(always)]
     fn serialize_member(
         &self,
         writer: &mut CdrWriter<'_>,
@@ -112,7 +112,7 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     }
 
     /// Reads what [`serialize_member`](Self::serialize_member) wrote for the member of this id.
-    #[inline]
+    #[inline(always)]
     fn deserialize_member(
         reader: &mut CdrReader<'_>,
         _id: u32,
@@ -133,7 +133,7 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     }
 
     /// Reads the content of a parameter.
-    #[inline]
+    #[inline(always)]
     fn deserialize_parameter(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
         Self::deserialize_bounded(reader, bounds)
     }

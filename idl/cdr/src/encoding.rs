@@ -70,6 +70,7 @@ impl Encoding {
     }
 
     /// The identifier that stands in the encapsulation header of a type of this extensibility.
+    #[inline]
     pub const fn representation_id(self, extensibility: Extensibility) -> u16 {
         let little = matches!(self.endianness, Endianness::Little) as u16;
         little
@@ -83,6 +84,7 @@ impl Encoding {
     }
 
     /// The encoding that an identifier of the encapsulation header stands for.
+    #[inline]
     pub const fn from_representation_id(id: u16) -> Option<Self> {
         match id {
             0x0000 | 0x0002 => Some(Self::CDR_BE),
@@ -104,6 +106,7 @@ impl Encoding {
     }
 
     /// Reads a header: the encoding, its identifier, and the number of padding bytes at the body's end.
+    #[inline]
     pub(crate) fn parse_header(header: [u8; HEADER_SIZE]) -> Result<(Self, u16, usize), CdrError> {
         let [high, low, _, options] = header;
         let found = u16::from_be_bytes([high, low]);

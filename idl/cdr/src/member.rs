@@ -22,7 +22,7 @@ pub enum Form {
 
 impl CdrReader<'_> {
     /// Reads a member whose faults are its object's.
-    #[inline]
+    #[inline(always)]
     pub fn read_member<T: DdsType>(
         &mut self,
         member: &'static MemberDescriptor,

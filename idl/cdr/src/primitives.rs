@@ -29,17 +29,17 @@ macro_rules! number {
                 const PRIMITIVE: bool = true;
                 const LENGTH_CODE: u32 = length_code_for(size_of::<Self>());
 
-                #[inline]
+                #[inline(always)]
                 fn default_value() -> Self {
                     Self::default()
                 }
 
-                #[inline]
+                #[inline(always)]
                 fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
                     writer.$write(*self)
                 }
 
-                #[inline]
+                #[inline(always)]
                 fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
                     reader.$read()
                 }
@@ -145,12 +145,12 @@ impl DdsType for bool {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
         writer.write_bool(*self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
         reader.read_bool()
     }

@@ -5,7 +5,7 @@
 
 use crate::writer::{
     EM_MUST_UNDERSTAND, LONG_MUST_UNDERSTAND, PID_EXTENDED, PID_IGNORE, PID_LIST_END,
-    SHORT_MUST_UNDERSTAND,
+    SHORT_MUST_UNDERSTAND, has_nul,
 };
 use crate::{
     CdrError, CdrVersion, Encoding, Endianness, Extensibility, HEADER_SIZE, LARGEST_MEMBER_ID,
@@ -26,7 +26,8 @@ pub struct CdrReader<'a> {
     end: usize,
     /// Alignment counts from here: after the header, or where a parameter of XCDR1 begins.
     origin: usize,
-    max_align: usize,
+    /// What alignment to more than four bytes leaves of an offset.
+    align_mask: usize,
     encoding: Encoding,
     /// What the header says, if there is one.
     representation: Option<u16>,
@@ -72,13 +73,14 @@ impl Parameter {
 
 impl<'a> CdrReader<'a> {
     /// A reader of a body without header, in a known encoding.
+    #[inline]
     pub fn new(body: &'a [u8], encoding: Encoding) -> Self {
         Self {
             bytes: body,
             position: 0,
             end: body.len(),
             origin: 0,
-            max_align: encoding.max_align(),
+            align_mask: encoding.max_align() - 1,
             encoding,
             representation: None,
             key: false,
@@ -89,6 +91,7 @@ impl<'a> CdrReader<'a> {
     }
 
     /// A reader of a payload, whose encapsulation header says how it is encoded.
+    #[inline]
     pub fn from_payload(payload: &'a [u8]) -> Result<Self, CdrError> {
         let left = payload.len();
         let truncated = CdrError::Truncated {
@@ -130,6 +133,7 @@ impl<'a> CdrReader<'a> {
     }
 
     /// Checks that the header, if there is one, announces the form of a type of this extensibility.
+    #[inline]
     pub fn expect(&self, extensibility: Extensibility) -> Result<(), CdrError> {
         let expected = self.encoding.representation_id(extensibility);
         match self.representation {
@@ -160,6 +164,7 @@ impl<'a> CdrReader<'a> {
 
     /// Checks that the value ends where the bytes end. Up to three bytes more are taken as padding
     /// of writers that do not announce it.
+    #[inline]
     pub fn finish(self) -> Result<(), CdrError> {
         let left = self.remaining();
         if left >= HEADER_SIZE {
@@ -369,7 +374,7 @@ impl<'a> CdrReader<'a> {
     }
 
     /// Reads a boolean.
-    #[inline]
+    #[inline(always)]
     pub fn read_bool(&mut self) -> Result<bool, CdrError> {
         let offset = self.position;
         match self.take(1, 1, "a boolean")?[0] {
@@ -399,7 +404,7 @@ impl<'a> CdrReader<'a> {
 
     /// Reads a string of at most `bound` bytes, without its closing NUL. A length of zero, which
     /// some writers give an empty string, is read as one.
-    #[inline]
+    #[inline(never)]
     pub fn read_string(&mut self, bound: u32) -> Result<&'a str, CdrError> {
         let length_at = self.position;
         let length = self.read_length(1, UNBOUNDED)?;
@@ -414,7 +419,7 @@ impl<'a> CdrReader<'a> {
         if last != 0 {
             return Err(fault(StringFault::NotTerminated));
         }
-        if text.contains(&0) {
+        if has_nul(text) {
             return Err(fault(StringFault::InnerNul));
         }
         str::from_utf8(text).map_err(|_| fault(StringFault::NotUtf8))
@@ -433,16 +438,18 @@ impl<'a> CdrReader<'a> {
         size: usize,
         expected: &'static str,
     ) -> Result<&'a [u8], CdrError> {
-        let align = align.min(self.max_align);
         let offset = self.position;
-        let padding = self.origin.wrapping_sub(offset) & (align - 1);
-        let needed = padding.saturating_add(size);
-        let left = self.remaining();
-        if needed > left {
-            return Err(truncated(offset, expected, needed, left));
+        // Up to four, all encodings align alike.
+        let mask = if align <= 4 { align - 1 } else { self.align_mask };
+        let start = offset + (self.origin.wrapping_sub(offset) & mask);
+        let end = start.saturating_add(size);
+        match self.bytes.get(start..end) {
+            Some(taken) if end <= self.end => {
+                self.position = end;
+                Ok(taken)
+            }
+            _ => Err(truncated(offset, expected, end - offset, self.end - offset)),
         }
-        self.position = offset + needed;
-        Ok(&self.bytes[offset + padding..self.position])
     }
 }
 
@@ -465,7 +472,7 @@ macro_rules! read_number {
         impl CdrReader<'_> {
             $(
                 #[doc = concat!("Reads ", $what, ", aligned.")]
-                #[inline]
+                #[inline(always)]
                 pub fn $name(&mut self) -> Result<$number, CdrError> {
                     const SIZE: usize = size_of::<$number>();
                     let taken = self.take(SIZE, SIZE, $what)?;

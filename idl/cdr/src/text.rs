@@ -22,17 +22,17 @@ impl DdsType for String {
         String::new()
     }
 
-    #[inline]
+    #[inline(always)]
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
         writer.write_string(self, UNBOUNDED)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
         reader.read_string(UNBOUNDED).map(str::to_owned)
     }
 
-    #[inline]
+    #[inline(always)]
     fn serialize_bounded(
         &self,
         writer: &mut CdrWriter<'_>,
@@ -41,7 +41,7 @@ impl DdsType for String {
         writer.write_string(self, bounds.first().copied().unwrap_or(UNBOUNDED))
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
         reader.read_string(bounds.first().copied().unwrap_or(UNBOUNDED)).map(str::to_owned)
     }

@@ -21,7 +21,8 @@ pub struct CdrWriter<'a> {
     position: usize,
     /// Alignment counts from here: after the header, or where a parameter of XCDR1 begins.
     origin: usize,
-    max_align: usize,
+    /// What alignment to more than four bytes leaves of an offset.
+    align_mask: usize,
     encoding: Encoding,
     header: Option<(usize, Extensibility)>,
     /// Only members of the key are written, in the order of their ids, and nothing is delimited.
@@ -98,12 +99,11 @@ impl<'a> CdrWriter<'a> {
     }
 
     fn new(sink: Sink<'_>, encoding: Encoding) -> CdrWriter<'_> {
-        let max_align = encoding.max_align();
         CdrWriter {
             sink,
             position: 0,
             origin: 0,
-            max_align,
+            align_mask: encoding.max_align() - 1,
             encoding,
             header: None,
             key: false,
@@ -137,6 +137,7 @@ impl<'a> CdrWriter<'a> {
 
     /// Writes the encapsulation header of a type of this extensibility; alignment counts from its
     /// end.
+    #[inline]
     pub fn write_header(&mut self, extensibility: Extensibility) -> Result<(), CdrError> {
         let header_at = self.position;
         self.put(1, &self.encoding.header(extensibility, 0))?;
@@ -147,6 +148,7 @@ impl<'a> CdrWriter<'a> {
 
     /// Ends the payload and gives its size. Behind a header, the body is padded to a multiple of
     /// four, as the standard asks, and the header says by how much.
+    #[inline]
     pub fn finish(mut self) -> Result<usize, CdrError> {
         if let Some((header_at, extensibility)) = self.header {
             let padding = (self.origin.wrapping_sub(self.position) % HEADER_SIZE) as u8;
@@ -247,7 +249,7 @@ impl<'a> CdrWriter<'a> {
     }
 
     /// Writes a member.
-    #[inline]
+    #[inline(always)]
     pub fn write_member<T: DdsType>(
         &mut self,
         value: &T,
@@ -277,7 +279,7 @@ impl<'a> CdrWriter<'a> {
     }
 
     /// Writes a boolean as one byte.
-    #[inline]
+    #[inline(always)]
     pub fn write_bool(&mut self, value: bool) -> Result<(), CdrError> {
         self.write_u8(u8::from(value))
     }
@@ -294,22 +296,22 @@ impl<'a> CdrWriter<'a> {
     }
 
     /// Writes a string of at most `bound` bytes: its length with the closing NUL, its bytes, NUL.
-    #[inline]
+    #[inline(never)]
     pub fn write_string(&mut self, text: &str, bound: u32) -> Result<(), CdrError> {
         let offset = self.position;
         if bound != UNBOUNDED && text.len() > bound as usize {
             return Err(CdrError::BoundExceeded { offset, bound, found: text.len() });
         }
-        if text.as_bytes().contains(&0) {
-            return Err(CdrError::InvalidString { offset, fault: StringFault::InnerNul });
-        }
         let size = text.len().saturating_add(1);
         self.write_length(size, UNBOUNDED)?;
-        if let Some(room) = self.claim(1, size)? {
-            let (to, nul) = room.split_at_mut(text.len());
-            to.copy_from_slice(text.as_bytes());
-            nul.fill(0);
+        // Where bytes are only counted, nobody has to look at them.
+        let Some(room) = self.claim(1, size)? else { return Ok(()) };
+        if has_nul(text.as_bytes()) {
+            return Err(CdrError::InvalidString { offset, fault: StringFault::InnerNul });
         }
+        let (to, nul) = room.split_at_mut(text.len());
+        to.copy_from_slice(text.as_bytes());
+        nul.fill(0);
         Ok(())
     }
 
@@ -334,9 +336,10 @@ impl<'a> CdrWriter<'a> {
         align: usize,
         size: usize,
     ) -> Result<Option<&mut [u8]>, CdrError> {
-        let align = align.min(self.max_align);
         let offset = self.position;
-        let start = offset + (self.origin.wrapping_sub(offset) & (align - 1));
+        // Up to four, all encodings align alike.
+        let mask = if align <= 4 { align - 1 } else { self.align_mask };
+        let start = offset + (self.origin.wrapping_sub(offset) & mask);
         // Only a count of what does not fit into memory anyway can come to the end of numbers.
         let end = start.saturating_add(size);
         match &mut self.sink {
@@ -418,6 +421,17 @@ fn zero(padding: &mut [u8]) {
     }
 }
 
+/// Whether a string has a NUL. Most are short: too short to be searched by more than one byte at a time.
+#[inline]
+pub(crate) fn has_nul(text: &[u8]) -> bool {
+    const SHORT: usize = 16;
+    if text.len() <= SHORT {
+        text.iter().fold(false, |nul, &byte| nul | (byte == 0))
+    } else {
+        text.contains(&0)
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn no_room(offset: usize, end: usize, size: usize) -> CdrError {
@@ -430,7 +444,7 @@ macro_rules! write_number {
         impl CdrWriter<'_> {
             $(
                 #[doc = concat!("Writes ", $what, ", aligned.")]
-                #[inline]
+                #[inline(always)]
                 pub fn $name(&mut self, value: $number) -> Result<(), CdrError> {
                     let bytes = match self.encoding.endianness {
                         Endianness::Big => value.to_be_bytes(),

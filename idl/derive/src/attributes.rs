@@ -101,6 +101,10 @@ impl Place {
                 "bound = 32",
                 "element_bound = 32",
                 "try_construct = \"discard\"",
+                "range(min = 0, max = 9)",
+                "min = 0",
+                "max = 9",
+                "unit = \"m\"",
             ],
         }
     }

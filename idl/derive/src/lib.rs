@@ -51,7 +51,7 @@
 //! | `default_literal` | enumerator | the enum's default; the first one if absent |
 //! | `case = 1`, `case = 1, 2` | variant | the labels of this member: literals, or paths of constants and enumerators; the first one is written |
 //! | `default` | variant | the member of all other labels; what is written is the lowest label that has no case |
-//! | `id`, `hashid`, `bound`, `element_bound`, `external`, `try_construct` | variant | as on a field |
+//! | `id`, `hashid`, `bound`, `element_bound`, `external`, `try_construct`, `range`, `min`, `max`, `unit` | variant | as on a field |
 //!
 //! A variant has one field without a name, or none where a label selects no member.
 

@@ -407,3 +407,30 @@ pub mod a_module_with_a_name_that_is_rather_long {
         }
     }
 }
+
+/// IDL struct `Empty`.
+#[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+#[dds(name = "Empty", crate = "idl_cdr", extensibility = "appendable")]
+pub struct Empty {}
+
+/// IDL exception `Nothing`.
+#[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+#[dds(name = "Nothing", crate = "idl_cdr", nested)]
+pub struct Nothing {}
+
+/// IDL union `Pick` over `Kinds::Priority`.
+#[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+#[dds(name = "Pick", crate = "idl_cdr", union)]
+#[dds(discriminator = "kinds::Priority")]
+#[allow(clippy::large_enum_variant, reason = "the IDL has it so")]
+pub enum Pick {
+    /// IDL member `none`: `Empty`.
+    #[dds(name = "none", case = kinds::Priority::High)]
+    None(Empty),
+    /// IDL member `some`: `Kinds::Base`.
+    #[dds(name = "some", case = kinds::Priority::Low)]
+    Some(kinds::Base),
+    /// There is no member: the discriminator has a value without a case.
+    #[dds(default)]
+    NoCase,
+}
