@@ -33,9 +33,8 @@ const TYPES: [&str; 12] = [
 fn message(package: usize, number: usize) -> String {
     let all = package * MESSAGES + number;
     let mut text = format!(
-        "// generated from rosidl_adapter/resource/msg.idl.em\n// with input from \
-         bench_{package}_msgs/msg/Message{number}.msg\n// generated code does not contain a copyright \
-         notice\n\n"
+        "// generated from a message of an interface package\n// with input from \
+         bench_{package}_msgs/msg/Message{number}.msg\n\n"
     );
     let others: Vec<usize> = (1..=4).filter_map(|step| all.checked_sub(step * 7)).collect();
     for other in &others {

@@ -191,7 +191,7 @@ fn annotations() {
         ("hashid", "struct S { @hashid long a; @hashid(\"x\") long b; };", "hashid = \"x\"", "struct S { @id(1) @hashid long a; };", "1:12: a member has one id"),
         ("optional", "struct S { @optional long a; };", "a: Option<i32>", "struct S { @key @optional long a; };", "1:32: a member of the key is in every sample"),
         ("default", "struct S { @default(5) long a; };", "default = 5", "struct S { @default(300) octet a; };", "1:21: 300 does not fit octet"),
-        ("default of a list", "struct S { @default(\"(1, 2)\") long a[2]; };", "default = [1, 2]", "struct S { @default(\"(1, 2, 3)\") long a[2]; };", "1:21: int32[2] has 2 elements, found 3"),
+        ("default of a list", "struct S { @default(\"(1, 2)\") long a[2]; };", "default = vec![1, 2].try_into()", "struct S { @default(\"(1, 2, 3)\") long a[2]; };", "1:21: int32[2] has 2 elements, found 3"),
         ("default of an optional", "struct S { @default(1) long a; };", "default = 1", "struct S { @optional @default(1) long a; };", "1:39: an optional member is absent"),
         ("default_literal", "enum E { A, @default_literal B };", "default_literal", "enum E { @default_literal A, @default_literal B };", "1:30: an enum has one default"),
         ("must_understand", "struct S { @must_understand long a; };", "must_understand", "@must_understand struct S { long a; };", "1:1: `@must_understand` does not belong"),
@@ -260,4 +260,18 @@ fn what_is_skipped_is_told_in_a_note() {
             "44: warning: the annotation `@unknown` is not known and has no effect",
         ]
     );
+}
+
+#[test]
+fn rust_by_verbatim_goes_where_it_is_wanted() {
+    let text = "@verbatim(language = \"rust\", placement = BEGIN_FILE, text = \"// first\") module M {
+        @verbatim(language = \"rust\", placement = \"END_FILE\", text = \"// last\") const long A = 1;
+        @verbatim(language = \"rust\", text = \"// before\")
+        @verbatim(language = \"rust\", placement = BEGIN_DECLARATION, text = \"// in\")
+        struct S { long a; }; };";
+    let rust = generate(&parse("a.idl", text).unwrap());
+    let at = |what: &str| rust.find(what).unwrap();
+    let places =
+        ["// first", "pub mod m", "// before", "pub struct S", "// in", "pub a", "// last"];
+    assert!(places.map(at).is_sorted(), "{rust}");
 }

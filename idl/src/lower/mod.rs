@@ -79,8 +79,27 @@ impl Lowering<'_> {
         self.evaluator().value(expression, ty)
     }
 
+    /// What the annotations at one place say. Rust for the file as a whole is put aside here.
     fn found<'s>(&mut self, notes: &'s Notes, place: Place) -> Found<'s> {
-        self.evaluator().annotations(&notes.annotations, place)
+        let mut found = self.evaluator().annotations(&notes.annotations, place);
+        let (of_file, of_type) =
+            std::mem::take(&mut found.verbatim).into_iter().partition(|text: &Verbatim| {
+                matches!(text.placement, Placement::BeginFile | Placement::EndFile)
+            });
+        self.verbatim.extend::<Vec<_>>(of_file);
+        found.verbatim = of_type;
+        let is_type = matches!(
+            place,
+            Place::Struct | Place::Union | Place::Enum | Place::Bitmask | Place::Bitset
+        );
+        if let (false, false, Some(first)) =
+            (is_type, found.verbatim.is_empty(), notes.annotations.first())
+        {
+            let text = "Rust by `@verbatim` is for types and for the beginning and end of the \
+                        file; here it has no effect";
+            self.reports.warning(first.span, text);
+        }
+        found
     }
 
     fn declare(&mut self, name: &Name, meaning: Meaning) -> Checked<()> {
@@ -393,18 +412,11 @@ impl Lowering<'_> {
     /// What annotations say of a type as a whole.
     fn type_notes(&mut self, notes: &Notes, found: &mut Found<'_>) -> TypeNotes {
         let defaults = self.scopes.defaults();
-        let (mut verbatim, mut of_file) = (Vec::new(), Vec::new());
-        for text in std::mem::take(&mut found.verbatim) {
-            match text.placement {
-                Placement::BeginFile | Placement::EndFile => of_file.push(text),
-                _ => verbatim.push(text),
-            }
-        }
         let mut representations = std::mem::take(&mut found.representations);
         if representations.is_empty() {
             representations.clone_from(&defaults.representations);
         }
-        let type_notes = TypeNotes {
+        TypeNotes {
             docs: docs(notes, std::mem::take(&mut found.docs)),
             extensibility: found.extensibility.map(|(kind, _)| kind),
             nested: found.nested.unwrap_or(defaults.nested),
@@ -412,10 +424,8 @@ impl Lowering<'_> {
             topic: found.topic.take(),
             representations,
             ignore_literal_names: found.ignore_literal_names,
-            verbatim,
-        };
-        self.verbatim.append(&mut of_file);
-        type_notes
+            verbatim: std::mem::take(&mut found.verbatim),
+        }
     }
 }
 
