@@ -9,6 +9,7 @@
 
 mod allocations;
 mod doctor;
+mod idl;
 mod log;
 mod outcome;
 mod perf;
@@ -49,6 +50,8 @@ enum Command {
     Perf(perf::PerfArgs),
     /// Run the papers' experiments, and whole groups under faults, in virtual time.
     Sim(sim::SimArgs),
+    /// Check IDL files, and compile them to Rust.
+    Idl(idl::IdlArgs),
     /// Look into the files of logged streams, check them, cut them.
     Log(log::LogArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
     let done: Done = match cli.command {
         Command::Perf(args) => perf::run(args, json),
         Command::Sim(args) => sim::run(&args, json),
+        Command::Idl(args) => idl::run(&args, json),
         Command::Log(args) => log::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };

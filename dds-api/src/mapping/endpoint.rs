@@ -7,7 +7,7 @@ use std::fmt;
 
 use derecho_core::group::CONTROL;
 use derecho_core::storage::store::Retention;
-use idl_cdr::{DdsType, from_cdr, to_cdr};
+use idl_cdr::{DdsType, fingerprint, from_cdr, to_cdr};
 
 /// What an endpoint does.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ impl TypeIdentity {
     pub(crate) fn of<T: DdsType>() -> TypeIdentity {
         TypeIdentity {
             name: T::TYPE_NAME.to_owned(),
-            fingerprint: T::FINGERPRINT,
+            fingerprint: fingerprint::<T>(),
             layout: T::LAYOUT.map_or(0, |layout| layout.hash()),
         }
     }
