@@ -23,6 +23,11 @@ pub enum Endianness {
     Little,
 }
 
+impl Endianness {
+    /// The order of this machine.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+}
+
 /// The two generations of CDR that the OMG defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CdrVersion {

@@ -4,6 +4,7 @@
 //! filling with zeroes.
 
 use crate::enumeration::length_code_for;
+use crate::plain::plain_row;
 use crate::{
     CdrError, CdrReader, CdrWriter, DdsType, Endianness, Fingerprint, PlainLayout, TypeDescriptor,
     TypeKind,
@@ -92,7 +93,12 @@ macro_rules! number {
                     count: usize,
                     _bounds: &[u32],
                 ) -> Result<Vec<Self>, CdrError> {
-                    let numbers = take_row(reader, count)?.iter();
+                    let numbers = take_row(reader, count)?;
+                    let is_native = reader.encoding().endianness == Endianness::NATIVE;
+                    if is_native && let Some(row) = plain_row(numbers.as_flattened()) {
+                        return Ok(row);
+                    }
+                    let numbers = numbers.iter();
                     Ok(match reader.encoding().endianness {
                         Endianness::Big => {
                             numbers.map(|bytes| Self::from_be_bytes(*bytes)).collect()

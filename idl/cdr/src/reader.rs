@@ -419,6 +419,15 @@ impl<'a> CdrReader<'a> {
         if last != 0 {
             return Err(fault(StringFault::NotTerminated));
         }
+        // Most strings are short and ASCII: one look finds that, and that there is no NUL.
+        let (nul, bits) = text
+            .iter()
+            .take(SHORT)
+            .fold((false, 0), |(nul, bits), &byte| (nul | (byte == 0), bits | byte));
+        if text.len() <= SHORT && !nul && bits < 0x80 {
+            // SAFETY: all bytes are below 0x80, so that each is a character of UTF-8.
+            return Ok(unsafe { str::from_utf8_unchecked(text) });
+        }
         if has_nul(text) {
             return Err(fault(StringFault::InnerNul));
         }
@@ -453,6 +462,8 @@ impl<'a> CdrReader<'a> {
     }
 }
 
+/// The length of strings that are searched a byte at a time.
+const SHORT: usize = 16;
 /// The bits of a short header's first half that are the id.
 const PID_BITS: u16 = 0x3fff;
 /// In a short header: the id is one that an implementation made up.

@@ -165,6 +165,31 @@ fn members_of_a_mutable_type_are_known_by_their_ids() {
     }
 }
 
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Large {
+    octets: Option<Vec<u8>>,
+    texts: Option<Vec<String>>,
+    last: u8,
+}
+
+/// A header of XCDR1 that turns out to be too short is made a long one.
+#[test]
+fn long_values_have_long_headers() {
+    for size in [0xfffb, 0xfffc, 0xfffd, 70_000] {
+        let octets = Some((0..size).map(|number| number as u8).collect());
+        let texts = Some(vec!["a".to_owned(), "b".repeat(size)]);
+        let large = Large { octets, texts, last: 7 };
+        for encoding in ENCODINGS {
+            let payload = to_cdr_with(&large, encoding).unwrap();
+            assert_eq!(from_cdr::<Large>(&payload).unwrap(), large);
+            if encoding == Encoding::CDR_LE {
+                assert_eq!(payload[4] == 0x01 && payload[5] == 0x7f, size + 4 > 0xffff, "{size}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_has_to_be_understood_and_is_not_known_is_refused() {
     let three = Plan3 { number: 1, vital: true };
@@ -361,6 +386,12 @@ struct Node {
     next: Option<Box<Node>>,
 }
 
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Link {
+    next: Option<Box<Link>>,
+}
+
 /// Bytes do not decide how much of the stack is used.
 #[test]
 fn depth_has_a_limit_in_both_directions() {
@@ -373,8 +404,12 @@ fn depth_has_a_limit_in_both_directions() {
         let error = to_cdr_with(&chain(130), encoding).unwrap_err();
         assert!(matches!(error.root(), CdrError::TooDeep { .. }), "{error}");
     }
-    let ones = [&[0, 1, 0, 0][..], &[1; 1 << 16]].concat();
-    assert!(from_cdr::<Node>(&ones).is_err());
+    let ones = |count| [&[0, 7, 0, 0][..], &vec![1; count], &[0]].concat();
+    assert!(from_cdr::<Link>(&ones(128)).is_ok());
+    for count in [129, 1 << 20] {
+        let error = from_cdr::<Link>(&ones(count)).unwrap_err();
+        assert!(matches!(error.root(), CdrError::TooDeep { .. }), "{error}");
+    }
 }
 
 /// What no type of the other tests has: the bytes of wide text, of numbers that Rust lacks, and of the label of a
