@@ -26,19 +26,25 @@
 //! assert_eq!(reasons[0].policy, PolicyId::Durability);
 //! ```
 
+mod any;
 mod consistency;
 mod duration;
 mod entities;
+mod fields;
+mod glob;
 mod length;
 mod policies;
 mod policy_id;
 mod rxo;
 
+pub use any::{EntityKind, EntityQos};
 pub use consistency::Inconsistency;
 pub use duration::Duration;
 pub use entities::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
+pub use fields::{Field, FieldType, Names, Value};
+pub use glob::Glob;
 pub use length::Length;
 pub use policies::*;
 pub use policy_id::PolicyId;
