@@ -36,6 +36,7 @@ mod length;
 mod policies;
 mod policy_id;
 mod rxo;
+pub mod xml;
 
 pub use any::{EntityKind, EntityQos};
 pub use consistency::Inconsistency;
