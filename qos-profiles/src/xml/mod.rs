@@ -7,12 +7,13 @@
 //! ```text
 //! file -> source (elements, limits) -> read, entity, values -> model (what files say)
 //!                                                                |
-//!          provider <- resolved (values, origins) <- resolve (bases, check)     write -> file
+//!          provider <- resolved (values, origins) <- resolve (bases), check   write -> file
 //! ```
 //! A file is checked as a whole when it is read: every error names file, line, column and elements, says
 //! what was found and what would be right, and several are told in one run. What only other products
 //! understand is ignored and told; anything else that is unknown is an error.
 
+mod check;
 mod entity;
 mod error;
 mod model;

@@ -8,7 +8,7 @@ use super::model::Libraries;
 use super::ready;
 use super::resolved::{self, ResolvedEntity, ResolvedProfile, UnknownProfile};
 use super::uri::{Location, locations};
-use super::{read, resolve, source};
+use super::{check, read, source};
 use crate::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos, PublisherQos,
     SubscriberQos, TopicQos,
@@ -250,7 +250,7 @@ impl Profiles {
         }
         all_read &= unread.is_empty();
         errors.extend(unread);
-        errors.extend(resolve::check(&profiles.libraries, all_read));
+        errors.extend(check::check(&profiles.libraries, all_read));
         if errors.is_empty() { Ok(profiles) } else { Err(ProfileErrors::new(errors)) }
     }
 }
