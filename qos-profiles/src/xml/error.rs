@@ -154,6 +154,9 @@ impl Wrong {
 
 /// A text from a file as it is told in an error: in quotes, and not for pages.
 pub(super) fn quoted(text: &str) -> String {
+    if text.is_empty() {
+        return "nothing".to_owned();
+    }
     let mut told = String::new();
     for letter in text.chars().take(LONGEST_FOUND) {
         if letter.is_control() {

@@ -90,15 +90,9 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Its own set with this key. Where a plain one is wanted and all have names, the first without a
-    /// filter is meant.
+    /// Its own set with this key.
     pub(super) fn entry(&self, kind: EntityKind, key: Key<'_>) -> Option<&Entry> {
-        let mut own = self.entries.iter().filter(|entry| entry.kind == kind);
-        let exact = own.clone().find(|entry| entry.key() == key);
-        match exact {
-            None if key.is_plain() => own.find(|entry| entry.filter.is_none()),
-            found => found,
-        }
+        self.entries.iter().find(|entry| entry.kind == kind && entry.key() == key)
     }
 
     /// Its own set with this name.

@@ -364,7 +364,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
     let wrong =
         |expected: &str| Err(Wrong::new(format!("found the name {}", quoted(name)), expected));
     match name {
-        "" => wrong("expected one of a letter or more"),
+        "" => Err(Wrong::new("found an empty name", "expected one of a letter or more")),
         _ if name.trim() != name => wrong("expected one without white space around it"),
         _ if name.contains("::") => {
             wrong("expected one without `::`, which joins the names of library and profile")

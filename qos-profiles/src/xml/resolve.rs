@@ -174,7 +174,9 @@ impl<'a> Walk<'a> {
             match find(self.libraries, found.place, kind, &base.name).ok_or(Trouble::Unknown)? {
                 Target::Set(base) => self.set(base)?,
                 Target::Profile(library, profile) => {
-                    self.profile(library, profile, kind, Key::default())?;
+                    let place = In { library, profile: Some(profile) };
+                    let key = plain_key(self.libraries, place, kind);
+                    self.profile(library, profile, kind, key)?;
                 }
             }
         } else if let Some(profile) = found.place.profile {
@@ -213,13 +215,17 @@ impl<'a> Walk<'a> {
         profile: &'a Profile,
         kind: EntityKind,
         key: Key<'a>,
-    ) -> Result<bool, Trouble> {
-        let there = self.exact(library, profile, kind, key)?;
-        if there || key.is_plain() {
-            Ok(there)
-        } else {
-            self.exact(library, profile, kind, Key::default())
+    ) -> Result<(), Trouble> {
+        if self.exact(library, profile, kind, key)? || key.is_plain() && profile.bases.is_empty() {
+            return Ok(());
         }
+        for base in &profile.bases {
+            let (of, base) =
+                find_profile(self.libraries, library, &base.name).ok_or(Trouble::Unknown)?;
+            let place = In { library: of, profile: Some(base) };
+            self.profile(of, base, kind, plain_key(self.libraries, place, kind))?;
+        }
+        Ok(())
     }
 
     fn exact(
@@ -286,6 +292,16 @@ pub(super) fn keys<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind
         open.extend(bases.filter_map(|base| find_profile(libraries, library, &base.name)));
     }
     keys
+}
+
+/// The key of the set that stands for a profile where neither a name nor a topic is given: the plain one,
+/// or where all sets have names, the first without a filter.
+pub(super) fn plain_key<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind) -> Key<'a> {
+    let keys = keys(libraries, place, kind);
+    if keys.iter().any(Key::is_plain) {
+        return Key::default();
+    }
+    keys.into_iter().find(|key| key.filter.is_none()).unwrap_or_default()
 }
 
 /// Finds a profile or a set of a library by its whole name.

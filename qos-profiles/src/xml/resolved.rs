@@ -6,7 +6,7 @@
 use super::entity::{DELIVERY, UNORDERED};
 use super::error::Place;
 use super::model::{Libraries, Property};
-use super::resolve::{Found, In, by_name, keys, lineage, lineage_of_set};
+use super::resolve::{Found, In, by_name, keys, lineage, lineage_of_set, plain_key};
 use super::suggest::suggest;
 use crate::{DurabilityQosPolicyKind, EntityKind, EntityQos, PolicyId, ReliabilityQosPolicyKind};
 use std::error::Error;
@@ -219,10 +219,11 @@ pub(super) fn names(libraries: &Libraries) -> Vec<String> {
 
 fn unknown(libraries: &Libraries, name: &str) -> UnknownProfile {
     let names = names(libraries);
-    UnknownProfile {
-        name: name.to_owned(),
-        suggestion: suggest(name, names.iter().map(String::as_str)),
-    }
+    let whole = || suggest(name, names.iter().map(String::as_str));
+    // The library may have been left out.
+    let inside = |whole: &&String| whole.rsplit("::").next() == Some(name);
+    let suggestion = names.iter().find(inside).cloned().or_else(whole);
+    UnknownProfile { name: name.to_owned(), suggestion }
 }
 
 /// A profile by its whole name.
@@ -271,7 +272,7 @@ pub(super) fn entity(
     };
     let filtered =
         keys(libraries, place, kind).into_iter().find(|key| key.filter.is_some_and(fits));
-    let key = filtered.unwrap_or_default();
+    let key = filtered.unwrap_or_else(|| plain_key(libraries, place, kind));
     let is_own = place.profile.is_some_and(|profile| profile.entry(kind, key).is_some());
     let mut entity = ResolvedEntity::of(kind, &lineage(libraries, place, kind, key), is_own);
     entity.name = key.name.map(str::to_owned);

@@ -74,6 +74,8 @@ pub(super) enum Step {
 /// Reads a file's elements one after the other.
 pub(super) struct Source<'a> {
     events: EventReader<&'a [u8]>,
+    /// Where the root begins: of a file without a declaration the reader tells its end.
+    root: At,
     /// The root's namespace, once the root has been read.
     namespace: Option<Option<String>>,
     depth: usize,
@@ -105,7 +107,8 @@ impl<'a> Source<'a> {
             .max_attributes(MOST_ATTRIBUTES)
             .max_attribute_length(LONGEST_ATTRIBUTE)
             .max_data_length(LONGEST_TEXT);
-        Ok(Self { events: config.create_reader(bytes), namespace: None, depth: 0 })
+        let root = end_of(&bytes[..before_root(bytes)]);
+        Ok(Self { events: config.create_reader(bytes), root, namespace: None, depth: 0 })
     }
 
     /// The next element, text or end.
@@ -127,6 +130,7 @@ impl<'a> Source<'a> {
                     ));
                 }
                 XmlEvent::StartElement { name, attributes, .. } => {
+                    let at = if self.namespace.is_none() { self.root } else { at };
                     self.depth += 1;
                     if self.depth > DEEPEST {
                         let found = format!("found elements {} deep in each other", self.depth);
@@ -233,11 +237,31 @@ fn position(position: TextPosition) -> At {
     At { line: from_one(position.row()), column: from_one(position.column()) }
 }
 
+/// How many bytes there are before the root element.
+fn before_root(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(next) = bytes[at..].iter().position(|byte| *byte == b'<') {
+        at += next;
+        let end: &[u8] = match &bytes[at..] {
+            [b'<', b'?', ..] => b"?>",
+            [b'<', b'!', ..] => b"-->",
+            _ => return at,
+        };
+        match bytes[at..].windows(end.len()).position(|window| window == end) {
+            Some(length) => at += length,
+            None => break,
+        }
+    }
+    at
+}
+
 /// The position after a text.
 fn end_of(text: &[u8]) -> At {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     let start = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let column = String::from_utf8_lossy(&text[start..]).chars().count() as u64;
+    let line = String::from_utf8_lossy(&text[start..]);
+    // A byte order mark is no character of the text.
+    let column = line.trim_start_matches('\u{feff}').chars().count() as u64;
     let mut end = TextPosition::new();
     end.row = lines;
     end.column = column;
