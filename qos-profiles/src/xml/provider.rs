@@ -71,6 +71,14 @@ impl QosProvider {
         Self::new(vec![Location::File(path.as_ref().to_owned())])
     }
 
+    /// The profiles of several files, which may inherit from each other, in any order.
+    pub fn from_files<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Self, ProfileErrors> {
+        let file = |path: P| Location::File(path.as_ref().to_owned());
+        Self::new(paths.into_iter().map(file).collect())
+    }
+
     /// The profiles of a text; in errors it has the name `str:1`.
     #[allow(
         clippy::should_implement_trait,

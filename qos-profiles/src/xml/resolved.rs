@@ -11,6 +11,7 @@ use super::suggest::suggest;
 use crate::{DurabilityQosPolicyKind, EntityKind, EntityQos, PolicyId, ReliabilityQosPolicyKind};
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The set's name: `Fleet::State`.
-    pub name: String,
+    pub name: Arc<str>,
     /// Where the value stands.
     pub place: Place,
 }
@@ -101,17 +102,19 @@ impl ResolvedEntity {
         let mut resolved = Self::default_of(kind);
         for (index, found) in lineage.iter().enumerate() {
             let own = is_own && index + 1 == lineage.len();
-            let name = found.name();
+            let name: Arc<str> = found.name().into();
             let origin = |at| {
                 let source =
-                    Source { name: name.clone(), place: Place::new(&found.entry.file, at) };
+                    Source { name: Arc::clone(&name), place: Place::new(&found.entry.file, at) };
                 if own { Origin::Profile(source) } else { Origin::Base(source) }
             };
             for setting in &found.entry.settings {
                 let field = (setting.policy, usize::from(setting.field));
                 resolved.qos.set_value(field.0, field.1, &setting.value);
-                resolved.origins.retain(|(other, _)| *other != field);
-                resolved.origins.push((field, origin(setting.at)));
+                match resolved.origins.iter_mut().find(|(other, _)| *other == field) {
+                    Some((_, place)) => *place = origin(setting.at),
+                    None => resolved.origins.push((field, origin(setting.at))),
+                }
             }
             for (property, at) in &found.entry.properties {
                 let place =
