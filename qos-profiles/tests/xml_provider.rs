@@ -58,6 +58,15 @@ fn files_texts_and_lists_are_read() {
         ["str:1:1:6".to_owned(), format!("{}:2:1", other.display()), "/nowhere".to_owned()]
     );
     let error = &errors.errors()[1];
+    // A base that may be in a file that could not be read to its end is not told as missing.
+    let list = "str://\"<dds><qos_library name='L'></dds>\";str://\"<dds><qos_profile name='Q' base_name='L::P'/></dds>\"";
+    assert_eq!(QosProvider::from_uri_list(list).unwrap_err().errors().len(), 1);
+    assert_eq!(
+        told("/nowhere;str://\"<dds><qos_profile name='Q' base_name='L::P'/></dds>\"")
+            .lines()
+            .count(),
+        1
+    );
     assert_eq!(
         (error.place.file(), error.place.line(), error.place.column()),
         (other.to_str().unwrap(), 2, 1)

@@ -96,8 +96,17 @@ fn from_base64(letters: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Bytes in base64, as the OMG writes them.
-pub(super) fn to_base64(bytes: &[u8]) -> String {
+/// Bytes as they are read back: in base64, as the OMG writes them, or where that would look like
+/// hexadecimal, in hexadecimal.
+pub(super) fn to_text(bytes: &[u8]) -> String {
+    let text = to_base64(bytes);
+    if hexadecimal(&text).is_none() {
+        return text;
+    }
+    bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn to_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let mut four = [0; 4];
@@ -169,6 +178,15 @@ mod tests {
         for length in 0..=255 {
             let text = to_base64(&bytes[..length]);
             assert_eq!(from_base64(text.as_bytes()), Ok(bytes[..length].to_vec()));
+        }
+    }
+
+    #[test]
+    fn base64_that_looks_like_hexadecimal_is_not_written() {
+        for letters in ["0xE=", "0xABCDEF", "0XAB", "1234", "0000"] {
+            let bytes = from_base64(letters.as_bytes()).unwrap();
+            let text = to_text(&bytes);
+            assert_eq!(octets(&text), Ok(bytes), "{letters} {text}");
         }
     }
 }

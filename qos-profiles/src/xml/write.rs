@@ -3,7 +3,7 @@
 //! Owns: that what is written is read back as the same values, whatever the defaults are then. Never
 //! does: leave a value out.
 
-use super::octets::to_base64;
+use super::octets::to_text;
 use super::resolved::{ResolvedEntity, ResolvedProfile};
 use crate::{FieldType, Value};
 use std::fmt::Write;
@@ -127,7 +127,7 @@ impl Writer {
                 self.end();
             }
             Value::Kind(index) => self.leaf(name, &constant(index)),
-            Value::Octets(bytes) => self.leaf(name, &to_base64(bytes)),
+            Value::Octets(bytes) => self.leaf(name, &to_text(bytes)),
             Value::Texts(texts) => self.list(name, texts.iter().cloned()),
             Value::Kinds(kinds) => self.list(name, kinds.iter().map(constant)),
         }
