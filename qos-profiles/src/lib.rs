@@ -9,6 +9,8 @@
 //! DDS-XTypes 1.3. Fields have the OMG's names. Everything can be read and written with serde;
 //! a field that is left out has its default.
 //!
+//! Profiles of policies in files are read, checked, resolved and written by [`xml`].
+//!
 //! ```
 //! use qos_profiles::{
 //!     DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, Offered, PolicyId, PublisherQos,

@@ -222,6 +222,7 @@ const PIECES: [&str; 32] = [
     "LENGTH_UNLIMITED",
 ];
 
+/// For 8 seconds, or as many as `SQUALL_FUZZ_SECONDS` says.
 #[test]
 fn whatever_is_done_to_files_reading_them_ends() {
     let seconds = std::env::var("SQUALL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
