@@ -95,16 +95,23 @@ fn elements_do_not_lie_deep_in_each_other() {
         format!("<dds>{}{}</dds>", "<types>".repeat(depth), "</types>".repeat(depth))
     };
     assert!(QosProvider::from_str(&deep(23)).is_ok());
-    let expected = ["f.xml:1:167: found elements 25 deep in each other; expected 24 at most"];
+    let types = "/types".repeat(23);
+    let expected = [format!(
+        "f.xml:1:167: dds{types}: found elements 25 deep in each other; expected 24 at most"
+    )];
     for depth in [24, 1_000_000] {
         let told: Vec<String> = refused(deep(depth).as_bytes());
         assert_eq!(told, expected);
     }
     // In a set of policies as well, where elements are held.
     let deep = support::file(EntityKind::Topic, &"<history>".repeat(100_000));
+    let histories = "/history".repeat(20);
     assert_eq!(
         refused(deep.as_bytes()),
-        ["f.xml:5:181: found elements 25 deep in each other; expected 24 at most"]
+        [format!(
+            "f.xml:5:181: dds/qos_library/qos_profile/topic_qos{histories}: found elements 25 deep in \
+             each other; expected 24 at most"
+        )]
     );
 }
 
@@ -128,7 +135,12 @@ fn names_attributes_and_texts_are_not_huge() {
     assert!(told.len() == 1 && told[0].ends_with(LIMITS), "{told:?}");
     let many = support::file(EntityKind::Topic, &"<x/>".repeat(2 << 20));
     let told = refused(many.as_bytes());
-    assert_eq!(told, ["f.xml:5:262145: found more than 65536 elements in one; expected fewer"]);
+    assert_eq!(
+        told,
+        [
+            "f.xml:5:262145: dds/qos_library/qos_profile/topic_qos/x: found more than 65536 elements in one; expected fewer"
+        ]
+    );
     let large = vec![b' '; (32 << 20) + 5];
     assert_eq!(refused(&large), ["f.xml: the file has 33554433 bytes; expected 33554432 at most"]);
     // What others have is passed over, however much it is.

@@ -96,7 +96,7 @@ fn roots_with_and_without_namespace_and_schema() {
     );
     wrong(
         "<dds><x:qos_library xmlns:x=\"urn:x\" name=\"L\"/></dds>",
-        &["1:6: found an element of `urn:x`; expected no namespace, as the root has"],
+        &["1:6: dds: found an element of `urn:x`; expected no namespace, as the root has"],
     );
     wrong(
         "<dds><include/></dds>",

@@ -23,10 +23,13 @@ const LONGEST_NAME: usize = 256;
 /// Adds a file's libraries to others. What is wrong with it is in the report.
 pub(super) fn read(libraries: &mut Libraries, file: &Arc<str>, bytes: &[u8]) -> Report {
     let mut report = Report::new(file);
-    let read = Source::new(bytes)
-        .and_then(|source| Reader { source, libraries, report: &mut report, in_dds: false }.file());
-    if let Err(Broken { at, wrong }) = read {
-        report.error(at, "", wrong);
+    let read = Source::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
+        let mut reader = Reader { source, libraries, report: &mut report, in_dds: false };
+        let read = reader.file();
+        read.map_err(|broken| (broken, reader.source.path().to_owned()))
+    });
+    if let Err((Broken { at, wrong }, path)) = read {
+        report.error(at, path, wrong);
         report.whole = false;
     }
     report

@@ -79,6 +79,9 @@ pub(super) struct Source<'a> {
     /// The root's namespace, once the root has been read.
     namespace: Option<Option<String>>,
     depth: usize,
+    /// The names of the elements that are open, with `/` between them, and where each begins in it.
+    open: String,
+    begins: Vec<usize>,
 }
 
 impl<'a> Source<'a> {
@@ -108,7 +111,19 @@ impl<'a> Source<'a> {
             .max_attribute_length(LONGEST_ATTRIBUTE)
             .max_data_length(LONGEST_TEXT);
         let root = end_of(&bytes[..before_root(bytes)]);
-        Ok(Self { events: config.create_reader(bytes), root, namespace: None, depth: 0 })
+        Ok(Self {
+            events: config.create_reader(bytes),
+            root,
+            namespace: None,
+            depth: 0,
+            open: String::new(),
+            begins: Vec::new(),
+        })
+    }
+
+    /// The elements that are open, from the root.
+    pub(super) fn path(&self) -> &str {
+        &self.open
     }
 
     /// The next element, text or end.
@@ -143,6 +158,11 @@ impl<'a> Source<'a> {
                         .filter(|attribute| attribute.name.namespace.is_none())
                         .map(|attribute| (attribute.name.local_name, attribute.value))
                         .collect();
+                    self.begins.push(self.open.len());
+                    if self.depth > 1 {
+                        self.open.push('/');
+                    }
+                    self.open.push_str(&name.local_name);
                     return Ok(Step::Open(Element {
                         name: name.local_name,
                         attributes,
@@ -153,6 +173,7 @@ impl<'a> Source<'a> {
                 }
                 XmlEvent::EndElement { .. } => {
                     self.depth -= 1;
+                    self.open.truncate(self.begins.pop().unwrap_or(0));
                     return Ok(Step::Close);
                 }
                 XmlEvent::Characters(text) => return Ok(Step::Text(text, at)),
