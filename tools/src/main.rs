@@ -13,6 +13,7 @@ mod idl;
 mod log;
 mod outcome;
 mod perf;
+mod qos;
 mod sim;
 
 use std::process::ExitCode;
@@ -54,6 +55,8 @@ enum Command {
     Idl(idl::IdlArgs),
     /// Look into the files of logged streams, check them, cut them.
     Log(log::LogArgs),
+    /// Check QoS profiles in XML, show what they resolve to, say which match.
+    Qos(qos::QosArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
     #[command(after_help = "Example:\n  squall doctor --json")]
     Doctor(doctor::DoctorArgs),
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args, json),
         Command::Idl(args) => idl::run(&args, json),
         Command::Log(args) => log::run(&args, json),
+        Command::Qos(args) => qos::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };
     match done {
