@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use dds_api::infrastructure::LogCondition;
 use dds_api::prelude::*;
+use dds_api::subscription::Since;
 use support::{Actor, Dice, Mark, Meeting, PATIENCE, SOON, role, say, until};
 
 /// A folder for logs.
@@ -268,4 +269,50 @@ fn who_was_down_catches_up() {
         std::fs::remove_dir_all(there).unwrap();
     }
     meeting.assert_empty();
+}
+
+/// A value of one of several things.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    value: u32,
+}
+
+/// What is no longer kept for who comes late can be read from the log: from a sample on, from a time on, and as the
+/// state at a time.
+#[test]
+fn the_past_can_be_read() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let with = join(&folder, Some(&logs(&folder, "logs")));
+    let topic = with.topic::<Reading>("Readings").persistent().create().unwrap();
+    let reader = with.reader(&topic).create().unwrap();
+    let writer = with.writer(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut times = Vec::new();
+    for value in 0..300 {
+        writer.write(&Reading { sensor: value % 3, value }).unwrap();
+        let sample = reader.take_next(SOON).unwrap().unwrap();
+        times.push(sample.info().source_timestamp);
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(topic.storage_status().unwrap().kept, 3, "the last of each");
+    let values = |since: Since| -> Vec<(u64, u32)> {
+        let past = reader.past(since).unwrap().map(|read| read.unwrap());
+        past.map(|(place, sample)| (place, sample.value)).collect()
+    };
+    let all = values(Since::Sample(1));
+    assert_eq!(all, (0..300).map(|value| (u64::from(value) + 1, value)).collect::<Vec<_>>());
+    assert_eq!(values(Since::Sample(250)), all[249..]);
+    assert_eq!(values(Since::Time(times[100])), all[100..]);
+    let state = reader.state_at(times[100]).unwrap();
+    let state: Vec<(u64, u32)> = state.iter().map(|(place, it)| (*place, it.value)).collect();
+    assert_eq!(state, all[98..101], "of each sensor the last one then");
+    assert!(matches!(reader.past(Since::Sample(302)), Err(DdsError::BadParameter(_))));
+    let without = join(&folder, None);
+    let topic = without.topic::<Reading>("Readings").persistent().create().unwrap();
+    let late = without.reader(&topic).create().unwrap();
+    let error = late.past(Since::Sample(1)).err().unwrap().to_string();
+    assert!(error.contains("keeps no log of `Readings`"), "{error}");
 }

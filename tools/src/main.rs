@@ -15,6 +15,7 @@ mod outcome;
 mod perf;
 mod qos;
 mod sim;
+mod store;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,8 @@ enum Command {
     Log(log::LogArgs),
     /// Check QoS profiles in XML, show what they resolve to, say which match.
     Qos(qos::QosArgs),
+    /// Keep persistent topics, so that they outlive all applications.
+    Store(store::StoreArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
     #[command(after_help = "Example:\n  squall doctor --json")]
     Doctor(doctor::DoctorArgs),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Idl(args) => idl::run(&args, json),
         Command::Log(args) => log::run(&args, json),
         Command::Qos(args) => qos::run(&args, json),
+        Command::Store(args) => store::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };
     match done {

@@ -12,7 +12,7 @@ use derecho_node::{Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
@@ -258,6 +258,12 @@ impl DomainParticipant {
     /// What the engine of this participant has done so far.
     pub fn counters(&self) -> &derecho_node::Counters {
         self.inner.engine.counters()
+    }
+
+    /// The topics whose samples this participant keeps, those that it only logs included: their names, the names of their
+    /// types, and how they are kept.
+    pub fn stored_topics(&self) -> Vec<(String, String, StorageStatus)> {
+        self.inner.engine.act(|machine, _, _| machine.stored())
     }
 
     /// A topic: a name for samples of one type.

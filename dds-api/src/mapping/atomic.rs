@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -19,6 +20,7 @@ use derecho_core::group::registry::Layout;
 use derecho_core::group::{Group, Share};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::Link;
+use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::claim::SenderMemory;
@@ -230,6 +232,23 @@ impl AtomicTopics {
             Some(Standing::Begins(_)) | None => {}
         }
         Some(status)
+    }
+
+    /// Where the log is of an endpoint's topic, if there is one here.
+    pub(super) fn log_of(&self, endpoint: &Endpoint) -> Option<(PathBuf, StreamKey)> {
+        let has_log = self.depot.has_log(endpoint.key());
+        self.archive.as_ref().filter(|_| has_log).map(|logs| logs.place_of(endpoint))
+    }
+
+    /// The topics that are kept here, by their names and types, and how.
+    pub(super) fn stored(&self, domain: &Domain) -> Vec<(String, String, StorageStatus)> {
+        let stays = self.stays.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
+        let named = stays.filter_map(|(key, stay)| Some((key, stay.endpoints.values().next()?)));
+        let all = named.filter_map(|(key, endpoint)| {
+            let (topic, of) = (endpoint.topic.clone(), endpoint.data_type.name.clone());
+            Some((topic, of, self.storage(domain, key)?))
+        });
+        all.collect()
     }
 
     /// From now on this participant takes part in such a topic.

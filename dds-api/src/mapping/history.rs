@@ -22,7 +22,7 @@ use super::machine::ReaderShared;
 use super::record;
 
 /// What a store has to know of records.
-pub(super) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
+pub(crate) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
 
 /// So many samples may be delivered while a reader reads along; then it gets its queue, and holds its writers up as
 /// any reader does that does not take.

@@ -4,12 +4,14 @@
 //! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Arbiter, Interest, Link, LinkError, LinkEvent};
+use derecho_core::log::StreamKey;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
@@ -176,6 +178,16 @@ impl ParticipantMachine {
     /// How a topic is kept, as far as is known here; none if it is not.
     pub(crate) fn storage(&self, key: u64) -> Option<StorageStatus> {
         self.atomic.storage(&self.group, key)
+    }
+
+    /// Where the log is of the topic that this reader reads, if there is one here.
+    pub(crate) fn log_of(&self, reader: u64) -> Option<(PathBuf, StreamKey)> {
+        self.atomic.log_of(&self.readers.get(&reader)?.endpoint)
+    }
+
+    /// The topics that are kept here, by their names and types, and how.
+    pub(crate) fn stored(&self) -> Vec<(String, String, StorageStatus)> {
+        self.atomic.stored(&self.group)
     }
 
     fn look_for_logs(&mut self, node: NodeId, only: Option<u64>) {

@@ -2,6 +2,7 @@
 //!
 //! Owns: the participant's folder of logs, and the rule by which a topic is logged here. Never does: write into a log.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use derecho_core::log::StreamKey;
@@ -32,6 +33,11 @@ impl TopicLogs {
     pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
         let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
         chosen || self.archive.knows(stream_of(endpoint))
+    }
+
+    /// Where the log of a topic is.
+    pub(super) fn place_of(&self, endpoint: &Endpoint) -> (PathBuf, StreamKey) {
+        (self.archive.folder().to_owned(), stream_of(endpoint))
     }
 
     /// The log of a topic.
