@@ -269,3 +269,58 @@ fn who_was_down_catches_up() {
     }
     meeting.assert_empty();
 }
+
+/// What is said to be durable of a participant that is alone is, at the moment when it is said.
+#[test]
+fn durable_is_said_of_what_is_durable() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let writer = writer_of(&a, &topic);
+    for number in 0..500 {
+        writer.write(&mark(1, number)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let status = topic.storage_status().unwrap();
+        assert_eq!(status.durable, number + 1, "{status:?}");
+    }
+    drop((writer, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// A reader of a kept topic that comes before the last one's stay is over gets what comes.
+#[test]
+fn who_comes_again_at_once_is_served() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    for persistent in [false, true] {
+        let here = logs(&folder, "logs");
+        let (a, b) = (join(&folder, Some(&here)), join(&folder, None));
+        let topic = |of: &DomainParticipant| {
+            let topic = of.topic::<Mark>("Marks").keep_all();
+            if persistent { topic.persistent() } else { topic.transient_local() }.create().unwrap()
+        };
+        let (of_a, of_b) = (topic(&a), topic(&b));
+        let writer = writer_of(&a, &of_a);
+        let mut number = 0;
+        for _ in 0..5 {
+            let reader = b.reader(&of_b).create().unwrap();
+            number += 1;
+            writer.write(&mark(1, number)).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(5);
+            loop {
+                let taken = reader.take_next(Timeout::millis(100)).unwrap();
+                if taken.is_some_and(|mark| mark.number == number) {
+                    break;
+                }
+                assert!(
+                    Instant::now() < deadline,
+                    "{persistent}: {number} of {:?}",
+                    of_b.storage_status()
+                );
+            }
+        }
+    }
+}
