@@ -70,6 +70,8 @@ pub(super) struct Scribe {
     /// From where on it follows, and which logs have what is before that.
     cut: u64,
     of: Vec<LogId>,
+    /// Where the subgroup began, and in which era.
+    began: (Tail, u64),
     /// So often they are asked again.
     patience: u32,
     cursor: Option<Cursor>,
@@ -94,6 +96,7 @@ impl Scribe {
             begin: 0,
             cut: 0,
             of: Vec::new(),
+            began: (Tail::default(), 0),
             patience: 0,
             cursor: None,
             held: None,
@@ -187,14 +190,20 @@ impl Scribe {
 
     /// The store is there: what the cursor passes from this version on is put into the log. Who holds the store
     /// has what is missing before it.
-    pub(super) fn follow(&mut self, (cursor, begin): (Cursor, u64), base: Tail, of: Vec<LogId>) {
+    pub(super) fn follow(
+        &mut self,
+        (cursor, begin): (Cursor, u64),
+        (base, era): (Tail, u64),
+        of: Vec<LogId>,
+    ) {
+        self.began = (base, era);
         // What was there before this beginning is in the log from which it began as it was then.
         let cut = begin.max(base.version.0);
         match self.stage {
             Stage::Loads => (self.stage, self.epoch) = (Stage::Follows, base.epoch),
             Stage::Claimed(_) => {
                 (self.stage, self.patience) = (Stage::Completes, PATIENCE);
-                self.errand = Some(Errand::Complete(of.clone(), Version(cut)));
+                self.errand = Some(Errand::Complete(of.clone(), Version(cut), self.began));
                 self.of = of;
             }
             _ => return,
@@ -275,7 +284,8 @@ impl Scribe {
             }
             (Answer::NotYet, Stage::Completes) if self.patience > 0 => {
                 self.patience -= 1;
-                self.errand = Some(Errand::Complete(self.of.clone(), Version(self.cut)));
+                let cut = Version(self.cut);
+                self.errand = Some(Errand::Complete(self.of.clone(), cut, self.began));
                 None
             }
             (Answer::NotYet | Answer::OutOfReach, Stage::Completes) => {
