@@ -26,6 +26,8 @@ use crate::log::{
 
 /// Bytes in the store that are not in the log yet: more, and what is delivered waits.
 const MOST_BEHIND: u64 = 64 << 20;
+/// Bytes that are put into the log in one turn; those that wait come in the next ones.
+const A_TURN: u64 = 4 << 20;
 /// So often a log is asked that may not have come as far as its member, a turn or more apart.
 const PATIENCE: u32 = 1_000;
 
@@ -318,8 +320,10 @@ impl Scribe {
 
     /// Puts what has come into the log.
     fn write(&mut self, store: &Store, meaning: Meaning) -> usize {
-        let mut done = 0;
-        while let Some(kept) = self.held.take().or_else(|| self.cursor.as_mut()?.next()) {
+        let (mut done, until) = (0, self.bytes + A_TURN);
+        while self.bytes < until
+            && let Some(kept) = self.held.take().or_else(|| self.cursor.as_mut()?.next())
+        {
             self.turn_over(kept.version());
             let entry = entry(&kept, store.streams(), (self.epoch, meaning));
             if !self.put_marks() || !self.journal.put(entry) {
@@ -329,7 +333,7 @@ impl Scribe {
             self.bytes += footprint(kept.bytes());
             done += 1;
         }
-        if self.held.is_none() {
+        if self.held.is_none() && self.bytes < until {
             self.turn_over(store.version());
             self.put_marks();
         }
