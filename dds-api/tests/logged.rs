@@ -324,3 +324,23 @@ fn who_comes_again_at_once_is_served() {
         }
     }
 }
+
+/// A folder beside the own one that cannot be looked at may have all that matters: nothing begins without it.
+#[test]
+fn a_folder_that_cannot_be_read_is_not_passed_over() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let beside = here.join("domain-0").join("7");
+    std::fs::create_dir_all(&beside).unwrap();
+    std::fs::write(beside.join("identity"), "nobody's").unwrap();
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let reader = a.reader(&topic).create().unwrap();
+    let failed = |log: Option<LogCondition>| matches!(log, Some(LogCondition::Failed(_)));
+    until("it says so", || topic.storage_status().is_some_and(|status| failed(status.log)));
+    assert_eq!(topic.storage_status().unwrap().waits_for.len(), 1);
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
