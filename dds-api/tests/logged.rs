@@ -316,3 +316,78 @@ fn the_past_can_be_read() {
     let error = late.past(Since::Sample(1)).err().unwrap().to_string();
     assert!(error.contains("keeps no log of `Readings`"), "{error}");
 }
+
+/// What is said to be durable of a participant that is alone is, at the moment when it is said.
+#[test]
+fn durable_is_said_of_what_is_durable() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let writer = writer_of(&a, &topic);
+    for number in 0..500 {
+        writer.write(&mark(1, number)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let status = topic.storage_status().unwrap();
+        assert_eq!(status.durable, number + 1, "{status:?}");
+    }
+    drop((writer, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// A reader of a kept topic that comes before the last one's stay is over gets what comes.
+#[test]
+fn who_comes_again_at_once_is_served() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    for persistent in [false, true] {
+        let here = logs(&folder, "logs");
+        let (a, b) = (join(&folder, Some(&here)), join(&folder, None));
+        let topic = |of: &DomainParticipant| {
+            let topic = of.topic::<Mark>("Marks").keep_all();
+            if persistent { topic.persistent() } else { topic.transient_local() }.create().unwrap()
+        };
+        let (of_a, of_b) = (topic(&a), topic(&b));
+        let writer = writer_of(&a, &of_a);
+        let mut number = 0;
+        for _ in 0..5 {
+            let reader = b.reader(&of_b).create().unwrap();
+            number += 1;
+            writer.write(&mark(1, number)).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(5);
+            loop {
+                let taken = reader.take_next(Timeout::millis(100)).unwrap();
+                if taken.is_some_and(|mark| mark.number == number) {
+                    break;
+                }
+                assert!(
+                    Instant::now() < deadline,
+                    "{persistent}: {number} of {:?}",
+                    of_b.storage_status()
+                );
+            }
+        }
+    }
+}
+
+/// A folder beside the own one that cannot be looked at may have all that matters: nothing begins without it.
+#[test]
+fn a_folder_that_cannot_be_read_is_not_passed_over() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let beside = here.join("domain-0").join("7");
+    std::fs::create_dir_all(&beside).unwrap();
+    std::fs::write(beside.join("identity"), "nobody's").unwrap();
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let reader = a.reader(&topic).create().unwrap();
+    let failed = |log: Option<LogCondition>| matches!(log, Some(LogCondition::Failed(_)));
+    until("it says so", || topic.storage_status().is_some_and(|status| failed(status.log)));
+    assert_eq!(topic.storage_status().unwrap().waits_for.len(), 1);
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}

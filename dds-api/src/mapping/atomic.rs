@@ -390,7 +390,12 @@ impl AtomicTopics {
             over.close(effects);
         }
         match stays.front_mut() {
-            Some(next) => next.begin(domain, key),
+            Some(next) => {
+                next.begin(domain, key);
+                // What the stay before has kept went with it.
+                let endpoint = next.endpoints.values().next().cloned();
+                endpoint.into_iter().for_each(|endpoint| self.keep(domain, &endpoint));
+            }
             None => drop(self.stays.remove(&key)),
         }
     }

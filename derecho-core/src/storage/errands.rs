@@ -13,7 +13,7 @@ use crate::group::report::StreamId;
 use crate::ids::RegionId;
 use crate::log::restart::{self, Completion, Found, FoundStream, Restart, Verdict};
 use crate::log::{
-    Check, Disk, LogError, LogId, Record, StreamKey, StreamLog, Tail, Version, folder,
+    Check, Disk, EpochId, LogError, LogId, Record, StreamKey, StreamLog, Tail, Version, folder,
 };
 use crate::log::{Mark, WallTime};
 
@@ -61,7 +61,9 @@ pub fn run<D: Disk, N: Disk>(
             let store = Store::new(retention, meaning);
             load(log, disk, store, &until).map(|store| Answer::Loaded(Box::new(store)))
         }
-        Errand::Complete(of, until) => Ok(complete(log, disk, neighbours, (&of, until))),
+        Errand::Complete(of, until, began) => {
+            Ok(complete(log, disk, neighbours, (&of, until, began)))
+        }
         Errand::Replace(tail, state) => {
             let state = state.iter().map(|owned| owned.record());
             log.replace(disk, tail, state).map(|()| Answer::Replaced)
@@ -99,16 +101,22 @@ fn claim<D: Disk, N: Disk>(
         }
     }
     let all = logs.iter().map(|(id, log)| (*id, found(log))).chain([(own, found(log))]);
-    if let Some(Verdict::Ready(restart)) = restart::stream(log.stream(), &all.collect())
-        && vacant
-    {
-        if let Some(version) = restart.cuts.get(&own) {
-            log.cut_after(disk, *version)?;
+    match restart::stream(log.stream(), &all.collect()) {
+        Some(Verdict::Ready(restart)) if vacant => {
+            if let Some(version) = restart.cuts.get(&own) {
+                log.cut_after(disk, *version)?;
+            }
+            let winner = neighbours.iter_mut().find(|neighbour| neighbour.log == restart.winner);
+            if let (Some(winner), Some(other)) = (winner, logs.get(&restart.winner)) {
+                take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
+            }
         }
-        let winner = neighbours.iter_mut().find(|neighbour| neighbour.log == restart.winner);
-        if let (Some(winner), Some(other)) = (winner, logs.get(&restart.winner)) {
-            take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
+        // What these logs say to be elsewhere is waited for; or they themselves, if it is here and not whole.
+        Some(Verdict::Wait(missing)) if missing.is_empty() => {
+            awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
         }
+        Some(Verdict::Wait(missing)) => awaits.extend(missing),
+        _ => {}
     }
     Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0 })
 }
@@ -149,15 +157,32 @@ fn take_over<D: Disk, N: Disk>(
         }
     }
     let noted: BTreeSet<Mark> = log.marks().cloned().collect();
+    let newest = begun_of(log);
     let is_there = log.tail().version == other.tail().version;
     for mark in other.marks().filter(|mark| !noted.contains(mark)) {
-        let (Mark::Begun(epoch, _) | Mark::Cut(epoch, _)) = mark;
+        let epoch = epoch_of(mark);
         // What begins only with what is still to come is noted by whoever puts that.
-        if is_there && until > log.tail().version || *epoch <= log.tail().epoch {
+        if is_there && until > log.tail().version || epoch <= log.tail().epoch {
             log.mark(mark, WallTime::default(), disk)?;
         }
     }
+    // Older ones may have come after it.
+    let is_older =
+        |newest: &Mark| begun_of(log).is_some_and(|last| epoch_of(&last) < epoch_of(newest));
+    if let Some(newest) = newest.filter(is_older) {
+        log.mark(&newest, WallTime::default(), disk)?;
+    }
     log.commit(disk).map(|_| ())
+}
+
+fn epoch_of(mark: &Mark) -> EpochId {
+    let (Mark::Begun(epoch, _) | Mark::Cut(epoch, _)) = mark;
+    *epoch
+}
+
+/// The last epoch that a log has noted.
+fn begun_of(log: &StreamLog) -> Option<Mark> {
+    log.epoch().map(|(epoch, keepers)| Mark::Begun(epoch, keepers.to_vec()))
 }
 
 /// Takes over from the logs of members that hold the store what this one lacks up to a version.
@@ -165,12 +190,15 @@ fn complete<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
     neighbours: &mut [Neighbour<N>],
-    (of, until): (&[LogId], Version),
+    (of, until, (base, era)): (&[LogId], Version, (Tail, u64)),
 ) -> Answer {
     let (stream, own) = (log.stream(), log.owner().log);
     let mut answer = Answer::OutOfReach;
+    // As many messages may be others: of the beginning that goes on, or where it began, they are not.
+    let tail = log.tail();
+    let mut agrees = tail == base || tail.epoch.view == era;
     for neighbour in neighbours.iter_mut().filter(|it| of.contains(&it.log)) {
-        if log.tail().version == until {
+        if agrees && log.tail().version == until {
             break;
         }
         // It is written at this moment: what is not right may be so in a while.
@@ -194,9 +222,10 @@ fn complete<D: Disk, N: Disk>(
         }
         let other = (&other, &mut neighbour.disk);
         // What was taken over so far stays, whatever is wrong with the rest.
-        let _ = take_over((log, disk), &restart, other, until);
+        let is_taken_over = take_over((log, disk), &restart, other, until).is_ok();
+        agrees = is_taken_over || restart.completions.get(&own) != Some(&Completion::Anew);
     }
-    match log.tail().version == until {
+    match agrees && log.tail().version == until {
         true => Answer::Completed,
         false if log.tail().version > until => Answer::OutOfReach,
         false => answer,

@@ -19,8 +19,9 @@ pub enum Errand {
     Claim(bool),
     /// Make a store of what the log leads to, up to the first message of these numbers and streams.
     Load(Retention, Meaning, Vec<(StreamId, u64)>),
-    /// Take over what these logs have beyond this one, up to a version.
-    Complete(Vec<LogId>, Version),
+    /// Take over what these logs have beyond this one, up to a version. The subgroup began in this era, where this log
+    /// ended.
+    Complete(Vec<LogId>, Version, (Tail, u64)),
     /// Put this state in place of all that is there.
     Replace(Tail, Vec<OwnedRecord>),
 }

@@ -416,7 +416,7 @@ impl Keeper {
     fn look_at_logs(&mut self, me: NodeId, holders: &Holders, logs: Option<&LogBook>) {
         let (Some(scribe), Some(logs)) = (&mut self.scribe, logs) else { return };
         let vacancy = holders.vacancies();
-        self.base = logs.base();
+        (self.base, self.era) = (logs.base(), logs.era());
         if scribe.may_claim(vacancy) && !holders.names().contains(&me) {
             scribe.claim(vacancy, holders.names().is_empty());
         }
@@ -425,7 +425,7 @@ impl Keeper {
         if matches!(self.stage, Stage::Has) && scribe.awaits_store() && logs.claimed(me).is_some() {
             // It had the store before it had a log.
             let start = (self.store.cursor(), self.store.version());
-            scribe.follow(start, self.base, self.holding.clone());
+            scribe.follow(start, (self.base, logs.era()), self.holding.clone());
             self.note_keepers(Some(logs));
         }
     }
@@ -539,7 +539,7 @@ impl Keeper {
         }
         let (cursor, begin) = (self.store.cursor(), self.store.version());
         if let Some(scribe) = &mut self.scribe {
-            scribe.follow((cursor.fork(), begin), self.base, self.holding.clone());
+            scribe.follow((cursor.fork(), begin), (self.base, self.era), self.holding.clone());
         }
         self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {

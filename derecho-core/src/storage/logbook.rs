@@ -30,6 +30,9 @@ in_order! { Claim { log, accounts, awaits, found, began } }
 /// The key under which a stream's claims are compared; which one it is does not matter.
 const STREAM: StreamKey = StreamKey(1);
 
+/// An era is a number above these bits, and below it something of who began it.
+const ERA: u32 = 32;
+
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogBook {
@@ -139,7 +142,10 @@ impl LogBook {
     pub fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
         let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
-        self.era = eras.chain([self.era]).max().unwrap_or(0) + 1;
+        let last = eras.chain([self.era]).max().unwrap_or(0);
+        // Two beginnings that know nothing of each other are two eras: what follows on one is no prefix of the other.
+        let founder = (node.0 ^ node.0 >> 32 ^ node.0 >> 64 ^ node.0 >> 96) as u32;
+        self.era = ((last >> ERA) + 1) << ERA | u64::from(founder);
         self.base = self.claims.get(&node).map(|(_, claim)| claim.found.tail).unwrap_or_default();
         Some(node)
     }

@@ -26,6 +26,8 @@ use crate::log::{
 
 /// Bytes in the store that are not in the log yet: more, and what is delivered waits.
 const MOST_BEHIND: u64 = 64 << 20;
+/// Bytes that are put into the log in one turn; those that wait come in the next ones.
+const A_TURN: u64 = 4 << 20;
 /// So often a log is asked that may not have come as far as its member, a turn or more apart.
 const PATIENCE: u32 = 1_000;
 
@@ -70,6 +72,8 @@ pub(super) struct Scribe {
     /// From where on it follows, and which logs have what is before that.
     cut: u64,
     of: Vec<LogId>,
+    /// Where the subgroup began, and in which era.
+    began: (Tail, u64),
     /// So often they are asked again.
     patience: u32,
     cursor: Option<Cursor>,
@@ -94,6 +98,7 @@ impl Scribe {
             begin: 0,
             cut: 0,
             of: Vec::new(),
+            began: (Tail::default(), 0),
             patience: 0,
             cursor: None,
             held: None,
@@ -187,14 +192,20 @@ impl Scribe {
 
     /// The store is there: what the cursor passes from this version on is put into the log. Who holds the store
     /// has what is missing before it.
-    pub(super) fn follow(&mut self, (cursor, begin): (Cursor, u64), base: Tail, of: Vec<LogId>) {
+    pub(super) fn follow(
+        &mut self,
+        (cursor, begin): (Cursor, u64),
+        (base, era): (Tail, u64),
+        of: Vec<LogId>,
+    ) {
+        self.began = (base, era);
         // What was there before this beginning is in the log from which it began as it was then.
         let cut = begin.max(base.version.0);
         match self.stage {
             Stage::Loads => (self.stage, self.epoch) = (Stage::Follows, base.epoch),
             Stage::Claimed(_) => {
                 (self.stage, self.patience) = (Stage::Completes, PATIENCE);
-                self.errand = Some(Errand::Complete(of.clone(), Version(cut)));
+                self.errand = Some(Errand::Complete(of.clone(), Version(cut), self.began));
                 self.of = of;
             }
             _ => return,
@@ -275,7 +286,8 @@ impl Scribe {
             }
             (Answer::NotYet, Stage::Completes) if self.patience > 0 => {
                 self.patience -= 1;
-                self.errand = Some(Errand::Complete(self.of.clone(), Version(self.cut)));
+                let cut = Version(self.cut);
+                self.errand = Some(Errand::Complete(self.of.clone(), cut, self.began));
                 None
             }
             (Answer::NotYet | Answer::OutOfReach, Stage::Completes) => {
@@ -308,8 +320,10 @@ impl Scribe {
 
     /// Puts what has come into the log.
     fn write(&mut self, store: &Store, meaning: Meaning) -> usize {
-        let mut done = 0;
-        while let Some(kept) = self.held.take().or_else(|| self.cursor.as_mut()?.next()) {
+        let (mut done, until) = (0, self.bytes + A_TURN);
+        while self.bytes < until
+            && let Some(kept) = self.held.take().or_else(|| self.cursor.as_mut()?.next())
+        {
             self.turn_over(kept.version());
             let entry = entry(&kept, store.streams(), (self.epoch, meaning));
             if !self.put_marks() || !self.journal.put(entry) {
@@ -319,7 +333,7 @@ impl Scribe {
             self.bytes += footprint(kept.bytes());
             done += 1;
         }
-        if self.held.is_none() {
+        if self.held.is_none() && self.bytes < until {
             self.turn_over(store.version());
             self.put_marks();
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::log::{
-    Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, folder,
+    DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_core::storage::errands::{self, Neighbour};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
@@ -74,8 +74,13 @@ impl StreamJournal {
                 self.batch = batch;
                 false
             }
-            // A thread that has ended shows so.
-            _ => true,
+            Err(_) => {
+                if self.shown.state() == StreamState::Open {
+                    self.shown.show_failed(LogError::Failed);
+                }
+                true
+            }
+            Ok(()) => true,
         }
     }
 }
@@ -192,30 +197,57 @@ fn run(
         }
     }
     let locks = matches!(errand, Errand::Claim(_));
-    let mut neighbours = neighbours(root, writer.owner.log, locks);
+    let mut neighbours = match neighbours(root, writer.owner.log, locks) {
+        Ok(neighbours) => neighbours,
+        // What is not looked at may be what matters: nothing begins without it.
+        Err(error) if locks => return Answer::Failed(error),
+        Err(_) => Vec::new(),
+    };
     let Some(kept) = writer.logs.get_mut(&shown.key) else {
         return Answer::Failed(LogError::Failed);
     };
+    if matches!(errand, Errand::Replace(..)) && kept.log.tail().version > Version(0) {
+        tracing::warn!(
+            "the log of stream {} is no part of what its topic has been: a checkpoint takes its place",
+            shown.key
+        );
+    }
     let answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
     kept.shown.publish(kept.log.durable());
     answer
 }
 
 /// The folders beside the own one. Those that nobody keeps are kept out of others' hands as long as they are looked at.
-fn neighbours(root: &std::path::Path, own: LogId, locks: bool) -> Vec<Neighbour<Folder>> {
-    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+fn neighbours(
+    root: &std::path::Path,
+    own: LogId,
+    locks: bool,
+) -> Result<Vec<Neighbour<Folder>>, LogError> {
+    let unread = |path: &std::path::Path, error: std::io::Error| LogError::Disk {
+        file: path.display().to_string(),
+        cause: DiskError::Other(error.to_string()),
+    };
     let mut found = Vec::new();
-    for entry in entries.flatten() {
-        let Ok(mut disk) = Folder::read(&entry.path()) else { continue };
-        let Ok(Some(owner)) = folder::owner(&mut disk) else { continue };
+    for entry in std::fs::read_dir(root).map_err(|error| unread(root, error))? {
+        let path = entry.map_err(|error| unread(root, error))?.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let mut disk = Folder::read(&path)?;
+        let Some(owner) = folder::owner(&mut disk)? else {
+            match folder::streams(&mut disk)?.is_empty() {
+                true => continue,
+                false => return Err(LogError::BadHeader { file: path.display().to_string() }),
+            }
+        };
         if owner.log == own {
             continue;
         }
-        let (disk, busy) = match locks.then(|| Folder::open(&entry.path())) {
+        let (disk, busy) = match locks.then(|| Folder::open(&path)) {
             Some(Ok(locked)) => (locked, false),
             _ => (disk, true),
         };
         found.push(Neighbour { log: owner.log, disk, busy });
     }
-    found
+    Ok(found)
 }

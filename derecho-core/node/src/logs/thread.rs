@@ -396,6 +396,15 @@ pub(super) struct Writer<D> {
     closing: Arc<AtomicBool>,
 }
 
+impl<D> Drop for Writer<D> {
+    fn drop(&mut self) {
+        // However the thread ends, nobody waits for it.
+        let takes = |state| matches!(state, StreamState::Open | StreamState::Full);
+        let shown = self.logs.values().map(|kept| &kept.shown);
+        shown.filter(|it| takes(it.state())).for_each(|it| it.show(StreamState::Closed, None));
+    }
+}
+
 impl<D: Disk> Writer<D> {
     fn run(&mut self, jobs: &Receiver<Job<D>>) {
         // It ends as well when nobody is left who could push.

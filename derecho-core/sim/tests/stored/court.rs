@@ -236,6 +236,8 @@ impl Court {
         self.waiting.clear();
         self.readings.clear();
         self.kept.clear();
+        // What was lost is no part of the order any more.
+        (self.lost, self.durable) = (false, self.durable.min(length));
     }
 
     /// In the end logs agree, record by record, epochs included, and have all.

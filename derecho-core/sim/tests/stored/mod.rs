@@ -213,7 +213,12 @@ impl World {
 
     /// In the end all readers have got what they are to get, and all keep the same.
     pub(crate) fn check(&mut self) {
-        if self.root.is_some() && !self.living().iter().any(|node| self.member(*node).stores()) {
+        if self.root.is_some()
+            && !self.living().iter().any(|node| {
+                let member = self.member(*node);
+                member.stores() && !member.leaves
+            })
+        {
             // Nothing goes on without anybody who keeps a log.
             self.add_one(true);
         }

@@ -182,7 +182,9 @@ impl SimJournal {
         }
         let Some(errand) = self.errand.take() else { return };
         let slots = self.root.0.lock().unwrap();
-        let others = slots.iter().enumerate().filter(|(at, _)| *at != self.at);
+        // Some have no others in reach once they are at work: these get what they lack from the store.
+        let reaches = self.at.is_multiple_of(2) || !matches!(errand, Errand::Complete(..));
+        let others = slots.iter().enumerate().filter(|(at, _)| *at != self.at && reaches);
         let neighbour = |(_, slot): (usize, &Slot)| Neighbour {
             log: slot.log,
             disk: slot.folder.clone(),
