@@ -48,7 +48,7 @@ fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
     let messages = messages.unwrap_or(USUAL.1);
     let entries = match means.level {
         Level::Unordered => messages,
-        Level::Atomic | Level::Volatile => messages + messages.div_ceil(7),
+        Level::Atomic | Level::Volatile | Level::Logged => messages + messages.div_ceil(7),
     };
     Geometry::fitting(bytes, entries, size).ok_or_else(|| {
         Failure::Usage(format!("no sender keeps {bytes} bytes in {messages} messages of {size}"))
@@ -68,7 +68,7 @@ impl CoreSeat {
         let level = match means.level {
             Level::Unordered => subgroup::Level::Unordered,
             Level::Atomic => subgroup::Level::Atomic,
-            Level::Volatile => {
+            Level::Volatile | Level::Logged => {
                 let text = "the core keeps nothing by itself: add --interface dds";
                 return Err(Failure::Usage(text.to_owned()));
             }
@@ -86,7 +86,9 @@ impl CoreSeat {
             memory = Some((
                 region,
                 match means.level {
-                    Level::Atomic | Level::Volatile => SenderMemory::with_nulls(words, shape),
+                    Level::Atomic | Level::Volatile | Level::Logged => {
+                        SenderMemory::with_nulls(words, shape)
+                    }
                     Level::Unordered => SenderMemory::new(words, shape),
                 }
                 .with_barrier(link.barrier()),
