@@ -11,32 +11,31 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use derecho_core::bytes::Wire;
 use derecho_core::group::registry::Layout;
 use derecho_core::group::{Group, Share};
-use derecho_core::ids::{NodeId, RegionId, Time};
+use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::link::Link;
-use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{NodeEvent, Origin, SubgroupId};
-use derecho_core::storage::depot::{Depot, Holding, porter_geometry};
-use derecho_core::storage::logbook::{LogBook, Standing};
+use derecho_core::node::{Origin, SubgroupId};
+use derecho_core::storage::depot::{Depot, porter_geometry};
 
 use super::discovery::{Announcement, Discovery};
 use super::endpoint::{Endpoint, EndpointKind};
-use super::history::{Catching, MEANING};
+use super::history::Catching;
 use super::machine::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
-use crate::infrastructure::{LogCondition, StorageStatus};
+
+mod kept;
+mod logged;
 
 /// The group of a domain.
 pub(super) type Domain = Group<Discovery>;
@@ -111,20 +110,6 @@ pub(crate) struct AtomicTopics {
 }
 
 impl AtomicTopics {
-    /// Topics that are logged are logged here.
-    pub(super) fn keep_logs(&mut self, logs: TopicLogs) {
-        self.archive = Some(logs);
-    }
-
-    /// This participant is out: others may have its folder of logs.
-    pub(super) fn end_logs(&mut self) {
-        if let Some(archive) = self.archive.take() {
-            self.depot.end_logs();
-            // What is still to be written may take its time.
-            drop(std::thread::spawn(move || drop(archive)));
-        }
-    }
-
     /// The stay that an endpoint belongs to, or begins; and whether there is none before it.
     fn stay(
         &mut self,
@@ -198,91 +183,6 @@ impl AtomicTopics {
         self.keep(domain, &endpoint);
         self.connect(domain, key);
         Ok(endpoint)
-    }
-
-    /// Whether a topic of which somebody has this endpoint is to be logged here, and is not.
-    pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
-        let wanted = |logs: &TopicLogs| logs.wants(endpoint);
-        let fresh = || !self.depot.has_log(endpoint.key());
-        endpoint.level.is_logged() && self.archive.as_ref().is_some_and(wanted) && fresh()
-    }
-
-    /// How a topic is kept, as far as is known here; none if it is not.
-    pub(super) fn storage(&self, domain: &Domain, key: u64) -> Option<StorageStatus> {
-        let keeper = self.depot.keeper(key)?;
-        let holds = |node: &NodeId| {
-            domain.state().holders(key).is_some_and(|holders| holders.names().contains(node))
-        };
-        let storers = domain.state().logs(key).into_iter().flat_map(LogBook::storers);
-        let mut status = StorageStatus {
-            samples: keeper.store().version(),
-            kept: keeper.store().len(),
-            durable: self.depot.durable(key),
-            logs: storers.filter(|(node, _)| holds(node)).count(),
-            log: keeper.condition().map(LogCondition::from),
-            waits_for: Vec::new(),
-        };
-        match domain.state().awaited(key) {
-            Some(Standing::Waits(logs)) => {
-                status.waits_for = logs.iter().map(ToString::to_string).collect();
-            }
-            Some(Standing::NoLogs) => {
-                status.waits_for.push("a participant that keeps logs".to_owned());
-            }
-            Some(Standing::Begins(_)) | None => {}
-        }
-        Some(status)
-    }
-
-    /// Where the log is of an endpoint's topic, if there is one here.
-    pub(super) fn log_of(&self, endpoint: &Endpoint) -> Option<(PathBuf, StreamKey)> {
-        let has_log = self.depot.has_log(endpoint.key());
-        self.archive.as_ref().filter(|_| has_log).map(|logs| logs.place_of(endpoint))
-    }
-
-    /// The topics that are kept here, by their names and types, and how.
-    pub(super) fn stored(&self, domain: &Domain) -> Vec<(String, String, StorageStatus)> {
-        let stays = self.stays.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
-        let named = stays.filter_map(|(key, stay)| Some((key, stay.endpoints.values().next()?)));
-        let all = named.filter_map(|(key, endpoint)| {
-            let (topic, of) = (endpoint.topic.clone(), endpoint.data_type.name.clone());
-            Some((topic, of, self.storage(domain, key)?))
-        });
-        all.collect()
-    }
-
-    /// From now on this participant takes part in such a topic.
-    pub(super) fn log(
-        &mut self,
-        domain: &mut Domain,
-        link: &mut impl Link,
-        endpoint: &Endpoint,
-        effects: &mut Effects,
-    ) {
-        if self.wants(endpoint) {
-            match self.stay(domain, link, endpoint, effects) {
-                Ok(_) => self.keep(domain, endpoint),
-                Err(_) => tracing::error!(topic = %endpoint.topic, "no memory for a topic's log"),
-            }
-        }
-    }
-
-    /// Samples of this topic are kept from now on, if they are to be.
-    fn keep(&mut self, domain: &mut Domain, endpoint: &Endpoint) {
-        let key = endpoint.key();
-        if endpoint.level.is_kept() {
-            self.depot.keep(key, endpoint.keeping.retention(), MEANING);
-        }
-        let logs = self.archive.as_ref().filter(|_| endpoint.level.is_logged());
-        let (Some(logs), false) = (logs, self.depot.has_log(key)) else { return };
-        self.depot.log(key, logs.journal(endpoint));
-        // It is logged as long as this participant is there, whoever else goes.
-        let Some(stays) = self.stays.get_mut(&key) else { return };
-        let is_first = stays.len() == 1;
-        let Some(stay) = stays.back_mut() else { return };
-        let lines = stay.lines.0.0;
-        let keeper = Endpoint { kind: EndpointKind::Keeper, stream: 0, lines, ..endpoint.clone() };
-        stay.add(domain, key, (keeper_of(key), keeper), is_first);
     }
 
     /// Takes an endpoint out. `guest`: a name for what it may leave behind.
@@ -445,119 +345,6 @@ impl AtomicTopics {
     }
 }
 
-/// What is kept for those who come later.
-impl AtomicTopics {
-    /// What all have heard of has changed.
-    pub(super) fn changed(&mut self, domain: &mut Domain) {
-        self.depot.changed(domain);
-    }
-
-    /// Another participant tells this one something.
-    pub(super) fn direct(&mut self, domain: &mut Domain, from: NodeId, bytes: &[u8]) {
-        if !self.depot.direct(domain, from, bytes) {
-            tracing::warn!(node = %from, "a participant tells what makes no sense");
-        }
-    }
-
-    /// Something has become of a stream; `true` if it is one of what is kept.
-    pub(super) fn take_in(&mut self, event: &NodeEvent) -> bool {
-        self.depot.take_in(event)
-    }
-
-    /// Keeps what was delivered, and brings readers on that read along it.
-    pub(super) fn turn(&mut self, domain: &mut Domain, now: Time, effects: &mut Effects) -> usize {
-        let (mut done, whole) = self.depot.turn(domain, now, effects);
-        for key in whole {
-            self.connect(domain, key);
-        }
-        for key in self.catching.iter().copied().collect::<Vec<u64>>() {
-            done += self.bring_on(domain, key);
-        }
-        done
-    }
-
-    /// When it wants a turn at the latest.
-    pub(super) fn wants_turn_at(&self) -> Option<Time> {
-        self.depot.wants_turn_at()
-    }
-
-    /// Gives queues to the readers of a topic that have none.
-    fn connect(&mut self, domain: &mut Domain, key: u64) {
-        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
-        if !stay.kept {
-            return stay.connect(domain);
-        }
-        // All that was delivered so far is in the store before anybody begins to read along it.
-        self.depot.catch_up(key);
-        let durable = self.depot.durable(key);
-        let Some(keeper) = self.depot.keeper_mut(key) else { return };
-        stay.tell_of_senders();
-        if !keeper.is_whole() {
-            return;
-        }
-        for reading in stay.readers.values_mut() {
-            if reading.inbox.is_some() || reading.catching.is_some() {
-                continue;
-            }
-            let mut cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
-            if !reading.wants_history {
-                cursor.skip_to(keeper.store().version());
-            }
-            let until = match stay.durable_first {
-                true => durable.min(keeper.store().version()),
-                false => keeper.store().version(),
-            };
-            let shared = &reading.shared;
-            reading.catching = Some(Catching::begin(cursor, (keeper.store(), until), shared));
-            self.catching.insert(key);
-        }
-        keeper.close_opening();
-    }
-
-    /// Readers that have come to the end of what is kept, or that keep too much waiting, get queues.
-    fn bring_on(&mut self, domain: &mut Domain, key: u64) -> usize {
-        let mut done = 0;
-        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
-        let (Some(stay), Some(keeper)) = (stay, self.depot.keeper(key)) else {
-            self.catching.remove(&key);
-            return 0;
-        };
-        let Some(subgroup) = stay.subgroup else { return 0 };
-        let (writers, sending) = (Arc::<[NodeId]>::from(stay.senders.as_slice()), stay.sending);
-        let mut left = false;
-        for (&id, reading) in &mut stay.readers {
-            let Some(catching) = &mut reading.catching else { continue };
-            done += match stay.durable_first {
-                true => catching.show(keeper.store(), self.depot.durable(key)),
-                false => catching.show(keeper.store(), u64::MAX),
-            };
-            if stay.durable_first || !catching.is_over() {
-                left = true;
-                continue;
-            }
-            let Some(inbox) = domain.node_mut().add_subgroup_reader(subgroup) else { continue };
-            // Everything below this version is in the store; everything else comes by the queue.
-            catching.end(keeper.store());
-            let Reading { shared, .. } = &*reading;
-            let (id, ended) = (SourceId::Atomic(id), false);
-            let source = ReaderSource {
-                id,
-                writers: Arc::clone(&writers),
-                inbox: Arc::clone(&inbox),
-                ended,
-            };
-            shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
-            shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending, Ordering::Release);
-            (reading.inbox, reading.catching, done) = (Some(inbox), None, done + 1);
-        }
-        if !left {
-            self.catching.remove(&key);
-        }
-        done
-    }
-}
-
 impl Stay {
     fn new(lines: (RegionId, OwnRegion), endpoint: &Endpoint) -> Stay {
         Stay {
@@ -695,12 +482,6 @@ impl Stay {
         let memory = self.memory.map(|(region, _)| region);
         self.old_memories.into_iter().chain(memory).for_each(|region| effects.close(region));
     }
-}
-
-/// What a participant calls the endpoint that stands for its log of a topic. No other is called so: they are counted
-/// from one on.
-fn keeper_of(key: u64) -> u64 {
-    key | 1 << 63
 }
 
 /// Says to all that there is this endpoint.

@@ -16,23 +16,24 @@ use alloc::vec::Vec;
 
 use super::cursor::Cursor;
 use super::holders::Holders;
-use super::journal::{Condition, Journal};
 use super::logbook::{Claim, LogBook};
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
-use super::scribe::{News, Scribe, footprint};
+use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store};
 use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
-use crate::log::{EpochId, LogId, Tail};
+use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
 use crate::node::{Node, Origin, SubgroupId};
 
 /// Bytes of what has waited that are put into the store in one turn.
 const REPLAY: usize = 512 << 10;
+
+mod logging;
 
 /// Says to all how it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -178,25 +179,6 @@ impl Keeper {
         }
     }
 
-    /// It keeps a log from now on.
-    pub(super) fn attach(&mut self, journal: Box<dyn Journal>) {
-        self.scribe.get_or_insert_with(|| Scribe::new(journal));
-    }
-
-    /// It keeps no log any more.
-    pub(super) fn detach(&mut self) {
-        self.scribe = None;
-    }
-
-    /// Its log, if it keeps one.
-    pub(super) fn scribe(&self) -> Option<&Scribe> {
-        self.scribe.as_ref()
-    }
-
-    pub(super) fn scribe_mut(&mut self) -> Option<&mut Scribe> {
-        self.scribe.as_mut()
-    }
-
     /// Whether all that was delivered to it is in its store.
     pub(super) fn has_taken_all(&self) -> bool {
         self.is_whole() && self.inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
@@ -205,11 +187,6 @@ impl Keeper {
     /// The version after its own member's last message, as far as that was delivered.
     pub fn own_version(&self) -> u64 {
         self.own
-    }
-
-    /// How its log is, if it keeps one.
-    pub fn condition(&self) -> Option<Condition> {
-        self.scribe.as_ref().map(Scribe::condition)
     }
 
     /// What it keeps, as far as it has it.
@@ -246,11 +223,6 @@ impl Keeper {
             Stage::Lacks(_) => false,
             Stage::Has => named && self.pins.is_empty() && !self.awaits_log(),
         }
-    }
-
-    /// Whether its log is still on its way to following.
-    fn awaits_log(&self) -> bool {
-        self.scribe.as_ref().is_some_and(|scribe| !scribe.is_settled())
     }
 
     /// An epoch has begun in which this member reads, or does not.
@@ -308,27 +280,6 @@ impl Keeper {
             }
         }
         self.note_keepers(logs);
-    }
-
-    /// Which logs keep what comes from now on.
-    pub(super) fn note_keepers(&mut self, logs: Option<&LogBook>) {
-        let (Some(logs), Some(scribe)) = (logs, &mut self.scribe) else { return };
-        self.era = logs.era();
-        let keepers: Vec<LogId> = logs.storers().map(|(_, log)| log).collect();
-        match &mut self.stage {
-            Stage::Has => {
-                let epoch = EpochId { view: self.era, sequence: self.epoch };
-                scribe.turning(self.store.version(), epoch, keepers);
-            }
-            Stage::Lacks(lacking) => {
-                let version = lacking.waiting.version();
-                let known = lacking.turnings.back();
-                if known.is_none_or(|(_, epoch, of)| (*epoch, of) != (self.epoch, &keepers)) {
-                    lacking.turnings.push_back((version, self.epoch, keepers));
-                }
-            }
-            Stage::Away => {}
-        }
     }
 
     /// Learns who sends, and from where on.
@@ -409,24 +360,6 @@ impl Keeper {
                 lacking.spoke = Some(vacancy);
                 news.then_some(Motion::Lacks(vacancy))
             }
-        }
-    }
-
-    /// Has its log claim, and follow once it can.
-    fn look_at_logs(&mut self, me: NodeId, holders: &Holders, logs: Option<&LogBook>) {
-        let (Some(scribe), Some(logs)) = (&mut self.scribe, logs) else { return };
-        let vacancy = holders.vacancies();
-        (self.base, self.era) = (logs.base(), logs.era());
-        if scribe.may_claim(vacancy) && !holders.names().contains(&me) {
-            scribe.claim(vacancy, holders.names().is_empty());
-        }
-        let holding = logs.storers().filter(|(node, _)| holders.names().contains(node));
-        self.holding = holding.filter(|(node, _)| *node != me).map(|(_, log)| log).collect();
-        if matches!(self.stage, Stage::Has) && scribe.awaits_store() && logs.claimed(me).is_some() {
-            // It had the store before it had a log.
-            let start = (self.store.cursor(), self.store.version());
-            scribe.follow(start, (self.base, logs.era()), self.holding.clone());
-            self.note_keepers(Some(logs));
         }
     }
 
@@ -555,45 +488,6 @@ impl Keeper {
         (done + replayed + self.log(), whole)
     }
 
-    /// Has its log go on. Returns how much was done.
-    fn log(&mut self) -> usize {
-        let Some(scribe) = &mut self.scribe else { return 0 };
-        let (done, news) = scribe.turn(&self.store, self.meaning);
-        match news {
-            Some(News::Claimed(vacancy, mut claim)) => {
-                claim.began = match &self.stage {
-                    Stage::Lacks(lacking) => lacking.epoch,
-                    _ => self.epoch,
-                };
-                self.motion = Some(Motion::Claims(vacancy, claim));
-            }
-            Some(News::Loaded(store)) => {
-                self.store = *store;
-                if let Stage::Lacks(lacking) = &self.stage {
-                    self.since = Some((lacking.epoch, lacking.from.clone()));
-                }
-                self.begin_replay();
-            }
-            Some(News::Over) => {
-                self.motion = Some(Motion::Disclaims(matches!(self.stage, Stage::Has)));
-            }
-            Some(News::Moved) => {}
-            None => return done,
-        }
-        self.speaks = true;
-        done
-    }
-
-    /// Whether its log has come to something of which all may have to hear.
-    pub(super) fn has_news(&mut self) -> bool {
-        core::mem::take(&mut self.speaks)
-    }
-
-    /// Whether its log is at something.
-    pub(super) fn is_logging(&self) -> bool {
-        self.scribe.as_ref().is_some_and(Scribe::is_busy)
-    }
-
     /// Takes in what was delivered, unless its log is too far behind.
     pub(super) fn take(&mut self) -> usize {
         match self.scribe.as_ref().is_some_and(Scribe::holds_up) {
@@ -624,27 +518,6 @@ impl Keeper {
             }
         }
         done
-    }
-
-    /// A message was put into the store.
-    fn kept(&mut self, stream: StreamId, bytes: &[u8]) {
-        if let Some(scribe) = &mut self.scribe {
-            scribe.grows(footprint(bytes));
-        }
-        if stream.node == self.me {
-            self.own = self.store.version();
-        }
-    }
-
-    /// What of what waits has this version, and all before it, is of another epoch than what follows.
-    fn turn_over(&mut self, waited: u64) {
-        let Stage::Lacks(lacking) = &mut self.stage else { return };
-        let Some(scribe) = &mut self.scribe else { return };
-        while let Some(next) = lacking.turnings.pop_front_if(|next| next.0 <= waited) {
-            // What has waited is of the era in which it is put in, whenever it was delivered.
-            let epoch = EpochId { view: self.era, sequence: next.1 };
-            scribe.turning(self.store.version(), epoch, next.2);
-        }
     }
 
     fn replay(&mut self) -> (usize, bool) {
