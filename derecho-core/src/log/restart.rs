@@ -53,6 +53,11 @@ impl FoundStream {
         }
     }
 
+    /// The same, of a log of which nobody asks any more who else keeps its stream.
+    pub fn without_keepers(self) -> FoundStream {
+        FoundStream { begun: None, ..self }
+    }
+
     /// Whether its state is known: it goes back to the first message, or to a checkpoint.
     fn is_complete(&self) -> bool {
         self.complete_from <= Version(1)
@@ -144,10 +149,12 @@ pub struct Restart {
 
 /// How this stream restarts; `None` if nobody has a log of it.
 pub fn stream(key: StreamKey, found: &BTreeMap<LogId, Found>) -> Option<Verdict<Restart>> {
-    let logs: BTreeMap<LogId, &FoundStream> = found
-        .iter()
-        .filter_map(|(log, found)| found.streams.get(&key).map(|stream| (*log, stream)))
-        .collect();
+    let logs = found.iter().filter_map(|(log, found)| Some((*log, found.streams.get(&key)?)));
+    logs_of_stream(&logs.collect())
+}
+
+/// How the stream restarts of which these are the logs; `None` if there are none.
+pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Restart>> {
     if logs.is_empty() {
         return None;
     }

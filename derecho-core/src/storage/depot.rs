@@ -208,8 +208,10 @@ impl Depot {
         for key in self.unsettled.iter().copied().collect::<Vec<u64>>() {
             self.look_at(group, key);
         }
-        for (key, keeper) in &mut self.keepers {
-            keeper.note_keepers(group.state().logs(*key));
+        // Those alone have logs that have a frontier.
+        for key in self.frontiers.keys() {
+            let keeper = self.keepers.get_mut(key);
+            keeper.into_iter().for_each(|it| it.note_keepers(group.state().logs(*key)));
         }
         let view = group.view();
         self.porter.retain(|node| view.rank_of(node).is_some());
@@ -218,14 +220,14 @@ impl Depot {
     fn look_at<S: Holding>(&mut self, group: &mut Group<S>, key: u64) {
         let me = group.node().id();
         let Some(keeper) = self.keepers.get_mut(&key) else { return };
-        let Some(holders) = group.state().holders(key).cloned() else { return };
-        let logs = group.state().logs(key).cloned();
-        if let Some(motion) = keeper.changed(me, &holders, logs.as_ref()) {
+        let Some(holders) = group.state().holders(key) else { return };
+        let motion = keeper.changed(me, holders, group.state().logs(key));
+        if keeper.is_settled(holders, me) {
+            self.unsettled.remove(&key);
+        }
+        if let Some(motion) = motion {
             let message = group.state().motion(key, motion);
             group.submit(&message);
-        }
-        if keeper.is_settled(Some(&holders), me) {
-            self.unsettled.remove(&key);
         }
     }
 
@@ -400,8 +402,7 @@ impl Depot {
             }
             let (holders, logs) = (group.state().holders(key), group.state().logs(key));
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
-            let storers = logs.storers().map(|(node, _)| node);
-            let storers = storers.filter(|node| holders.names().contains(node));
+            let storers = logs.complete(holders).map(|(node, _)| node);
             done += usize::from(frontier.settle((me, own), storers));
         }
         done
@@ -486,7 +487,8 @@ impl Depot {
     }
 
     fn is_busy(&self) -> bool {
-        let logs = || self.keepers.values().any(Keeper::is_logging);
+        let keepers = || self.frontiers.keys().filter_map(|key| self.keepers.get(key));
+        let logs = || keepers().any(Keeper::is_logging);
         !self.arrivals.is_empty() || self.porter.is_busy() || !self.unsettled.is_empty() || logs()
     }
 

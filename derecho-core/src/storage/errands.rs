@@ -11,7 +11,7 @@ use super::logbook::Claim;
 use super::store::Store;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
-use crate::log::restart::{self, Completion, Found, FoundStream, Restart, Verdict};
+use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
 use crate::log::{
     Check, Disk, EpochId, LogError, LogId, Record, StreamKey, StreamLog, Tail, Version, folder,
 };
@@ -72,10 +72,6 @@ pub fn run<D: Disk, N: Disk>(
     done.unwrap_or_else(Answer::Failed)
 }
 
-fn found(log: &StreamLog) -> Found {
-    Found { views: Vec::new(), streams: [(log.stream(), FoundStream::of(log))].into() }
-}
-
 /// Takes over what is in folders that nobody keeps, and says what there is.
 fn claim<D: Disk, N: Disk>(
     log: &mut StreamLog,
@@ -100,8 +96,9 @@ fn claim<D: Disk, N: Disk>(
             (Ok(true), true) | (Err(_), _) => awaits.push(neighbour.log),
         }
     }
-    let all = logs.iter().map(|(id, log)| (*id, found(log))).chain([(own, found(log))]);
-    match restart::stream(log.stream(), &all.collect()) {
+    let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
+    let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
+    match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
         Some(Verdict::Ready(restart)) if vacant => {
             if let Some(version) = restart.cuts.get(&own) {
                 log.cut_after(disk, *version)?;
@@ -204,11 +201,9 @@ fn complete<D: Disk, N: Disk>(
         // It is written at this moment: what is not right may be so in a while.
         answer = Answer::NotYet;
         let Ok(other) = read(neighbour, stream) else { continue };
-        let both = [(own, found(log)), (neighbour.log, found(&other))].map(|(id, mut found)| {
-            found.streams.values_mut().for_each(|found| found.begun = None);
-            (id, found)
-        });
-        let Some(Verdict::Ready(restart)) = restart::stream(stream, &both.into()) else { continue };
+        let [ours, theirs] = [&*log, &other].map(|log| FoundStream::of(log).without_keepers());
+        let both = [(own, &ours), (neighbour.log, &theirs)].into();
+        let Some(Verdict::Ready(restart)) = restart::logs_of_stream(&both) else { continue };
         if restart.winner != neighbour.log {
             continue;
         }

@@ -215,8 +215,8 @@ impl Keeper {
         self.opening = None;
     }
 
-    pub(super) fn is_settled(&self, holders: Option<&Holders>, me: NodeId) -> bool {
-        let named = holders.is_some_and(|holders| holders.names().contains(&me));
+    pub(super) fn is_settled(&self, holders: &Holders, me: NodeId) -> bool {
+        let named = holders.names().contains(&me);
         match self.stage {
             // It may wait for logs.
             Stage::Away => self.scribe.is_none(),

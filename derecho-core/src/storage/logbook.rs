@@ -5,10 +5,11 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::holders::Holders;
 use crate::bytes::in_order;
 use crate::ids::NodeId;
-use crate::log::restart::{self, Found, FoundStream, Restart, Verdict};
-use crate::log::{LogId, StreamKey, Tail};
+use crate::log::restart::{self, FoundStream, Restart, Verdict};
+use crate::log::{LogId, Tail};
 
 /// What a member that keeps a log says of what it has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,9 +27,6 @@ pub struct Claim {
 }
 
 in_order! { Claim { log, accounts, awaits, found, began } }
-
-/// The key under which a stream's claims are compared; which one it is does not matter.
-const STREAM: StreamKey = StreamKey(1);
 
 /// An era is a number above these bits, and below it something of who began it.
 const ERA: u32 = 32;
@@ -83,6 +81,11 @@ impl LogBook {
         self.claims.iter().map(|(node, (_, claim))| (*node, claim.log))
     }
 
+    /// Of those who keep logs those who have what is kept, too: their logs lack nothing.
+    pub fn complete<'a>(&'a self, holders: &'a Holders) -> impl Iterator<Item = (NodeId, LogId)> {
+        self.storers().filter(|(node, _)| holders.names().contains(node))
+    }
+
     /// The era: logs of a later one are newer, whatever their versions.
     pub fn era(&self) -> u64 {
         self.era
@@ -129,13 +132,11 @@ impl LogBook {
     }
 
     fn restart(&self, vacancy: u64) -> Option<Verdict<Restart>> {
-        let logs = self.of_vacancy(vacancy).map(|(_, claim)| {
-            // Whom the marks name is accounted for by now; what they have is in these logs.
-            let found = FoundStream { begun: None, ..claim.found.clone() };
-            let found = Found { views: Vec::new(), streams: [(STREAM, found)].into() };
-            (claim.log, found)
-        });
-        restart::stream(STREAM, &logs.collect())
+        let claims = self.of_vacancy(vacancy).map(|(_, claim)| claim);
+        // Whom the marks name is accounted for by now; what they have is in these logs.
+        let logs = claims.map(|claim| (claim.log, claim.found.clone().without_keepers()));
+        let logs: BTreeMap<LogId, FoundStream> = logs.collect();
+        restart::logs_of_stream(&logs.iter().map(|(log, found)| (*log, found)).collect())
     }
 
     /// With whom it begins in this vacancy, if it can; it is another era then.

@@ -4,12 +4,11 @@
 
 use std::path::PathBuf;
 
-use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
 use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
-use derecho_core::storage::logbook::{LogBook, Standing};
+use derecho_core::storage::logbook::Standing;
 
 use super::{AtomicTopics, Domain};
 use crate::infrastructure::{LogCondition, StorageStatus};
@@ -42,15 +41,13 @@ impl AtomicTopics {
     /// How a topic is kept, as far as is known here; none if it is not.
     pub(in crate::mapping) fn storage(&self, domain: &Domain, key: u64) -> Option<StorageStatus> {
         let keeper = self.depot.keeper(key)?;
-        let holds = |node: &NodeId| {
-            domain.state().holders(key).is_some_and(|holders| holders.names().contains(node))
-        };
-        let storers = domain.state().logs(key).into_iter().flat_map(LogBook::storers);
+        let state = domain.state();
+        let complete = state.logs(key).zip(state.holders(key));
         let mut status = StorageStatus {
             samples: keeper.store().version(),
             kept: keeper.store().len(),
             durable: self.depot.durable(key),
-            logs: storers.filter(|(node, _)| holds(node)).count(),
+            logs: complete.map_or(0, |(logs, holders)| logs.complete(holders).count()),
             log: keeper.condition().map(LogCondition::from),
             waits_for: Vec::new(),
         };

@@ -73,8 +73,8 @@ impl Keeper {
         if scribe.may_claim(vacancy) && !holders.names().contains(&me) {
             scribe.claim(vacancy, holders.names().is_empty());
         }
-        let holding = logs.storers().filter(|(node, _)| holders.names().contains(node));
-        self.holding = holding.filter(|(node, _)| *node != me).map(|(_, log)| log).collect();
+        let others = logs.complete(holders).filter(|(node, _)| *node != me);
+        self.holding = others.map(|(_, log)| log).collect();
         if matches!(self.stage, Stage::Has) && scribe.awaits_store() && logs.claimed(me).is_some() {
             // It had the store before it had a log.
             let start = (self.store.cursor(), self.store.version());
