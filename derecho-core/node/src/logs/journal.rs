@@ -4,9 +4,8 @@
 //! says so, and the turn asks again.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::log::{
     DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, folder,
@@ -16,7 +15,8 @@ use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
 
 use super::batch::Batch;
 use super::folder::Folder;
-use super::thread::{Job, Kept, Logs, OnFull, Shown, StreamState, Writer};
+use super::thread::{Job, Kept, Logs, OnFull, Refused, Shown, StreamHandle, StreamState, Writer};
+use crate::clock;
 
 /// Bytes of a batch; more goes into the next one.
 const BATCH: usize = 1 << 20;
@@ -31,9 +31,7 @@ struct Slot {
 /// See the [module](self).
 pub struct StreamJournal {
     log: LogId,
-    shown: Arc<Shown>,
-    queue: SyncSender<Job<Folder>>,
-    spare: Arc<Mutex<Vec<Batch>>>,
+    handle: StreamHandle,
     slot: Arc<Slot>,
     batch: Batch,
     /// The folders beside the own one lie in this one.
@@ -49,17 +47,11 @@ impl StreamJournal {
     ) -> StreamJournal {
         StreamJournal {
             log: logs.owner().log,
-            shown: Arc::new(Shown::new(of, waker)),
-            queue: logs.queue(),
-            spare: logs.spare(),
+            handle: logs.handle(Arc::new(Shown::new(of, waker))),
             slot: Arc::default(),
             batch: Batch::default(),
             root,
         }
-    }
-
-    fn fresh_batch(&self) -> Batch {
-        self.spare.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
     /// Hands the batch on. `false` if the queue is full.
@@ -67,27 +59,24 @@ impl StreamJournal {
         if self.batch.is_empty() {
             return true;
         }
-        let fresh = self.fresh_batch();
-        let batch = std::mem::replace(&mut self.batch, fresh);
-        match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
-            Err(TrySendError::Full(Job::Batch(_, batch))) => {
+        let batch = std::mem::replace(&mut self.batch, self.handle.batch());
+        match self.handle.try_push(batch) {
+            Err(Refused::Full(batch)) => {
                 self.batch = batch;
-                false
+                return false;
             }
-            Err(_) => {
-                if self.shown.state() == StreamState::Open {
-                    self.shown.show_failed(LogError::Failed);
-                }
-                true
+            // The log's thread has ended without a word.
+            Err(Refused::Over(StreamState::Closed)) if self.handle.state() == StreamState::Open => {
+                self.handle.shown.show_failed(LogError::Failed);
             }
-            Ok(()) => true,
+            Err(Refused::Over(_)) | Ok(()) => {}
         }
+        true
     }
 }
 
 fn now() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    WallTime(clock::wall(clock::now()))
 }
 
 impl Journal for StreamJournal {
@@ -101,7 +90,7 @@ impl Journal for StreamJournal {
         }
         let slot = Arc::clone(&self.slot);
         *self.slot.errand.lock().unwrap_or_else(PoisonError::into_inner) = errand.take();
-        let (shown, root) = (Arc::clone(&self.shown), self.root.clone());
+        let (shown, root) = (Arc::clone(&self.handle.shown), self.root.clone());
         let work = Box::new(move |writer: &mut Writer<Folder>| {
             let errand = slot.errand.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(errand) = errand else { return };
@@ -113,13 +102,13 @@ impl Journal for StreamJournal {
             *slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
             (shown.waker)();
         });
-        match self.queue.try_send(Job::Work(work)) {
+        match self.handle.queue.try_send(Job::Work(work)) {
             Err(TrySendError::Full(_)) => {
                 *errand = self.slot.errand.lock().unwrap_or_else(PoisonError::into_inner).take();
                 false
             }
             Err(TrySendError::Disconnected(_)) => {
-                self.shown.show_failed(LogError::Failed);
+                self.handle.shown.show_failed(LogError::Failed);
                 true
             }
             Ok(()) => true,
@@ -149,15 +138,15 @@ impl Journal for StreamJournal {
     }
 
     fn durable(&self) -> Version {
-        self.shown.durable()
+        self.handle.durable()
     }
 
     fn condition(&self) -> Condition {
-        match self.shown.state() {
+        match self.handle.state() {
             StreamState::Open => Condition::Open,
             StreamState::Full => Condition::Full,
             StreamState::Detached => Condition::Detached,
-            StreamState::Failed | StreamState::Closed => Condition::Failed(self.shown.error()),
+            StreamState::Failed | StreamState::Closed => Condition::Failed(self.handle.error()),
         }
     }
 }
@@ -167,9 +156,9 @@ impl Drop for StreamJournal {
         // What is left of the batch, then the end: the log is written by nobody any more. If there is no room, the
         // thread sees that when it ends.
         self.push();
-        let key = self.shown.key;
+        let key = self.handle.shown.key;
         let work = Box::new(move |writer: &mut Writer<Folder>| drop(writer.logs.remove(&key)));
-        let _ = self.queue.try_send(Job::Work(work));
+        let _ = self.handle.queue.try_send(Job::Work(work));
     }
 }
 

@@ -169,8 +169,8 @@ pub struct Logs<D = Folder> {
 
 /// One stream's log, for whoever pushes to it.
 pub struct StreamHandle<D = Folder> {
-    shown: Arc<Shown>,
-    queue: SyncSender<Job<D>>,
+    pub(super) shown: Arc<Shown>,
+    pub(super) queue: SyncSender<Job<D>>,
     spare: Arc<Mutex<Vec<Batch>>>,
 }
 
@@ -232,12 +232,9 @@ impl<D: Disk + Send + 'static> Logs<D> {
         self.owner
     }
 
-    pub(super) fn queue(&self) -> SyncSender<Job<D>> {
-        self.queue.clone()
-    }
-
-    pub(super) fn spare(&self) -> Arc<Mutex<Vec<Batch>>> {
-        Arc::clone(&self.spare)
+    /// For whoever pushes to the log that shows this.
+    pub(super) fn handle(&self, shown: Arc<Shown>) -> StreamHandle<D> {
+        StreamHandle { shown, queue: self.queue.clone(), spare: Arc::clone(&self.spare) }
     }
 
     /// Opens the log of a stream. `waker` is called whenever more is durable or the state changes, by the log
@@ -269,9 +266,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             })
         });
         let (shown, recovery) = opened.unwrap_or(Err(LogError::Failed))?;
-        let handle =
-            StreamHandle { shown, queue: self.queue.clone(), spare: Arc::clone(&self.spare) };
-        Ok((handle, recovery))
+        Ok((self.handle(shown), recovery))
     }
 
     /// Has all that was pushed written and synced, and ends the thread, if that is done within this time.
