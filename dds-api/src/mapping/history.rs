@@ -124,7 +124,7 @@ impl Catching {
         (store, until): (&Store, u64),
         shared: &ReaderShared,
     ) -> Catching {
-        let from = until;
+        let from = until.min(store.version());
         let writers = store.streams().iter().map(|stream| stream.node).collect();
         // Who has nothing to catch up with gets its queue at once.
         let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use derecho_core::log::StreamKey;
 use derecho_core::storage::journal::Journal;
 use derecho_node::logs::{Archive, OnFull};
+use qos_profiles::Glob;
 
 use super::endpoint::Endpoint;
 
@@ -56,21 +57,9 @@ fn stream_of(endpoint: &Endpoint) -> StreamKey {
 
 /// Whether a name matches a pattern, in which `*` stands for any text, and `?` for any one character.
 fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    let (mut at, mut from, mut star) = (0, 0, None);
-    while from < name.len() {
-        match pattern.get(at) {
-            Some('*') => (star, at) = (Some((at, from)), at + 1),
-            Some(&known) if known == '?' || known == name[from] => (at, from) = (at + 1, from + 1),
-            _ => {
-                // The last star takes in one more.
-                let Some((of, begun)) = star else { return false };
-                (star, at, from) = (Some((of, begun + 1)), of + 1, begun + 1);
-            }
-        }
-    }
-    pattern[at..].iter().all(|rest| *rest == '*')
+    // Nothing else has a meaning here.
+    let plain = pattern.replace('\\', "\\\\").replace('[', "\\[");
+    Glob::new(&plain).is_ok_and(|glob| glob.matches(name))
 }
 
 #[cfg(test)]
@@ -91,6 +80,9 @@ mod tests {
             ("", "Attitude", false),
             ("Attitude*", "Attitude", true),
             ("a*", "Attitude", false),
+            ("Att[1]", "Att[1]", true),
+            ("Att[1]", "Att1", false),
+            ("a\\*", "a\\b", true),
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }

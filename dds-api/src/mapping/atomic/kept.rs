@@ -9,8 +9,9 @@ use std::sync::{Arc, PoisonError};
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::machine::Effects;
 use derecho_core::node::NodeEvent;
+use derecho_core::storage::depot::Depot;
 
-use super::{AtomicTopics, Domain, Reading};
+use super::{AtomicTopics, Domain, Reading, Stay};
 use crate::mapping::history::Catching;
 use crate::mapping::machine::{ReaderSource, SourceId};
 
@@ -62,7 +63,7 @@ impl AtomicTopics {
         }
         // All that was delivered so far is in the store before anybody begins to read along it.
         self.depot.catch_up(key);
-        let durable = self.depot.durable(key);
+        let limit = stay.limit(&self.depot, key);
         let Some(keeper) = self.depot.keeper_mut(key) else { return };
         stay.tell_of_senders();
         if !keeper.is_whole() {
@@ -76,12 +77,8 @@ impl AtomicTopics {
             if !reading.wants_history {
                 cursor.skip_to(keeper.store().version());
             }
-            let until = match stay.durable_first {
-                true => durable.min(keeper.store().version()),
-                false => keeper.store().version(),
-            };
             let shared = &reading.shared;
-            reading.catching = Some(Catching::begin(cursor, (keeper.store(), until), shared));
+            reading.catching = Some(Catching::begin(cursor, (keeper.store(), limit), shared));
             self.catching.insert(key);
         }
         keeper.close_opening();
@@ -97,13 +94,10 @@ impl AtomicTopics {
         };
         let Some(subgroup) = stay.subgroup else { return 0 };
         let (writers, sending) = (Arc::<[NodeId]>::from(stay.senders.as_slice()), stay.sending);
-        let mut left = false;
+        let (limit, mut left) = (stay.limit(&self.depot, key), false);
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
-            done += match stay.durable_first {
-                true => catching.show(keeper.store(), self.depot.durable(key)),
-                false => catching.show(keeper.store(), u64::MAX),
-            };
+            done += catching.show(keeper.store(), limit);
             if stay.durable_first || !catching.is_over() {
                 left = true;
                 continue;
@@ -128,5 +122,15 @@ impl AtomicTopics {
             self.catching.remove(&key);
         }
         done
+    }
+}
+
+impl Stay {
+    /// The version up to which readers may see what is kept.
+    fn limit(&self, depot: &Depot, key: u64) -> u64 {
+        match self.durable_first {
+            true => depot.durable(key),
+            false => u64::MAX,
+        }
     }
 }
