@@ -4,12 +4,10 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use dds_api::prelude::*;
-use support::Place;
+use support::{Place, Process};
 
 /// A value.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
@@ -21,16 +19,12 @@ struct Reading {
 
 const SOON: Timeout = Timeout::secs(60);
 
-fn store(place: &Place, topics: &str) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
-    command.args(["store", "--topics", topics, "--dir"]).arg(place.path().join("logs"));
-    command.arg("--runtime-dir").arg(place.path().join("run"));
-    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut output = BufReader::new(process.stdout.take().unwrap());
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
+fn store(place: &Place, topics: &str) -> Process {
+    let logs = place.path().join("logs");
+    let mut store = place.start(&["store", "--topics", topics, "--dir", logs.to_str().unwrap()]);
+    let line = store.line();
     assert!(line.contains("keeps"), "{line}");
-    (process, output)
+    store
 }
 
 fn with_application(place: &Place, what: impl FnOnce(&DomainParticipant, &Topic<Reading>)) {
@@ -65,30 +59,29 @@ fn read(place: &Place, count: usize) -> Vec<u32> {
 fn samples_outlive_applications_and_the_store() {
     let place = Place::new();
     std::fs::create_dir(place.path().join("logs")).unwrap();
-    let (mut first, listens) = store(&place, "Flight/*");
+    let mut first = store(&place, "Flight/*");
     write(&place, 0..1000);
     assert_eq!(read(&place, 1000), (0..1000).collect::<Vec<_>>());
-    assert!(first.try_wait().unwrap().is_none(), "it is there");
-    first.kill().unwrap();
-    first.wait().unwrap();
-    drop(listens);
-    let (mut second, mut output) = store(&place, "Flight/*");
+    assert!(first.child.try_wait().unwrap().is_none(), "it is there");
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let mut second = store(&place, "Flight/*");
     write(&place, 1000..1500);
     assert_eq!(read(&place, 1500), (0..1500).collect::<Vec<_>>());
-    let pid = rustix::process::Pid::from_child(&second);
+    let pid = rustix::process::Pid::from_child(&second.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let mut said = String::new();
-    while output.read_line(&mut said).unwrap() > 0 {}
-    assert!(second.wait().unwrap().success(), "{said}");
+    let said = second.line();
     assert!(said.contains("Flight/Readings: is logged"), "{said}");
+    let said = second.line();
     assert!(said.contains("1 topics, 1500 samples"), "{said}");
+    assert!(second.child.wait().unwrap().success());
 }
 
 #[test]
 fn what_does_not_match_is_not_kept_and_a_wrong_folder_is_said() {
     let place = Place::new();
     std::fs::create_dir(place.path().join("logs")).unwrap();
-    let (mut other, _) = store(&place, "Ground/*");
+    let mut other = store(&place, "Ground/*");
     with_application(&place, |participant, topic| {
         let writer = participant.writer(topic).create().unwrap();
         writer.write(&Reading::default()).unwrap();
@@ -96,12 +89,9 @@ fn what_does_not_match_is_not_kept_and_a_wrong_folder_is_said() {
         let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err();
         assert!(error.to_string().contains("squall store"), "{error}");
     });
-    other.kill().unwrap();
-    other.wait().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
-    command.args(["store", "--for", "1", "--dir"]).arg(place.path().join("nowhere"));
-    let ended = command.output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("nowhere") && said.contains("not there"), "{said}");
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    let nowhere = place.path().join("nowhere");
+    let ended = place.run(&["store", "--for", "1", "--dir", nowhere.to_str().unwrap()]);
+    ended.code(1).says("nowhere").says("not there");
 }

@@ -67,6 +67,16 @@ pub(crate) enum Transport {
 }
 
 impl Level {
+    /// Whether all readers get one order.
+    pub(crate) fn is_ordered(self) -> bool {
+        self != Level::Unordered
+    }
+
+    /// Whether samples are kept.
+    pub(crate) fn is_kept(self) -> bool {
+        matches!(self, Level::Volatile | Level::Logged)
+    }
+
     /// As it is written on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {

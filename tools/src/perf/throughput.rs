@@ -160,11 +160,9 @@ impl Run {
 
 /// The bare rings that a level is measured beside; the first is its limit.
 fn rings(level: Level) -> &'static [Kind] {
-    match level {
-        Level::Unordered => &[Kind::Plain, Kind::Futex],
-        Level::Atomic | Level::Volatile | Level::Logged => {
-            &[Kind::Stable, Kind::Plain, Kind::Futex]
-        }
+    match level.is_ordered() {
+        false => &[Kind::Plain, Kind::Futex],
+        true => &[Kind::Stable, Kind::Plain, Kind::Futex],
     }
 }
 
@@ -174,8 +172,7 @@ type Bare = (Kind, Vec<BareThroughput>);
 /// Runs the command.
 pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     args.part.means.are_offered()?;
-    let keeps = matches!(args.part.means.level, Level::Volatile | Level::Logged);
-    if args.interface == Interface::Core && keeps {
+    if args.interface == Interface::Core && args.part.means.level.is_kept() {
         return Err(Failure::Usage(
             "the core keeps nothing by itself: this level needs --interface dds".to_owned(),
         ));

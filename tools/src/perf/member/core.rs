@@ -46,9 +46,9 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
     let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
     let messages = messages.unwrap_or(USUAL.1);
-    let entries = match means.level {
-        Level::Unordered => messages,
-        Level::Atomic | Level::Volatile | Level::Logged => messages + messages.div_ceil(7),
+    let entries = match means.level.is_ordered() {
+        false => messages,
+        true => messages + messages.div_ceil(7),
     };
     Geometry::fitting(bytes, entries, size).ok_or_else(|| {
         Failure::Usage(format!("no sender keeps {bytes} bytes in {messages} messages of {size}"))
@@ -85,11 +85,9 @@ impl CoreSeat {
             let words = link.open(region, shape.words()).map_err(failed)?;
             memory = Some((
                 region,
-                match means.level {
-                    Level::Atomic | Level::Volatile | Level::Logged => {
-                        SenderMemory::with_nulls(words, shape)
-                    }
-                    Level::Unordered => SenderMemory::new(words, shape),
+                match means.level.is_ordered() {
+                    true => SenderMemory::with_nulls(words, shape),
+                    false => SenderMemory::new(words, shape),
                 }
                 .with_barrier(link.barrier()),
             ));
