@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::dds_type::as_unbounded;
 use crate::dds_type::try_array;
 use crate::member::require_present;
 use crate::{
@@ -25,13 +26,7 @@ impl<T: DdsType> DdsType for Vec<T> {
         Vec::new()
     }
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
-    }
-
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     fn serialize_bounded(
         &self,
@@ -91,13 +86,7 @@ impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
         BTreeMap::new()
     }
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
-    }
-
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     fn serialize_bounded(
         &self,
@@ -172,13 +161,7 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
         std::array::from_fn(|_| T::default_value())
     }
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
-    }
-
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     fn serialize_bounded(
         &self,

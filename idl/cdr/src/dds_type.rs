@@ -10,6 +10,20 @@ use crate::{
 /// The bound of a string or sequence that has none.
 pub const UNBOUNDED: u32 = u32::MAX;
 
+/// The two methods for whole values of a type whose others can do with no bounds.
+macro_rules! as_unbounded {
+    () => {
+        fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+            self.serialize_bounded(writer, &[])
+        }
+
+        fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+            Self::deserialize_bounded(reader, &[])
+        }
+    };
+}
+pub(crate) use as_unbounded;
+
 /// A type that topics can carry.
 ///
 /// Derive it: `#[derive(DdsType)]`. Describing the type: the constants. Whole values:

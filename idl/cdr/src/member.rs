@@ -3,6 +3,7 @@
 //! Owns [`DdsType`] for `Option` and `Box`, and what a reader does about each member. Never knows
 //! which members there are.
 
+use crate::dds_type::as_unbounded;
 use crate::{
     CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, MemberDescriptor, PlainLayout,
     TryConstruct, TypeDescriptor, TypeKind, UNBOUNDED, descriptor_of,
@@ -189,13 +190,7 @@ impl<T: DdsType> DdsType for Box<T> {
         Box::new(T::default_value())
     }
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
-    }
-
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     fn serialize_bounded(
         &self,

@@ -4,6 +4,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::dds_type::as_unbounded;
 use crate::{
     CdrError, CdrReader, CdrWriter, DdsType, Discriminator, Fingerprint, PlainLayout, StringFault,
     TypeDescriptor, TypeKind, UNBOUNDED,
@@ -183,13 +184,7 @@ impl DdsType for WString {
         WString::default()
     }
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
-    }
-
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     /// The number of bytes, then the code units; nothing ends it.
     fn serialize_bounded(
