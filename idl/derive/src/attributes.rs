@@ -188,6 +188,11 @@ impl Attributes {
         Ok(read)
     }
 
+    /// What the thing of this identifier is called in IDL.
+    pub(crate) fn name_of(&self, ident: &Ident) -> String {
+        self.name.clone().unwrap_or_else(|| ident.unraw().to_string())
+    }
+
     /// Refuses what does not belong here.
     pub(crate) fn only(&self, place: Place) -> syn::Result<()> {
         let belongs = |place: Place, word: &Ident| {
@@ -459,11 +464,6 @@ fn read_bound(input: ParseStream<'_>) -> syn::Result<u32> {
         return Ok(value);
     }
     Err(Error::new_spanned(literal, "expected a bound: a number from 1 to 4294967294"))
-}
-
-/// An identifier without the `r#` of raw ones.
-pub(crate) fn unraw(ident: &Ident) -> String {
-    ident.unraw().to_string()
 }
 
 /// A variant of an enum of `idl-cdr`, by its path.

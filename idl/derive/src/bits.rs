@@ -2,7 +2,7 @@
 //!
 //! Owns where the parts lie.
 
-use crate::attributes::{Attributes, Place, unraw};
+use crate::attributes::{Attributes, Place};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -47,7 +47,7 @@ pub(crate) fn implement_mask(
             ),
         ));
     }
-    let name = container.name.clone().unwrap_or_else(|| unraw(ident));
+    let name = container.name_of(ident);
     let flags = container.flags.iter().map(|(flag, position)| quote!((#flag, #position)));
     let option = quote!(::core::option::Option);
     Ok(quote! {
@@ -100,7 +100,7 @@ pub(crate) fn implement_set(
 ) -> syn::Result<TokenStream> {
     container.only(Place::Bitset)?;
     let (ident, types) = (&input.ident, container.types());
-    let name = container.name.clone().unwrap_or_else(|| unraw(ident));
+    let name = container.name_of(ident);
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(
             ident,
@@ -121,7 +121,7 @@ pub(crate) fn implement_set(
         };
         idents.push(field_ident);
         tys.push(&field.ty);
-        names.push(attributes.name.unwrap_or_else(|| unraw(field_ident)));
+        names.push(attributes.name_of(field_ident));
         positions.push(total);
         widths.push(bits);
         total += bits;

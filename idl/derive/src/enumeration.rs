@@ -2,7 +2,7 @@
 //!
 //! Owns the mapping of enumerators to the numbers of CDR.
 
-use crate::attributes::{Attributes, Place, unraw};
+use crate::attributes::{Attributes, Place};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, DeriveInput, Error, Fields, Ident};
@@ -37,7 +37,7 @@ pub(crate) fn implement(
             ));
         }
         variants.push(&variant.ident);
-        names.push(attributes.name.unwrap_or_else(|| unraw(&variant.ident)));
+        names.push(attributes.name_of(&variant.ident));
     }
     let Some(first) = variants.get(default.unwrap_or(0)) else {
         return Err(Error::new_spanned(
@@ -53,7 +53,7 @@ pub(crate) fn implement(
         ));
     }
     let (ident, types) = (&input.ident, container.types());
-    let name = container.name.clone().unwrap_or_else(|| unraw(ident));
+    let name = container.name_of(ident);
     let defaults = (0..variants.len()).map(|index| index == default.unwrap_or(0));
     let some = quote!(::core::option::Option::Some);
     Ok(quote! {

@@ -8,7 +8,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, Ident, Lit, Path, Type};
 
-use crate::attributes::{Attributes, unraw};
+use crate::attributes::Attributes;
 
 /// A member, its attributes, and its place in the generated code.
 pub(crate) struct Member<'a> {
@@ -56,7 +56,7 @@ impl<'a> Member<'a> {
         if attributes.id.is_some() && attributes.hashid.is_some() {
             return Err(Error::new_spanned(ident, "an id and a hashid: remove one"));
         }
-        let name = attributes.name.clone().unwrap_or_else(|| unraw(ident));
+        let name = attributes.name_of(ident);
         let id = match (&attributes.hashid, attributes.id) {
             (Some(text), _) if !text.is_empty() => Id::Number(hash_of(text)),
             (Some(_), _) => Id::Number(hash_of(&name)),

@@ -3,7 +3,7 @@
 //! Owns the order of the members on the wire (that of their declaration) and the one claim in
 //! generated code that needs a proof: that a struct of plain members is plain.
 
-use crate::attributes::{Attributes, Extensibility, Place, extensibility, unraw};
+use crate::attributes::{Attributes, Extensibility, Place, extensibility};
 use crate::members::{Id, Member, index, require_distinct};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -61,7 +61,7 @@ fn plan<'a>(
     };
     let mut plan = Plan {
         ident: &input.ident,
-        name: container.name.clone().unwrap_or_else(|| unraw(&input.ident)),
+        name: container.name_of(&input.ident),
         types: container.types(),
         container,
         base: None,

@@ -2,7 +2,7 @@
 //!
 //! Owns which labels select which variant.
 
-use crate::attributes::{Attributes, Extensibility, Place, extensibility, unraw};
+use crate::attributes::{Attributes, Extensibility, Place, extensibility};
 use crate::members::{Id, Member, index, require_distinct};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -101,7 +101,7 @@ fn generate(
     members: &[Member<'_>],
 ) -> TokenStream {
     let (ident, types) = (&input.ident, container.types());
-    let name = container.name.clone().unwrap_or_else(|| unraw(ident));
+    let name = container.name_of(ident);
     let kind = extensibility(&types, container.extensibility);
     let (nested, keyed) = (container.nested, container.discriminator_key);
     let key = if keyed { quote!(.key()) } else { quote!(.must_understand()) };
