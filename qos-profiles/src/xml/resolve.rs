@@ -220,12 +220,16 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         for base in &profile.bases {
-            let (of, base) =
-                find_profile(self.libraries, library, &base.name).ok_or(Trouble::Unknown)?;
+            let (of, base) = self.base(library, &base.name)?;
             let place = In { library: of, profile: Some(base) };
             self.profile(of, base, kind, plain_key(self.libraries, place, kind))?;
         }
         Ok(())
+    }
+
+    /// A base by its name, as it is written in this library, and the library it is in.
+    fn base(&self, library: &'a str, name: &str) -> Result<(&'a str, &'a Profile), Trouble> {
+        find_profile(self.libraries, library, name).ok_or(Trouble::Unknown)
     }
 
     fn exact(
@@ -237,8 +241,7 @@ impl<'a> Walk<'a> {
     ) -> Result<bool, Trouble> {
         let mut there = false;
         for base in &profile.bases {
-            let (of, base) =
-                find_profile(self.libraries, library, &base.name).ok_or(Trouble::Unknown)?;
+            let (of, base) = self.base(library, &base.name)?;
             there |= self.profile(of, base, kind, key)?;
         }
         Ok(there)
