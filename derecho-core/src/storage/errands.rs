@@ -98,6 +98,14 @@ fn claim<D: Disk, N: Disk>(
     }
     let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
     let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
+    // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
+    let begun = all.values().filter_map(|found| found.begun.as_ref());
+    let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
+    let elsewhere = named.into_iter().flatten().filter(|log| !all.contains_key(log));
+    awaits.extend(elsewhere.filter(|log| !awaits.contains(log)).collect::<Vec<LogId>>());
+    // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
+    let all: BTreeMap<LogId, FoundStream> =
+        all.into_iter().map(|(log, found)| (log, found.without_keepers())).collect();
     match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
         Some(Verdict::Ready(restart)) if vacant => {
             if let Some(version) = restart.cuts.get(&own) {
@@ -108,11 +116,10 @@ fn claim<D: Disk, N: Disk>(
                 take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
             }
         }
-        // What these logs say to be elsewhere is waited for; or they themselves, if it is here and not whole.
-        Some(Verdict::Wait(missing)) if missing.is_empty() => {
+        // None of those that are here is whole.
+        Some(Verdict::Wait(_)) => {
             awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
         }
-        Some(Verdict::Wait(missing)) => awaits.extend(missing),
         _ => {}
     }
     Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0 })
