@@ -15,7 +15,7 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
-use derecho_node::logs::{Archive, Settings};
+use derecho_node::logs::{Archive, Home, Settings};
 use derecho_node::{Engine, Pace};
 
 use crate::infrastructure::{DdsError, DdsResult};
@@ -67,7 +67,8 @@ pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(Domai
     let mut machine = ParticipantMachine::new(group, Arc::clone(standing), link.arbiter());
     if let Some((folder, topics)) = plan.logs {
         let fresh = LogId(node.0);
-        let archive = Archive::open(&folder, plan.domain, fresh, Settings::default());
+        let archive =
+            Archive::open(&folder, &Home::of_domain(plan.domain), fresh, Settings::default());
         let archive = archive.map_err(|error| {
             DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
         })?;
