@@ -7,8 +7,7 @@ use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
-use derecho_core::ids::NodeId;
-use derecho_core::link::{Link, LinkError, Parker};
+use derecho_core::link::{Arbiter, Link, LinkError, Parker};
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
@@ -16,15 +15,17 @@ use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
 use derecho_node::{Engine, Pace};
 
+use super::rejoin::{Rejoiner, Turnout};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::discovery::Discovery;
 use crate::mapping::machine::ParticipantMachine;
-use crate::mapping::standing::Standing;
+use crate::mapping::standing::{Life, Standing};
 
 /// The engine of a participant.
 pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
 
 /// What the parts have to be told.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) domain: u32,
     pub(crate) runtime_dir: Option<PathBuf>,
@@ -36,14 +37,22 @@ pub(crate) struct Plan {
     pub(crate) unattended: bool,
 }
 
-/// Joins the domain and starts to drive. Also says who this node is.
-pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(DomainEngine, NodeId)> {
+/// What a life of a participant begins with.
+pub(super) struct Parts {
+    pub(super) link: ShmLink,
+    pub(super) parker: Arc<dyn Parker>,
+    pub(super) group: Group<Discovery>,
+    pub(super) host: Option<Arc<dyn Arbiter>>,
+}
+
+/// Joins the domain, under a new name.
+pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let mut config = ShmConfig::new(format!("domain-{}", plan.domain));
     if plan.runtime_dir.is_some() {
-        config.runtime_dir = plan.runtime_dir;
+        config.runtime_dir.clone_from(&plan.runtime_dir);
     }
     if plan.group.is_some() {
-        config.group = plan.group;
+        config.group.clone_from(&plan.group);
     }
     if plan.memory_limit.is_some() {
         config.memory_limit = plan.memory_limit;
@@ -58,10 +67,27 @@ pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(Domai
     };
     let group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
-    let node = link.node();
-    let machine = ParticipantMachine::new(group, Arc::clone(standing), link.arbiter());
+    let host = link.arbiter();
+    Ok(Parts { link, parker, group, host })
+}
+
+/// Joins the domain and starts to drive. One that comes in again when it has fallen out also has somebody who
+/// brings it in.
+pub(crate) fn assemble(
+    plan: Plan,
+    standing: &Arc<Standing>,
+) -> DdsResult<(DomainEngine, Option<Rejoiner>)> {
+    let Parts { link, parker, group, host } = connect(&plan)?;
+    standing.begin(Life::default(), link.node());
+    let machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
     let start = if plan.unattended { Engine::unattended } else { Engine::start };
-    Ok((start(machine, link, parker, plan.pace), node))
+    if !standing.may_rejoin() {
+        return Ok((start(machine, link, parker, plan.pace), None));
+    }
+    let turnout = Arc::new(Turnout::new(parker));
+    let engine = start(machine, link, Arc::clone(&turnout) as Arc<dyn Parker>, plan.pace);
+    let rejoiner = Rejoiner::start(engine.clone(), plan, turnout, standing)?;
+    Ok((engine, Some(rejoiner)))
 }
 
 /// This node's part in the domain's group.

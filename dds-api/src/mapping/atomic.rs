@@ -366,6 +366,7 @@ impl Stay {
         for (&id, Reading { shared, inbox }) in &mut self.readers {
             let id = SourceId::Atomic(id);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
+            let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
             let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
             let of_it = |source: &&mut ReaderSource| source.id == id && !source.ended;
             if inbox.as_ref().is_some_and(is_dead) {
@@ -381,7 +382,7 @@ impl Stay {
                 let (writers, inbox) = (Arc::clone(&writers), Arc::clone(inbox));
                 match sources.iter_mut().find(of_it) {
                     Some(source) => source.writers = writers,
-                    None => sources.push(ReaderSource { id, writers, inbox, ended }),
+                    None => sources.push(ReaderSource { id, writers, inbox, ended, life }),
                 }
             }
             drop(sources);

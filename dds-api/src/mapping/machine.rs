@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Arbiter, Interest, Link, LinkError, LinkEvent};
+use derecho_core::link::{Arbiter, Bells, Interest, Link, LinkError, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
@@ -20,7 +20,9 @@ use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
-use super::standing::Standing;
+use super::standing::{Life, Standing};
+
+mod rejoin;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
 const LEAVE_INTERVAL: u64 = 10_000_000;
@@ -30,12 +32,14 @@ const LEAVE_INTERVAL: u64 = 10_000_000;
 pub(crate) struct ReaderShared {
     /// The queues of the writers that it is matched with.
     pub(crate) sources: Mutex<Vec<ReaderSource>>,
-    /// Counts changes of `sources`, so that a reader takes its lock only after one.
+    /// Counts changes of `sources` and `life`, so that a reader looks at them only after one.
     pub(crate) changes: AtomicU64,
     /// Writers that it is matched with.
     pub(crate) matched: AtomicU32,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
+    /// The life of its participant that it is matched in.
+    pub(crate) life: Mutex<Life>,
 }
 
 /// One writer, or all writers of an ordered topic, as a reader sees them.
@@ -47,6 +51,8 @@ pub(crate) struct ReaderSource {
     pub(crate) inbox: Arc<Inbox>,
     /// The writer is gone: what is queued is the last of it.
     pub(crate) ended: bool,
+    /// The life of this participant in which it was received. Nothing of it is good in another one.
+    pub(crate) life: Life,
 }
 
 impl ReaderSource {
@@ -91,6 +97,22 @@ impl From<LinkError> for Refusal {
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
+    /// Where it writes since its participant has come in again, if it has since the writer was made.
+    berth: RwLock<Option<Arc<Berth>>>,
+}
+
+impl WriterShared {
+    /// Where it writes since its participant has come in again.
+    pub(crate) fn berth(&self) -> Option<Arc<Berth>> {
+        self.berth.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Where a writer writes, in one life of its participant.
+pub(crate) struct Berth {
+    pub(crate) memory: SenderMemory,
+    pub(crate) bells: Arc<dyn Bells>,
+    pub(crate) life: Life,
 }
 
 struct LocalReader {
@@ -101,6 +123,7 @@ struct LocalReader {
 
 struct LocalWriter {
     endpoint: Endpoint,
+    geometry: Geometry,
     shared: Arc<WriterShared>,
 }
 
@@ -109,6 +132,7 @@ pub(crate) struct ParticipantMachine {
     group: Group<Discovery>,
     standing: Arc<Standing>,
     host: Option<Arc<dyn Arbiter>>,
+    life: Life,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
     atomic: AtomicTopics,
@@ -125,11 +149,13 @@ impl ParticipantMachine {
         group: Group<Discovery>,
         standing: Arc<Standing>,
         host: Option<Arc<dyn Arbiter>>,
+        life: Life,
     ) -> Self {
         ParticipantMachine {
             group,
             standing,
             host,
+            life,
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
             atomic: AtomicTopics::default(),
@@ -197,18 +223,29 @@ impl ParticipantMachine {
         Ok(())
     }
 
-    /// Adds a writer. Returns its id, and the memory that it writes into: of an atomic topic all writers
-    /// of a participant share one.
+    /// Adds a writer. Returns its id, and where it writes: of an atomic topic all writers of a participant
+    /// share one memory.
     pub(crate) fn add_writer(
         &mut self,
         link: &mut impl Link,
-        mut endpoint: Endpoint,
+        endpoint: Endpoint,
         geometry: Geometry,
         shared: Arc<WriterShared>,
         effects: &mut Effects,
-    ) -> Result<(u64, SenderMemory), Refusal> {
+    ) -> Result<(u64, Berth), Refusal> {
         self.check(&endpoint)?;
         let id = self.fresh_endpoint();
+        Ok((id, self.place_writer(link, (id, endpoint), (geometry, shared), effects)?))
+    }
+
+    /// Adds a writer under this id.
+    fn place_writer(
+        &mut self,
+        link: &mut impl Link,
+        (id, mut endpoint): (u64, Endpoint),
+        (geometry, shared): (Geometry, Arc<WriterShared>),
+        effects: &mut Effects,
+    ) -> Result<Berth, Refusal> {
         let memory = if endpoint.level.is_ordered() {
             let share = (geometry, Arc::clone(&shared));
             let (made, memory) =
@@ -228,8 +265,8 @@ impl ParticipantMachine {
             }
             memory
         };
-        self.writers.insert(id, LocalWriter { endpoint, shared });
-        Ok((id, memory))
+        self.writers.insert(id, LocalWriter { endpoint, geometry, shared });
+        Ok(Berth { memory, bells: link.bells(), life: self.life })
     }
 
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
@@ -246,11 +283,23 @@ impl ParticipantMachine {
     pub(crate) fn add_reader(
         &mut self,
         link: &mut impl Link,
-        mut endpoint: Endpoint,
+        endpoint: Endpoint,
         shared: Arc<ReaderShared>,
     ) -> Result<u64, Refusal> {
         self.check(&endpoint)?;
+        *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
         let id = self.fresh_endpoint();
+        self.place_reader(link, (id, endpoint), shared)?;
+        Ok(id)
+    }
+
+    /// Adds a reader under this id.
+    fn place_reader(
+        &mut self,
+        link: &mut impl Link,
+        (id, mut endpoint): (u64, Endpoint),
+        shared: Arc<ReaderShared>,
+    ) -> Result<(), Refusal> {
         if endpoint.level.is_ordered() {
             let share = Arc::clone(&shared);
             endpoint = self.atomic.add_reader(&mut self.group, link, (id, endpoint), share)?;
@@ -265,7 +314,7 @@ impl ParticipantMachine {
         self.readers.insert(id, reader);
         let nodes: Vec<NodeId> = self.group.state().nodes().collect();
         nodes.into_iter().for_each(|node| self.match_all_of(node, Some(id)));
-        Ok(id)
+        Ok(())
     }
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
@@ -313,7 +362,7 @@ impl ParticipantMachine {
             GroupEvent::Out(fate) => {
                 // Of several that leave at once one may hear from nobody that it has.
                 let fate = if self.leaves { Fate::Left } else { fate };
-                self.standing.fall_out(fate);
+                self.standing.fall_out(self.life, fate);
                 match fate {
                     Fate::Left => tracing::debug!("this participant has left its domain"),
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
@@ -333,7 +382,7 @@ impl ParticipantMachine {
 
     /// Who is in the view no more takes part in nothing, also if it still runs.
     fn installed(&mut self, view: &View) {
-        self.standing.come_in(self.host.as_ref());
+        self.standing.come_in(self.life, self.host.as_ref());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
         let before = std::mem::replace(&mut self.members, members);
         for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {
@@ -421,7 +470,8 @@ impl ParticipantMachine {
             Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
         let id = SourceId::Stream(subscription);
-        let source = ReaderSource { id, writers: Arc::new([writer]), inbox, ended: false };
+        let (writers, life) = (Arc::new([writer]), self.life);
+        let source = ReaderSource { id, writers, inbox, ended: false, life };
         reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
         reader.shared.changes.fetch_add(1, Ordering::Release);
         reader.shared.matched.fetch_add(1, Ordering::Release);
@@ -433,7 +483,8 @@ impl ParticipantMachine {
         let Some(reader) = reader else { return };
         reader.subscriptions.remove(&subscription);
         let mut sources = reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = sources.iter_mut().find(|s| s.id == SourceId::Stream(subscription));
+        let of_it = |s: &&mut ReaderSource| s.id == SourceId::Stream(subscription) && !s.ended;
+        let source = sources.iter_mut().find(of_it);
         if let Some(source) = source {
             source.ended = true;
             reader.shared.matched.fetch_sub(1, Ordering::Release);
@@ -477,7 +528,7 @@ impl Machine for ParticipantMachine {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if self.standing.is_out() {
+        if self.standing.is_over(self.life) {
             // It delivers nothing, and nothing of it is seen, any more.
             return 0;
         }
@@ -502,7 +553,7 @@ impl Machine for ParticipantMachine {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        if self.standing.is_out() {
+        if self.standing.is_over(self.life) {
             return None;
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());

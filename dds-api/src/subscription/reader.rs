@@ -7,7 +7,7 @@ use std::ops::{RangeFull, RangeTo};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use derecho_core::ids::NodeId;
+use derecho_core::ids::{NodeId, Time};
 use derecho_core::multicast::inbox::Record;
 use derecho_node::Waited;
 use idl_cdr::DdsType;
@@ -17,6 +17,7 @@ use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::machine::{ReaderShared, ReaderSource};
+use crate::mapping::standing::Life;
 use crate::publication::refused;
 use crate::topic::Topic;
 
@@ -63,20 +64,26 @@ struct Queues {
     seen: u64,
     /// Where to look first: each take goes on behind the last, so that no writer starves another.
     next: usize,
+    /// Records that were received in a life of the participant that is over, and never taken.
+    discarded: u64,
 }
 
 impl Queues {
     #[cold]
     fn renew(&mut self, shared: &ReaderShared, changes: u64) {
+        let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.retain(|source| !(source.ended && source.inbox.is_empty()));
+        let left_behind = sources.iter().filter(|source| source.life != life);
+        self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
+        sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
         self.sources.clone_from(&sources);
         self.seen = changes;
     }
 
-    /// The next record and whose it is: of the writer that the last one came from, if it has any.
+    /// The next record, whose it is, and the life that it was received in: of the writer that the last one came
+    /// from, if it has any.
     #[inline(always)]
-    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, NodeId)> {
+    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, NodeId, Life)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
                 && let Some(record) = source.inbox.take()
@@ -86,7 +93,7 @@ impl Queues {
                     // It has joined since these were brought up to date.
                     None => source.newcomer(shared, record.sender()),
                 };
-                return Some((record, writer));
+                return Some((record, writer, source.life));
             }
             if !self.turn_to_another() {
                 return None;
@@ -149,7 +156,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.node, entity: self.id }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
     }
 
     /// Writers whose samples it gets now.
@@ -167,15 +174,35 @@ impl<T: DdsType> DataReader<T> {
         self.unreadable.load(Ordering::Relaxed)
     }
 
+    /// How often this participant's membership in its domain has ended, as far as is known. If it is another
+    /// number than before, samples may be missing in between, and what was taken before may have been written
+    /// anew since: the participant was isolated, and has [come back] or will.
+    ///
+    /// [come back]: crate::domain::ParticipantConfig::rejoin
+    pub fn membership_changes(&self) -> u64 {
+        let standing = &self.participant.standing;
+        // It may have been stopped, and not know of it yet.
+        let _ = standing.is_evicted();
+        standing.memberships_ended()
+    }
+
+    /// Samples that were received, and discarded because the membership ended before they were taken. What was
+    /// not even received is not counted.
+    pub fn discarded_samples(&self) -> u64 {
+        self.queues().discarded
+    }
+
     /// Waits until it gets the samples of at least so many writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let ready = || self.matched_writers() >= count || self.is_isolated();
+        let standing = &self.participant.standing;
+        let is_there = || self.matched_writers() >= count && !standing.is_out();
+        let ready = || is_there() || standing.is_out_for_good();
         match self.participant.engine.wait(timeout.deadline(), ready) {
-            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
-            Waited::Ready => Ok(()),
             Waited::Stopped => Err(self.deleted()),
-            Waited::TimedOut => Err(DdsError::Timeout(format!(
+            _ if is_there() => Ok(()),
+            _ if standing.is_out() => Err(standing.error()),
+            _ => Err(DdsError::Timeout(format!(
                 "{} of {count} writers of `{}` were there after {timeout}: start the others, in \
                  the same domain and with the same type",
                 self.matched_writers(),
@@ -192,52 +219,66 @@ impl<T: DdsType> DataReader<T> {
         limit: impl Limit,
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
-        self.wait_for_samples(timeout.into())?;
-        let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
-        self.still_in()?;
-        Ok(Samples { reader: self, left: limit.limit().min(waiting) })
+        let timeout = timeout.into();
+        let deadline = timeout.deadline();
+        loop {
+            let waited = self.wait_for_samples(timeout, deadline)?;
+            let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
+            if self.goes_on(waited)? {
+                return Ok(Samples { reader: self, left: limit.limit().min(waiting) });
+            }
+        }
     }
 
     /// Takes the next sample, if one comes in time.
     #[inline]
     pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
-        let mut sample = self.pop();
-        if sample.is_none() {
-            self.wait_for_samples(timeout.into())?;
-            sample = self.pop();
-        }
-        self.still_in()?;
-        Ok(sample)
-    }
-
-    /// This process may have been stopped, and what it has read be written anew since.
-    #[inline]
-    fn still_in(&self) -> DdsResult<()> {
-        match self.participant.standing.is_evicted() {
-            true => Err(self.participant.standing.error()),
-            false => Ok(()),
+        match self.pop() {
+            Some(sample) => Ok(Some(sample)),
+            None => self.take_later(timeout.into()),
         }
     }
 
-    #[inline]
-    fn is_isolated(&self) -> bool {
-        self.participant.standing.is_out()
+    fn take_later(&self, timeout: Timeout) -> DdsResult<Option<Sample<T>>> {
+        let deadline = timeout.deadline();
+        loop {
+            let waited = self.wait_for_samples(timeout, deadline)?;
+            let sample = self.pop();
+            // Another thread may have been quicker, or what was there be discarded.
+            if sample.is_some() || (self.goes_on(waited)? && waited == Waited::TimedOut) {
+                return Ok(sample);
+            }
+        }
     }
 
-    fn wait_for_samples(&self, timeout: Timeout) -> DdsResult<()> {
-        let engine = &self.participant.engine;
+    /// Whether the participant is a member. If not it is an error, or worth another wait if the last one had not
+    /// come to its end.
+    fn goes_on(&self, waited: Waited) -> DdsResult<bool> {
+        let standing = &self.participant.standing;
+        // This process may have been stopped, and what it has read be written anew since.
+        match standing.is_evicted() {
+            false => Ok(true),
+            true if waited == Waited::Ready && !standing.is_out_for_good() => Ok(false),
+            true => Err(standing.error()),
+        }
+    }
+
+    /// Waits until there is a sample, or the participant is out for good, which is an error.
+    fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
+        let (engine, standing) = (&self.participant.engine, &self.participant.standing);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
                 engine.poke();
             }
-            Waited::Ready
+            Waited::TimedOut
         } else {
-            engine.wait(timeout.deadline(), || self.has_samples() || self.is_isolated())
+            engine.wait(deadline, || self.has_samples() || standing.is_out_for_good())
         };
         match waited {
-            _ if self.is_isolated() => Err(self.participant.standing.error()),
-            Waited::Ready | Waited::TimedOut => Ok(()),
             Waited::Stopped => Err(self.deleted()),
+            _ if standing.is_out_for_good() => Err(standing.error()),
+            Waited::TimedOut if standing.is_out() => Err(standing.error()),
+            waited => Ok(waited),
         }
     }
 
@@ -255,7 +296,9 @@ impl<T: DdsType> DataReader<T> {
     /// Whether a sample waits to be taken.
     #[inline]
     pub fn has_samples(&self) -> bool {
-        self.queues().sources.iter().any(|source| !source.inbox.is_empty())
+        let standing = &self.participant.standing;
+        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
+        self.queues().sources.iter().any(waits)
     }
 
     /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
@@ -264,12 +307,23 @@ impl<T: DdsType> DataReader<T> {
     fn pop(&self) -> Option<Sample<T>> {
         loop {
             // Decoded without the lock, for that is a type's own code.
-            let (record, writer) = self.queues().take(&self.shared)?;
-            if let Some(sample) = Sample::new(record, writer) {
-                return Some(sample);
+            let (record, writer, life) = self.queues().take(&self.shared)?;
+            let sample = Sample::new(record, writer);
+            // This process may have been stopped, and what it has read be written anew since.
+            if self.participant.standing.is_evicted_from(life) {
+                self.discard();
+                return None;
+            }
+            if sample.is_some() {
+                return sample;
             }
             self.note_unreadable();
         }
+    }
+
+    #[cold]
+    fn discard(&self) {
+        self.queues().discarded += 1;
     }
 
     #[cold]
@@ -311,8 +365,7 @@ impl<T: DdsType> Iterator for Samples<'_, T> {
     #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
         self.left = self.left.checked_sub(1)?;
-        let sample = self.reader.pop();
-        sample.filter(|_| self.reader.still_in().is_ok())
+        self.reader.pop()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,0 +1,70 @@
+//! The machine of a participant's next life: what its entities had in the last one, anew.
+//!
+//! Owns: what passes from one life to the next: endpoints under their names, and nothing else. Never does: take
+//! over memory or queues; the others have gone on, and use again what lay there.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use derecho_core::group::Group;
+use derecho_core::link::{Arbiter, Link};
+use derecho_core::machine::Effects;
+
+use super::{Berth, LocalReader, LocalWriter, ParticipantMachine, Refusal};
+use crate::mapping::discovery::Discovery;
+
+impl ParticipantMachine {
+    /// The machine of the next life, over another link. Until this has gone well nothing here has changed, and
+    /// it can be tried again; then this one turns no more.
+    pub(crate) fn begin_again(
+        &self,
+        group: Group<Discovery>,
+        host: Option<Arc<dyn Arbiter>>,
+        link: &mut impl Link,
+        effects: &mut Effects,
+    ) -> Result<ParticipantMachine, Refusal> {
+        let (standing, life) = (Arc::clone(&self.standing), self.standing.next_life());
+        let node = group.node().id();
+        let mut next = ParticipantMachine::new(group, standing, host, life);
+        next.next_endpoint = self.next_endpoint;
+        let mut berths = Vec::new();
+        for (&id, LocalWriter { endpoint, geometry, shared }) in &self.writers {
+            let share = (*geometry, Arc::clone(shared));
+            let berth = next.place_writer(link, (id, endpoint.clone()), share, effects)?;
+            berths.push((Arc::clone(shared), berth));
+        }
+        for (&id, LocalReader { endpoint, shared, .. }) in &self.readers {
+            shared.inconsistent.store(0, Ordering::Release);
+            next.place_reader(link, (id, endpoint.clone()), Arc::clone(shared))?;
+        }
+        for (shared, berth) in berths {
+            shared.matched.store(0, Ordering::Release);
+            shared.move_to(berth);
+        }
+        for LocalReader { shared, .. } in self.readers.values() {
+            shared.leave_behind(life);
+            *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = life;
+            shared.matched.store(0, Ordering::Release);
+            shared.changes.fetch_add(1, Ordering::Release);
+        }
+        // Publishes all of that.
+        self.standing.begin(life, node);
+        Ok(next)
+    }
+}
+
+impl super::WriterShared {
+    fn move_to(&self, berth: Berth) {
+        *self.berth.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
+    }
+}
+
+impl super::ReaderShared {
+    /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;
+    /// that of still earlier lives, at which nobody has looked at all, goes uncounted.
+    fn leave_behind(&self, new: super::Life) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|source| source.life.next() >= new);
+        sources.iter_mut().for_each(|source| source.ended = true);
+    }
+}

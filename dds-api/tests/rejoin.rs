@@ -1,0 +1,305 @@
+//! Participants that come back by themselves: processes that are stopped and go on while their threads are inside
+//! of calls, and what becomes of loans, samples and errors meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dds_api::prelude::*;
+use rustix::process::Signal;
+use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
+
+/// A member for which the others wait may be silent for so long.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
+/// Bytes in a log that only somebody writes who waits for nobody: more than all writers' memories hold.
+const PAST_ALL_MEMORIES: u64 = 8 * 8 * 128;
+/// Members of a test.
+const MEMBERS: u64 = 3;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "ordinary" => act_member(&folder, false),
+        "atomic" => act_member(&folder, true),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn config(folder: &Path) -> ParticipantConfig {
+    ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT).rejoin(true)
+}
+
+fn topic(participant: &DomainParticipant, is_atomic: bool) -> Topic<Mark> {
+    let topic = participant.topic::<Mark>("Marks");
+    if is_atomic { topic.atomic() } else { topic }.create().unwrap()
+}
+
+/// Where a process writes what it takes in one membership.
+fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
+    folder.with_file_name(format!("log-{seed}-{membership}"))
+}
+
+/// Says whether a call went well; that the participant is rejoining is no failure here.
+fn went_well<T>(result: DdsResult<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(DdsError::Isolated(why)) => {
+            assert!(why.contains("rejoin"), "{why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. Told to
+/// stop it says so in its samples, and goes on until it is told to quit.
+fn act_member(folder: &Path, is_atomic: bool) {
+    static STOPS: AtomicBool = AtomicBool::new(false);
+    static QUITS: AtomicBool = AtomicBool::new(false);
+    // Half of them stay inside of their calls for as long as it takes.
+    let patience = if seed().is_multiple_of(2) { SOON } else { Timeout::millis(20) };
+    let participant = DomainParticipant::with_config(0, config(folder)).unwrap();
+    let topic = topic(&participant, is_atomic);
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
+    let writer = writer.max_blocking_time(patience).create().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = listen();
+            STOPS.store(true, Ordering::Relaxed);
+            let _ = listen();
+            QUITS.store(true, Ordering::Relaxed);
+        });
+        scope.spawn(|| write(&writer, &STOPS, &QUITS));
+        scope.spawn(|| {
+            while !QUITS.load(Ordering::Relaxed) {
+                match writer.wait_for_acknowledgments(Timeout::millis(50)) {
+                    Err(DdsError::Timeout(_)) => {}
+                    result => drop(went_well(result)),
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        writer.wait_for_readers(1, SOON).unwrap();
+        say("ready");
+        read(&reader, folder, &QUITS);
+    });
+    assert_eq!(participant.rejoins(), reader.membership_changes());
+    say(&format!("back {}", participant.rejoins()));
+}
+
+fn write(writer: &DataWriter<Mark>, stops: &AtomicBool, quits: &AtomicBool) {
+    let mut number = 0;
+    while !quits.load(Ordering::Relaxed) {
+        for _ in 0..8 {
+            let mut mark = Mark::new(seed() << 40 | number);
+            mark.last = u64::from(stops.load(Ordering::Relaxed));
+            let written = match number % 16 < 8 {
+                true => writer.write(&mark),
+                // Loans are taken before, published after, or both.
+                false => writer.loan().and_then(|mut loan| {
+                    *loan = mark;
+                    loan.publish()
+                }),
+            };
+            match written {
+                Err(DdsError::Timeout(_)) => {}
+                written => number += u64::from(went_well(written).is_some()),
+            }
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Takes until all members have said that they have stopped.
+fn read(reader: &DataReader<Mark>, folder: &Path, quits: &AtomicBool) {
+    let mut logs = BTreeMap::new();
+    let mut last = BTreeSet::new();
+    let mut is_done = false;
+    while !quits.load(Ordering::Relaxed) {
+        let before = reader.membership_changes();
+        let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
+        let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
+        if reader.membership_changes() != before {
+            // They may have been written anew before they were read.
+            continue;
+        }
+        let mut lines = Vec::new();
+        for mark in marks {
+            mark.assert_whole();
+            lines.extend_from_slice(&mark.number.to_le_bytes());
+            if mark.last != 0 {
+                last.insert(mark.number >> 40);
+            }
+        }
+        let log = logs.entry(before);
+        let log = log.or_insert_with(|| File::create(log_of(folder, seed(), before)).unwrap());
+        log.write_all(&lines).unwrap();
+        if last.len() as u64 == MEMBERS && !is_done {
+            is_done = true;
+            say("done");
+        }
+    }
+}
+
+fn numbers(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// What all have taken, in all their memberships.
+fn logs(meeting: &Meeting) -> Vec<(String, Vec<u64>)> {
+    let folder = meeting.runtime_dir();
+    let files = std::fs::read_dir(folder.parent().unwrap()).unwrap().flatten();
+    let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
+    logs.map(|file| (file.file_name().to_string_lossy().into(), numbers(&file.path()))).collect()
+}
+
+/// Each writer's samples come in its order, none twice, and none is missing but where that writer fell out.
+fn check_order_of_writers(name: &str, log: &[u64], rejoins: &BTreeMap<u64, u64>) {
+    let mut last = BTreeMap::new();
+    let mut gaps = BTreeMap::new();
+    for number in log {
+        let (writer, number) = (number >> 40, number & 0xff_ffff_ffff);
+        if let Some(last) = last.insert(writer, number) {
+            assert!(last < number, "{name}: {number} after {last} from {writer}");
+            *gaps.entry(writer).or_insert(0) += u64::from(last + 1 != number);
+        }
+    }
+    for (writer, gaps) in gaps {
+        let rejoins = rejoins[&writer];
+        assert!(
+            gaps <= rejoins,
+            "{name}: {gaps} gaps from {writer}, which was back {rejoins} times"
+        );
+    }
+}
+
+/// Two members that take together take the same: what both have is one piece of each log, the same, that begins
+/// where one of them joined and ends where one of them ended.
+fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
+    let place: BTreeMap<u64, usize> = right.iter().enumerate().map(|(at, n)| (*n, at)).collect();
+    let Some(first) = left.iter().position(|number| place.contains_key(number)) else { return };
+    let start = place[&left[first]];
+    assert!(first == 0 || start == 0, "{one} and {two} begin together where one of them joined");
+    let common = left[first..].iter().zip(&right[start..]).take_while(|(a, b)| a == b).count();
+    let (left_end, right_end) = (first + common == left.len(), start + common == right.len());
+    assert!(left_end || right_end, "{one} and {two} agree for {common} samples and then part");
+}
+
+/// The members of a test.
+struct Crew<'a> {
+    meeting: &'a Meeting,
+    actors: Vec<Actor>,
+}
+
+impl<'a> Crew<'a> {
+    fn new(meeting: &'a Meeting, role: &str) -> Crew<'a> {
+        let start = |seed| Actor::start(role, meeting, seed);
+        let mut crew = Crew { meeting, actors: (0..MEMBERS).map(start).collect() };
+        crew.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
+        crew
+    }
+
+    /// What a member has taken, in bytes, in all its memberships.
+    fn taken(&self, index: usize) -> u64 {
+        let folder = self.meeting.runtime_dir();
+        let of_membership = |number| {
+            std::fs::metadata(log_of(&folder, index as u64, number)).map_or(0, |it| it.len())
+        };
+        (0..64).map(of_membership).sum()
+    }
+
+    /// Waits until each of these takes so much more.
+    fn until_all_go_on(&self, which: impl Iterator<Item = usize>, bytes: u64) {
+        for index in which {
+            let before = self.taken(index);
+            until("a member goes on", || self.taken(index) > before + bytes);
+        }
+    }
+
+    /// Stops a member, until the others have gone on without it.
+    fn evict(&self, index: usize) {
+        self.actors[index].signal(Signal::STOP);
+        let others = (0..self.actors.len()).filter(|other| *other != index);
+        self.until_all_go_on(others, PAST_ALL_MEMORIES);
+    }
+
+    fn resume(&self, index: usize) {
+        self.actors[index].signal(Signal::CONT);
+    }
+
+    /// All stop, and take what there is. Returns how often each has come back.
+    fn end(mut self) -> BTreeMap<u64, u64> {
+        self.actors.iter_mut().for_each(|actor| actor.tell("stop"));
+        self.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "done"));
+        self.actors.iter_mut().for_each(|actor| actor.tell("quit"));
+        let mut rejoins = BTreeMap::new();
+        for (seed, mut actor) in (0..).zip(self.actors) {
+            let said = actor.hear();
+            rejoins.insert(seed, said.strip_prefix("back ").unwrap().parse().unwrap());
+            actor.finish();
+        }
+        rejoins
+    }
+}
+
+/// So many rounds: more by `SQUALL_TEST_ROUNDS`.
+fn rounds(usual: u64) -> u64 {
+    std::env::var("SQUALL_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
+}
+
+/// Members are stopped one after the other, some of them again while they rejoin.
+fn stop_and_continue(role: &str, seed: u64) {
+    let meeting = Meeting::new();
+    let crew = Crew::new(&meeting, role);
+    let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
+    for round in 0..rounds(6) {
+        // Each has its turn.
+        let index = (round % MEMBERS) as usize;
+        crew.evict(index);
+        *evictions.entry(index as u64).or_default() += 1;
+        crew.resume(index);
+        if round % 2 == 1 {
+            dice.pause(Duration::from_millis(60));
+            crew.actors[index].signal(Signal::STOP);
+            dice.pause(2 * MEMBER_TIMEOUT);
+            crew.resume(index);
+        }
+        crew.until_all_go_on(0..crew.actors.len(), 800);
+    }
+    let rejoins = crew.end();
+    for (member, evictions) in evictions {
+        assert!(rejoins[&member] >= evictions, "{member}: {rejoins:?} after {evictions}");
+    }
+    let logs = logs(&meeting);
+    for (index, (name, log)) in logs.iter().enumerate() {
+        check_order_of_writers(name, log, &rejoins);
+        for (other, theirs) in &logs[..index] {
+            if role == "atomic" {
+                check_agreement((name, log), (other, theirs));
+            }
+        }
+    }
+    meeting.clean_logs();
+    meeting.assert_empty();
+}
+
+#[test]
+fn members_of_an_atomic_topic_that_are_stopped_come_back() {
+    stop_and_continue("atomic", 21);
+}
+
+#[test]
+fn members_of_an_ordinary_topic_that_are_stopped_come_back() {
+    stop_and_continue("ordinary", 22);
+}
