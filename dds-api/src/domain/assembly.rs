@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
 use derecho_core::link::{Arbiter, Link, LinkError, Parker};
+use derecho_core::membership::RankSet;
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
@@ -23,6 +25,9 @@ use crate::mapping::standing::{Life, Standing};
 
 /// The engine of a participant.
 pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
+
+/// How long a participant that has left or died may still be counted as a member.
+const LAST_MOMENTS: Duration = Duration::from_millis(500);
 
 /// What the parts have to be told.
 #[derive(Clone)]
@@ -58,6 +63,7 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         config.memory_limit = plan.memory_limit;
     }
     let mut link = ShmLink::join(config).map_err(|error| DdsError::Error(error.to_string()))?;
+    find_a_place(&link, plan.domain)?;
     let parker = link.parker();
     let terms = Terms {
         entrance: Entrance::Local,
@@ -69,6 +75,30 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let host = link.arbiter();
     Ok(Parts { link, parker, group, host })
+}
+
+/// An error if the domain has as many participants as there can be: nobody would ever let this one in.
+fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
+    let deadline = Instant::now() + LAST_MOMENTS;
+    loop {
+        match link.members() {
+            Ok(members) if members >= RankSet::MOST && Instant::now() < deadline => {
+                std::thread::sleep(LAST_MOMENTS / 20);
+            }
+            Ok(members) if members >= RankSet::MOST => {
+                return Err(DdsError::OutOfResources(format!(
+                    "domain {domain} has {members} participants, and that is the most: end one of them, let \
+                     one participant serve several purposes, or use another domain"
+                )));
+            }
+            Ok(_) => return Ok(()),
+            // Who founds the group will meet it again, and wait until it has passed.
+            Err(error) => {
+                tracing::debug!(%error, "how many participants there are is not known");
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// Joins the domain and starts to drive. One that comes in again when it has fallen out also has somebody who

@@ -159,6 +159,20 @@ pub(crate) struct Inner {
     rejoiner: Option<Rejoiner>,
 }
 
+impl Inner {
+    /// What may be the reason that nobody is there, and what to do.
+    #[cold]
+    pub(crate) fn why_nobody(&self) -> &'static str {
+        match self.engine.act(|machine, _, _| machine.view().number) {
+            0 => {
+                "this participant has not been let into its domain yet, by others that are stopped, or \
+                 because 64 are there, which is the most: let them go on, or end one"
+            }
+            _ => "start the others, in the same domain and with the same type",
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.standing.close();

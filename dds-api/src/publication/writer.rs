@@ -190,10 +190,10 @@ impl<T: DdsType> DataWriter<T> {
             _ if is_there() => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
-                "{} of {count} readers of `{}` were there after {timeout}: start the others, in \
-                 the same domain and with the same type",
+                "{} of {count} readers of `{}` were there after {timeout}: {}",
                 self.matched_readers(),
-                self.topic.name()
+                self.topic.name(),
+                self.participant.why_nobody()
             ))),
         }
     }

@@ -203,10 +203,10 @@ impl<T: DdsType> DataReader<T> {
             _ if is_there() => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
-                "{} of {count} writers of `{}` were there after {timeout}: start the others, in \
-                 the same domain and with the same type",
+                "{} of {count} writers of `{}` were there after {timeout}: {}",
                 self.matched_writers(),
-                self.topic.name()
+                self.topic.name(),
+                self.participant.why_nobody()
             ))),
         }
     }
