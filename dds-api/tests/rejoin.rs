@@ -89,8 +89,12 @@ fn act_member(folder: &Path, is_atomic: bool) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        writer.wait_for_readers(1, SOON).unwrap();
-        say("ready");
+        scope.spawn(|| {
+            let met = writer.wait_for_readers(MEMBERS as usize, SOON);
+            let met = met.and_then(|()| reader.wait_for_writers(MEMBERS as usize, SOON));
+            met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
+            say("ready");
+        });
         read(&reader, folder, &QUITS);
     });
     assert_eq!(participant.rejoins(), reader.membership_changes());

@@ -1,0 +1,306 @@
+//! What becomes of writers, readers, loans, samples and calls when their participant falls out and comes back.
+//!
+//! A participant that never turns is one that was stopped, as far as the others can tell.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use support::{Mark, Meeting, SOON, until};
+
+/// A member for which the others wait may be silent for so long.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(100);
+/// More samples than any memory here has room for.
+const MANY: u64 = 600;
+/// A call that is not to wait for long.
+const BRIEF: Timeout = Timeout::millis(30);
+
+struct Side {
+    participant: DomainParticipant,
+    writer: DataWriter<Mark>,
+    reader: DataReader<Mark>,
+}
+
+impl Side {
+    fn new(config: ParticipantConfig, is_atomic: bool, blocking: Timeout) -> Side {
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let topic = participant.topic::<Mark>("Marks");
+        let topic = if is_atomic { topic.atomic() } else { topic }.create().unwrap();
+        let reader = participant.reader(&topic).create().unwrap();
+        let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
+        let writer = writer.max_blocking_time(blocking).create().unwrap();
+        Side { participant, writer, reader }
+    }
+
+    /// Both sides are there, for this one.
+    fn meet(&self) {
+        self.writer.wait_for_readers(2, SOON).unwrap();
+        self.reader.wait_for_writers(2, SOON).unwrap();
+    }
+
+    /// Takes until a sample of this number comes.
+    fn take_until(&self, number: u64) {
+        until(&format!("{number} comes"), || {
+            let sample = self.reader.take_next(BRIEF).unwrap();
+            sample.is_some_and(|sample| {
+                sample.assert_whole();
+                sample.number == number
+            })
+        });
+    }
+}
+
+/// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full; `idle` does
+/// nothing but in its calls.
+struct Stage {
+    busy: Side,
+    idle: Side,
+    meeting: Meeting,
+}
+
+impl Stage {
+    fn new(is_atomic: bool, rejoins: bool) -> Stage {
+        let meeting = Meeting::new();
+        let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+        let busy = Side::new(config().member_timeout(MEMBER_TIMEOUT), is_atomic, SOON);
+        let config = config().member_timeout(MEMBER_TIMEOUT).caller_drives().rejoin(rejoins);
+        let stage = Stage { busy, idle: Side::new(config, is_atomic, BRIEF), meeting };
+        stage.meet();
+        stage
+    }
+
+    /// Does something while the idle one turns after all.
+    fn awake<T>(&self, act: impl FnOnce() -> T) -> T {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let over = || is_over.load(Ordering::Relaxed);
+                while !self.idle.participant.wait_until(Timeout::millis(1), over).unwrap() {}
+            });
+            let result = act();
+            is_over.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    fn meet(&self) {
+        self.awake(|| {
+            self.busy.meet();
+            self.idle.meet();
+        });
+    }
+
+    /// The busy one writes until it has gone on without the idle one.
+    fn evict(&self) {
+        let busy = &self.busy;
+        std::thread::scope(|scope| {
+            let written = scope.spawn(|| {
+                (0..MANY).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+                busy.writer.write(&Mark::new(MANY)).unwrap();
+            });
+            busy.take_until(MANY);
+            written.join().unwrap();
+        });
+    }
+
+    fn until_back(&self, times: u64) {
+        until("it is back", || self.idle.participant.rejoins() == times);
+    }
+
+    /// What is written on one side comes to the other one.
+    fn talk(&self, number: u64) {
+        self.awake(|| {
+            self.busy.meet();
+            self.idle.meet();
+            self.idle.writer.write(&Mark::new(number)).unwrap();
+            self.busy.take_until(number);
+            self.busy.writer.write(&Mark::new(number + 1)).unwrap();
+            self.idle.take_until(number + 1);
+        });
+    }
+
+    fn end(self) {
+        drop((self.idle, self.busy));
+        self.meeting.assert_empty();
+    }
+
+    /// Nobody can join any more, until the folder is back.
+    fn hide_folder(&self) -> Hidden {
+        let folder = self.meeting.runtime_dir();
+        let aside = folder.with_extension("aside");
+        std::fs::rename(&folder, &aside).unwrap();
+        std::fs::write(&folder, "no folder").unwrap();
+        Hidden { folder, aside }
+    }
+}
+
+struct Hidden {
+    folder: PathBuf,
+    aside: PathBuf,
+}
+
+impl Hidden {
+    fn show(self) {
+        std::fs::remove_file(&self.folder).unwrap();
+        std::fs::rename(&self.aside, &self.folder).unwrap();
+    }
+}
+
+#[track_caller]
+fn assert_rejoining<T>(result: DdsResult<T>) {
+    let error = result.err().unwrap();
+    assert!(matches!(&error, DdsError::Isolated(why) if why.contains("is rejoining")), "{error}");
+}
+
+#[test]
+fn loans_and_samples_of_a_membership_that_is_over() {
+    for is_atomic in [false, true] {
+        let stage = Stage::new(is_atomic, true);
+        let Stage { busy, idle, .. } = &stage;
+        let handle = idle.participant.instance_handle();
+        (0..5).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+        let held = idle.reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!((held.number, held.is_borrowed()), (0, true));
+        let (mut published, abandoned) = (idle.writer.loan().unwrap(), idle.writer.loan().unwrap());
+        *published = Mark::new(4_711);
+        stage.evict();
+        stage.until_back(1);
+        let counts = (idle.reader.membership_changes(), idle.participant.is_isolated());
+        assert_eq!(counts, (1, false));
+        stage.meet();
+        assert_eq!((idle.participant.view().1, busy.participant.view().1), (2, 2));
+        assert_ne!(idle.participant.instance_handle(), handle);
+        stage.awake(|| {
+            published.publish().unwrap();
+            busy.take_until(4_711);
+        });
+        drop(abandoned);
+        // What it says may have been written anew; that it can be read is all.
+        let _ = held.check;
+        drop(held);
+        stage.talk(5_000);
+        let discarded = idle.reader.discarded_samples();
+        assert!((1..=MANY).contains(&discarded), "{discarded} samples were never taken");
+        stage.end();
+    }
+}
+
+#[test]
+fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
+    for is_atomic in [false, true] {
+        let stage = Stage::new(is_atomic, true);
+        let Stage { busy, idle, .. } = &stage;
+        let loan = idle.writer.loan().unwrap();
+        let hidden = stage.hide_folder();
+        stage.evict();
+        until("it is isolated", || idle.participant.is_isolated());
+        assert_eq!((idle.participant.rejoins(), idle.reader.membership_changes()), (0, 1));
+        let start = Instant::now();
+        assert_rejoining(idle.reader.take_next(BRIEF));
+        assert_rejoining(idle.writer.write(&Mark::new(0)));
+        assert!(start.elapsed() >= Duration::from_millis(60), "both have waited");
+        assert_rejoining(idle.reader.take(.., Timeout::NOW).map(|_| ()));
+        assert_rejoining(idle.writer.loan().map(|_| ()));
+        assert_rejoining(loan.publish());
+        assert_rejoining(idle.writer.wait_for_readers(1, BRIEF));
+        assert_rejoining(idle.reader.wait_for_writers(1, BRIEF));
+        assert_rejoining(idle.writer.wait_for_acknowledgments(SOON));
+        assert_rejoining(idle.participant.reader(idle.reader.topic()).create().map(|_| ()));
+        assert!(!idle.writer.has_room_for(&Mark::new(0)) && !idle.reader.has_samples());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let taken =
+                scope.spawn(|| idle.reader.take_next(SOON).unwrap().unwrap().assert_whole());
+            let met = scope.spawn(|| idle.writer.wait_for_readers(2, SOON).unwrap());
+            hidden.show();
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    busy.writer.write(&Mark::new(1)).unwrap();
+                    busy.reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
+                }
+            });
+            taken.join().unwrap();
+            met.join().unwrap();
+            is_over.store(true, Ordering::Relaxed);
+        });
+        stage.until_back(1);
+        stage.talk(6_000);
+        stage.end();
+    }
+}
+
+/// Megabytes of samples' memory that this process maps.
+fn mapped() -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut is_ours = false;
+    let mut kilobytes = 0;
+    for line in maps.lines() {
+        if line.contains("memfd:") || line.split(' ').next().is_some_and(|it| it.contains('-')) {
+            is_ours = line.contains("memfd:");
+        } else if let Some(size) = line.strip_prefix("Size:").filter(|_| is_ours) {
+            kilobytes += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+        }
+    }
+    kilobytes >> 10
+}
+
+#[test]
+fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
+    for is_atomic in [false, true] {
+        let stage = Stage::new(is_atomic, true);
+        let mut mappings = Vec::new();
+        for round in 1..=5 {
+            stage.evict();
+            stage.until_back(round);
+            stage.talk(round * 1_000);
+            mappings.push(mapped());
+        }
+        // Of the first membership's memory some stays, of all others nothing.
+        assert!(mappings[4] <= mappings[1], "{mappings:?} MB");
+        assert_eq!(stage.idle.reader.membership_changes(), 5);
+        stage.end();
+    }
+}
+
+#[test]
+fn who_leaves_while_isolated_does_not_come_back() {
+    let stage = Stage::new(true, true);
+    let hidden = stage.hide_folder();
+    stage.evict();
+    let Stage { busy, idle, meeting } = stage;
+    until("it is isolated", || idle.participant.is_isolated());
+    let start = Instant::now();
+    drop(idle);
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    hidden.show();
+    std::thread::sleep(3 * MEMBER_TIMEOUT);
+    assert_eq!(busy.participant.view().1, 1);
+    drop(busy);
+    meeting.assert_empty();
+}
+
+#[test]
+fn who_may_not_rejoin_stays_isolated() {
+    let stage = Stage::new(false, false);
+    stage.evict();
+    let Stage { idle, .. } = &stage;
+    until("it is isolated", || idle.participant.is_isolated());
+    std::thread::sleep(3 * MEMBER_TIMEOUT);
+    assert!(idle.participant.is_isolated() && idle.participant.rejoins() == 0);
+    assert_eq!(idle.reader.membership_changes(), 1);
+    let start = Instant::now();
+    for error in [
+        idle.reader.take_next(SOON).map(|_| ()).unwrap_err(),
+        idle.writer.write(&Mark::new(0)).unwrap_err(),
+        idle.writer.wait_for_readers(1, SOON).unwrap_err(),
+    ] {
+        assert!(matches!(&error, DdsError::Isolated(why) if why.contains("join anew")), "{error}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(10), "nobody waits for what never comes");
+    stage.end();
+}
