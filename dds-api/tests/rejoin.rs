@@ -89,12 +89,9 @@ fn act_member(folder: &Path, is_atomic: bool) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        scope.spawn(|| {
-            let met = writer.wait_for_readers(MEMBERS as usize, SOON);
-            let met = met.and_then(|()| reader.wait_for_writers(MEMBERS as usize, SOON));
-            met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
-            say("ready");
-        });
+        let met = writer.wait_for_readers(1, SOON);
+        met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
+        say("ready");
         read(&reader, folder, &QUITS);
     });
     assert_eq!(participant.rejoins(), reader.membership_changes());
@@ -231,6 +228,22 @@ impl<'a> Crew<'a> {
         }
     }
 
+    /// Waits until each takes something new from each: only then all wait for it when it is stopped.
+    fn until_all_meet(&self) {
+        self.until_all_go_on(0..self.actors.len(), 800);
+        let folder = self.meeting.runtime_dir();
+        for seed in 0..MEMBERS {
+            until("a member takes what all write", || {
+                let logs = (0..64).map(|number| log_of(&folder, seed, number));
+                let Some(log) = logs.filter(|log| log.exists()).last() else { return false };
+                let log = numbers(&log);
+                let newest = &log[log.len().saturating_sub(4096)..];
+                let writers: BTreeSet<u64> = newest.iter().map(|number| number >> 40).collect();
+                writers.len() as u64 == MEMBERS
+            });
+        }
+    }
+
     /// Stops a member, until the others have gone on without it.
     fn evict(&self, index: usize) {
         self.actors[index].signal(Signal::STOP);
@@ -266,6 +279,7 @@ fn rounds(usual: u64) -> u64 {
 fn stop_and_continue(role: &str, seed: u64) {
     let meeting = Meeting::new();
     let crew = Crew::new(&meeting, role);
+    crew.until_all_meet();
     let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
     for round in 0..rounds(6) {
         // Each has its turn.
@@ -279,7 +293,7 @@ fn stop_and_continue(role: &str, seed: u64) {
             dice.pause(2 * MEMBER_TIMEOUT);
             crew.resume(index);
         }
-        crew.until_all_go_on(0..crew.actors.len(), 800);
+        crew.until_all_meet();
     }
     let rejoins = crew.end();
     for (member, evictions) in evictions {
