@@ -19,7 +19,7 @@ use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
 /// A member for which the others wait may be silent for so long.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 /// Bytes in a log that only somebody writes who waits for nobody: more than all writers' memories hold.
-const PAST_ALL_MEMORIES: u64 = 8 * 8 * 128;
+const PAST_ALL_MEMORIES: u64 = 8 * 8192;
 /// Members of a test.
 const MEMBERS: u64 = 3;
 
