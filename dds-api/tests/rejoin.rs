@@ -234,8 +234,8 @@ impl<'a> Crew<'a> {
         let folder = self.meeting.runtime_dir();
         for seed in 0..MEMBERS {
             until("a member takes what all write", || {
-                let logs = (0..64).map(|number| log_of(&folder, seed, number));
-                let Some(log) = logs.filter(|log| log.exists()).last() else { return false };
+                let mut logs = (0..64).map(|number| log_of(&folder, seed, number)).rev();
+                let Some(log) = logs.find(|log| log.exists()) else { return false };
                 let log = numbers(&log);
                 let newest = &log[log.len().saturating_sub(4096)..];
                 let writers: BTreeSet<u64> = newest.iter().map(|number| number >> 40).collect();
