@@ -36,7 +36,9 @@
 //! Participants of one domain on one host find each other by themselves. A topic is *reliable,
 //! unordered*, every reader gets every sample that was written after they were matched, in the
 //! order of each writer; or [*atomic*](topic::TopicBuilder::atomic), all readers get the same
-//! samples in the same order, all or nothing. A writer that is faster than its readers waits.
+//! samples in the same order, all or nothing; or
+//! [*transient-local*](topic::TopicBuilder::transient_local), atomic, and kept for readers that come
+//! later. A writer that is faster than its readers waits.
 
 // The derive macro names this crate by its name, inside this crate too.
 extern crate self as dds_api;
@@ -48,6 +50,9 @@ pub mod publication;
 pub mod shared_state;
 pub mod subscription;
 pub mod topic;
+
+/// The QoS policies of the standard, as plain data.
+pub use qos_profiles as qos;
 
 /// What topic types are made of: [`types::DdsType`] and the CDR encodings.
 pub mod types {

@@ -227,3 +227,20 @@ fn chunks_of_which_a_part_stays_unused_come_back() {
         }
     });
 }
+
+/// Nothing changes for the others when a participant gets one more writer; it counts their readers all the same.
+#[test]
+fn a_second_writer_of_a_participant_finds_the_readers_that_are_there() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let (ours, theirs) = (topic(&here), topic(&there));
+    let first = writer(&here, &ours);
+    let reader = there.reader(&theirs).create().unwrap();
+    first.wait_for_readers(1, SOON).unwrap();
+    let second = writer(&here, &ours);
+    second.wait_for_readers(1, SOON).unwrap();
+    second.write(&Mark::new(0)).unwrap();
+    assert_eq!(take(&reader, 1)[0].1, 0);
+    drop(first);
+    writer(&here, &ours).wait_for_readers(1, SOON).unwrap();
+}

@@ -28,22 +28,29 @@ const MEMBERS: u64 = 3;
 fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
-        "ordinary" => act_member(&folder, false),
-        "atomic" => act_member(&folder, true),
+        "ordinary" | "atomic" | KEPT => act_member(&folder, &role),
         other => panic!("no such role: {other}"),
     }
 }
+
+/// The role on a topic whose samples are all kept.
+const KEPT: &str = "kept";
 
 fn config(folder: &Path) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT).rejoin(true)
 }
 
-fn topic(participant: &DomainParticipant, is_atomic: bool) -> Topic<Mark> {
+fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
     let topic = participant.topic::<Mark>("Marks");
-    if is_atomic { topic.atomic() } else { topic }.create().unwrap()
+    let topic = match role {
+        "atomic" => topic.atomic(),
+        KEPT => topic.transient_local().keep_all(),
+        _ => topic,
+    };
+    topic.create().unwrap()
 }
 
-/// Where a process writes what it takes in one membership.
+/// Where a process writes what it takes in one membership; of what is kept in all of them.
 fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
     folder.with_file_name(format!("log-{seed}-{membership}"))
 }
@@ -62,25 +69,28 @@ fn went_well<T>(result: DdsResult<T>) -> Option<T> {
 
 /// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. Told to
 /// stop it says so in its samples, and goes on until it is told to quit.
-fn act_member(folder: &Path, is_atomic: bool) {
+fn act_member(folder: &Path, role: &str) {
     static STOPS: AtomicBool = AtomicBool::new(false);
     static QUITS: AtomicBool = AtomicBool::new(false);
     // Half of them stay inside of their calls for as long as it takes.
     let patience = if seed().is_multiple_of(2) { SOON } else { Timeout::millis(20) };
     let participant = DomainParticipant::with_config(0, config(folder)).unwrap();
-    let topic = topic(&participant, is_atomic);
+    let topic = topic(&participant, role);
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
     let writer = writer.max_blocking_time(patience).create().unwrap();
     std::thread::scope(|scope| {
+        let writer = &writer;
         scope.spawn(|| {
             let _ = listen();
             STOPS.store(true, Ordering::Relaxed);
             let _ = listen();
             QUITS.store(true, Ordering::Relaxed);
         });
-        scope.spawn(|| write(&writer, &STOPS, &QUITS));
-        scope.spawn(|| {
+        // What is kept is a lot in the end.
+        let pause = Duration::from_micros(if role == KEPT { 1_000 } else { 200 });
+        scope.spawn(move || write(writer, pause, &STOPS, &QUITS));
+        scope.spawn(move || {
             while !QUITS.load(Ordering::Relaxed) {
                 match writer.wait_for_acknowledgments(Timeout::millis(50)) {
                     Err(DdsError::Timeout(_)) => {}
@@ -92,13 +102,13 @@ fn act_member(folder: &Path, is_atomic: bool) {
         let met = writer.wait_for_readers(1, SOON);
         met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
         say("ready");
-        read(&reader, folder, &QUITS);
+        read(&reader, folder, role == KEPT, &QUITS);
     });
     assert_eq!(participant.rejoins(), reader.membership_changes());
     say(&format!("back {}", participant.rejoins()));
 }
 
-fn write(writer: &DataWriter<Mark>, stops: &AtomicBool, quits: &AtomicBool) {
+fn write(writer: &DataWriter<Mark>, pause: Duration, stops: &AtomicBool, quits: &AtomicBool) {
     let mut number = 0;
     while !quits.load(Ordering::Relaxed) {
         for _ in 0..8 {
@@ -117,12 +127,12 @@ fn write(writer: &DataWriter<Mark>, stops: &AtomicBool, quits: &AtomicBool) {
                 written => number += u64::from(went_well(written).is_some()),
             }
         }
-        std::thread::sleep(Duration::from_micros(200));
+        std::thread::sleep(pause);
     }
 }
 
 /// Takes until all members have said that they have stopped.
-fn read(reader: &DataReader<Mark>, folder: &Path, quits: &AtomicBool) {
+fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, quits: &AtomicBool) {
     let mut logs = BTreeMap::new();
     let mut last = BTreeSet::new();
     let mut is_done = false;
@@ -130,7 +140,7 @@ fn read(reader: &DataReader<Mark>, folder: &Path, quits: &AtomicBool) {
         let before = reader.membership_changes();
         let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
         let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
-        if reader.membership_changes() != before {
+        if reader.membership_changes() != before && !is_kept {
             // They may have been written anew before they were read.
             continue;
         }
@@ -142,8 +152,9 @@ fn read(reader: &DataReader<Mark>, folder: &Path, quits: &AtomicBool) {
                 last.insert(mark.number >> 40);
             }
         }
-        let log = logs.entry(before);
-        let log = log.or_insert_with(|| File::create(log_of(folder, seed(), before)).unwrap());
+        let membership = if is_kept { 0 } else { before };
+        let log = logs.entry(membership);
+        let log = log.or_insert_with(|| File::create(log_of(folder, seed(), membership)).unwrap());
         log.write_all(&lines).unwrap();
         if last.len() as u64 == MEMBERS && !is_done {
             is_done = true;
@@ -303,8 +314,14 @@ fn stop_and_continue(role: &str, seed: u64) {
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log, &rejoins);
         for (other, theirs) in &logs[..index] {
-            if role == "atomic" {
-                check_agreement((name, log), (other, theirs));
+            match role {
+                "atomic" => check_agreement((name, log), (other, theirs)),
+                KEPT => {
+                    let (length, known) = (log.len().min(theirs.len()), log.len() + theirs.len());
+                    let same = log.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+                    assert_eq!(same, length, "{name} and {other}, {known} in all");
+                }
+                _ => {}
             }
         }
     }
@@ -315,6 +332,12 @@ fn stop_and_continue(role: &str, seed: u64) {
 #[test]
 fn members_of_an_atomic_topic_that_are_stopped_come_back() {
     stop_and_continue("atomic", 21);
+}
+
+/// All have taken all, in the same order, as if none had ever been away.
+#[test]
+fn members_of_a_topic_that_is_kept_miss_nothing_by_being_stopped() {
+    stop_and_continue(KEPT, 23);
 }
 
 #[test]

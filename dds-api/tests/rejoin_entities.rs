@@ -21,6 +21,14 @@ const MANY: u64 = 600;
 /// A call that is not to wait for long.
 const BRIEF: Timeout = Timeout::millis(30);
 
+#[derive(Clone, Copy)]
+enum Kind {
+    Ordinary,
+    Atomic,
+    AllKept,
+    LastKept,
+}
+
 struct Side {
     participant: DomainParticipant,
     writer: DataWriter<Mark>,
@@ -28,10 +36,16 @@ struct Side {
 }
 
 impl Side {
-    fn new(config: ParticipantConfig, is_atomic: bool, blocking: Timeout) -> Side {
+    fn new(config: ParticipantConfig, kind: Kind, blocking: Timeout) -> Side {
         let participant = DomainParticipant::with_config(0, config).unwrap();
         let topic = participant.topic::<Mark>("Marks");
-        let topic = if is_atomic { topic.atomic() } else { topic }.create().unwrap();
+        let topic = match kind {
+            Kind::Ordinary => topic,
+            Kind::Atomic => topic.atomic(),
+            Kind::AllKept => topic.transient_local().keep_all(),
+            Kind::LastKept => topic.transient_local(),
+        };
+        let topic = topic.create().unwrap();
         let reader = participant.reader(&topic).create().unwrap();
         let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
         let writer = writer.max_blocking_time(blocking).create().unwrap();
@@ -69,13 +83,13 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(is_atomic: bool, rejoins: bool) -> Stage {
+    fn new(kind: Kind, rejoins: bool) -> Stage {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let meeting = Meeting::new();
         let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
-        let busy = Side::new(config().member_timeout(MEMBER_TIMEOUT), is_atomic, SOON);
+        let busy = Side::new(config().member_timeout(MEMBER_TIMEOUT), kind, SOON);
         let config = config().member_timeout(MEMBER_TIMEOUT).caller_drives().rejoin(rejoins);
-        let stage = Stage { busy, idle: Side::new(config, is_atomic, BRIEF), meeting, _alone };
+        let stage = Stage { busy, idle: Side::new(config, kind, BRIEF), meeting, _alone };
         stage.meet();
         stage
     }
@@ -165,8 +179,8 @@ fn assert_rejoining<T>(result: DdsResult<T>) {
 
 #[test]
 fn loans_and_samples_of_a_membership_that_is_over() {
-    for is_atomic in [false, true] {
-        let stage = Stage::new(is_atomic, true);
+    for kind in [Kind::Ordinary, Kind::Atomic] {
+        let stage = Stage::new(kind, true);
         let Stage { busy, idle, .. } = &stage;
         let handle = idle.participant.instance_handle();
         (0..5).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
@@ -199,8 +213,8 @@ fn loans_and_samples_of_a_membership_that_is_over() {
 
 #[test]
 fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
-    for is_atomic in [false, true] {
-        let stage = Stage::new(is_atomic, true);
+    for kind in [Kind::Ordinary, Kind::Atomic] {
+        let stage = Stage::new(kind, true);
         let Stage { busy, idle, .. } = &stage;
         let loan = idle.writer.loan().unwrap();
         let hidden = stage.hide_folder();
@@ -241,6 +255,83 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
     }
 }
 
+/// Takes so many, and no more come.
+fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    until(&format!("{count} samples come"), || {
+        // In time it may find that it is not back yet.
+        let samples = reader.take(.., BRIEF).into_iter().flatten();
+        numbers.extend(samples.map(|sample| {
+            sample.assert_whole();
+            sample.number
+        }));
+        numbers.len() >= count
+    });
+    assert!(reader.take_next(BRIEF).unwrap().is_none(), "and no more");
+    numbers
+}
+
+#[test]
+fn a_reader_of_what_is_kept_goes_on_where_it_was() {
+    let stage = Stage::new(Kind::AllKept, true);
+    let Stage { busy, idle, .. } = &stage;
+    (0..10).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+    let first = take_numbers(&idle.reader, 10);
+    let volatile = idle.participant.reader(idle.reader.topic()).volatile().create().unwrap();
+    stage.awake(|| volatile.wait_for_writers(2, SOON).unwrap());
+    let never = idle.participant.reader(idle.reader.topic()).volatile().create().unwrap();
+    stage.awake(|| {
+        never.wait_for_writers(2, SOON).unwrap();
+        (10..30).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+        idle.writer.write(&Mark::new(4_711)).unwrap();
+        idle.writer.wait_for_acknowledgments(SOON).unwrap();
+        busy.writer.wait_for_acknowledgments(SOON).unwrap();
+    });
+    // Some of it comes by a queue and is whole whatever happens, some is never taken.
+    let held: Vec<_> = (0..5).map(|_| idle.reader.take_next(SOON).unwrap().unwrap()).collect();
+    let taken = volatile.take_next(SOON).unwrap().unwrap().number;
+    let mut expected: Vec<u64> = (0..30).collect();
+    for round in 1..=2 {
+        stage.evict();
+        stage.until_back(round);
+        stage.awake(|| idle.reader.wait_for_historical_data(SOON).unwrap());
+        expected.extend(0..=MANY);
+    }
+    held.iter().for_each(|sample| sample.assert_whole());
+    let before = [first, held.iter().map(|sample| sample.number).collect()].concat();
+    for (reader, before, expected) in [
+        (&idle.reader, before, &expected[..]),
+        (&volatile, vec![taken], &expected[10..]),
+        (&never, vec![], &expected[10..]),
+    ] {
+        let missing = expected.len() + 1 - before.len();
+        let mut all = [before, take_numbers(reader, missing)].concat();
+        // What it wrote itself may have come before or after the others.
+        all.retain(|number| *number != 4_711);
+        assert_eq!(all.len(), expected.len());
+        assert!(all == expected, "{all:?}");
+    }
+    assert_eq!((idle.reader.discarded_samples(), idle.reader.membership_changes()), (0, 2));
+    drop((volatile, never));
+    stage.talk(5_000);
+    stage.end();
+}
+
+#[test]
+fn of_what_is_replaced_a_reader_that_is_back_gets_what_is_kept() {
+    let stage = Stage::new(Kind::LastKept, true);
+    let Stage { busy, idle, .. } = &stage;
+    for round in 0..3 {
+        busy.writer.write(&Mark::new(round)).unwrap();
+        assert_eq!(take_numbers(&idle.reader, 1), [round]);
+        stage.evict();
+        stage.until_back(round + 1);
+        assert_eq!(take_numbers(&idle.reader, 1), [MANY]);
+    }
+    stage.talk(5_000);
+    stage.end();
+}
+
 /// Megabytes of samples' memory that this process maps.
 fn mapped() -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -258,8 +349,8 @@ fn mapped() -> u64 {
 
 #[test]
 fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
-    for is_atomic in [false, true] {
-        let stage = Stage::new(is_atomic, true);
+    for kind in [Kind::Ordinary, Kind::Atomic] {
+        let stage = Stage::new(kind, true);
         let mut mappings = Vec::new();
         for round in 1..=5 {
             stage.evict();
@@ -276,7 +367,7 @@ fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
 
 #[test]
 fn who_leaves_while_isolated_does_not_come_back() {
-    let stage = Stage::new(true, true);
+    let stage = Stage::new(Kind::Atomic, true);
     let hidden = stage.hide_folder();
     stage.evict();
     let Stage { busy, idle, meeting, _alone } = stage;
@@ -293,7 +384,7 @@ fn who_leaves_while_isolated_does_not_come_back() {
 
 #[test]
 fn who_may_not_rejoin_stays_isolated() {
-    let stage = Stage::new(false, false);
+    let stage = Stage::new(Kind::Ordinary, false);
     stage.evict();
     let Stage { idle, .. } = &stage;
     until("it is isolated", || idle.participant.is_isolated());

@@ -31,6 +31,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
 use derecho_core::note::Note;
+use derecho_core::storage::holders::Holders;
 use derecho_node::clock;
 use derecho_node::duty::Duty;
 use support::{
@@ -80,7 +81,8 @@ struct Hearsay {
 
 impl State for Hearsay {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
-        let said = <(u64, Vec<u8>)>::from_bytes(message);
+        // Nobody here keeps anything: what is said is of endpoints.
+        let said = message.strip_prefix(&[0]).and_then(<(u64, Vec<u8>)>::from_bytes);
         self.said.get_mut().extend(said.map(|(_, endpoint)| (from, endpoint)));
         Vec::new()
     }
@@ -100,7 +102,8 @@ impl State for Hearsay {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        let said = Vec::<((NodeId, u64), Vec<u8>)>::from_bytes(bytes).unwrap();
+        type All = (Vec<((NodeId, u64), Vec<u8>)>, BTreeMap<u64, Holders>);
+        let (said, _) = All::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
         self.said.get_mut().extend(said);
         true
@@ -162,7 +165,7 @@ fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> 
         for (from, endpoint) in duty.machine.state().said.take() {
             let Some(&peer) = peers.get(&from).filter(|_| from != me) else { continue };
             announced += 1;
-            duty.machine.submit(&(announced, endpoint).to_bytes());
+            duty.machine.submit(&[vec![0], (announced, endpoint).to_bytes()].concat());
             (0..4).for_each(|n| {
                 let stream = RegionId(stream.0 + n);
                 let _ = duty.machine.node_mut().subscribe(Origin::Peer(peer), stream);

@@ -26,6 +26,8 @@ pub enum Fault {
     WithoutKernel,
     /// The cut comes from the leader's report alone.
     CutOfOne,
+    /// A reader that has not begun the newest epoch holds nothing of it back.
+    LateUncounted,
     /// What is final is not told on.
     Silent,
     /// Only those tell a view on who come to it from the one before.
@@ -54,6 +56,22 @@ pub enum Fault {
     OldLines,
     /// What was delivered is said to be one entry more than it is.
     TakenTooFar,
+    /// What dies after a newcomer began is not given to it (I-101).
+    HistoryCutLate,
+    /// Who gets what was kept forgets what was delivered to it meanwhile (I-102).
+    HistoryWithoutLive,
+    /// What was kept is given up to one record before the place where the newcomer began (I-102).
+    HistoryTooShort,
+    /// What was written to a log is said to be durable before it is synced (I-80).
+    DurableBeforeSync,
+    /// After a sync that failed the next one is believed (I-82).
+    SyncRetried,
+    /// A bad record is passed over (I-84).
+    BadRecordSkipped,
+    /// A file counts as renamed before the folder is synced (I-86).
+    RenameNotSynced,
+    /// What another process has written and nobody vouches for counts as durable (I-85).
+    UnprovenBelieved,
 }
 
 #[cfg(model)]

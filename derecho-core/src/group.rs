@@ -23,7 +23,7 @@ mod share;
 mod walk;
 pub mod watch;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use self::control::{Control, Word};
@@ -148,6 +148,10 @@ pub struct Group<S: State> {
     /// By subgroup and the region of the lines.
     shares: BTreeMap<(u64, RegionId), Share>,
     walks: BTreeMap<u64, Walk>,
+    /// The keys of the walks, by what the node calls their subgroups.
+    keys: BTreeMap<SubgroupId, u64>,
+    /// Subgroups in whose queue there may be an epoch that is still to be told (I-76).
+    open: BTreeSet<u64>,
     /// Subgroups that this node has left in this view, and the epoch in which it was no member.
     behind: BTreeMap<u64, Epoch>,
     /// Where epochs begin in streams, as their senders have said.
@@ -167,8 +171,8 @@ pub struct Group<S: State> {
     events: VecDeque<GroupEvent>,
     /// Something has changed that a subgroup may wait for.
     unsettled: bool,
-    /// Newcomers are still to be told where an epoch begins in this node's streams.
-    owes: bool,
+    /// Subgroups of which newcomers are still to be told where an epoch begins in this node's stream.
+    owing: BTreeSet<u64>,
     /// When it looks next although nothing has happened.
     next_look: Time,
     now: Time,
@@ -192,6 +196,8 @@ impl<S: State> Group<S> {
             ablation,
             shares: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
             walks: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            open: BTreeSet::new(),
             behind: BTreeMap::new(),
             heard: BTreeMap::new(),
             peers: BTreeMap::new(),
@@ -203,7 +209,7 @@ impl<S: State> Group<S> {
             expected: BTreeMap::new(),
             events: VecDeque::new(),
             unsettled: false,
-            owes: false,
+            owing: BTreeSet::new(),
             next_look: Time(0),
             now: Time(0),
             node,
@@ -512,7 +518,7 @@ impl<S: State> Group<S> {
     fn is_quiet(&self, now: Time) -> bool {
         now < self.next_look
             && !self.unsettled
-            && !self.owes
+            && self.owing.is_empty()
             && !self.node.has_events()
             && !self.council.has_deeds()
             && !self.control.has_work(self.informed)

@@ -20,8 +20,6 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(not(loom))]
-use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -136,15 +134,15 @@ impl Words {
     }
 }
 
-/// Allocates zeroed, line-aligned words on the heap: for simulated links and tests.
+/// Allocates zeroed, line-aligned words on the heap.
 #[cfg(not(loom))]
 fn heap(words: usize) -> Words {
     #[repr(align(64))]
     struct Line(#[allow(dead_code, reason = "reached through the base pointer")] [Word; 8]);
-    let lines: Vec<Line> = (0..words.div_ceil(LINE_WORDS))
-        .map(|_| Line(core::array::from_fn(|_| Word::new(0))))
-        .collect();
-    let lines: Box<[Line]> = lines.into_boxed_slice();
+    let lines = Box::<[Line]>::new_zeroed_slice(words.div_ceil(LINE_WORDS));
+    // SAFETY: a line is made of atomics, of which all zeros is a value. Memory that the system gives out
+    // zeroed is not touched by this.
+    let lines: Box<[Line]> = unsafe { lines.assume_init() };
     let backing: Arc<Box<[Line]>> = Arc::new(lines);
     let base = NonNull::from(&**backing).cast::<Word>();
     Words { base, count: words, _backing: backing }

@@ -21,7 +21,7 @@ mod peers;
 mod settle;
 mod subgroups;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -233,6 +233,11 @@ pub struct Node {
     subscriptions: Vec<Subscription>,
     pending: Vec<Pending>,
     subgroups: Vec<Founded>,
+    /// Where a subgroup is in that list.
+    numbers: BTreeMap<SubgroupId, usize>,
+    /// Subgroups that were told something, that have an epoch to begin or whose members have not all begun: the
+    /// others have nothing to settle.
+    astir: BTreeSet<usize>,
     activity: Activity,
     announcements: BTreeMap<u64, Vec<u8>>,
     events: VecDeque<NodeEvent>,
@@ -258,6 +263,8 @@ impl Node {
             subscriptions: Vec::new(),
             pending: Vec::new(),
             subgroups: Vec::new(),
+            numbers: BTreeMap::new(),
+            astir: BTreeSet::new(),
             activity: Activity::default(),
             announcements: BTreeMap::new(),
             events: VecDeque::new(),

@@ -9,6 +9,7 @@
 
 mod allocations;
 mod doctor;
+mod log;
 mod outcome;
 mod perf;
 mod sim;
@@ -48,6 +49,8 @@ enum Command {
     Perf(perf::PerfArgs),
     /// Run the papers' experiments, and whole groups under faults, in virtual time.
     Sim(sim::SimArgs),
+    /// Look into the files of logged streams, check them, cut them.
+    Log(log::LogArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
     #[command(after_help = "Example:\n  squall doctor --json")]
     Doctor(doctor::DoctorArgs),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
     let done: Done = match cli.command {
         Command::Perf(args) => perf::run(args, json),
         Command::Sim(args) => sim::run(&args, json),
+        Command::Log(args) => log::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };
     match done {

@@ -104,6 +104,8 @@ impl ParticipantConfig {
     /// * What had been received and not been taken is discarded, for the others have used its memory again; and
     ///   what was written meanwhile by others never comes. [`DataReader::membership_changes`] says that there may
     ///   be such a gap, [`DomainParticipant::rejoins`] how often.
+    /// * Where samples are [kept] a reader goes on behind the last one that it has given out, with all that has
+    ///   come meanwhile and is still kept: there is no gap. What it gives out is a copy.
     /// * A writer writes for whoever has found it again; [`DataWriter::wait_for_readers`] waits for them. What it
     ///   wrote just before may be lost.
     /// * Calls that may wait go on to wait, up to their time-out. If the participant is not back by then they say
@@ -143,6 +145,7 @@ impl ParticipantConfig {
     /// # }
     /// ```
     ///
+    /// [kept]: crate::topic::TopicBuilder::transient_local
     /// [`DataReader::membership_changes`]: crate::subscription::DataReader::membership_changes
     /// [`DataWriter::wait_for_readers`]: crate::publication::DataWriter::wait_for_readers
     pub fn rejoin(mut self, rejoin: bool) -> Self {

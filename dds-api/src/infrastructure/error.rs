@@ -15,6 +15,8 @@ pub enum DdsError {
     BadParameter(String),
     /// The call does not fit the entity's state.
     PreconditionNotMet(String),
+    /// Policies contradict each other.
+    InconsistentPolicy(String),
     /// Memory, descriptors or another limit is exhausted.
     OutOfResources(String),
     /// The entity is deleted.
@@ -32,6 +34,7 @@ impl DdsError {
             DdsError::Error(text) => ("error", text),
             DdsError::BadParameter(text) => ("bad parameter", text),
             DdsError::PreconditionNotMet(text) => ("precondition not met", text),
+            DdsError::InconsistentPolicy(text) => ("inconsistent policy", text),
             DdsError::OutOfResources(text) => ("out of resources", text),
             DdsError::AlreadyDeleted(text) => ("already deleted", text),
             DdsError::Timeout(text) => ("timeout", text),

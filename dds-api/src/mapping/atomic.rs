@@ -10,14 +10,15 @@
 //!   Left               the memory goes back; endpoints that came meanwhile begin another stay
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use derecho_core::bytes::Wire;
 use derecho_core::group::registry::Layout;
+use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, Share};
-use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::Link;
 use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
@@ -25,22 +26,25 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{Origin, SubgroupId};
+use derecho_core::node::{NodeEvent, Origin, SubgroupId};
+use derecho_core::storage::depot::{Depot, porter_geometry};
 
 use super::discovery::{Announcement, Discovery};
 use super::endpoint::{Endpoint, EndpointKind};
+use super::history::{Catching, MEANING, NOBODY};
 use super::machine::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 
 /// The group of a domain.
 pub(super) type Domain = Group<Discovery>;
 
-/// A sender that is gone already.
-const NOBODY: NodeId = NodeId(0);
-
 /// One of this participant's readers there.
 struct Reading {
     shared: Arc<ReaderShared>,
     inbox: Option<Arc<Inbox>>,
+    /// It reads along what is kept, until it has come to the end of that.
+    catching: Option<Catching>,
+    /// It wants what was kept before it came.
+    wants_history: bool,
 }
 
 /// How far a stay is on its way out.
@@ -69,9 +73,15 @@ struct Stay {
     exit: Exit,
     subgroup: Option<SubgroupId>,
     /// Who sends what is in the queues, by the queues' numbers for them, in all epochs so far.
-    senders: Vec<NodeId>,
+    senders: Vec<StreamId>,
     /// Senders of the epoch.
     sending: u32,
+    /// Members of the epoch that read.
+    seats: usize,
+    /// Participants with readers that have begun it, as far as is known.
+    counted: u32,
+    /// Samples of this topic are kept.
+    kept: bool,
 }
 
 /// This participant's stays in atomic topics, by the topics' keys: of each the one that the group knows, and
@@ -81,6 +91,10 @@ pub(crate) struct AtomicTopics {
     stays: BTreeMap<u64, VecDeque<Stay>>,
     /// Some stay waits for something that no event tells of.
     leaving: bool,
+    /// What is kept of topics that are.
+    depot: Depot,
+    /// Topics of which some reader reads along what is kept.
+    catching: BTreeSet<u64>,
 }
 
 impl AtomicTopics {
@@ -89,13 +103,20 @@ impl AtomicTopics {
         &mut self,
         domain: &mut Domain,
         link: &mut impl Link,
-        key: u64,
+        endpoint: &Endpoint,
+        effects: &mut Effects,
     ) -> Result<(&mut Stay, bool), Refusal> {
+        let key = endpoint.key();
+        if endpoint.level.is_kept() && !self.depot.has_stream() {
+            let (region, geometry) = (domain.node_mut().fresh_region(), porter_geometry());
+            let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
+            self.depot.bring(domain, region, memory.with_barrier(link.barrier()), effects);
+        }
         let stays = self.stays.entry(key).or_default();
         if stays.back().is_none_or(|stay| matches!(stay.exit, Exit::Leaves(..))) {
             let region = domain.node_mut().fresh_region();
             let lines = (region, link.open(region, SUBGROUP_LINES * LINE_WORDS)?);
-            stays.push_back(Stay::new(lines));
+            stays.push_back(Stay::new(lines, endpoint));
         }
         let is_first = stays.len() == 1;
         Ok((stays.back_mut().expect("there is one now"), is_first))
@@ -108,10 +129,11 @@ impl AtomicTopics {
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
         (geometry, shared): (Geometry, Arc<WriterShared>),
+        effects: &mut Effects,
     ) -> Result<(Endpoint, SenderMemory), Refusal> {
         let key = endpoint.key();
         let fresh = domain.node_mut().fresh_region();
-        let (stay, is_first) = self.stay(domain, link, key)?;
+        let (stay, is_first) = self.stay(domain, link, &endpoint, effects)?;
         let (region, memory) = match stay.memory.clone() {
             Some(known) => known,
             None => {
@@ -123,8 +145,11 @@ impl AtomicTopics {
             }
         };
         (endpoint.stream, endpoint.lines) = (region.0, stay.lines.0.0);
+        // Another writer of a participant changes nothing for the others: nobody tells of readers anew.
+        shared.matched.store(stay.counted, Ordering::Release);
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
+        self.keep(&endpoint);
         Ok((endpoint, memory))
     }
 
@@ -134,15 +159,25 @@ impl AtomicTopics {
         domain: &mut Domain,
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
-        shared: Arc<ReaderShared>,
+        (shared, wants_history): (Arc<ReaderShared>, bool),
+        effects: &mut Effects,
     ) -> Result<Endpoint, Refusal> {
         let key = endpoint.key();
-        let (stay, is_first) = self.stay(domain, link, key)?;
+        let (stay, is_first) = self.stay(domain, link, &endpoint, effects)?;
         endpoint.lines = stay.lines.0.0;
-        stay.readers.insert(id, Reading { shared, inbox: None });
-        stay.connect(domain);
+        let (inbox, catching) = (None, None);
+        stay.readers.insert(id, Reading { shared, inbox, catching, wants_history });
         stay.add(domain, key, (id, endpoint.clone()), is_first);
+        self.keep(&endpoint);
+        self.connect(domain, key);
         Ok(endpoint)
+    }
+
+    /// Samples of this topic are kept from now on, if they are to be.
+    fn keep(&mut self, endpoint: &Endpoint) {
+        if endpoint.level.is_kept() {
+            self.depot.keep(endpoint.key(), endpoint.keeping.retention(), MEANING);
+        }
     }
 
     /// Takes an endpoint out. `guest`: a name for what it may leave behind.
@@ -183,24 +218,29 @@ impl AtomicTopics {
         &mut self,
         domain: &mut Domain,
         (key, id): (u64, SubgroupId),
-        layout: &Layout,
+        (epoch, layout): (u64, &Layout),
         effects: &mut Effects,
     ) {
         let me = domain.node().id();
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+        self.depot.begun(domain, key, id, (epoch, layout));
         stay.subgroup = Some(id);
         stay.sending = layout.streams().count() as u32;
-        for (number, origin, _) in domain.node().senders(id) {
+        stay.seats = layout.seats.iter().filter(|seat| seat.reads).count();
+        for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
-                Origin::Own => me,
-                Origin::Peer(peer) => domain.node().node_of(peer).unwrap_or(NOBODY),
+                Origin::Own => Some(me),
+                Origin::Peer(peer) => domain.node().node_of(peer),
             };
             let number = usize::from(number);
             stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
-            stay.senders[number] = node;
+            stay.senders[number] = node.map_or(NOBODY, |node| StreamId { node, region });
         }
-        stay.connect(domain);
-        let readers = layout.seats.iter().filter(|seat| seat.reads).count() as u32;
+        let readers = match stay.kept {
+            true => domain.state().readers(key),
+            false => stay.seats,
+        } as u32;
+        stay.counted = stay.counted.min(readers);
         for writer in stay.writers.values() {
             writer.matched.fetch_min(readers, Ordering::AcqRel);
         }
@@ -212,13 +252,22 @@ impl AtomicTopics {
         stay.old_memories = needed;
         let over: Vec<RegionId> = over;
         over.into_iter().for_each(|region| effects.close(region));
+        self.connect(domain, key);
     }
 
     /// So many readers have begun.
-    pub(super) fn gathered(&self, key: u64, readers: usize) {
-        let stay = self.stays.get(&key).and_then(VecDeque::front);
-        for writer in stay.iter().flat_map(|stay| stay.writers.values()) {
-            writer.matched.store(readers as u32, Ordering::Release);
+    pub(super) fn gathered(&mut self, domain: &Domain, key: u64, readers: usize) {
+        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
+        let Some(stay) = stay else { return };
+        // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
+        // begun it is known that those have begun who are readers.
+        stay.counted = match stay.kept {
+            true if readers == stay.seats => domain.state().readers(key) as u32,
+            true => return,
+            false => readers as u32,
+        };
+        for writer in stay.writers.values() {
+            writer.matched.store(stay.counted, Ordering::Release);
         }
     }
 
@@ -226,6 +275,7 @@ impl AtomicTopics {
     pub(super) fn left(&mut self, domain: &mut Domain, key: u64, effects: &mut Effects) {
         let Some(stays) = self.stays.get_mut(&key) else { return };
         if let Some(over) = stays.pop_front() {
+            self.depot.left(key);
             over.close(effects);
         }
         match stays.front_mut() {
@@ -279,8 +329,112 @@ impl AtomicTopics {
     }
 }
 
+/// What is kept for those who come later.
+impl AtomicTopics {
+    /// What all have heard of has changed.
+    pub(super) fn changed(&mut self, domain: &mut Domain) {
+        self.depot.changed(domain);
+    }
+
+    /// Another participant tells this one something.
+    pub(super) fn direct(&mut self, domain: &mut Domain, from: NodeId, bytes: &[u8]) {
+        if !self.depot.direct(domain, from, bytes) {
+            tracing::warn!(node = %from, "a participant tells what makes no sense");
+        }
+    }
+
+    /// Something has become of a stream; `true` if it is one of what is kept.
+    pub(super) fn take_in(&mut self, event: &NodeEvent) -> bool {
+        self.depot.take_in(event)
+    }
+
+    /// Keeps what was delivered, and brings readers on that read along it.
+    pub(super) fn turn(&mut self, domain: &mut Domain, now: Time, effects: &mut Effects) -> usize {
+        let (mut done, whole) = self.depot.turn(domain, now, effects);
+        for key in whole {
+            self.connect(domain, key);
+        }
+        for key in self.catching.iter().copied().collect::<Vec<u64>>() {
+            done += self.bring_on(domain, key);
+        }
+        done
+    }
+
+    /// When it wants a turn at the latest.
+    pub(super) fn wants_turn_at(&self) -> Option<Time> {
+        self.depot.wants_turn_at()
+    }
+
+    /// Gives queues to the readers of a topic that have none.
+    fn connect(&mut self, domain: &mut Domain, key: u64) {
+        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+        if !stay.kept {
+            return stay.connect(domain);
+        }
+        // All that was delivered so far is in the store before anybody begins to read along it.
+        self.depot.catch_up(key);
+        let Some(keeper) = self.depot.keeper_mut(key) else { return };
+        stay.tell_of_senders();
+        if !keeper.is_whole() {
+            return;
+        }
+        for reading in stay.readers.values_mut() {
+            if reading.inbox.is_some() || reading.catching.is_some() {
+                continue;
+            }
+            let cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
+            let reader = (&*reading.shared, reading.wants_history);
+            reading.catching = Some(Catching::begin(cursor, keeper.store(), reader));
+            self.catching.insert(key);
+        }
+        keeper.close_opening();
+    }
+
+    /// Readers that have come to the end of what is kept, or that keep too much waiting, get queues.
+    fn bring_on(&mut self, domain: &mut Domain, key: u64) -> usize {
+        let mut done = 0;
+        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
+        let (Some(stay), Some(keeper)) = (stay, self.depot.keeper(key)) else {
+            self.catching.remove(&key);
+            return 0;
+        };
+        let Some(subgroup) = stay.subgroup else { return 0 };
+        let (writers, sending) = (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending);
+        let mut left = false;
+        for (&id, reading) in &mut stay.readers {
+            let Some(catching) = &mut reading.catching else { continue };
+            done += catching.show(keeper.store());
+            if !catching.is_over() {
+                left = true;
+                continue;
+            }
+            let Some(inbox) = domain.node_mut().add_subgroup_reader(subgroup) else { continue };
+            // Everything below this version is in the store; everything else comes by the queue.
+            catching.end(keeper.store());
+            let Reading { shared, .. } = &*reading;
+            let (id, ended) = (SourceId::Atomic(id), false);
+            let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
+            let source = ReaderSource {
+                id,
+                writers: Arc::clone(&writers),
+                inbox: Arc::clone(&inbox),
+                ended,
+                life,
+            };
+            shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
+            shared.changes.fetch_add(1, Ordering::Release);
+            shared.matched.store(sending, Ordering::Release);
+            (reading.inbox, reading.catching, done) = (Some(inbox), None, done + 1);
+        }
+        if !left {
+            self.catching.remove(&key);
+        }
+        done
+    }
+}
+
 impl Stay {
-    fn new(lines: (RegionId, OwnRegion)) -> Stay {
+    fn new(lines: (RegionId, OwnRegion), endpoint: &Endpoint) -> Stay {
         Stay {
             lines,
             memory: None,
@@ -293,6 +447,9 @@ impl Stay {
             subgroup: None,
             senders: Vec::new(),
             sending: 0,
+            seats: 0,
+            counted: 0,
+            kept: endpoint.level.is_kept(),
         }
     }
 
@@ -358,12 +515,31 @@ impl Stay {
         retract(domain, id);
     }
 
+    /// Says to the readers of a topic that is kept who sends.
+    fn tell_of_senders(&mut self) {
+        if self.subgroup.is_none() {
+            return;
+        }
+        let writers: Arc<[StreamId]> = self.senders.as_slice().into();
+        for (&id, reading) in &self.readers {
+            let shared = &reading.shared;
+            let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_it = |source: &&mut ReaderSource| source.id == SourceId::Atomic(id);
+            for source in sources.iter_mut().filter(of_it).filter(|source| !source.ended) {
+                source.writers = Arc::clone(&writers);
+            }
+            drop(sources);
+            shared.changes.fetch_add(1, Ordering::Release);
+            shared.matched.store(self.sending, Ordering::Release);
+        }
+    }
+
     /// Gives queues to the readers that have none, if this participant delivers, and says to all of them who
     /// sends.
     fn connect(&mut self, domain: &mut Domain) {
         let Some(subgroup) = self.subgroup else { return };
-        let writers: Arc<[NodeId]> = self.senders.as_slice().into();
-        for (&id, Reading { shared, inbox }) in &mut self.readers {
+        let writers: Arc<[StreamId]> = self.senders.as_slice().into();
+        for (&id, Reading { shared, inbox, .. }) in &mut self.readers {
             let id = SourceId::Atomic(id);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
             let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
@@ -401,10 +577,10 @@ impl Stay {
 
 /// Says to all that there is this endpoint.
 pub(super) fn announce(domain: &mut Domain, id: u64, endpoint: Endpoint) {
-    domain.submit(&Announcement { id, endpoint: Some(endpoint) }.to_bytes());
+    domain.submit(&Announcement::Endpoint(id, Some(endpoint)).to_bytes());
 }
 
 /// Says to all that there is no such endpoint any more.
 pub(super) fn retract(domain: &mut Domain, id: u64) {
-    domain.submit(&Announcement { id, endpoint: None }.to_bytes());
+    domain.submit(&Announcement::Endpoint(id, None).to_bytes());
 }

@@ -12,34 +12,62 @@ use derecho_core::group::registry::{Layout, Seat};
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
+use derecho_core::storage::depot::{Holding, Motion};
+use derecho_core::storage::holders::Holders;
 
 use super::endpoint::{Endpoint, EndpointKind, Match};
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
 
-/// What a participant says of one of its endpoints to all.
-pub(crate) struct Announcement {
-    /// Its participant's name for it.
-    pub(crate) id: u64,
-    /// What it is; none if it is no more.
-    pub(crate) endpoint: Option<Endpoint>,
+/// What a participant says to all.
+pub(crate) enum Announcement {
+    /// It has this endpoint, which it calls so; none if it is no more.
+    Endpoint(u64, Option<Endpoint>),
+    /// Of what is kept of a topic.
+    Storage(u64, Motion),
 }
 
 impl Wire for Announcement {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.id.encode(out);
-        self.endpoint.as_ref().map_or(Vec::new(), Endpoint::encode).encode(out);
+        match self {
+            Announcement::Endpoint(id, endpoint) => {
+                out.push(0);
+                id.encode(out);
+                endpoint.as_ref().map_or(Vec::new(), Endpoint::encode).encode(out);
+            }
+            Announcement::Storage(key, Motion::Holds(beginning)) => {
+                out.push(1);
+                (*key, *beginning).encode(out);
+            }
+            Announcement::Storage(key, Motion::Lacks(vacancy)) => {
+                out.push(2);
+                (*key, *vacancy).encode(out);
+            }
+        }
     }
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        let id = u64::decode(from)?;
-        let bytes = Vec::<u8>::decode(from)?;
-        let endpoint = match bytes.is_empty() {
-            true => None,
-            false => Some(Endpoint::decode(&bytes)?),
-        };
-        Some(Announcement { id, endpoint })
+        Some(match from.byte()? {
+            0 => {
+                let id = u64::decode(from)?;
+                let bytes = Vec::<u8>::decode(from)?;
+                let endpoint = match bytes.is_empty() {
+                    true => None,
+                    false => Some(Endpoint::decode(&bytes)?),
+                };
+                Announcement::Endpoint(id, endpoint)
+            }
+            1 => {
+                let (key, beginning) = Wire::decode(from)?;
+                Announcement::Storage(key, Motion::Holds(beginning))
+            }
+            2 => {
+                let (key, vacancy) = Wire::decode(from)?;
+                Announcement::Storage(key, Motion::Lacks(vacancy))
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -60,6 +88,8 @@ pub(crate) struct Discovery {
     endpoints: BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
     /// Of each atomic topic its endpoints.
     topics: BTreeMap<u64, BTreeSet<(NodeId, u64)>>,
+    /// Of each topic that is kept who has what is kept.
+    holders: BTreeMap<u64, Holders>,
     /// What its participant has not heard of yet.
     news: RefCell<Vec<News>>,
 }
@@ -104,7 +134,45 @@ impl Discovery {
             changed.push(key);
         }
         self.endpoints.entry(node).or_default().insert(id, endpoint);
+        changed.iter().for_each(|key| self.settle_holders(*key));
         changed
+    }
+
+    /// Participants that take part in a topic with more than what they have still to let go of.
+    fn keepers(&self, key: u64) -> Vec<NodeId> {
+        let mut keepers: Vec<NodeId> = Vec::new();
+        for (node, id) in self.topics.get(&key).into_iter().flatten() {
+            let at_work =
+                self.endpoint(*node, *id).is_some_and(|it| it.kind != EndpointKind::Guest);
+            if at_work && keepers.last() != Some(node) {
+                keepers.push(*node);
+            }
+        }
+        keepers
+    }
+
+    /// Who has what is kept of a topic follows from who takes part in it.
+    fn settle_holders(&mut self, key: u64) {
+        let of_it = self.topics.get(&key).and_then(BTreeSet::first);
+        let of_it = of_it.and_then(|(node, id)| self.endpoint(*node, *id));
+        let is_kept = of_it.is_some_and(|endpoint| endpoint.level.is_kept());
+        let keepers = self.keepers(key);
+        if !is_kept || keepers.is_empty() {
+            self.holders.remove(&key);
+            return;
+        }
+        let holders = self.holders.entry(key).or_default();
+        holders.retain(|node| keepers.contains(node));
+        holders.settle(&keepers, || keepers.first().copied());
+    }
+
+    /// How many participants have readers of a topic.
+    pub(crate) fn readers(&self, key: u64) -> usize {
+        let all = self.topics.get(&key).into_iter().flatten();
+        let is_reader = |(node, id): &&(NodeId, u64)| {
+            self.endpoint(*node, *id).is_some_and(|it| it.kind == EndpointKind::Reader)
+        };
+        all.filter(is_reader).map(|(node, _)| node).collect::<BTreeSet<_>>().len()
     }
 
     fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
@@ -116,6 +184,7 @@ impl Discovery {
         match self.topics.get_mut(&key).filter(|_| endpoint.level.is_ordered()) {
             Some(topic) => {
                 topic.remove(&(node, id));
+                self.settle_holders(key);
                 [key].into()
             }
             None => Vec::new(),
@@ -123,15 +192,48 @@ impl Discovery {
     }
 }
 
+impl Discovery {
+    /// Somebody says how it stands with what is kept of a topic.
+    fn moved(&mut self, from: NodeId, key: u64, motion: Motion) {
+        let takes_part = self.keepers(key).contains(&from);
+        let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else { return };
+        match motion {
+            Motion::Holds(beginning) => holders.holds(from, beginning),
+            Motion::Lacks(vacancy) => {
+                holders.lacks(from, vacancy);
+            }
+        }
+        self.settle_holders(key);
+    }
+}
+
+impl Holding for Discovery {
+    fn holders(&self, key: u64) -> Option<&Holders> {
+        self.holders.get(&key)
+    }
+
+    fn motion(&self, key: u64, motion: Motion) -> Vec<u8> {
+        Announcement::Storage(key, motion).to_bytes()
+    }
+}
+
 impl State for Discovery {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
-        let Some(Announcement { id, endpoint }) = Announcement::from_bytes(message) else {
-            tracing::warn!(node = %from, "an announcement makes no sense and is left out");
-            return Vec::new();
-        };
-        let (changed, news) = match endpoint {
-            Some(endpoint) => (self.announced(from, id, endpoint), News::Announced(from, id)),
-            None => (self.retracted(from, id), News::Retracted(from, id)),
+        let (changed, news) = match Announcement::from_bytes(message) {
+            Some(Announcement::Endpoint(id, Some(endpoint))) => {
+                (self.announced(from, id, endpoint), News::Announced(from, id))
+            }
+            Some(Announcement::Endpoint(id, None)) => {
+                (self.retracted(from, id), News::Retracted(from, id))
+            }
+            Some(Announcement::Storage(key, motion)) => {
+                self.moved(from, key, motion);
+                return Vec::new();
+            }
+            None => {
+                tracing::warn!(node = %from, "an announcement makes no sense and is left out");
+                return Vec::new();
+            }
         };
         self.news.get_mut().push(news);
         changed
@@ -165,7 +267,12 @@ impl State for Discovery {
             }
             let Some(seat) = seats.last_mut() else { continue };
             match endpoint.kind {
-                EndpointKind::Writer => seat.sends = Some(RegionId(endpoint.stream)),
+                EndpointKind::Writer => {
+                    seat.sends = Some(RegionId(endpoint.stream));
+                    // Writers keep as well: what they have written is there for whoever comes when no
+                    // reader was there yet.
+                    seat.reads |= endpoint.level.is_kept();
+                }
                 EndpointKind::Reader => seat.reads = true,
                 EndpointKind::Guest => {}
             }
@@ -177,16 +284,18 @@ impl State for Discovery {
         let endpoints = self.endpoints.iter().flat_map(|(node, endpoints)| {
             endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
         });
-        endpoints.collect::<Vec<_>>().to_bytes()
+        (endpoints.collect::<Vec<_>>(), self.holders.clone()).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        let Some(all) = Vec::<((NodeId, u64), Vec<u8>)>::from_bytes(bytes) else { return false };
+        type All = (Vec<((NodeId, u64), Vec<u8>)>, BTreeMap<u64, Holders>);
+        let Some((all, holders)) = All::from_bytes(bytes) else { return false };
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
             self.announced(node, id, endpoint);
         }
+        self.holders = holders;
         *self.news.get_mut() = [News::Renewed].into();
         true
     }
@@ -195,18 +304,19 @@ impl State for Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::endpoint::{TopicLevel, TypeIdentity};
+    use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity};
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
     fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
         let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
-        Endpoint { kind, topic: topic.into(), data_type, level, stream: 20, lines: 21 }
+        let keeping = Keeping::default();
+        Endpoint { kind, topic: topic.into(), data_type, level, keeping, stream: 20, lines: 21 }
     }
 
     fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {
-        state.apply(node, &Announcement { id, endpoint }.to_bytes())
+        state.apply(node, &Announcement::Endpoint(id, endpoint).to_bytes())
     }
 
     #[test]
@@ -236,13 +346,38 @@ mod tests {
         assert_eq!(state.keys(), []);
     }
 
+    /// Who takes part keeps; who is the first begins, and when all who had it are gone, one begins anew.
+    #[test]
+    fn who_has_what_is_kept_follows_from_who_takes_part() {
+        let mut state = Discovery::default();
+        let kept = |kind| Some(endpoint(kind, "a", TopicLevel::VolatileStorage));
+        let [key] = say(&mut state, B, 1, kept(EndpointKind::Writer))[..] else { panic!("one") };
+        say(&mut state, A, 1, kept(EndpointKind::Reader));
+        let names = |state: &Discovery| state.holders(key).map(|it| it.names().to_vec());
+        assert_eq!(names(&state), Some(vec![B]));
+        let view = View::of_founders([(A, 1), (B, 1)]);
+        assert!(state.layout(key, &view).seats.iter().all(|seat| seat.reads), "writers keep, too");
+        assert_eq!(state.readers(key), 1);
+        state.apply(A, &state.motion(key, Motion::Holds(7)));
+        assert_eq!(names(&state), Some(vec![B]), "of another beginning");
+        say(&mut state, B, 1, None);
+        assert_eq!((names(&state), state.holders(key).unwrap().vacancy()), (Some(vec![]), Some(1)));
+        let mut other = Discovery::default();
+        assert!(other.restore(&state.snapshot()));
+        assert_eq!(other.snapshot(), state.snapshot());
+        other.apply(A, &other.motion(key, Motion::Holds(1)));
+        assert_eq!(names(&other), Some(vec![A]), "it had got it just before");
+        state.apply(A, &state.motion(key, Motion::Lacks(1)));
+        assert_eq!((names(&state), state.holders(key).unwrap().beginning()), (Some(vec![A]), 2));
+        say(&mut state, A, 1, None);
+        assert_eq!(names(&state), None);
+    }
+
     #[test]
     fn nonsense_changes_nothing() {
         let mut state = Discovery::default();
-        let whole = Announcement {
-            id: 1,
-            endpoint: Some(endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic)),
-        };
+        let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+        let whole = Announcement::Endpoint(1, Some(writer));
         let bytes = whole.to_bytes();
         for end in 0..bytes.len() {
             assert_eq!(state.apply(A, &bytes[..end]), []);

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use derecho_core::group::CONTROL;
+use derecho_core::storage::store::Retention;
 use idl_cdr::{DdsType, from_cdr, to_cdr};
 
 /// What an endpoint does.
@@ -48,11 +49,60 @@ pub(crate) enum TopicLevel {
     Unordered,
     /// One order, the same at all readers, all or nothing.
     Atomic,
+    /// The same, and kept in the participants' memory for those who come later.
+    VolatileStorage,
 }
 
 impl TopicLevel {
     pub(crate) fn is_ordered(self) -> bool {
         self != TopicLevel::Unordered
+    }
+
+    /// Whether samples are kept for those who come later.
+    pub(crate) fn is_kept(self) -> bool {
+        self == TopicLevel::VolatileStorage
+    }
+}
+
+/// Which samples are kept: a topic's DURABILITY_SERVICE and LIFESPAN. Zero stands for no limit.
+#[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Keeping {
+    /// Of each instance.
+    pub(crate) depth: u32,
+    pub(crate) most: u32,
+    pub(crate) instances: u32,
+    /// Nanoseconds.
+    pub(crate) lifespan: u64,
+}
+
+impl Keeping {
+    /// The same, as stores have it.
+    pub(crate) fn retention(self) -> Retention {
+        let limit = |limit: u32| (limit > 0).then_some(u64::from(limit));
+        Retention {
+            depth: (self.depth > 0).then_some(self.depth),
+            most: limit(self.most),
+            keys: limit(self.instances),
+            lifespan: (self.lifespan > 0).then_some(self.lifespan),
+        }
+    }
+}
+
+impl fmt::Display for Keeping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.depth {
+            0 => f.write_str("all samples")?,
+            depth => write!(f, "{depth} samples of each instance")?,
+        }
+        let limits = [(self.most, "samples"), (self.instances, "instances")];
+        for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
+            write!(f, ", at most {limit} {what}")?;
+        }
+        match self.lifespan {
+            0 => Ok(()),
+            nanos => write!(f, ", for {:?}", std::time::Duration::from_nanos(nanos)),
+        }
     }
 }
 
@@ -64,6 +114,8 @@ pub(crate) struct Endpoint {
     pub(crate) topic: String,
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
+    /// What is kept of a topic that is.
+    pub(crate) keeping: Keeping,
     /// A writer's stream; zero for a reader.
     pub(crate) stream: u64,
     /// Of an ordered topic, where its participant tells the others how far it is.
@@ -126,6 +178,12 @@ impl Endpoint {
                 ours.name, self.topic
             ));
         }
+        if self.level == writer.level && self.keeping != writer.keeping {
+            return Match::Inconsistent(format!(
+                "of topic `{}` {} are kept here and {} there: make it alike in all participants",
+                self.topic, self.keeping, writer.keeping
+            ));
+        }
         if self.level != writer.level {
             return Match::Inconsistent(format!(
                 "topic `{}` is {} here and {} there: make it alike in all participants",
@@ -141,6 +199,7 @@ impl fmt::Display for TopicLevel {
         f.write_str(match self {
             TopicLevel::Unordered => "unordered",
             TopicLevel::Atomic => "atomic",
+            TopicLevel::VolatileStorage => "kept (transient-local)",
         })
     }
 }
@@ -173,6 +232,7 @@ mod tests {
             topic: topic.into(),
             data_type,
             level: TopicLevel::Unordered,
+            keeping: Keeping::default(),
             stream: 16,
             lines: 0,
         }

@@ -4,9 +4,10 @@
 //! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Arbiter, Bells, Interest, Link, LinkError, LinkEvent};
@@ -20,6 +21,7 @@ use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
+use super::history::{History, NOBODY};
 use super::standing::{Life, Standing};
 
 mod rejoin;
@@ -40,14 +42,22 @@ pub(crate) struct ReaderShared {
     pub(crate) inconsistent: AtomicU32,
     /// The life of its participant that it is matched in.
     pub(crate) life: Mutex<Life>,
+    /// It reads along what is kept.
+    pub(crate) reads_history: AtomicBool,
+    /// What was kept when it came, in this life, is known here, or nothing is kept.
+    pub(crate) knows_history: AtomicBool,
+    pub(crate) history: Mutex<Option<Arc<History>>>,
+    /// What was kept when it came first and it did not want: of these streams all before these numbers. None until
+    /// that is known.
+    pub(crate) floor: Mutex<Option<Vec<(StreamId, u64)>>>,
 }
 
 /// One writer, or all writers of an ordered topic, as a reader sees them.
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
     pub(crate) id: SourceId,
-    /// Who sends what is in the queue, by the queue's numbers for them.
-    pub(crate) writers: Arc<[NodeId]>,
+    /// Which streams bring what is in the queue, by the queue's numbers for who sends them.
+    pub(crate) writers: Arc<[StreamId]>,
     pub(crate) inbox: Arc<Inbox>,
     /// The writer is gone: what is queued is the last of it.
     pub(crate) ended: bool,
@@ -59,11 +69,11 @@ impl ReaderSource {
     /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
     /// brought up to date before anything of a newcomer's is delivered.
     #[cold]
-    pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> NodeId {
+    pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> StreamId {
         let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let source = sources.iter().find(|source| source.id == self.id && !source.ended);
         let writer = source.and_then(|source| source.writers.get(number));
-        writer.copied().unwrap_or(NodeId(0))
+        writer.copied().unwrap_or(NOBODY)
     }
 }
 
@@ -118,6 +128,7 @@ pub(crate) struct Berth {
 struct LocalReader {
     endpoint: Endpoint,
     shared: Arc<ReaderShared>,
+    wants_history: bool,
     subscriptions: BTreeMap<SubscriptionId, (Origin, u64)>,
 }
 
@@ -249,7 +260,7 @@ impl ParticipantMachine {
         let memory = if endpoint.level.is_ordered() {
             let share = (geometry, Arc::clone(&shared));
             let (made, memory) =
-                self.atomic.add_writer(&mut self.group, link, (id, endpoint), share)?;
+                self.atomic.add_writer(&mut self.group, link, (id, endpoint), share, effects)?;
             endpoint = made;
             memory
         } else {
@@ -284,12 +295,13 @@ impl ParticipantMachine {
         &mut self,
         link: &mut impl Link,
         endpoint: Endpoint,
-        shared: Arc<ReaderShared>,
+        share: (Arc<ReaderShared>, bool),
+        effects: &mut Effects,
     ) -> Result<u64, Refusal> {
         self.check(&endpoint)?;
-        *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
+        *share.0.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
         let id = self.fresh_endpoint();
-        self.place_reader(link, (id, endpoint), shared)?;
+        self.place_reader(link, (id, endpoint), share, effects)?;
         Ok(id)
     }
 
@@ -298,15 +310,18 @@ impl ParticipantMachine {
         &mut self,
         link: &mut impl Link,
         (id, mut endpoint): (u64, Endpoint),
-        shared: Arc<ReaderShared>,
+        (shared, wants_history): (Arc<ReaderShared>, bool),
+        effects: &mut Effects,
     ) -> Result<(), Refusal> {
         if endpoint.level.is_ordered() {
-            let share = Arc::clone(&shared);
-            endpoint = self.atomic.add_reader(&mut self.group, link, (id, endpoint), share)?;
+            let share = (Arc::clone(&shared), wants_history);
+            let new = (id, endpoint);
+            endpoint = self.atomic.add_reader(&mut self.group, link, new, share, effects)?;
         } else {
             announce(&mut self.group, id, endpoint.clone());
         }
-        let mut reader = LocalReader { endpoint, shared, subscriptions: BTreeMap::new() };
+        let subscriptions = BTreeMap::new();
+        let mut reader = LocalReader { endpoint, shared, wants_history, subscriptions };
         let node = self.group.node_mut();
         for (&writer, local) in &self.writers {
             subscribe(node, &mut reader, Origin::Own, writer, &local.endpoint);
@@ -368,14 +383,18 @@ impl ParticipantMachine {
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
                 }
             }
-            GroupEvent::Begun { key, subgroup, layout, .. } => {
-                self.atomic.begun(&mut self.group, (key, subgroup), &layout, effects);
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                let epoch = (epoch, &layout);
+                self.atomic.begun(&mut self.group, (key, subgroup), epoch, effects);
             }
-            GroupEvent::Gathered { key, readers } => self.atomic.gathered(key, readers),
+            GroupEvent::Gathered { key, readers } => {
+                self.atomic.gathered(&self.group, key, readers)
+            }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
-            GroupEvent::Direct { from, .. } => {
-                tracing::warn!(node = %from, "a participant tells what nobody here listens to");
+            GroupEvent::Direct { from, bytes, .. } => {
+                self.atomic.direct(&mut self.group, from, &bytes);
             }
+            GroupEvent::Node(event) if self.atomic.take_in(&event) => {}
             GroupEvent::Node(event) => self.take_in_from_node(event),
         }
     }
@@ -390,11 +409,13 @@ impl ParticipantMachine {
                 self.node().shut_out(peer);
             }
         }
+        self.atomic.changed(&mut self.group);
         tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");
     }
 
     /// Takes in what all have heard of endpoints.
     fn discover(&mut self) {
+        self.atomic.changed(&mut self.group);
         for news in self.group.state().take_news() {
             match news {
                 News::Announced(node, id) => self.match_with(node, id, None),
@@ -465,10 +486,13 @@ impl ParticipantMachine {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         let Some(reader) = reader else { return };
         let me = self.group.node().id();
-        let writer: NodeId = match reader.subscriptions[&subscription].0 {
+        let (origin, writer) = reader.subscriptions[&subscription];
+        let node: NodeId = match origin {
             Origin::Own => me,
             Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
+        let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
+        let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
         let id = SourceId::Stream(subscription);
         let (writers, life) = (Arc::new([writer]), self.life);
         let source = ReaderSource { id, writers, inbox, ended: false, life };
@@ -537,6 +561,7 @@ impl Machine for ParticipantMachine {
             self.take_in(event, effects);
             done += 1;
         }
+        done += self.atomic.turn(&mut self.group, now, effects);
         if self.atomic.is_leaving() && self.look_at.is_none_or(|at| done > 0 || now >= at) {
             self.look_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
@@ -557,6 +582,7 @@ impl Machine for ParticipantMachine {
             return None;
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());
-        self.group.wants_turn_at().into_iter().chain(look).min()
+        let kept = self.atomic.wants_turn_at();
+        self.group.wants_turn_at().into_iter().chain(look).chain(kept).min()
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod atomic;
 pub(crate) mod discovery;
 pub(crate) mod endpoint;
+pub(crate) mod history;
 pub(crate) mod machine;
 pub(crate) mod record;
 pub(crate) mod standing;

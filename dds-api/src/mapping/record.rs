@@ -3,8 +3,9 @@
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
 //!         8   writer: u32              which writer of the participant
-//!        12   form: u32                plain or CDR
+//!        12   form: u32                plain or CDR; whether the key follows
 //!        16   payload                  aligned to 16 bytes
+//!       ...   key hash: 16 bytes       only where samples are kept for those who come later
 //! ```
 //! Its length and its number in the sender's order are the protocol's.
 //!
@@ -13,7 +14,8 @@
 use std::mem::MaybeUninit;
 
 use idl_cdr::{
-    CdrError, DdsType, from_cdr, plain_bytes, plain_ref, serialize_into, serialized_size,
+    CdrError, DdsType, from_cdr, from_plain_bytes, plain_bytes, plain_ref, serialize_into,
+    serialized_size,
 };
 
 /// Bytes before the payload.
@@ -21,6 +23,10 @@ pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
+/// Added to the form of a record at whose end its key is.
+const KEYED: u32 = 0x100;
+/// Bytes of the key.
+pub(crate) const KEY: usize = 16;
 
 /// What a record says of its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,11 +95,32 @@ fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
     }
 }
 
-/// Writes the header of a record of this type.
+/// Writes the header of a record of this type, and the key at its end if there is to be one.
 #[inline]
-pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64) {
+pub(crate) fn seal<T: DdsType>(
+    record: &mut [u8],
+    writer: u32,
+    timestamp: u64,
+    key: Option<[u8; KEY]>,
+) {
     let form = if is_plain::<T>() { PLAIN } else { CDR };
-    Header { timestamp, writer, form }.write(record);
+    let keyed = if key.is_some() { KEYED } else { 0 };
+    Header { timestamp, writer, form: form | keyed }.write(record);
+    if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
+        *place = key;
+    }
+}
+
+/// The key of a record that is kept; zero, which is no sample's alone, if it has none.
+pub(crate) fn key_of(record: &[u8]) -> u128 {
+    let keyed = Header::read(record).is_some_and(|header| header.form & KEYED != 0);
+    let key = record.last_chunk().filter(|_| keyed && record.len() >= HEADER + KEY);
+    u128::from_le_bytes(key.copied().unwrap_or_default())
+}
+
+/// When the sample in a record was written.
+pub(crate) fn time_of(record: &[u8]) -> u64 {
+    Header::read(record).map_or(0, |header| header.timestamp)
 }
 
 /// A sample's payload, as it was found.
@@ -108,8 +135,12 @@ pub(crate) enum Payload<T> {
 #[inline(always)]
 pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
-    let payload = payload(record)?;
-    match header.form {
+    let end = match header.form & KEYED {
+        0 => record.len(),
+        _ => record.len().checked_sub(KEY)?,
+    };
+    let payload = record.get(HEADER..end)?;
+    match header.form & !KEYED {
         PLAIN if is_plain::<T>() => {
             plain_ref::<T>(payload)?;
             Some(Payload::InPlace)
@@ -124,8 +155,19 @@ pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     }
 }
 
-/// The payload of a record.
+/// Reads a record out, so that it is needed no more.
+pub(crate) fn read_out<T: DdsType>(record: &[u8]) -> Option<(Header, T)> {
+    match read::<T>(record)? {
+        Payload::Decoded(header, value) => Some((header, value)),
+        Payload::InPlace => {
+            let bytes = record.get(HEADER..HEADER + size_of::<T>())?;
+            Some((Header::read(record)?, from_plain_bytes(bytes)?))
+        }
+    }
+}
+
+/// The plain sample in a record that has been [read](read) before.
 #[inline]
-pub(crate) fn payload(record: &[u8]) -> Option<&[u8]> {
-    record.get(HEADER..)
+pub(crate) fn plain<T: DdsType>(record: &[u8]) -> Option<&T> {
+    plain_ref(record.get(HEADER..HEADER + size_of::<T>())?)
 }

@@ -69,9 +69,10 @@ impl<T: DdsType> Loan<'_, T> {
     /// Publishes the sample.
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
+        let key = self.writer.key_of(&self)?;
         self.room.0 = None;
         match self.build {
-            Build::InPlace { place, .. } => self.writer.commit(place, HEADER + size_of::<T>()),
+            Build::InPlace { place, .. } => self.writer.commit(place, HEADER + size_of::<T>(), key),
             Build::Heap(value) => self.writer.write(&value),
         }
     }

@@ -11,7 +11,7 @@ use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::ClaimError;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
-use idl_cdr::{CdrError, DdsType};
+use idl_cdr::{CdrError, DdsType, key_hash};
 
 use super::loan::Loan;
 use super::place::Place;
@@ -19,7 +19,7 @@ use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::machine::{Berth, Refusal, WriterShared};
-use crate::mapping::record::{HEADER, is_plain, record_size, seal, write_payload};
+use crate::mapping::record::{HEADER, KEY, is_plain, record_size, seal, write_payload};
 use crate::mapping::standing::{Life, Standing};
 use crate::topic::Topic;
 
@@ -96,7 +96,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => in_flight,
         };
-        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(HEADER))
+        let overhead = if level.is_kept() { HEADER + KEY } else { HEADER };
+        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
                     "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
@@ -107,14 +108,17 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let shared = Arc::new(WriterShared::default());
         let machine_share = Arc::clone(&shared);
         let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
-        let (kind, stream, lines) = (EndpointKind::Writer, 0, 0);
-        let endpoint = Endpoint { kind, topic: topic_name, data_type, level, stream, lines };
+        let (kind, keeping) = (EndpointKind::Writer, topic.keeping());
+        let (stream, lines) = (0, 0);
+        let endpoint =
+            Endpoint { kind, topic: topic_name, data_type, level, keeping, stream, lines };
         let made = participant.engine.act(|machine, link, effects| {
             machine.add_writer(link, endpoint, geometry, machine_share, effects)
         });
         let (id, first) = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
-        Ok(DataWriter { participant, topic, shared, first, id, max_blocking })
+        let kept = level.is_kept();
+        Ok(DataWriter { participant, topic, shared, first, id, max_blocking, kept })
     }
 }
 
@@ -161,6 +165,8 @@ pub struct DataWriter<T: DdsType> {
     first: Berth,
     id: u64,
     max_blocking: Timeout,
+    /// Samples are kept, so their keys go with them.
+    kept: bool,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -238,9 +244,10 @@ impl<T: DdsType> DataWriter<T> {
     #[inline]
     pub fn write(&self, sample: &T) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
-        let mut claim = self.claim(size)?;
+        let key = self.key_of(sample)?;
+        let mut claim = self.claim(self.with_key(size))?;
         match write_payload(sample, claim.bytes()) {
-            Ok(size) => self.commit(claim, size),
+            Ok(size) => self.commit(claim, size, key),
             Err(error) => {
                 drop(claim);
                 self.gave_room();
@@ -256,7 +263,22 @@ impl<T: DdsType> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        record_size(sample).is_ok_and(|size| self.has_room(size))
+        record_size(sample).is_ok_and(|size| self.has_room(self.with_key(size)))
+    }
+
+    /// The key of a sample that will be kept.
+    #[inline(always)]
+    pub(super) fn key_of(&self, sample: &T) -> DdsResult<Option<[u8; KEY]>> {
+        if !self.kept {
+            return Ok(None);
+        }
+        key_hash(sample).map(Some).map_err(|error| self.not_encodable(&error))
+    }
+
+    /// Bytes of a record with what goes with it.
+    #[inline(always)]
+    fn with_key(&self, size: usize) -> usize {
+        if self.kept { size + KEY } else { size }
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -266,7 +288,7 @@ impl<T: DdsType> DataWriter<T> {
         T: Default,
     {
         if is_plain::<T>() {
-            Ok(Loan::in_place(self, self.claim(HEADER + size_of::<T>())?))
+            Ok(Loan::in_place(self, self.claim(self.with_key(HEADER + size_of::<T>()))?))
         } else {
             Ok(Loan::on_heap(self))
         }
@@ -278,7 +300,7 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
-        Ok(Loan::as_left(self, self.claim(HEADER + size_of::<T>())?))
+        Ok(Loan::as_left(self, self.claim(self.with_key(HEADER + size_of::<T>()))?))
     }
 
     #[inline(always)]
@@ -357,24 +379,34 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    pub(super) fn commit(&self, place: Place<'_>, size: usize) -> DdsResult<()> {
+    pub(super) fn commit(
+        &self,
+        place: Place<'_>,
+        size: usize,
+        key: Option<[u8; KEY]>,
+    ) -> DdsResult<()> {
         let standing = &self.participant.standing;
         if !standing.is_in(self.life_of(&place)) && standing.may_rejoin() {
-            return self.commit_anew(place, size);
+            return self.commit_anew(place, size, key);
         }
-        self.commit_here(place, size);
+        self.commit_here(place, size, key);
         Ok(())
     }
 
     /// The membership in which a record was claimed is over: it is written in the next one.
     #[cold]
-    fn commit_anew<'a>(&'a self, mut place: Place<'a>, size: usize) -> DdsResult<()> {
+    fn commit_anew<'a>(
+        &'a self,
+        mut place: Place<'a>,
+        size: usize,
+        key: Option<[u8; KEY]>,
+    ) -> DdsResult<()> {
         while !self.participant.standing.is_in(self.life_of(&place)) {
-            let mut next = self.claim_slowly(size)?;
+            let mut next = self.claim_slowly(self.with_key(size))?;
             next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
             place = next;
         }
-        self.commit_here(place, size);
+        self.commit_here(place, size, key);
         Ok(())
     }
 
@@ -384,14 +416,14 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    fn commit_here(&self, place: Place<'_>, size: usize) {
+    fn commit_here(&self, place: Place<'_>, size: usize, key: Option<[u8; KEY]>) {
         // A participant makes fewer endpoints than that.
         let (now, id) = (clock::now(), self.id as u32);
         let timestamp = clock::wall(now);
         let (claim, berth) = place.into_parts();
         let Berth { memory, bells, .. } = berth.as_deref().unwrap_or(&self.first);
-        let number = claim.commit_on(thread(), size, |_, record| {
-            seal::<T>(record, id, timestamp);
+        let number = claim.commit_on(thread(), self.with_key(size), |_, record| {
+            seal::<T>(record, id, timestamp, key);
         });
         // Readers that share the memory have it now; those that sleep are told.
         bells.before_looking();

@@ -7,17 +7,19 @@ use std::ops::{RangeFull, RangeTo};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use derecho_core::ids::{NodeId, Time};
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::Time;
 use derecho_core::multicast::inbox::Record;
-use derecho_node::Waited;
+use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
 use super::sample::Sample;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::history::{Given, History, Look};
 use crate::mapping::machine::{ReaderShared, ReaderSource};
-use crate::mapping::standing::Life;
+use crate::mapping::standing::{Life, Standing};
 use crate::publication::refused;
 use crate::topic::Topic;
 
@@ -25,16 +27,24 @@ use crate::topic::Topic;
 pub struct DataReaderBuilder<T> {
     participant: Arc<Inner>,
     topic: Topic<T>,
+    wants_history: bool,
 }
 
 impl<T: DdsType> DataReaderBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
-        DataReaderBuilder { participant, topic }
+        DataReaderBuilder { participant, topic, wants_history: true }
+    }
+
+    /// Wants nothing that was written before it came, although the topic
+    /// [keeps](crate::topic::TopicBuilder::transient_local) it: DURABILITY volatile.
+    pub fn volatile(mut self) -> Self {
+        self.wants_history = false;
+        self
     }
 
     /// Makes the reader and announces it.
     pub fn create(self) -> DdsResult<DataReader<T>> {
-        let DataReaderBuilder { participant, topic } = self;
+        let DataReaderBuilder { participant, topic, wants_history } = self;
         if !topic.is_of(&participant) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "topic `{}` belongs to another participant: create it from the one that reads it",
@@ -44,15 +54,20 @@ impl<T: DdsType> DataReaderBuilder<T> {
         let shared = Arc::new(ReaderShared::default());
         let (kind, level) = (EndpointKind::Reader, topic.level());
         let (name, data_type) = (topic.name().to_owned(), topic.identity());
-        let endpoint = Endpoint { kind, topic: name, data_type, level, stream: 0, lines: 0 };
-        let machine_share = Arc::clone(&shared);
-        let made = participant
-            .engine
-            .act(|machine, link, _| machine.add_reader(link, endpoint, machine_share));
+        let (keeping, stream, lines) = (topic.keeping(), 0, 0);
+        let endpoint = Endpoint { kind, topic: name, data_type, level, keeping, stream, lines };
+        let machine_share = (Arc::clone(&shared), wants_history);
+        shared.knows_history.store(!level.is_kept(), Ordering::Release);
+        let made = participant.engine.act(|machine, link, effects| {
+            machine.add_reader(link, endpoint, machine_share, effects)
+        });
         let id = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "reader", topic.name()))?;
-        let (queues, unreadable) = (Mutex::new(Queues::default()), AtomicU64::new(0));
-        Ok(DataReader { participant, topic, shared, queues, unreadable, id })
+        let (is_kept, unreadable) = (level.is_kept(), AtomicU64::new(0));
+        let remembers = is_kept && participant.standing.may_rejoin();
+        let given = remembers.then(Given::default);
+        let queues = Mutex::new(Queues { given, ..Queues::default() });
+        Ok(DataReader { participant, topic, shared, queues, unreadable, id, is_kept, remembers })
     }
 }
 
@@ -66,6 +81,8 @@ struct Queues {
     next: usize,
     /// Records that were received in a life of the participant that is over, and never taken.
     discarded: u64,
+    /// What was given out, if it may come again: it is kept, and the participant may come back.
+    given: Option<Given>,
 }
 
 impl Queues {
@@ -73,17 +90,26 @@ impl Queues {
     fn renew(&mut self, shared: &ReaderShared, changes: u64) {
         let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let left_behind = sources.iter().filter(|source| source.life != life);
-        self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
+        match &mut self.given {
+            // What is kept comes again.
+            Some(given) => {
+                let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
+                floor.iter().flatten().for_each(|(stream, next)| given.pass(*stream, *next));
+            }
+            None => {
+                let left_behind = sources.iter().filter(|source| source.life != life);
+                self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
+            }
+        }
         sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
         self.sources.clone_from(&sources);
         self.seen = changes;
     }
 
-    /// The next record, whose it is, and the life that it was received in: of the writer that the last one came
-    /// from, if it has any.
+    /// The next record, the stream that it came by, and the life that it was received in: of the writer that the
+    /// last one came from, if it has any.
     #[inline(always)]
-    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, NodeId, Life)> {
+    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
                 && let Some(record) = source.inbox.take()
@@ -98,6 +124,60 @@ impl Queues {
             if !self.turn_to_another() {
                 return None;
             }
+        }
+    }
+
+    /// What is kept, as long as the reader reads along it.
+    fn history(&self, shared: &ReaderShared) -> Option<Arc<History>> {
+        if !shared.reads_history.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if history.as_ref().is_none_or(|history| history.is_over(self.given.as_ref())) {
+            // What comes now comes by a queue.
+            *history = None;
+            shared.reads_history.store(false, Ordering::Release);
+        }
+        history.clone()
+    }
+
+    /// The next record along what is kept.
+    fn take_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
+        let Some(history) = self.history(shared) else { return Look::Over };
+        if !standing.is_in(history.life) {
+            return Look::NoneYet;
+        }
+        let look = history.take(self.given.as_ref());
+        if let Look::Kept(kept, stream) = &look {
+            self.note(*stream, kept.number());
+        }
+        look
+    }
+
+    fn note(&mut self, stream: StreamId, number: u64) {
+        if let Some(given) = &mut self.given {
+            given.note(stream, number);
+        }
+    }
+
+    /// Whether a record waits, in the present life.
+    fn has_any(&self, shared: &ReaderShared, standing: &Standing) -> bool {
+        if let Some(history) = self.history(shared)
+            && standing.is_in(history.life)
+            && history.has_next(self.given.as_ref())
+        {
+            return true;
+        }
+        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
+        self.sources.iter().any(waits)
+    }
+
+    /// How many wait, at most.
+    fn waiting(&self, shared: &ReaderShared) -> usize {
+        match self.history(shared) {
+            Some(history) if history.has_next(self.given.as_ref()) => history.len(),
+            Some(_) => 0,
+            None => self.sources.iter().map(|source| source.inbox.len()).sum(),
         }
     }
 
@@ -128,6 +208,10 @@ pub struct DataReader<T: DdsType> {
     queues: Mutex<Queues>,
     unreadable: AtomicU64,
     id: u64,
+    /// Samples of its topic are kept.
+    is_kept: bool,
+    /// It remembers what it has given out.
+    remembers: bool,
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
@@ -187,7 +271,8 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Samples that were received, and discarded because the membership ended before they were taken. What was
-    /// not even received is not counted.
+    /// not even received is not counted, nor is what is [kept](crate::topic::TopicBuilder::transient_local): that
+    /// comes again.
     pub fn discarded_samples(&self) -> u64 {
         self.queues().discarded
     }
@@ -223,7 +308,7 @@ impl<T: DdsType> DataReader<T> {
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
-            let waiting = self.queues().sources.iter().map(|source| source.inbox.len()).sum();
+            let waiting = self.queues().waiting(&self.shared);
             if self.goes_on(waited)? {
                 return Ok(Samples { reader: self, left: limit.limit().min(waiting) });
             }
@@ -296,28 +381,100 @@ impl<T: DdsType> DataReader<T> {
     /// Whether a sample waits to be taken.
     #[inline]
     pub fn has_samples(&self) -> bool {
-        let standing = &self.participant.standing;
-        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
-        self.queues().sources.iter().any(waits)
+        self.queues().has_any(&self.shared, &self.participant.standing)
     }
 
     /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     fn pop(&self) -> Option<Sample<T>> {
+        if self.is_kept
+            && let Some(kept) = self.pop_kept()
+        {
+            return kept;
+        }
         loop {
             // Decoded without the lock, for that is a type's own code.
             let (record, writer, life) = self.queues().take(&self.shared)?;
-            let sample = Sample::new(record, writer);
+            let sample = Sample::new(record, writer.node);
             // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
                 self.discard();
                 return None;
             }
-            if sample.is_some() {
-                return sample;
+            match sample {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some(sample),
+                None => self.note_unreadable(),
             }
-            self.note_unreadable();
+        }
+    }
+
+    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
+    fn pop_kept(&self) -> Option<Option<Sample<T>>> {
+        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+            let mut queues = self.queues();
+            let found = match queues.take_kept(&self.shared, &self.participant.standing) {
+                Look::Kept(kept, stream) => {
+                    drop(queues);
+                    Sample::of_kept(kept, stream.node)
+                }
+                Look::NoneYet => {
+                    drop(queues);
+                    self.participant.engine.poke();
+                    return Some(None);
+                }
+                Look::Over if !self.remembers => return None,
+                Look::Over => {
+                    let Some((record, stream, life)) = queues.take(&self.shared) else {
+                        return Some(None);
+                    };
+                    let number = record.number();
+                    let sample = Sample::copied(&record, stream.node);
+                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
+                    // one before that is decided. What is given out will not come again, so it has to stay whole.
+                    if self.participant.standing.is_evicted_from(life) {
+                        return Some(None);
+                    }
+                    queues.note(stream, number);
+                    sample
+                }
+            };
+            match found {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some(Some(sample)),
+                None => self.note_unreadable(),
+            }
+        }
+        None
+    }
+
+    /// LIFESPAN: whether it is too late for this sample.
+    #[inline]
+    fn is_expired(&self, sample: &Sample<T>) -> bool {
+        let lifespan = self.topic.keeping().lifespan;
+        lifespan > 0 && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
+    }
+
+    /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
+    /// participant has [come back], what was written meanwhile. On a topic of which nothing is kept there is nothing
+    /// to wait for.
+    ///
+    /// [come back]: crate::domain::ParticipantConfig::rejoin
+    pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        let timeout = timeout.into();
+        let standing = &self.participant.standing;
+        let is_known = || self.shared.knows_history.load(Ordering::Acquire) && !standing.is_out();
+        let ready = || is_known() || standing.is_out_for_good();
+        match self.participant.engine.wait(timeout.deadline(), ready) {
+            Waited::Stopped => Err(self.deleted()),
+            _ if is_known() => Ok(()),
+            _ if standing.is_out() => Err(standing.error()),
+            _ => Err(DdsError::Timeout(format!(
+                "what was kept of `{}` has not come after {timeout}: another participant that has it \
+                 is slow, or there is very much of it; wait longer",
+                self.topic.name()
+            ))),
         }
     }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::NodeId;
 use derecho_core::multicast::inbox::Record;
-use idl_cdr::{DdsType, plain_ref};
+use derecho_core::storage::cursor::Kept;
+use idl_cdr::DdsType;
 
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, Header, Payload};
@@ -30,7 +31,9 @@ pub struct SampleInfo {
 /// that part of its memory again, but can use the rest. There is one exception: a process that is stopped for
 /// longer than the [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for
 /// it is isolated, and what it still holds may be written anew. Whoever may be stopped asks
-/// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters.
+/// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters. Where samples are
+/// [kept](crate::topic::TopicBuilder::transient_local) and the participant may
+/// [come back](crate::domain::ParticipantConfig::rejoin) that is not needed: there samples are copies.
 pub struct Sample<T> {
     data: Data<T>,
     writer: NodeId,
@@ -38,6 +41,7 @@ pub struct Sample<T> {
 
 enum Data<T> {
     InPlace(Record),
+    Kept(Kept),
     Decoded(Box<Decoded<T>>),
 }
 
@@ -62,23 +66,52 @@ impl<T: DdsType> Sample<T> {
         Some(Sample { data, writer })
     }
 
+    /// The same, of its own: what becomes of the record does not matter any more.
+    pub(super) fn copied(record: &Record, writer: NodeId) -> Option<Sample<T>> {
+        let (header, value) = record::read_out::<T>(record.bytes())?;
+        let decoded = Decoded { header, number: record.number(), value };
+        Some(Sample { data: Data::Decoded(Box::new(decoded)), writer })
+    }
+
+    /// The same of a record that was kept.
+    pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Sample<T>> {
+        let data = match record::read::<T>(kept.bytes())? {
+            Payload::InPlace => Data::Kept(kept),
+            Payload::Decoded(header, value) => {
+                Data::Decoded(Box::new(Decoded { header, number: kept.number(), value }))
+            }
+        };
+        Some(Sample { data, writer })
+    }
+
+    /// When it was written, in nanoseconds since 1970.
+    pub(super) fn timestamp(&self) -> u64 {
+        self.header().timestamp
+    }
+
+    fn header(&self) -> Header {
+        let bytes = match &self.data {
+            Data::InPlace(record) => record.bytes(),
+            Data::Kept(kept) => kept.bytes(),
+            Data::Decoded(decoded) => return decoded.header,
+        };
+        Header::read(bytes).expect("the length was checked when the sample was made")
+    }
+
     /// What is known of it besides its data. Made when it is asked for: most samples never are.
     #[inline]
     pub fn info(&self) -> SampleInfo {
-        let (header, number) = match &self.data {
-            Data::InPlace(record) => (
-                Header::read(record.bytes())
-                    .expect("the length was checked when the sample was made"),
-                record.number(),
-            ),
-            Data::Decoded(decoded) => (decoded.header, decoded.number),
+        let number = match &self.data {
+            Data::InPlace(record) => record.number(),
+            Data::Kept(kept) => kept.number(),
+            Data::Decoded(decoded) => decoded.number,
         };
-        info(header, number, self.writer)
+        info(self.header(), number, self.writer)
     }
 
-    /// Whether it is read where its writer built it.
+    /// Whether it is read where its writer built it, or where it is kept for those who come later.
     pub fn is_borrowed(&self) -> bool {
-        matches!(self.data, Data::InPlace(_))
+        !matches!(self.data, Data::Decoded(_))
     }
 }
 
@@ -96,12 +129,12 @@ impl<T: DdsType> Deref for Sample<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        match &self.data {
-            Data::InPlace(record) => record::payload(record.bytes())
-                .and_then(plain_ref::<T>)
-                .expect("length and alignment were checked when the sample was made"),
-            Data::Decoded(decoded) => &decoded.value,
-        }
+        let bytes = match &self.data {
+            Data::InPlace(record) => record.bytes(),
+            Data::Kept(kept) => kept.bytes(),
+            Data::Decoded(decoded) => return &decoded.value,
+        };
+        record::plain(bytes).expect("length and alignment were checked when the sample was made")
     }
 }
 

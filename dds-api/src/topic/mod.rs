@@ -2,12 +2,14 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use idl_cdr::DdsType;
+use qos_profiles::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, TopicQos};
 
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::endpoint::{TopicLevel, TypeIdentity};
+use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity};
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
@@ -17,13 +19,15 @@ pub struct Topic<T> {
     name: Arc<str>,
     participant: Arc<Inner>,
     level: TopicLevel,
+    keeping: Keeping,
     _type: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for Topic<T> {
     fn clone(&self) -> Self {
         let (name, participant) = (Arc::clone(&self.name), Arc::clone(&self.participant));
-        Topic { name, participant, level: self.level, _type: PhantomData }
+        let (level, keeping) = (self.level, self.keeping);
+        Topic { name, participant, level, keeping, _type: PhantomData }
     }
 }
 
@@ -41,6 +45,15 @@ impl<T: DdsType> Topic<T> {
     /// Whether its samples come in one order at all readers.
     pub fn is_atomic(&self) -> bool {
         self.level.is_ordered()
+    }
+
+    /// Whether its samples are kept for those who come later.
+    pub fn is_kept(&self) -> bool {
+        self.level.is_kept()
+    }
+
+    pub(crate) fn keeping(&self) -> Keeping {
+        self.keeping
     }
 
     pub(crate) fn level(&self) -> TopicLevel {
@@ -62,6 +75,8 @@ pub struct TopicBuilder<T> {
     participant: Arc<Inner>,
     name: String,
     level: TopicLevel,
+    service: DurabilityServiceQosPolicy,
+    lifespan: Option<Duration>,
     _type: PhantomData<fn() -> T>,
 }
 
@@ -71,6 +86,8 @@ impl<T: DdsType> TopicBuilder<T> {
             participant,
             name: name.to_owned(),
             level: TopicLevel::Unordered,
+            service: DurabilityServiceQosPolicy::default(),
+            lifespan: None,
             _type: PhantomData,
         }
     }
@@ -86,8 +103,80 @@ impl<T: DdsType> TopicBuilder<T> {
         self
     }
 
+    /// Makes it an atomic topic whose samples are kept in the participants' memory for readers that come later:
+    /// DURABILITY transient-local. A reader that comes gets what is kept, then everything that is written from
+    /// then on, with no gap and nothing twice, from whichever participant has it; that one may crash meanwhile.
+    /// What is kept outlives its writer, and is gone with the last participant that writes or reads the topic.
+    ///
+    /// Of each instance the last sample is kept, unless [`keep_last`](Self::keep_last),
+    /// [`keep_all`](Self::keep_all) or [`durability_service`](Self::durability_service) says otherwise. Samples
+    /// without a key are of one instance. All participants have to say the same.
+    pub fn transient_local(mut self) -> Self {
+        self.level = TopicLevel::VolatileStorage;
+        self
+    }
+
+    /// So many samples of each instance are kept.
+    pub fn keep_last(mut self, depth: u32) -> Self {
+        self.service.history_kind = HistoryQosPolicyKind::KeepLast;
+        self.service.history_depth = depth;
+        self
+    }
+
+    /// All samples are kept: for ever, but for the limits of [`durability_service`](Self::durability_service) and
+    /// [`lifespan`](Self::lifespan).
+    pub fn keep_all(mut self) -> Self {
+        self.service.history_kind = HistoryQosPolicyKind::KeepAll;
+        self
+    }
+
+    /// DURABILITY_SERVICE: which samples are kept. Beyond `max_samples` the oldest go; a sample of one instance
+    /// more than `max_instances` is delivered, and not kept.
+    pub fn durability_service(mut self, policy: DurabilityServiceQosPolicy) -> Self {
+        self.service = policy;
+        self
+    }
+
+    /// LIFESPAN: so long after it was written a sample is out of date, and no reader gets it any more. The clocks of
+    /// writer and reader are compared. Of a topic whose samples are kept; elsewhere a sample is taken or waits.
+    pub fn lifespan(mut self, time: Duration) -> Self {
+        self.lifespan = Some(time);
+        self
+    }
+
+    /// Which samples are kept, as participants tell each other; or what is wrong with it.
+    fn keeping(&self) -> Result<Keeping, String> {
+        if !self.level.is_kept() {
+            return Ok(Keeping::default());
+        }
+        let service = &self.service;
+        let qos = TopicQos { durability_service: service.clone(), ..TopicQos::default() };
+        if let Some(wrong) = qos.inconsistencies().first() {
+            return Err(wrong.to_string());
+        }
+        let per_instance = service.max_samples_per_instance.limit();
+        let depth = match service.history_kind {
+            HistoryQosPolicyKind::KeepLast => Some(service.history_depth),
+            HistoryQosPolicyKind::KeepAll => per_instance,
+        };
+        let limit = |length: Length| length.limit().unwrap_or(0);
+        let lifespan = self.lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
+            return Err(
+                "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
+            );
+        }
+        Ok(Keeping {
+            depth: depth.unwrap_or(0),
+            most: limit(service.max_samples),
+            instances: limit(service.max_instances),
+            lifespan: lifespan.unwrap_or(0),
+        })
+    }
+
     /// Makes the topic.
     pub fn create(self) -> DdsResult<Topic<T>> {
+        let keeping = self.keeping();
         let TopicBuilder { participant, name, level, .. } = self;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(DdsError::BadParameter(format!(
@@ -95,6 +184,9 @@ impl<T: DdsType> TopicBuilder<T> {
                 name.len()
             )));
         }
-        Ok(Topic { name: name.into(), participant, level, _type: PhantomData })
+        let keeping = keeping.map_err(|wrong| {
+            DdsError::InconsistentPolicy(format!("DURABILITY_SERVICE of topic `{name}`: {wrong}"))
+        })?;
+        Ok(Topic { name: name.into(), participant, level, keeping, _type: PhantomData })
     }
 }

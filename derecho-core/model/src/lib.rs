@@ -17,6 +17,7 @@ mod node;
 mod progress;
 mod property;
 mod setting;
+pub mod walk;
 mod world;
 
 pub use derecho_core::membership::{Arbitration, Fault, plant};

@@ -43,6 +43,19 @@ fn network_of_four() {
     holds(Setting { crashes: 2, ..network(4) });
     holds(Setting { doubts: 1, ..network(4) });
     holds(Setting { cuts: 1, crashes: 1, ..network(4) });
+    holds(Setting { stops: 1, ..network(4) });
+}
+
+#[test]
+fn local_of_four_that_stops() {
+    holds(Setting { stops: 1, ..local(4) });
+}
+
+/// The largest that there is room for: with a stop and a crash a local group of four does not fit into 8 GB.
+#[test]
+#[ignore = "takes a minute"]
+fn network_of_four_that_stops_and_crashes() {
+    holds(Setting { stops: 1, crashes: 1, ..network(4) });
 }
 
 #[test]

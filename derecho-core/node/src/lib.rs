@@ -5,7 +5,7 @@
 //! the two are joined by whoever uses this crate.
 //!
 //! Read [`duty`] (one turn), then [`engine`] (who drives), then `driver` (the thread that drives
-//! when nobody else does).
+//! when nobody else does); [`logs`] is a room of its own.
 
 pub mod clock;
 pub mod counters;
@@ -13,6 +13,7 @@ mod driver;
 pub mod duty;
 pub mod engine;
 mod gather;
+pub mod logs;
 
 pub use counters::Counters;
 pub use engine::{Engine, Pace, Waited};

@@ -16,13 +16,16 @@
 
 pub mod cluster;
 pub mod cost;
+pub mod disk;
 mod host;
 pub mod link;
+pub mod log_life;
 mod network;
 mod queue;
 mod random;
 
 pub use cluster::{Clock, Cluster, Config, Stop, ThreadUse};
 pub use cost::{CostError, CostModel, Racks, Wire};
+pub use disk::{Mishaps, SimDisk};
 pub use link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
 pub use random::Random;

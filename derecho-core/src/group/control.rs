@@ -181,8 +181,10 @@ impl<S: State> Group<S> {
     fn apply(&mut self, from: NodeId, message: &[u8]) {
         for key in self.state.apply(from, message) {
             let layout = self.state.layout(key, &self.installed);
-            self.registry.change(key, layout);
-            self.unsettled = true;
+            if self.registry.change(key, layout) {
+                self.open.insert(key);
+                self.unsettled = true;
+            }
         }
         self.events.push_back(GroupEvent::Changed);
     }
@@ -211,7 +213,8 @@ impl<S: State> Group<S> {
         let agreement = self.council.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
         let late = view < newest || (view == newest && stopped);
-        if self.informed || late {
+        // I-48: nor has one that is out.
+        if self.informed || late || self.is_out() {
             return;
         }
         if view > self.installed.number {
@@ -230,6 +233,7 @@ impl<S: State> Group<S> {
             let newest = self.registry.epochs(key).next().cloned();
             let own = newest.filter(|epoch| epoch.layout.seat_of(me).is_some());
             self.expected.extend(own.map(|epoch| (key, epoch)));
+            self.open.insert(key);
         }
         self.unsettled = true;
         self.events.push_back(GroupEvent::Changed);

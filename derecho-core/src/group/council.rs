@@ -103,6 +103,8 @@ pub struct Council<R: Report> {
     watch: Watch,
     patience: Patience,
     host: Option<Host>,
+    /// It has come into a view.
+    entered: bool,
     /// Who can be told something, and what waits until others can.
     linked: Vec<NodeId>,
     unsent: BTreeMap<NodeId, Vec<Vec<u8>>>,
@@ -145,6 +147,7 @@ where
             watch: Watch::new(patience),
             patience,
             host,
+            entered: false,
             linked: Vec::new(),
             unsent: BTreeMap::new(),
             gone: VecDeque::new(),
@@ -285,8 +288,7 @@ where
         let decision = Decision { next: view.clone(), cut: R::cut(core::iter::empty()) };
         let founded = Membership::founder(self.me, Arbitration::Local, view);
         self.membership = founded.expect("it is the view's member");
-        self.installed(decision);
-        true
+        self.installed(decision)
     }
 
     fn attend(&mut self, lagging: &[NodeId], now: Time) {
@@ -355,6 +357,12 @@ where
             }
             for action in actions {
                 match action {
+                    // What follows is of a view into which it did not come.
+                    Action::Install(decision) => {
+                        if !self.installed(decision) {
+                            break;
+                        }
+                    }
                     Action::Send(node, message) => self.tell(node, &Word::Rule(message)),
                     Action::Wedge => self.deeds.push(Deed::Wedge),
                     Action::Settle { view, ballot } => {
@@ -363,7 +371,6 @@ where
                         let winner = host.and_then(|host| host.arbiter.settle(group, view, ballot));
                         self.membership.settled(view, winner);
                     }
-                    Action::Install(decision) => self.installed(decision),
                     Action::Out(fate) => {
                         self.leave_host();
                         let members = self.membership.view().members.iter().map(|m| m.node);
@@ -376,15 +383,20 @@ where
         }
     }
 
-    fn installed(&mut self, decision: Decision<R>) {
+    /// A view begins. `false` if the group was given up before this node came into it (I-62).
+    fn installed(&mut self, decision: Decision<R>) -> bool {
         let members = |node: &NodeId| decision.next.rank_of(*node).is_some();
         self.unsent.retain(|node, _| members(node));
         if !self.enter_on_host(&decision.next) {
-            // The group was given up before this node came into it.
-            self.membership = Membership::joiner(self.me, Arbitration::Local);
-            self.next_found = Time(0);
-            return;
+            if self.entered {
+                self.membership.given_up();
+            } else {
+                self.membership = Membership::joiner(self.me, Arbitration::Local);
+                self.next_found = Time(0);
+            }
+            return false;
         }
+        self.entered = true;
         let next = &decision.next;
         let gone = self.gone.iter().copied().filter(|node| next.rank_of(*node).is_some());
         let gone: Vec<NodeId> = gone.collect();
@@ -392,6 +404,7 @@ where
         if !gone.is_empty() {
             self.membership.suspect(gone, true);
         }
+        true
     }
 
     /// Says to the host who is a member. `false` if this node may not be one.

@@ -69,6 +69,7 @@ impl<S: State> Group<S> {
             let layouts: BTreeMap<u64, Layout> =
                 keys.map(|key| (key, self.state.layout(key, next))).collect();
             self.registry.collapse(&layouts, cut);
+            self.open = self.registry.keys().collect();
             let keys = self.registry.keys();
             epochs.extend(
                 keys.filter_map(|key| Some((key, self.registry.epochs(key).last()?.clone()))),

@@ -19,7 +19,7 @@ use crate::multicast::ablation::Ablation;
 use crate::multicast::subgroup::{Level, Terms};
 
 /// One member of a subgroup.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Seat {
     /// Who.
     pub node: NodeId,
@@ -32,7 +32,7 @@ pub struct Seat {
 }
 
 /// Members of a subgroup and what it promises.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     /// What it promises.
     pub level: Level,
@@ -59,7 +59,7 @@ impl Layout {
 }
 
 /// An epoch of a subgroup.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Epoch {
     /// Its number; the subgroup's epochs are numbered one after the other.
     pub number: u64,
@@ -75,7 +75,7 @@ pub struct Epoch {
 const NAMES_OF_A_VIEW: u32 = 20;
 
 /// See the [module](self).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Registry {
     /// The last name of an epoch, of all subgroups.
     count: u64,

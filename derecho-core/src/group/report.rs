@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, Wire, in_order};
+use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::membership::Report;
 
@@ -143,6 +144,7 @@ fn cut_one<'a>(
         // Without a reader it is what the sender itself says.
         let own = of(stream.node).and_then(|report| Some(reached(report, stream)?.received));
         let least = received.min().or(own).unwrap_or(known.start);
+        let waits = waits && !planted(Fault::LateUncounted);
         (stream, if waits { known.start } else { least.max(known.start) })
     });
     let mut last = EpochCut { epoch, ends: ends.collect() };

@@ -72,7 +72,7 @@ impl Walk {
 
 impl<S: State> Group<S> {
     pub(super) fn key_of(&self, id: SubgroupId) -> Option<u64> {
-        self.walks.iter().find(|(_, walk)| walk.id == Some(id)).map(|(key, _)| *key)
+        self.keys.get(&id).copied()
     }
 
     /// An epoch of a subgroup has begun here.
@@ -94,7 +94,9 @@ impl<S: State> Group<S> {
 
     /// This node is no member of a subgroup any more.
     pub(super) fn left(&mut self, id: SubgroupId) {
-        let Some(key) = self.key_of(id) else { return };
+        let Some(key) = self.keys.remove(&id) else { return };
+        self.open.insert(key);
+        self.owing.remove(&key);
         if let Some(walk) = self.walks.remove(&key) {
             self.shares.remove(&(key, walk.lines));
             // It may be a member again later, but not of what it has left.
@@ -117,7 +119,7 @@ impl<S: State> Group<S> {
                 done += self.expect(effects);
             }
             if self.informed && !wedged {
-                for key in self.registry.keys().collect::<Vec<u64>>() {
+                for key in core::mem::take(&mut self.open) {
                     done += self.step(key, effects);
                 }
             }
@@ -126,23 +128,30 @@ impl<S: State> Group<S> {
         done + self.pay(effects)
     }
 
-    fn step(&mut self, key: u64, effects: &mut Effects) -> usize {
+    /// The epoch that this node is to be told next, whether it can be by now or not.
+    fn next_of(&self, key: u64) -> Option<&Epoch> {
         let me = self.node.id();
-        if self.expected.contains_key(&key) {
-            return 0;
+        let mut epochs = self.registry.epochs(key);
+        match self.walks.get(&key) {
+            Some(walk) => epochs.find(|epoch| epoch.number > walk.told.number),
+            None => epochs.find(|epoch| epoch.layout.seat_of(me).is_some()),
         }
-        let next = match self.walks.get(&key) {
-            // A debt is of the epoch that has begun last: it is paid before the next one is told.
-            Some(walk) if walk.is_settled() => {
-                self.registry.epochs(key).find(|epoch| epoch.number > walk.told.number)
-            }
-            Some(_) => None,
-            None => self.registry.epochs(key).find(|epoch| epoch.layout.seat_of(me).is_some()),
+    }
+
+    /// Tells an open subgroup its next epoch, if it can be told.
+    fn step(&mut self, key: u64, effects: &mut Effects) -> usize {
+        let Some(next) = self.next_of(key) else { return 0 };
+        // A debt is of the epoch that has begun last: it is paid before the next one is told.
+        let ready = self.walks.get(&key).is_none_or(Walk::is_settled);
+        let told = ready && !self.expected.contains_key(&key) && {
+            let next = next.clone();
+            self.tell_next(key, next, false, effects)
         };
-        match next.cloned() {
-            Some(next) => usize::from(self.tell_next(key, next, false, effects)),
-            None => 0,
+        // I-76: also if there is another one after it.
+        if self.next_of(key).is_some() {
+            self.open.insert(key);
         }
+        usize::from(told)
     }
 
     /// Tells a subgroup its next epoch, if all that it has to know is there. `ends`: the one before has been
@@ -179,6 +188,9 @@ impl<S: State> Group<S> {
                     let stays = next.layout.streams().any(|stream| stream.node == me);
                     let owes = stays && !newcomers.is_empty();
                     walk.owes = owes.then_some(Debt { start: None, nodes: newcomers });
+                    if owes {
+                        self.owing.insert(key);
+                    }
                 }
                 (walk.told, walk.begun) = (next, false);
             }
@@ -189,9 +201,11 @@ impl<S: State> Group<S> {
         let share = node::Share { lines: share.lines.1, memory: memory.map(|(_, memory)| memory) };
         let id = self.node.join(next.layout.terms(self.ablation), epoch, share, effects);
         let told = id.is_some();
-        if told {
+        if let Some(id) = id {
+            self.keys.insert(id, key);
             let lines = seat.lines;
-            let walk = Walk { id, lines, told: next, begun: false, left_behind: false, owes: None };
+            let (id, begun, left_behind) = (Some(id), false, false);
+            let walk = Walk { id, lines, told: next, begun, left_behind, owes: None };
             self.walks.insert(key, walk);
         }
         told
@@ -267,7 +281,8 @@ impl<S: State> Group<S> {
     /// Tells newcomers where this node's streams go on, as soon as it knows.
     fn pay(&mut self, effects: &mut Effects) -> usize {
         let mut due = Vec::new();
-        for (&key, walk) in &mut self.walks {
+        for &key in &self.owing {
+            let Some(walk) = self.walks.get_mut(&key) else { continue };
             let Some(debt) = &mut walk.owes else { continue };
             // All of it may have come about in one turn: the end, the last word of the others, the beginning.
             debt.start = debt.start.or_else(|| match walk.begun {
@@ -285,9 +300,9 @@ impl<S: State> Group<S> {
                 due.extend(walk.owes.take().map(|debt| (start, debt.nodes)));
             }
         }
-        self.owes = self.walks.values().any(|walk| walk.owes.is_some());
         let done = due.len();
         for (start, nodes) in due {
+            self.owing.remove(&start.0);
             for node in nodes {
                 self.tell(node, &Word::Starts([start].into()), effects);
             }
@@ -349,13 +364,15 @@ impl<S: State> Group<S> {
         self.met.iter().find(|(_, known)| **known == peer).map(|(node, _)| *node)
     }
 
-    fn peer_of(&self, node: NodeId) -> Option<crate::ids::Peer> {
+    /// What a node is called here that this one has met.
+    pub fn peer_of(&self, node: NodeId) -> Option<crate::ids::Peer> {
         self.met.get(&node).copied()
     }
 
     /// What a view has ended is told anew.
     pub(super) fn forget_walk_debts(&mut self) {
         self.walks.values_mut().for_each(|walk| walk.owes = None);
+        self.owing.clear();
     }
 
     pub(super) fn walks_by_key(&self) -> BTreeMap<u64, (SubgroupId, u64)> {

@@ -375,6 +375,14 @@ impl<R: Report> Membership<R> {
         }
     }
 
+    /// The group was given up before this member came to its view: it is out (I-62).
+    pub fn given_up(&mut self) {
+        if self.standing == Standing::Member {
+            self.actions.clear();
+            self.out(Fate::Overtaken);
+        }
+    }
+
     /// A message has come.
     pub fn hear(&mut self, from: NodeId, message: Message<R>) {
         match message {

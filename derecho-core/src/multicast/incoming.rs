@@ -120,6 +120,11 @@ impl Incoming {
         self.taken
     }
 
+    /// The sender's number of the message that is delivered next.
+    pub fn next_number(&self) -> u64 {
+        self.messages
+    }
+
     /// Whether this node still refers to the sender's bytes.
     pub fn is_held(&self) -> bool {
         self.held != 0

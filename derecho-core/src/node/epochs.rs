@@ -113,6 +113,12 @@ impl Node {
         sources.map(|(number, peer, stream)| (number, origin_of(peer), stream)).collect()
     }
 
+    /// As [`Node::senders`], and of each the number of the message that is delivered here next.
+    pub fn next_numbers(&self, id: SubgroupId) -> Vec<((u16, Origin, RegionId), u64)> {
+        let numbers = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.next_numbers());
+        self.senders(id).into_iter().zip(numbers).collect()
+    }
+
     /// Whether this node refers to anything of a subgroup's senders: until it does not, it stays a member.
     pub fn holds(&self, id: SubgroupId) -> bool {
         self.subgroup(id).is_some_and(|subgroup| subgroup.holds())
@@ -135,7 +141,7 @@ impl Node {
         if let Some(pending) = self.pending.iter().find(|pending| pending.id() == id) {
             return Some((pending.epoch().number, self.starts_of(pending.epoch(), id)));
         }
-        let founded = self.subgroups.iter().find(|founded| founded.id == id)?;
+        let founded = &self.subgroups[*self.numbers.get(&id)?];
         match &founded.next {
             Some(next) if founded.subgroup.phase() == Phase::Finished => {
                 Some((next.epoch.number, self.starts_of(&next.epoch, id)))
@@ -294,7 +300,7 @@ impl Node {
     /// Begins what can be begun.
     pub(super) fn settle_epochs(&mut self, effects: &mut Effects) -> usize {
         let mut settled = 0;
-        for index in 0..self.subgroups.len() {
+        for index in self.astir.iter().copied().collect::<Vec<usize>>() {
             let founded = &self.subgroups[index];
             let over = matches!(founded.subgroup.phase(), Phase::Complete | Phase::Finished);
             let Some(next) = &founded.next else { continue };

@@ -161,7 +161,7 @@ impl Node {
     }
 
     pub(super) fn subgroup(&self, id: SubgroupId) -> Option<&Subgroup> {
-        self.subgroups.iter().find(|founded| founded.id == id).map(|founded| &founded.subgroup)
+        self.numbers.get(&id).map(|&number| &self.subgroups[number].subgroup)
     }
 
     /// A subgroup, of which something is wanted: the next turn looks at it.
@@ -171,13 +171,14 @@ impl Node {
 
     /// A subgroup that is told something: the next turn looks at it (I-29).
     pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut Founded> {
-        let number = self.subgroups.iter().position(|founded| founded.id == id)?;
+        let number = *self.numbers.get(&id)?;
         Some(self.told(number))
     }
 
     pub(super) fn told(&mut self, number: usize) -> &mut Founded {
-        let Node { subgroups, activity, .. } = self;
+        let Node { subgroups, activity, astir, .. } = self;
         activity.touch(number, &mut subgroups[number]);
+        astir.insert(number);
         &mut subgroups[number]
     }
 
@@ -269,14 +270,15 @@ impl Node {
         {
             introduce(region, Target { peer, sharing: state.sharing }, effects);
         }
-        for founded in subgroups {
-            founded.subgroup.region_ready(peer, region);
+        // What waits for a region to become quiet, or has been shown only now.
+        let concerned = subgroups.iter().enumerate().filter(|(_, founded)| known(founded));
+        for number in concerned.map(|(number, _)| number).collect::<Vec<usize>>() {
+            self.told(number).subgroup.region_ready(peer, region);
         }
         if region == CHANGES {
             self.show_all_marks();
+            self.touch_all();
         }
-        // What waits for a region to become quiet, or has been shown only now.
-        self.touch_all();
     }
 
     /// Begins with those subgroups whose members have shown all that has to be known of them.
@@ -290,15 +292,22 @@ impl Node {
             };
             let id = pending.id;
             let mut founded = Founded::new(id, subgroup);
-            self.activity.add(&mut founded, self.subgroups.len());
+            let number = self.subgroups.len();
+            self.activity.add(&mut founded, number);
             self.subgroups.push(founded);
+            self.numbers.insert(id, number);
+            self.astir.insert(number);
             self.events.push_back(NodeEvent::Founded(id));
             settled += 1;
         }
-        for founded in &mut self.subgroups {
+        for number in core::mem::take(&mut self.astir) {
+            let founded = &mut self.subgroups[number];
             if !founded.gathered {
                 founded.gathered = founded.subgroup.is_gathered();
                 self.unsettled |= !founded.gathered;
+            }
+            if !founded.gathered || founded.next.is_some() {
+                self.astir.insert(number);
             }
             let readers = founded.subgroup.readers();
             if readers != founded.readers {
@@ -384,15 +393,20 @@ impl Node {
         for founded in &mut self.subgroups {
             founded.subgroup.leave_out(peer);
         }
-        self.watch_no_more(peer);
-        self.unsettled = true;
+        self.settle_all(peer);
     }
 
     pub(super) fn lose(&mut self, peer: Peer) {
         for founded in &mut self.subgroups {
             founded.subgroup.peer_down(peer);
         }
+        self.settle_all(peer);
+    }
+
+    /// Any subgroup may have come to something, or to a stop, without this peer.
+    fn settle_all(&mut self, peer: Peer) {
         self.watch_no_more(peer);
+        self.astir = (0..self.subgroups.len()).collect();
         self.unsettled = true;
     }
 }

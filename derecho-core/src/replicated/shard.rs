@@ -2,7 +2,7 @@
 //!
 //! Owns: the rules by which seats and holders follow from that. Never does: say who is wanted.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Position;
@@ -10,9 +10,7 @@ use super::plan::{Place, Shard};
 use crate::bytes::in_order;
 use crate::group::registry::Seat;
 use crate::ids::{NodeId, RegionId};
-
-/// A beginning is numbered within its era, which stands above these bits.
-const ERA: u32 = 32;
+use crate::storage::holders::Holders;
 
 /// What a member has opened for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,12 +39,7 @@ pub struct ShardState {
     wanted: Shard,
     offers: BTreeMap<NodeId, Offer>,
     at_work: bool,
-    holders: Vec<NodeId>,
-    /// Nobody holds it, and how often that was so.
-    vacant: bool,
-    vacancy: u64,
-    lacking: BTreeSet<NodeId>,
-    beginning: u128,
+    holders: Holders,
 }
 
 impl ShardState {
@@ -57,11 +50,7 @@ impl ShardState {
             wanted: Vec::new(),
             offers: BTreeMap::new(),
             at_work: false,
-            holders: Vec::new(),
-            vacant: false,
-            vacancy: 0,
-            lacking: BTreeSet::new(),
-            beginning: era << ERA,
+            holders: Holders::of_era(era),
         }
     }
 
@@ -72,17 +61,17 @@ impl ShardState {
 
     /// Who has its object, in the order in which they got it.
     pub fn holders(&self) -> &[NodeId] {
-        &self.holders
+        self.holders.names()
     }
 
     /// Which beginning the object is of: later ones have greater numbers.
     pub fn beginning(&self) -> u128 {
-        self.beginning
+        self.holders.beginning()
     }
 
     /// Its number, if nobody is known to hold the object.
     pub fn vacancy(&self) -> Option<u64> {
-        self.vacant.then_some(self.vacancy)
+        self.holders.vacancy()
     }
 
     /// What a member has offered.
@@ -111,12 +100,12 @@ impl ShardState {
     /// Whoever is wanted, then who is called up because nobody who is wanted has the object.
     fn expected(&self) -> Shard {
         let mut expected = self.wanted.clone();
-        let holds = |place: &Place| place.reads && self.holders.contains(&place.node);
+        let holds = |place: &Place| place.reads && self.holders().contains(&place.node);
         if expected.is_empty() || expected.iter().any(holds) {
             return expected;
         }
         let is_wanted = |node: &NodeId| self.wanted.iter().any(|place| place.node == *node);
-        let others = self.holders.iter().filter(|node| !is_wanted(node));
+        let others = self.holders().iter().filter(|node| !is_wanted(node));
         let place = |node: NodeId, offer: &Offer| Place {
             node,
             sends: offer.sends.is_some(),
@@ -149,16 +138,14 @@ impl ShardState {
 
     pub(super) fn holds(&mut self, node: NodeId, beginning: u128) {
         let seated = self.at_work && self.offers.get(&node).is_some_and(|offer| offer.reads);
-        if seated && beginning == self.beginning && !self.holders.contains(&node) {
-            self.holders.push(node);
-            self.vacant = false;
+        if seated {
+            self.holders.holds(node, beginning);
             self.tidy();
         }
     }
 
     pub(super) fn lacks(&mut self, node: NodeId, vacancy: u64) {
-        if self.vacancy() == Some(vacancy) {
-            self.lacking.insert(node);
+        if self.holders.lacks(node, vacancy) {
             self.tidy();
         }
     }
@@ -166,8 +153,7 @@ impl ShardState {
     pub(super) fn forget(&mut self, node: NodeId) {
         self.wanted.retain(|place| place.node != node);
         self.offers.remove(&node);
-        self.holders.retain(|holder| *holder != node);
-        self.lacking.remove(&node);
+        self.holders.forget(node);
         self.tidy();
     }
 
@@ -176,12 +162,13 @@ impl ShardState {
         if self.wanted.is_empty() {
             // Who holds the object keeps it for when the shard begins again.
             self.offers.clear();
-            (self.at_work, self.vacant) = (false, false);
+            self.at_work = false;
+            self.holders.adjourn();
             return;
         }
         let expected = self.expected();
         let place = |node: &NodeId| expected.iter().find(|place| place.node == *node);
-        let others_hold = |node: &NodeId| self.holders.iter().any(|other| other != node);
+        let others_hold = |node: &NodeId| self.holders().iter().any(|other| other != node);
         // One whose place is another one now comes anew, unless it alone has the object.
         let stays = |node: &NodeId, offer: &Offer| {
             place(node).is_some_and(|place| offer.fits(place) || !others_hold(node))
@@ -204,35 +191,23 @@ impl ShardState {
     }
 
     fn fill_vacancy(&mut self) {
-        if !self.ordered || !self.holders.is_empty() {
-            self.vacant = false;
-            return;
+        if !self.ordered {
+            return self.holders.adjourn();
         }
-        if self.beginning & ((1 << ERA) - 1) > 0 && !self.vacant {
-            (self.vacant, self.vacancy) = (true, self.vacancy + 1);
-            self.lacking.clear();
-        }
-        let readers = || self.offers.iter().filter(|(_, offer)| offer.reads);
-        if self.vacant && readers().any(|(node, _)| !self.lacking.contains(node)) {
-            return;
-        }
+        let readers = self.offers.iter().filter(|(_, offer)| offer.reads);
+        let readers: Vec<NodeId> = readers.map(|(node, _)| *node).collect();
         let seats = self.seats();
-        let readers = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
         // The newest checkpoint; of equal ones the first in the order of seats.
         let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
-        let founder = readers.rev().max_by_key(checkpoint);
-        if let Some(founder) = founder {
-            self.beginning += 1;
-            self.holders.push(founder);
-            self.vacant = false;
-        }
+        let seated = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
+        self.holders.settle(&readers, || seated.rev().max_by_key(checkpoint));
     }
 }
 
 in_order! {
     Place { node, sends, reads }
     Offer { lines, sends, reads, checkpoint }
-    ShardState { ordered, wanted, offers, at_work, holders, vacant, vacancy, lacking, beginning }
+    ShardState { ordered, wanted, offers, at_work, holders }
 }
 
 #[cfg(all(test, not(loom)))]

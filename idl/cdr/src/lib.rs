@@ -44,7 +44,8 @@ pub use fingerprint::Fingerprint;
 /// Implements [`trait@DdsType`] for a struct with named fields or an enum without data.
 pub use idl_derive::DdsType;
 pub use payload::{
-    from_cdr, key_to_cdr, serialize_into, serialize_key_into, serialized_size, to_cdr, to_cdr_with,
+    from_cdr, key_hash, key_to_cdr, serialize_into, serialize_key_into, serialized_size, to_cdr,
+    to_cdr_with,
 };
 pub use plain::{PlainLayout, PlainMembers, from_plain_bytes, plain_bytes, plain_ref};
 pub use reader::{CdrReader, OpenRead};

@@ -3,6 +3,8 @@
 //! Owns the framing: header, body, padding. The default encoding is XCDR2, little endian; keys are
 //! written big endian without header, the form that key hashes are made of.
 
+use md5::{Digest, Md5};
+
 use crate::{CdrError, CdrReader, CdrWriter, DdsType, Encoding};
 
 /// The payload of a value, in the default encoding.
@@ -52,6 +54,17 @@ pub fn serialize_key_into<T: DdsType>(value: &T, buffer: &mut [u8]) -> Result<us
     let mut writer = CdrWriter::over(buffer, Encoding::PLAIN_CDR2_BE);
     value.serialize_key(&mut writer)?;
     Ok(writer.position())
+}
+
+/// The key of a value in 16 bytes: the key itself if this value's fits, else its MD5. All zeros if the type has
+/// no key. Allocates only for a key that does not fit.
+pub fn key_hash<T: DdsType>(value: &T) -> Result<[u8; 16], CdrError> {
+    let mut hash = [0; 16];
+    match serialize_key_into(value, &mut hash) {
+        Ok(_) => Ok(hash),
+        Err(CdrError::NoRoom { .. }) => Ok(Md5::digest(key_to_cdr(value)?).into()),
+        Err(error) => Err(error),
+    }
 }
 
 fn write_payload<T: DdsType>(value: &T, mut writer: CdrWriter<'_>) -> Result<usize, CdrError> {

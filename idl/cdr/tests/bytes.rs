@@ -316,3 +316,32 @@ fn names_and_fingerprints_tell_types_apart() {
     assert_ne!(<[u8; 2]>::FINGERPRINT, <[u8; 3]>::FINGERPRINT);
     assert_ne!(Vec::<u8>::FINGERPRINT, Vec::<i8>::FINGERPRINT);
 }
+
+#[test]
+fn a_key_hash_is_the_key_or_its_md5() {
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr")]
+    struct Short {
+        #[dds(key)]
+        id: u32,
+        value: u64,
+    }
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr")]
+    struct Long {
+        #[dds(key)]
+        name: String,
+    }
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr")]
+    struct None {
+        value: u64,
+    }
+    let hash = idl_cdr::key_hash(&Short { id: 0x0102_0304, value: 9 }).unwrap();
+    assert_eq!(hash, [1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(idl_cdr::key_hash(&None { value: 7 }).unwrap(), [0; 16]);
+    // `printf '\0\0\0\x16a name of an aircraft\0' | md5sum`
+    let long = idl_cdr::key_hash(&Long { name: "a name of an aircraft".into() }).unwrap();
+    let hex: String = long.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "90533c94c469def1ff19c55c84172138");
+}

@@ -111,7 +111,7 @@ impl PingPong {
     ) -> Result<Option<Ends<P>>, Failure> {
         let topic = |way: &str| format!("{} {way}", self.session);
         let writer = self.means.writer::<P>(participant, &topic(writes), self.size)?;
-        let reader = self.means.reader::<P>(participant, &topic(reads))?;
+        let reader = self.means.reader::<P>(participant, &topic(reads), self.size)?;
         let met = meet(control, || writer.wait_for_readers(1, LOOK))?
             && meet(control, || reader.wait_for_writers(1, LOOK))?;
         Ok(met.then_some((writer, reader)))

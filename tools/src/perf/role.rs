@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use dds_api::Ablation;
 use dds_api::prelude::*;
+use dds_api::qos::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length};
 use derecho_node::Counters;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,8 @@ pub(crate) enum Level {
     Unordered,
     /// To all readers or to none, in one order.
     Atomic,
+    /// The same, and kept in memory for readers that come later.
+    Volatile,
 }
 
 /// What is measured: the whole product, or what it stands on.
@@ -66,6 +69,7 @@ impl Level {
         match self {
             Level::Unordered => "unordered",
             Level::Atomic => "atomic",
+            Level::Volatile => "volatile",
         }
     }
 }
@@ -125,6 +129,9 @@ pub(crate) struct Means {
     /// Samples of each writer that may be under way (the product's default otherwise).
     #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) in_flight: Option<u32>,
+    /// At level volatile every member keeps so many MiB of samples.
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub(crate) keep: u32,
     /// Optimisations to switch off, of an atomic topic, to see what each is worth: send-batching,
     /// receive-batching, delivery-batching, nulls, post-at-end, in-place, activity, or all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ablation)]
@@ -166,6 +173,7 @@ impl Means {
             self.transport.name().to_owned(),
             format!("--domain={}", self.domain),
         ];
+        arguments.push(format!("--keep={}", self.keep));
         arguments.extend(self.spin.map(|micros| format!("--spin={micros}")));
         arguments.extend(self.linger.map(|micros| format!("--linger={micros}")));
         arguments.extend(self.memory.map(|bytes| format!("--memory={bytes}")));
@@ -198,15 +206,29 @@ impl Means {
         ablation
     }
 
+    /// What is kept: all samples, up to so many bytes of them.
+    fn service(&self, size: usize) -> DurabilityServiceQosPolicy {
+        let most = ((self.keep as usize) << 20) / size.max(1);
+        DurabilityServiceQosPolicy {
+            history_kind: HistoryQosPolicyKind::KeepAll,
+            max_samples: Length::new(i32::try_from(most).unwrap_or(i32::MAX))
+                .unwrap_or(Length::UNLIMITED),
+            ..DurabilityServiceQosPolicy::default()
+        }
+    }
+
     fn topic<P: Payload>(
         &self,
         participant: &DomainParticipant,
         name: &str,
+        size: usize,
     ) -> Result<Topic<P>, Failure> {
         let mut topic = participant.topic::<P>(name);
-        if self.level == Level::Atomic {
-            topic = topic.atomic();
-        }
+        topic = match self.level {
+            Level::Unordered => topic,
+            Level::Atomic => topic.atomic(),
+            Level::Volatile => topic.transient_local().durability_service(self.service(size)),
+        };
         Ok(topic.create()?)
     }
 
@@ -231,7 +253,7 @@ impl Means {
         topic: &str,
         size: usize,
     ) -> Result<DataWriter<P>, Failure> {
-        let topic = self.topic::<P>(participant, topic)?;
+        let topic = self.topic::<P>(participant, topic, size)?;
         let mut writer = participant.writer(&topic).max_blocking_time(LOOK);
         if let Some(bytes) = self.memory {
             writer = writer.memory(bytes);
@@ -251,8 +273,9 @@ impl Means {
         &self,
         participant: &DomainParticipant,
         topic: &str,
+        size: usize,
     ) -> Result<DataReader<P>, Failure> {
-        let topic = self.topic::<P>(participant, topic)?;
+        let topic = self.topic::<P>(participant, topic, size)?;
         Ok(participant.reader(&topic).create()?)
     }
 }

@@ -89,7 +89,7 @@ impl WithPayload for Running {
     fn with<P: Payload>(self) -> Result<(), Failure> {
         let Running { order, control, report } = self;
         let participant = order.means.join()?;
-        let reader = order.means.reader::<P>(&participant, &order.session)?;
+        let reader = order.means.reader::<P>(&participant, &order.session, order.size)?;
         if !meet(&control, || reader.wait_for_writers(order.cast.writers as usize, LOOK))? {
             return Ok(());
         }

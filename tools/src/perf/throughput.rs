@@ -154,7 +154,7 @@ impl Run {
     /// Whether all is as the level promises.
     pub(super) fn is_clean(&self, level: Level) -> bool {
         self.lost + self.reordered + self.corrupt == 0
-            && (self.orders_agree || level != Level::Atomic)
+            && (self.orders_agree || level == Level::Unordered)
     }
 }
 
@@ -162,7 +162,7 @@ impl Run {
 fn rings(level: Level) -> &'static [Kind] {
     match level {
         Level::Unordered => &[Kind::Plain, Kind::Futex],
-        Level::Atomic => &[Kind::Stable, Kind::Plain, Kind::Futex],
+        Level::Atomic | Level::Volatile => &[Kind::Stable, Kind::Plain, Kind::Futex],
     }
 }
 
@@ -172,6 +172,11 @@ type Bare = (Kind, Vec<BareThroughput>);
 /// Runs the command.
 pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     args.part.means.are_offered()?;
+    if args.interface == Interface::Core && args.part.means.level == Level::Volatile {
+        return Err(Failure::Usage(
+            "the core keeps nothing by itself: --level volatile needs --interface dds".to_owned(),
+        ));
+    }
     if let Some(members) = args.members {
         return members::run(args, members, json);
     }

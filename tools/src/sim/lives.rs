@@ -21,6 +21,7 @@ const TOLD: usize = 20;
 #[command(after_help = "Examples:\n  \
     squall sim run --seeds 0..1000\n  \
     squall sim run --group local --faults crash,pause --nodes 4\n  \
+    squall sim run --aimed                        faults at every step of view changes\n  \
     squall sim run --minutes 30                   one seed after the other, for half an hour\n\n\
     A seed with the same options is the same life, to the last word that lands. Exit code 1 if any\n\
     rule was broken; each violation names the command that shows it step by step.")]
@@ -58,6 +59,9 @@ struct LifeArgs {
     /// separated by commas; all; none.
     #[arg(long, value_name = "LIST", default_value = "all")]
     faults: Faults,
+    /// View change follows view change, and faults are aimed at their steps.
+    #[arg(long)]
+    aimed: bool,
 }
 
 /// Which groups.
@@ -100,9 +104,9 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 impl LifeArgs {
     fn plans(&self, seed: u64) -> impl Iterator<Item = Plan> {
-        let (nodes, faults) = (self.nodes, self.faults);
+        let LifeArgs { nodes, faults, aimed, .. } = *self;
         let kinds = self.group.kinds().iter();
-        kinds.map(move |kind| Plan { nodes, faults, ..Plan::new(seed, *kind) })
+        kinds.map(move |kind| Plan { nodes, faults, aimed, ..Plan::new(seed, *kind) })
     }
 }
 
@@ -197,6 +201,8 @@ fn coverage(coverage: &Coverage) -> Value {
         "crashes": by_step(&coverage.crashes),
         "leader_crashes": by_step(&coverage.leader_crashes),
         "pauses": by_step(&coverage.pauses),
+        "resumes": by_step(&coverage.resumes),
+        "overslept": coverage.overslept,
         "layouts_met": coverage.layouts_met,
         "transfers_cut": coverage.transfers_cut,
     })
@@ -216,14 +222,17 @@ fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
         sum.evictions,
         sum.lost,
     );
-    text += "at the step    crashes  of leaders   pauses\n";
-    let Coverage { crashes, leader_crashes, pauses, layouts_met, transfers_cut } = sum.coverage;
+    text += "at the step    crashes  of leaders   pauses  resumes\n";
+    let Coverage { crashes, leader_crashes, pauses, resumes, .. } = sum.coverage;
     for (index, step) in Step::ALL.iter().enumerate() {
-        let (all, leaders, pauses) = (crashes[index], leader_crashes[index], pauses[index]);
-        text += &format!("{:<12} {all:>9} {leaders:>11} {pauses:>8}\n", step.name());
+        let (all, leaders) = (crashes[index], leader_crashes[index]);
+        let (pauses, resumes) = (pauses[index], resumes[index]);
+        text += &format!("{:<12} {all:>9} {leaders:>11} {pauses:>8} {resumes:>8}\n", step.name());
     }
+    let Coverage { overslept, layouts_met, transfers_cut, .. } = sum.coverage;
     text += &format!(
-        "changes of layout that met a view change: {layouts_met}; state transfers cut short: {transfers_cut}\n\n"
+        "decisions that a stopped node has overslept: {overslept}; changes of layout that met a view change: \
+         {layouts_met}; state transfers cut short: {transfers_cut}\n\n"
     );
     for found in told.iter().take(TOLD) {
         let what = found["what"].as_str().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The machine of a participant's next life: what its entities had in the last one, anew.
 //!
 //! Owns: what passes from one life to the next: endpoints under their names, and nothing else. Never does: take
-//! over memory or queues; the others have gone on, and use again what lay there.
+//! over memory or queues; the others have gone on, and use again what lay there. What is kept comes from the
+//! others too, who have had more.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -33,16 +34,19 @@ impl ParticipantMachine {
             let berth = next.place_writer(link, (id, endpoint.clone()), share, effects)?;
             berths.push((Arc::clone(shared), berth));
         }
-        for (&id, LocalReader { endpoint, shared, .. }) in &self.readers {
+        for (&id, LocalReader { endpoint, shared, wants_history, .. }) in &self.readers {
             shared.inconsistent.store(0, Ordering::Release);
-            next.place_reader(link, (id, endpoint.clone()), Arc::clone(shared))?;
+            let share = (Arc::clone(shared), *wants_history);
+            next.place_reader(link, (id, endpoint.clone()), share, effects)?;
         }
         for (shared, berth) in berths {
             shared.matched.store(0, Ordering::Release);
             shared.move_to(berth);
         }
-        for LocalReader { shared, .. } in self.readers.values() {
+        for LocalReader { endpoint, shared, .. } in self.readers.values() {
             shared.leave_behind(life);
+            // What has come meanwhile is not known here yet.
+            shared.knows_history.store(!endpoint.level.is_kept(), Ordering::Release);
             *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = life;
             shared.matched.store(0, Ordering::Release);
             shared.changes.fetch_add(1, Ordering::Release);
@@ -66,5 +70,8 @@ impl super::ReaderShared {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.retain(|source| source.life.next() >= new);
         sources.iter_mut().for_each(|source| source.ended = true);
+        drop(sources);
+        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.reads_history.store(false, Ordering::Release);
     }
 }

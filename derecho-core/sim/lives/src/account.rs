@@ -54,10 +54,36 @@ pub struct Coverage {
     pub leader_crashes: [u64; 6],
     /// Nodes that stood still for a while, by the step at which they began to.
     pub pauses: [u64; 6],
+    /// Nodes that went on after that, by the step at which they were.
+    pub resumes: [u64; 6],
+    /// Nodes that stood still in a view change while others decided.
+    pub overslept: u64,
     /// Members that were between two layouts of a topic when a view change stopped them.
     pub layouts_met: u64,
     /// Crashes of who told the state to a new member, or of the new member, before it was told.
     pub transfers_cut: u64,
+}
+
+impl Coverage {
+    /// Everything that faults can meet, what it is called, and how often they have met it.
+    pub fn counts(&self) -> Vec<(String, u64)> {
+        let steps = [
+            ("crashes", &self.crashes),
+            ("leader crashes", &self.leader_crashes),
+            ("pauses", &self.pauses),
+            ("resumes", &self.resumes),
+        ];
+        let named = |(what, counts): (&str, &[u64; 6])| {
+            let counts = Step::ALL.iter().zip(*counts);
+            let one = |(step, count): (&Step, u64)| (format!("{what}: {}", step.name()), count);
+            counts.map(one).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(String, u64)> = steps.into_iter().flat_map(named).collect();
+        all.push(("decisions overslept".into(), self.overslept));
+        all.push(("changes of layout met".into(), self.layouts_met));
+        all.push(("state transfers cut".into(), self.transfers_cut));
+        all
+    }
 }
 
 impl AddAssign for Coverage {
@@ -68,6 +94,8 @@ impl AddAssign for Coverage {
         add(&mut self.crashes, other.crashes);
         add(&mut self.leader_crashes, other.leader_crashes);
         add(&mut self.pauses, other.pauses);
+        add(&mut self.resumes, other.resumes);
+        self.overslept += other.overslept;
         self.layouts_met += other.layouts_met;
         self.transfers_cut += other.transfers_cut;
     }

@@ -14,6 +14,7 @@
 //! ```
 
 mod account;
+mod aim;
 mod court;
 mod faults;
 mod journal;

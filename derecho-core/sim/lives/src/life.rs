@@ -28,23 +28,26 @@ pub struct Plan {
     pub faults: Faults,
     /// How long it lives: rounds of some twenty microseconds to hundred each.
     pub rounds: usize,
+    /// View change follows view change, and faults are aimed at their steps.
+    pub aimed: bool,
 }
 
 impl Plan {
     /// The usual life of this seed.
     pub fn new(seed: u64, kind: Kind) -> Plan {
-        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60 }
+        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60, aimed: false }
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, kind, nodes, faults, .. } = self;
+        let Plan { seed, kind, nodes, faults, aimed, .. } = self;
         let kind = match kind {
             Kind::Local => "local",
             Kind::Network => "network",
         };
-        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}")
+        let aimed = if *aimed { " --aimed" } else { "" };
+        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}")
     }
 }
 
@@ -71,7 +74,10 @@ pub fn live(plan: Plan, read: bool) -> Account {
             world.settle();
         }
         for _ in 0..plan.rounds {
-            world.round(plan.nodes);
+            match plan.aimed {
+                true => world.aimed_round(plan.nodes),
+                false => world.round(plan.nodes),
+            }
             if world.is_guilty() {
                 return;
             }

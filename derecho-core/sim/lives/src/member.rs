@@ -217,6 +217,11 @@ impl Member {
         self.group.as_ref().is_some_and(Group::is_settled)
     }
 
+    /// Whether it is between two layouts of a topic, and no view change has brought that about.
+    pub(crate) fn is_between(&self) -> bool {
+        self.walking && !self.is_new_view && self.stage == Stage::Calm
+    }
+
     /// Whether it is the leader, as it sees it.
     pub(crate) fn leads(&self) -> bool {
         let agreement = self.group().agreement();
@@ -397,8 +402,7 @@ impl Member {
             return;
         }
         if before == Stage::Calm {
-            let met = self.walking && !self.is_new_view;
-            court.layouts_met += u64::from(met);
+            court.layouts_met += u64::from(self.walking && !self.is_new_view);
             let view = agreement.view().number;
             court.journal.says(self.me, format_args!("wedges view {view}"));
         }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   strike ── at random moments ──> a fault, with its end on the list of ends
-//!   ambush ── waits until a node is at a chosen step of a view change, and strikes it there
+//!   ambush ── waits for a moment: a node at a chosen step of a view change, say; and strikes it there
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ type Pair = (NodeIndex, NodeIndex);
 /// What ends a fault.
 #[derive(Clone, Debug)]
 enum End {
-    Resume(NodeIndex),
+    /// With the number of views that had begun when it was stopped, if a view change was under way.
+    Resume(NodeIndex, Option<u64>),
     Heal(Vec<Pair>),
     Pace(NodeIndex),
     Unhamper(Vec<Pair>),
@@ -32,12 +33,21 @@ enum End {
     Comeback,
 }
 
+/// What an ambush waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Moment {
+    /// A node at this step; or only the leader.
+    Step { step: Step, leader: bool },
+    /// A leader whose proposal the next leader has accepted.
+    Succession,
+    /// A node that is between two layouts of a topic.
+    Walk,
+}
+
 /// A fault that waits for its moment.
 #[derive(Clone, Copy, Debug)]
 struct Ambush {
-    step: Step,
-    /// Only the leader.
-    leader: bool,
+    moment: Moment,
     fault: Fault,
     until: Time,
 }
@@ -48,6 +58,8 @@ pub(crate) struct Storm {
     faults: Option<Faults>,
     ends: Vec<(Time, End)>,
     ambush: Option<Ambush>,
+    /// Whether it is aimed at view changes: who stops goes on soon, perhaps before the others have decided.
+    pub(crate) aimed: bool,
     /// Until when something was done to a node.
     harmed: BTreeMap<NodeIndex, u64>,
 }
@@ -58,13 +70,22 @@ impl Storm {
         self.harmed.get(&node).copied().unwrap_or_default()
     }
 
-    fn has(&self, fault: Fault) -> bool {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
         self.faults.is_some_and(|faults| faults.has(fault))
+    }
+
+    fn newcomers(&self) -> usize {
+        if self.aimed { NEWCOMERS_OF_AIMED } else { NEWCOMERS }
+    }
+
+    pub(crate) fn lies_in_wait(&self) -> bool {
+        self.ambush.is_some()
     }
 }
 
-/// So many nodes more than it begins with a life may see.
+/// So many nodes more than it begins with a life may see; one that is aimed at view changes.
 const NEWCOMERS: usize = 9;
+const NEWCOMERS_OF_AIMED: usize = 30;
 
 fn step_of(cluster: &Cluster<Member>, node: NodeIndex) -> Option<Step> {
     cluster.machine(node, 0).step(cluster.unposted(node) > 0)
@@ -72,13 +93,25 @@ fn step_of(cluster: &Cluster<Member>, node: NodeIndex) -> Option<Step> {
 
 impl Ambush {
     fn victim(&self, cluster: &Cluster<Member>) -> Option<NodeIndex> {
-        let is_it = |node: &NodeIndex| {
-            cluster.is_running(*node)
-                && !cluster.is_paused(*node)
-                && step_of(cluster, *node) == Some(self.step)
-                && (!self.leader || cluster.machine(*node, 0).leads())
-        };
-        (0..cluster.nodes()).map(NodeIndex).find(is_it)
+        let nodes = || (0..cluster.nodes()).map(NodeIndex);
+        let runs = |node: &NodeIndex| cluster.is_running(*node) && !cluster.is_paused(*node);
+        let is_at = |node: &NodeIndex, step| runs(node) && step_of(cluster, *node) == Some(step);
+        let leads = |node: &NodeIndex| cluster.machine(*node, 0).leads();
+        match self.moment {
+            Moment::Step { step, leader } => {
+                nodes().find(|node| is_at(node, step) && (!leader || leads(node)))
+            }
+            Moment::Succession => {
+                let rank = |node: &NodeIndex| cluster.machine(*node, 0).group().agreement().rank();
+                let proposes = nodes().find(|node| is_at(node, Step::Proposed))?;
+                let others = nodes().filter(|node| runs(node) && rank(node) > rank(&proposes));
+                let next = others.min_by_key(rank)?;
+                is_at(&next, Step::Accepted).then_some(proposes)
+            }
+            Moment::Walk => {
+                nodes().find(|node| runs(node) && cluster.machine(*node, 0).is_between())
+            }
+        }
     }
 }
 
@@ -115,7 +148,7 @@ impl World {
         court.journal.sum_up();
     }
 
-    fn random_come_and_go(&mut self, nodes: usize) {
+    pub(crate) fn random_come_and_go(&mut self, nodes: usize) {
         let living = self.living();
         let few = living.len() < nodes;
         match self.random.below(60) {
@@ -129,13 +162,13 @@ impl World {
         }
     }
 
-    fn come(&mut self, nodes: usize) {
-        if self.cluster.nodes() < nodes + NEWCOMERS {
+    pub(crate) fn come(&mut self, nodes: usize) {
+        if self.cluster.nodes() < nodes + self.storm.newcomers() {
             self.add();
         }
     }
 
-    fn random_fault(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
+    pub(crate) fn random_fault(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
         let kind = self.kind;
         let possible = |fault: &Fault| match fault {
             // Memory that is shared has no ends that could be cut apart.
@@ -174,8 +207,12 @@ impl World {
     fn lay(&mut self, fault: Fault) {
         let step = Step::ALL[self.random.below(6) as usize];
         let leader = step == Step::Proposed || self.random.one_in(2);
+        self.lay_at(Moment::Step { step, leader }, fault);
+    }
+
+    pub(crate) fn lay_at(&mut self, moment: Moment, fault: Fault) {
         let until = self.now().after(3_000_000);
-        self.storm.ambush = Some(Ambush { step, leader, fault, until });
+        self.storm.ambush = Some(Ambush { moment, fault, until });
     }
 
     /// Lets `time` pass, in which faults end and ambushes strike.
@@ -195,7 +232,10 @@ impl World {
                         self.storm.ambush = None;
                         self.strike(ambush.fault, node);
                         // The next leader is not safe either.
-                        if self.random.one_in(3) {
+                        if let Moment::Succession = ambush.moment {
+                            let next = Moment::Step { step: Step::Accepted, leader: true };
+                            self.lay_at(next, ambush.fault);
+                        } else if self.random.one_in(3) {
                             self.lay(ambush.fault);
                         }
                         continue;
@@ -240,9 +280,14 @@ impl World {
     fn end(&mut self, end: End) {
         let now = self.now().0;
         match end {
-            End::Resume(node) => {
+            End::Resume(node, views) => {
                 if self.cluster.is_running(node) {
                     self.tell(node, "goes on");
+                    let begun = self.court.borrow().view_changes;
+                    let coverage = &mut self.tally.coverage;
+                    coverage.overslept += u64::from(views.is_some_and(|views| views < begun));
+                    let step = step_of(&self.cluster, node);
+                    step.into_iter().for_each(|step| coverage.resumes[step as usize] += 1);
                 }
                 self.show_halted(node, false);
                 self.cluster.resume(node);
@@ -367,7 +412,12 @@ impl World {
         self.harm(node, u64::MAX);
         self.show_halted(node, true);
         self.cluster.pause(node);
-        self.later(10_000, 8_000_000, End::Resume(node));
+        let views = step.map(|_| self.court.borrow().view_changes);
+        let (low, high) = match self.storm.aimed && self.random.one_in(2) {
+            true => (1_000, 200_000),
+            false => (10_000, 8_000_000),
+        };
+        self.later(low, high, End::Resume(node, views));
     }
 
     /// Cuts between this node's side and the others: all of them, or some, or one way.

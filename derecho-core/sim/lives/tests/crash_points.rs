@@ -7,6 +7,9 @@ use derecho_sim::{Config, NodeIndex};
 /// So long a view change may take, in virtual time.
 const LONG: u64 = 3_000_000;
 
+/// Of the points at which two leaders crash, an ordinary run takes one in so many.
+const STRIDE: (usize, usize) = (2, 2);
+
 /// A group in full flow.
 fn flowing(seed: u64, kind: Kind, nodes: usize) -> World {
     let mut world = World::new(Config::adversarial(seed), kind, nodes);
@@ -82,15 +85,15 @@ fn enumerate(seed: u64, kind: Kind, nodes: usize) -> u64 {
     points
 }
 
-/// The leader crashes at every `step`th point, and in the change that follows its successor at each.
-fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: u64) -> u64 {
+/// The leader crashes at every `step`th point, and in the change that follows its successor at every `by`th.
+fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) -> u64 {
     let mut points = 0;
     let mut world = flowing(seed, kind, nodes);
     let (first, second) = (ranks(&world)[0], ranks(&world)[1]);
     disturb(&mut world);
     let acts = acts_of(&mut world, first);
-    for act in (0..=acts).step_by(step as usize) {
-        for then in (0..).step_by(3) {
+    for act in (0..=acts).step_by(step) {
+        for then in (0..).step_by(by) {
             let mut world = flowing(seed, kind, nodes);
             disturb(&mut world);
             crash_after(&mut world, first, act);
@@ -123,10 +126,54 @@ fn a_crash_at_every_point_of_a_networked_view_change() {
     assert!(points > 200, "{points} points are not every one");
 }
 
+/// The leader stands still at each point. The others go on without it, and die; a new group is founded on their
+/// host, and then the leader goes on with what it had been told.
+#[test]
+fn a_leader_that_oversleeps_its_group() {
+    let mut world = flowing(5, Kind::Local, 3);
+    let node = ranks(&world)[0];
+    disturb(&mut world);
+    let acts = acts_of(&mut world, node);
+    for act in 0..=acts {
+        let mut world = flowing(5, Kind::Local, 3);
+        disturb(&mut world);
+        let at = world.cluster.acts(node) + act;
+        let end = world.now().after(LONG);
+        world.cluster.run_until_or(end, |cluster| cluster.acts(node) >= at);
+        world.cluster.pause(node);
+        world.run(LONG);
+        for other in world.living().into_iter().filter(|other| *other != node) {
+            world.crash(other);
+        }
+        world.add();
+        world.run(LONG);
+        world.cluster.resume(node);
+        ends_well(world, &format!("the leader stands still after {act}"));
+    }
+    assert!(acts > 20, "{acts} points are not every one");
+}
+
+/// Local and networked groups, one beside the other.
+fn two_leaders(step: usize, by: usize) -> (u64, u64) {
+    let points = std::thread::scope(|scope| {
+        let local = scope.spawn(|| enumerate_two(3, Kind::Local, 4, step, by));
+        let network = enumerate_two(3, Kind::Network, 4, step, by);
+        (local.join().unwrap(), network)
+    });
+    println!("{} and {} points", points.0, points.1);
+    points
+}
+
 #[test]
 fn two_leaders_in_a_row() {
-    let local = enumerate_two(3, Kind::Local, 4, 9);
-    let network = enumerate_two(3, Kind::Network, 4, 9);
-    println!("{local} and {network} points");
-    assert!(local > 50 && network > 50, "{local} and {network} points are not every one");
+    let (local, network) = two_leaders(STRIDE.0, STRIDE.1);
+    assert!(local > 2000 && network > 2000, "{local} and {network} points are not enough");
+}
+
+/// Every point of the first by every point of the second.
+#[test]
+#[ignore = "takes some minutes"]
+fn two_leaders_at_every_pair_of_points() {
+    let (local, network) = two_leaders(1, 1);
+    assert!(local > 3000 && network > 3000, "{local} and {network} points are not every one");
 }

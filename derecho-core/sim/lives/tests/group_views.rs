@@ -111,6 +111,19 @@ fn one_life(seed: u64, kind: Kind, faults: Faults) -> Account {
     account
 }
 
+/// So many aimed lives of each kind of group meet everything a hundred times.
+const AIMED: u64 = 220;
+
+#[track_caller]
+fn aimed_life(seed: u64, kind: Kind) -> Account {
+    // Of three, the second one to accept has decided.
+    let nodes = 3 + seed as usize % 3;
+    let plan = Plan { aimed: true, nodes, ..Plan::new(seed, kind) };
+    let account = live(plan, false);
+    assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+    account
+}
+
 /// Everything at once.
 fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) {
     let (mut views, mut epochs, mut coverage) = (0, 0, Coverage::default());
@@ -146,6 +159,27 @@ fn lives_with_every_kind_of_fault() {
         }
         random_lives(0..40, kind, Faults::ALL);
     }
+}
+
+/// Faults at every step of a view change, and often: what is met seldom shows little.
+#[test]
+fn aimed_lives_meet_every_step() {
+    let met = |kind| {
+        let lives = (0..AIMED).map(|seed| aimed_life(seed, kind).coverage);
+        lives.fold(Coverage::default(), |mut sum, coverage| {
+            sum += coverage;
+            sum
+        })
+    };
+    let (mut coverage, local) = std::thread::scope(|scope| {
+        let local = scope.spawn(|| met(Kind::Local));
+        (met(Kind::Network), local.join().unwrap())
+    });
+    println!("local groups: {:?}\nnetworked ones: {:?}", local.counts(), coverage.counts());
+    coverage += local;
+    let counts = coverage.counts();
+    let seldom: Vec<_> = counts.iter().filter(|(_, count)| *count < 100).collect();
+    assert!(seldom.is_empty(), "{seldom:?}");
 }
 
 #[test]
@@ -192,6 +226,8 @@ fn lives_that_broke_a_rule() {
         (1002, Kind::Local, Faults::ALL),
         // Two views in one turn: an epoch is of the view that was installed before it.
         (599, Kind::Network, Faults::ALL),
+        // I-48: the state came to one that was out.
+        (2252, Kind::Network, Faults::ALL),
     ];
     for (seed, kind, faults) in lives {
         one_life(seed, kind, faults);

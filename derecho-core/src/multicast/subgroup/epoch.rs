@@ -125,6 +125,12 @@ impl Subgroup {
         })
     }
 
+    /// Of each sender of the epoch, in the order of [`Subgroup::sources`], the number of the message that is
+    /// delivered here next.
+    pub fn next_numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.sources.iter().map(|source| source.incoming.next_number())
+    }
+
     /// Ends the epoch as it was decided: `trim` has the entry at which it ends for each sender. A wedged
     /// member that reads delivers what lies below it and was not delivered yet, and nothing above.
     /// `false` if it cannot: it has not received so much, or has delivered more already.

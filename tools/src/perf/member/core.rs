@@ -47,8 +47,8 @@ fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
     let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
     let messages = messages.unwrap_or(USUAL.1);
     let entries = match means.level {
-        Level::Atomic => messages + messages.div_ceil(7),
         Level::Unordered => messages,
+        Level::Atomic | Level::Volatile => messages + messages.div_ceil(7),
     };
     Geometry::fitting(bytes, entries, size).ok_or_else(|| {
         Failure::Usage(format!("no sender keeps {bytes} bytes in {messages} messages of {size}"))
@@ -68,6 +68,10 @@ impl CoreSeat {
         let level = match means.level {
             Level::Unordered => subgroup::Level::Unordered,
             Level::Atomic => subgroup::Level::Atomic,
+            Level::Volatile => {
+                let text = "the core keeps nothing by itself: add --interface dds";
+                return Err(Failure::Usage(text.to_owned()));
+            }
         };
         let terms = Terms { level, ablation: means.ablation() };
         let mut table = Table::new(node, terms, args.processes);
@@ -82,7 +86,7 @@ impl CoreSeat {
             memory = Some((
                 region,
                 match means.level {
-                    Level::Atomic => SenderMemory::with_nulls(words, shape),
+                    Level::Atomic | Level::Volatile => SenderMemory::with_nulls(words, shape),
                     Level::Unordered => SenderMemory::new(words, shape),
                 }
                 .with_barrier(link.barrier()),

@@ -35,7 +35,7 @@ impl<P: Payload> DdsSeat<P> {
         let participant = args.part.means.join()?;
         let means = &args.part.means;
         let reader = match args.reads {
-            true => Some(means.reader::<P>(&participant, TOPIC)?),
+            true => Some(means.reader::<P>(&participant, TOPIC, size)?),
             false => None,
         };
         let writer = match args.writes {

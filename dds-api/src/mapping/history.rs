@@ -1,0 +1,223 @@
+//! A reader that reads along what is kept, before it gets a queue of its own.
+//!
+//! Owns: how far it has come, what it may see, and what it has given out. Never does: hold its lock while the
+//! application looks at a sample.
+//!
+//! ```text
+//!   machine    shows so much of the store as was delivered; when the reader has read all of it, or lets too
+//!              much wait, the reader gets a queue: what comes from then on comes by that
+//!   reader     goes along what is shown; then on to its queue
+//! ```
+//! So a reader that comes late holds nobody up while it reads what was kept before, and gets every sample that
+//! comes meanwhile.
+//!
+//! A participant that [comes back](crate::domain::ParticipantConfig::rejoin) gets what is kept from others again, and
+//! its readers read along that. What they have given out in an earlier life they know by its stream and number,
+//! which are the same in all stores, and pass over.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::storage::cursor::{Cursor, Kept};
+use derecho_core::storage::store::{Meaning, Store};
+
+use super::machine::ReaderShared;
+use super::record;
+use super::standing::Life;
+
+/// What a store has to know of records.
+pub(super) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
+
+/// So many samples may be delivered while a reader reads along; then it gets its queue, and holds its writers up as
+/// any reader does that does not take.
+const MOST_BEHIND: u64 = 1 << 20;
+
+/// A sender that is gone already.
+pub(crate) const NOBODY: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
+
+/// What a reader of a participant that may come back has given out, or does not want: of each stream all before
+/// this number.
+#[derive(Default)]
+pub(crate) struct Given(BTreeMap<StreamId, u64>);
+
+impl Given {
+    /// This was given out.
+    pub(crate) fn note(&mut self, stream: StreamId, number: u64) {
+        self.pass(stream, number + 1);
+    }
+
+    /// What is before this number is not wanted.
+    pub(crate) fn pass(&mut self, stream: StreamId, next: u64) {
+        let known = self.0.entry(stream).or_default();
+        *known = next.max(*known);
+    }
+
+    fn has(&self, stream: StreamId, number: u64) -> bool {
+        self.0.get(&stream).is_some_and(|next| number < *next)
+    }
+}
+
+/// What a reader that reads along shares with the machine.
+pub(crate) struct History {
+    /// The life of the participant in which this is kept.
+    pub(crate) life: Life,
+    state: Mutex<State>,
+    /// One past the last version that may be seen.
+    shown: AtomicU64,
+    /// Nothing is shown after that.
+    ended: AtomicBool,
+    /// The reader has seen all that was shown.
+    caught_up: AtomicBool,
+}
+
+struct State {
+    cursor: Cursor,
+    /// It was found, and waits to be taken.
+    next: Option<Kept>,
+    /// Which stream a record came by, by the store's numbers for them.
+    streams: Vec<StreamId>,
+}
+
+/// What came of a look at what is kept.
+pub(crate) enum Look {
+    /// The next sample, and the stream that it came by.
+    Kept(Kept, StreamId),
+    /// There is none now.
+    NoneYet,
+    /// All has been read: what comes now comes by a queue.
+    Over,
+}
+
+impl State {
+    fn find(&mut self, shown: u64, given: Option<&Given>) -> bool {
+        while self.next.is_none() && self.cursor.version() < shown {
+            let Some(next) = self.cursor.next() else { break };
+            let is_given = |given: &Given| given.has(self.stream_of(&next), next.number());
+            if !given.is_some_and(is_given) {
+                self.next = Some(next);
+            }
+        }
+        self.next.as_ref().is_some_and(|next| next.version() < shown)
+    }
+
+    fn stream_of(&self, kept: &Kept) -> StreamId {
+        self.streams.get(kept.stream() as usize).copied().unwrap_or(NOBODY)
+    }
+}
+
+impl History {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next sample that is kept, and was not given out.
+    pub(crate) fn take(&self, given: Option<&Given>) -> Look {
+        let mut state = self.lock();
+        // First: what is shown after it has ended is all.
+        let ended = self.ended.load(Ordering::Acquire);
+        if state.find(self.shown.load(Ordering::Acquire), given)
+            && let Some(kept) = state.next.take()
+        {
+            let stream = state.stream_of(&kept);
+            return Look::Kept(kept, stream);
+        }
+        if ended {
+            return Look::Over;
+        }
+        self.caught_up.store(true, Ordering::Release);
+        Look::NoneYet
+    }
+
+    /// Whether there is one.
+    pub(crate) fn has_next(&self, given: Option<&Given>) -> bool {
+        self.lock().find(self.shown.load(Ordering::Acquire), given)
+    }
+
+    /// Whether all has been read.
+    pub(crate) fn is_over(&self, given: Option<&Given>) -> bool {
+        // First: what is shown after it has ended is all.
+        let ended = self.ended.load(Ordering::Acquire);
+        ended && !self.has_next(given)
+    }
+
+    /// How many there are at most.
+    pub(crate) fn len(&self) -> usize {
+        let state = self.lock();
+        let waits = u64::from(state.next.is_some());
+        let shown = self.shown.load(Ordering::Acquire);
+        (waits + shown.saturating_sub(state.cursor.version())) as usize
+    }
+}
+
+/// The machine's side of it.
+pub(super) struct Catching {
+    history: Arc<History>,
+    /// The version at which the reader began.
+    from: u64,
+}
+
+impl Catching {
+    /// A reader begins to read along: what was kept when it came first, if it wants that, and all that has come
+    /// since.
+    pub(super) fn begin(
+        mut cursor: Cursor,
+        store: &Store,
+        (shared, wants_history): (&ReaderShared, bool),
+    ) -> Catching {
+        let from = store.version();
+        let mut floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
+        if floor.is_none() {
+            let unwanted = (!wants_history).then(|| {
+                cursor.skip_to(from);
+                store.numbers().collect()
+            });
+            *floor = Some(unwanted.unwrap_or_default());
+        }
+        drop(floor);
+        let streams = store.streams().to_vec();
+        // Who has nothing to catch up with gets its queue at once.
+        let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());
+        let history = Arc::new(History {
+            life: *shared.life.lock().unwrap_or_else(PoisonError::into_inner),
+            state: Mutex::new(State { cursor, next: None, streams }),
+            shown: AtomicU64::new(from),
+            ended: AtomicBool::new(false),
+            caught_up,
+        });
+        *shared.history.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&history));
+        // The floor is known before anything is read.
+        shared.changes.fetch_add(1, Ordering::Release);
+        shared.reads_history.store(true, Ordering::Release);
+        shared.knows_history.store(true, Ordering::Release);
+        Catching { history, from }
+    }
+
+    /// Shows what was delivered meanwhile. Returns whether there was anything.
+    pub(super) fn show(&mut self, store: &Store) -> usize {
+        let history = &*self.history;
+        if history.shown.load(Ordering::Relaxed) == store.version() {
+            return 0;
+        }
+        let mut state = history.lock();
+        let known = state.streams.len();
+        state.streams.extend_from_slice(&store.streams()[known..]);
+        drop(state);
+        history.shown.store(store.version(), Ordering::Release);
+        1
+    }
+
+    /// Whether the reader is to get its queue.
+    pub(super) fn is_over(&self) -> bool {
+        let shown = self.history.shown.load(Ordering::Relaxed);
+        self.history.caught_up.load(Ordering::Acquire) || shown - self.from > MOST_BEHIND
+    }
+
+    /// Nothing is shown beyond what is in the store now.
+    pub(super) fn end(&mut self, store: &Store) {
+        self.show(store);
+        self.history.ended.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,346 @@
+//! Topics whose samples are kept: who comes later gets what was kept, then what comes live, with no gap and
+//! nothing twice.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use dds_api::qos::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length};
+use support::{
+    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, take_to_the_end, until,
+};
+
+/// A value of one of several things.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    value: u64,
+}
+
+/// One that is encoded.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Note {
+    #[dds(key)]
+    title: String,
+    text: String,
+}
+
+fn all_marks(participant: &DomainParticipant) -> Topic<Mark> {
+    participant.topic::<Mark>("Marks").transient_local().keep_all().create().unwrap()
+}
+
+fn writer_of<T: DdsType>(participant: &DomainParticipant, topic: &Topic<T>) -> DataWriter<T> {
+    let writer = participant.writer(topic).memory(64 << 10).in_flight(256);
+    writer.max_blocking_time(SOON).create().unwrap()
+}
+
+fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut all = Vec::new();
+    while all.len() < count {
+        assert!(Instant::now() < deadline, "only {} of {count} came", all.len());
+        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
+    }
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    all
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "keeper" => act_keeper(&folder),
+        "writer" => act_writer(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Takes part in the topic, and keeps.
+fn act_keeper(folder: &std::path::Path) {
+    let participant = join(folder);
+    let topic = all_marks(&participant);
+    let reader = participant.reader(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    say("has it");
+    let mut got = Got::default();
+    loop {
+        for sample in reader.take(.., Timeout::millis(10)).unwrap() {
+            got.take_in(&sample);
+        }
+    }
+}
+
+/// Writes many, and then one now and then, until it is told to end.
+fn act_writer(folder: &std::path::Path) {
+    static STOPS: AtomicBool = AtomicBool::new(false);
+    let participant = join(folder);
+    let topic = all_marks(&participant);
+    let writer = writer_of(&participant, &topic);
+    for number in 0..MANY {
+        writer.write(&Mark::new(number)).unwrap();
+    }
+    say("written");
+    std::thread::spawn(|| {
+        let _ = listen();
+        STOPS.store(true, Ordering::Relaxed);
+    });
+    let mut number = MANY;
+    while !STOPS.load(Ordering::Relaxed) {
+        writer.write(&Mark::new(number)).unwrap();
+        number += 1;
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    writer.write(&Mark::last(number)).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    say("ended");
+    while listen().is_some() {}
+}
+
+/// So many that their way takes a while.
+const MANY: u64 = 200_000;
+
+/// Nobody reads while it is written; the writer keeps it. Its writer leaves, and others have it.
+#[test]
+fn what_was_written_before_a_reader_came_outlives_its_writer() {
+    let meeting = Meeting::new();
+    let first = meeting.join();
+    let topic = all_marks(&first);
+    let writer = writer_of(&first, &topic);
+    (0..5_000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    let second = meeting.join();
+    let reader = second.reader(&all_marks(&second)).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    (5_000..6_000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    drop((writer, topic, first));
+    let third = meeting.join();
+    let late = third.reader(&all_marks(&third)).create().unwrap();
+    for reader in [&reader, &late] {
+        let all = take_all(reader, 6_000);
+        assert!(all.iter().zip(0..).all(|(mark, number)| *mark == Mark::new(number)));
+    }
+    drop((reader, second, late, third));
+    meeting.assert_empty();
+}
+
+/// While a writer writes as fast as it can, readers come one after the other, in new participants and in old ones.
+#[test]
+fn readers_that_come_in_full_flow_get_everything_once() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = all_marks(&participant);
+    let writer = writer_of(&participant, &topic);
+    let stops = AtomicBool::new(false);
+    let folder = meeting.runtime_dir();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !stops.load(Ordering::Relaxed) {
+                writer.write(&Mark::new(number)).unwrap();
+                number += 1;
+            }
+            writer.write(&Mark::last(number)).unwrap();
+        });
+        let read = |participant: &DomainParticipant| {
+            let reader = participant.reader(&all_marks(participant)).create().unwrap();
+            move || {
+                let mut got = Got::default();
+                take_to_the_end(&reader, &mut got);
+                assert_eq!(got.first, Some(0));
+                got.next
+            }
+        };
+        let mut readers = Vec::new();
+        for round in 0..4 {
+            std::thread::sleep(Duration::from_millis(20));
+            let other = join(&folder);
+            let take = read(&other);
+            readers.push(scope.spawn(take));
+            if round % 2 == 1 {
+                let take = read(&participant);
+                readers.push(scope.spawn(take));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        stops.store(true, Ordering::Relaxed);
+        let counts: Vec<u64> = readers.into_iter().map(|it| it.join().unwrap()).collect();
+        assert!(counts.windows(2).all(|pair| pair[0] == pair[1]), "{counts:?}");
+    });
+}
+
+#[test]
+fn of_each_instance_the_last_are_kept() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topic = |participant: &DomainParticipant| {
+        participant.topic::<Reading>("Readings").transient_local().keep_last(2).create().unwrap()
+    };
+    let (ours, theirs) = (topic(&here), topic(&there));
+    let writer = writer_of(&here, &ours);
+    for value in 0..10_000 {
+        writer.write(&Reading { sensor: value as u32 % 7, value }).unwrap();
+    }
+    let mut loan = writer.loan().unwrap();
+    *loan = Reading { sensor: 99, value: 10_000 };
+    loan.publish().unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let reader = there.reader(&theirs).create().unwrap();
+    let values: Vec<u64> = take_all(&reader, 15).iter().map(|it| it.value).collect();
+    assert_eq!(values, (9_986..=10_000).collect::<Vec<u64>>());
+    let current = there.reader(&theirs).volatile().create().unwrap();
+    current.wait_for_historical_data(SOON).unwrap();
+    assert!(current.take_next(Timeout::millis(50)).unwrap().is_none());
+    let again = here.reader(&ours).create().unwrap();
+    assert_eq!(take_all(&again, 15).len(), 15);
+    for reader in [&reader, &current, &again] {
+        until("all get what is new", || {
+            writer.write(&Reading { sensor: 1, value: 20_000 }).unwrap();
+            reader.take_next(Timeout::millis(50)).unwrap().is_some_and(|it| it.value == 20_000)
+        });
+    }
+}
+
+/// A reader that has read all that was kept without taking as much as one sample more goes on with what comes live.
+#[test]
+fn batches_go_on_where_what_was_kept_ends() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let ours = all_marks(&here);
+    let writer = writer_of(&here, &ours);
+    let reader = there.reader(&all_marks(&there)).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    let mut next = 0;
+    for number in 0..300 {
+        writer.write(&Mark::new(number)).unwrap();
+        let start = Instant::now();
+        while next <= number {
+            assert!(start.elapsed() < PATIENCE, "sample {next} does not come");
+            for sample in reader.take(.., Timeout::millis(100)).unwrap() {
+                assert_eq!(*sample, Mark::new(next));
+                next += 1;
+            }
+        }
+    }
+}
+
+/// A sample may be larger than what goes to a newcomer at once.
+#[test]
+fn large_samples_are_kept_and_given() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topic = |participant: &DomainParticipant| {
+        participant.topic::<Note>("Large").transient_local().keep_all().create().unwrap()
+    };
+    let ours = topic(&here);
+    let writer = here.writer(&ours).memory(8 << 20).max_sample_size(1 << 20);
+    let writer = writer.max_blocking_time(SOON).create().unwrap();
+    let note = |number: usize| Note {
+        title: format!("note {}", number % 3),
+        text: char::from(b'a' + number as u8).to_string().repeat(number * 37_003 % 700_000),
+    };
+    let notes: Vec<Note> = (0..25).map(note).collect();
+    notes.iter().for_each(|note| writer.write(note).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let reader = there.reader(&topic(&there)).create().unwrap();
+    assert_eq!(take_all(&reader, 25), notes);
+}
+
+#[test]
+fn limits_and_lifespan_hold() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let service = DurabilityServiceQosPolicy {
+        history_kind: HistoryQosPolicyKind::KeepAll,
+        max_samples: Length::of(10),
+        max_instances: Length::of(3),
+        ..DurabilityServiceQosPolicy::default()
+    };
+    let topic = participant.topic::<Note>("Notes").transient_local();
+    let topic = topic.durability_service(service).create().unwrap();
+    let writer = writer_of(&participant, &topic);
+    for number in 0..100 {
+        let title = format!("the title of note {}, longer than a hash", number % 5);
+        writer.write(&Note { title, text: number.to_string() }).unwrap();
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let kept: Vec<String> = take_all(&reader, 10).into_iter().map(|note| note.text).collect();
+    let expected = (0..100).filter(|number| number % 5 < 3).skip(50).map(|it: u32| it.to_string());
+    assert_eq!(kept, expected.collect::<Vec<_>>());
+
+    let short = participant.topic::<Mark>("Short").transient_local().keep_all();
+    let short = short.lifespan(Duration::from_secs(2)).create().unwrap();
+    let writer = writer_of(&participant, &short);
+    writer.write(&Mark::new(1)).unwrap();
+    // Longer than its lifespan.
+    std::thread::sleep(Duration::from_millis(2200));
+    writer.write(&Mark::new(2)).unwrap();
+    let reader = participant.reader(&short).create().unwrap();
+    assert_eq!(take_all(&reader, 1), [Mark::new(2)]);
+}
+
+#[test]
+fn wrong_uses_are_errors_that_say_what_to_do() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let says = |error: DdsError, words: &str| {
+        assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
+    };
+    let none = here.topic::<Mark>("None").transient_local().keep_last(0).create();
+    says(none.err().unwrap(), "depth is 0");
+    let service = DurabilityServiceQosPolicy {
+        history_depth: 5,
+        max_samples_per_instance: Length::of(2),
+        ..DurabilityServiceQosPolicy::default()
+    };
+    let wrong = here.topic::<Mark>("Wrong").transient_local().durability_service(service).create();
+    says(wrong.err().unwrap(), "max_samples_per_instance");
+    let none = here.topic::<Mark>("None").transient_local().lifespan(Duration::ZERO).create();
+    says(none.err().unwrap(), "nothing would be kept");
+    let kept = here.topic::<Mark>("Marks").transient_local().keep_last(3).create().unwrap();
+    let _reader = here.reader(&kept).create().unwrap();
+    let other = here.topic::<Mark>("Marks").transient_local().keep_all().create().unwrap();
+    says(here.writer(&other).create().err().unwrap(), "all samples");
+    let atomic = there.topic::<Mark>("Marks").atomic().create().unwrap();
+    let reader = there.reader(&atomic).create().unwrap();
+    reader.wait_for_historical_data(Timeout::NOW).unwrap();
+}
+
+/// The process that gives what it keeps is killed at some moment while it gives it: another one has it, too.
+#[test]
+fn whoever_gives_what_it_keeps_may_be_killed() {
+    let rounds = std::env::var("SQUALL_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
+    let mut landed = 0;
+    for round in 0..rounds.unwrap_or(8) {
+        let meeting = Meeting::new();
+        let mut writer = Actor::start("writer", &meeting, round);
+        assert_eq!(writer.hear(), "written");
+        let mut keepers: Vec<Actor> =
+            (0..2).map(|seed| Actor::start("keeper", &meeting, seed)).collect();
+        keepers.iter_mut().for_each(|keeper| assert_eq!(keeper.hear(), "has it"));
+        let participant = meeting.join();
+        let reader = participant.reader(&all_marks(&participant)).create().unwrap();
+        std::thread::sleep(Duration::from_millis(5 + round * 7 % 40));
+        let before = reader.wait_for_historical_data(Timeout::NOW).is_ok();
+        keepers[(round % 2) as usize].kill();
+        landed += u32::from(!before);
+        reader.wait_for_historical_data(SOON).unwrap();
+        writer.tell("end");
+        let mut got = Got::default();
+        take_to_the_end(&reader, &mut got);
+        assert_eq!(got.first, Some(0));
+        assert!(got.next > MANY);
+        assert_eq!(writer.hear(), "ended");
+        keepers.iter_mut().for_each(Actor::kill);
+        writer.finish();
+        drop((reader, participant));
+        meeting.assert_empty();
+    }
+    assert!(landed > 0, "no kill landed in a transfer");
+}

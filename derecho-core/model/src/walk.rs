@@ -1,0 +1,205 @@
+//! The walk of one subgroup from layout to layout, with view changes in between at every point.
+//!
+//! Owns: what can happen next, and every order of it. Never does: decide where an epoch ends, or which epochs there
+//! are: [`Progress`](derecho_core::group::report::Progress) and [`Registry`](derecho_core::group::registry::Registry)
+//! are derecho-core's own. Streams, lines and each member's steps are the model's, by the rules of
+//! `docs/PROTOCOL.md`; that a view change has one decision is the other model's business.
+//!
+//! ```text
+//!   change of layout    told (closed, an end in its stream) -> complete -> begun, or left
+//!   view change         wedged, with a report -> decided (the cut) -> installed -> told -> begun
+//! ```
+
+mod member;
+mod progress;
+mod rules;
+mod steps;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::rc::Rc;
+
+pub use member::MOST;
+use member::Node;
+pub use progress::{AGREEMENT, BEGUN, COME_TO_CUT, ONE_START, RESTS, SEQUENCE};
+
+use crate::intern::Quick;
+use progress::Record;
+
+/// One member's part in a layout: who, whether it reads, whether it sends.
+pub type Part = (usize, bool, bool);
+
+/// What may happen to a subgroup, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Course {
+    /// The members of the group, from its beginning on.
+    pub nodes: usize,
+    /// The layouts that follow each other; all begin in the first one.
+    pub layouts: &'static [&'static [Part]],
+    /// How many messages are written.
+    pub messages: u8,
+    /// How many view changes there are.
+    pub views: u8,
+    /// How many members die; each is a cause for a view change.
+    pub crashes: u8,
+    /// How many are excluded while they live, and go on for a while.
+    pub doubts: u8,
+    /// An error in the model's rules.
+    pub slip: Option<Slip>,
+}
+
+/// An error that can be planted into a member's steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slip {
+    /// Newcomers are told a beginning as soon as the sender has put its end.
+    DebtEarly,
+    /// An epoch is taken to be complete before the others have shown that they have received all.
+    CompleteEarly,
+    /// A member that has been told to stop goes on receiving and showing.
+    NotStopped,
+    /// Who has ended an epoch reports what it has received beyond (I-56).
+    BeyondTheEnd,
+    /// A member reports one entry more than it has received.
+    Boasts,
+    /// Who was about to begin an epoch knows where the next one begins (I-58).
+    NotBegunKnows,
+    /// All epochs use the same lines (I-33).
+    LinesOnce,
+    /// What lies below the cut is not delivered.
+    CutIgnored,
+    /// The next epoch begins where this member has received to.
+    OwnStart,
+}
+
+/// What can happen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Happens {
+    /// A member writes.
+    Write(usize),
+    /// The next change of layout is delivered to a member.
+    Change(usize),
+    /// A member takes its next step: told, complete, begun, left, or debts paid.
+    Step(usize),
+    /// A member receives the next entry of one.
+    Receive(usize, usize),
+    /// What a member shows is seen by another one, the first of these.
+    See(usize, usize),
+    /// A newcomer, the first of these, hears where the epoch begins in the other one's stream.
+    Hear(usize, usize),
+    /// A member dies.
+    Crash(usize),
+    /// A member stops, and reports.
+    Wedge(usize),
+    /// Those of these bits decide: all others are dead or excluded.
+    Decide(u8),
+    /// A member comes to the cut.
+    Install(usize),
+}
+
+/// All that is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct World {
+    nodes: Vec<Rc<Node>>,
+    /// The decision that is being installed: who goes on, how many changes of layout they have, and the cut.
+    decision: Option<(u8, usize, derecho_core::group::report::Cut)>,
+    /// Who is in the newest view that was decided.
+    members: u8,
+    view: u64,
+    record: Record,
+    messages: u8,
+    views: u8,
+    crashes: u8,
+    doubts: u8,
+}
+
+/// A property that does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wrong(pub &'static str);
+
+/// What came of it.
+pub struct Walked {
+    /// Different states.
+    pub states: usize,
+    /// States in which nothing is left to happen but faults and writing.
+    pub quiet: usize,
+    /// Those in which a member wedged between two layouts.
+    pub met: usize,
+    /// Nothing was left out.
+    pub complete: bool,
+    /// The property that does not hold, and how it came to that.
+    pub failure: Option<(&'static str, Vec<Happens>, String)>,
+}
+
+impl fmt::Debug for Walked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} states, {} quiet, {} met", self.states, self.quiet, self.met)?;
+        match &self.failure {
+            None => Ok(()),
+            Some((what, way, state)) => write!(f, "\nbroken: {what}\n{way:?}\n{state}"),
+        }
+    }
+}
+
+/// Runs through everything that can happen, as far as there is room for so many states.
+pub fn walk(course: Course, most: usize) -> Walked {
+    let start = World::begin(&course);
+    let mut seen: HashSet<u64, BuildHasherDefault<Quick>> = HashSet::default();
+    seen.insert(fingerprint(&start));
+    let mut parents: Vec<(u32, Happens)> = vec![(0, Happens::Decide(0))];
+    let mut frontier = vec![(start, 0_u32)];
+    let mut found = Walked { states: 1, quiet: 0, met: 0, complete: true, failure: None };
+    let mut can = Vec::new();
+    while !frontier.is_empty() {
+        let mut deeper = Vec::new();
+        for (world, place) in &frontier {
+            world.all_that_can_happen(&course, &mut can);
+            if can.iter().all(|event| !world.has_to_happen(*event)) {
+                found.quiet += 1;
+                if let Err(wrong) = world.check_rest(&course) {
+                    let failure = (wrong.0, way(&parents, *place, None), format!("{world:#?}"));
+                    found.failure = Some(failure);
+                    return found;
+                }
+            }
+            for &event in &can {
+                let mut next = world.clone();
+                found.met += usize::from(next.meets(event));
+                if let Err(wrong) = next.happen(&course, event) {
+                    let way = way(&parents, *place, Some(event));
+                    found.failure = Some((wrong.0, way, format!("{next:#?}")));
+                    return found;
+                }
+                if seen.insert(fingerprint(&next)) {
+                    deeper.push((next, parents.len() as u32));
+                    parents.push((*place, event));
+                    found.states += 1;
+                }
+            }
+            if found.states > most {
+                found.complete = false;
+                return found;
+            }
+        }
+        frontier = deeper;
+    }
+    found
+}
+
+fn way(parents: &[(u32, Happens)], place: u32, last: Option<Happens>) -> Vec<Happens> {
+    let mut events: Vec<Happens> = last.into_iter().collect();
+    let mut place = place;
+    while place != 0 {
+        let (parent, event) = parents[place as usize];
+        events.push(event);
+        place = parent;
+    }
+    events.reverse();
+    events
+}
+
+fn fingerprint(world: &World) -> u64 {
+    let mut hasher = Quick::default();
+    world.hash(&mut hasher);
+    hasher.finish()
+}

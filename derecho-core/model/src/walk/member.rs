@@ -1,0 +1,158 @@
+//! What one member knows of the subgroup and of the others, and what it shows.
+//!
+//! Owns: the state. Never does: take a step.
+
+use derecho_core::group::registry::{Epoch, Layout, Registry, Seat};
+use derecho_core::group::report::{Progress, StreamId};
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::multicast::subgroup::Level;
+
+use super::Part;
+
+/// The most members of a model.
+pub const MOST: usize = 3;
+
+/// The one subgroup.
+pub(super) const KEY: u64 = 7;
+
+/// A count of entries for each member's stream.
+pub(super) type Counts = [u8; MOST];
+
+pub(super) fn id(node: usize) -> NodeId {
+    NodeId(node as u128 + 1)
+}
+
+pub(super) fn index(id: NodeId) -> usize {
+    id.0 as usize - 1
+}
+
+pub(super) fn stream(node: usize) -> StreamId {
+    StreamId { node: id(node), region: RegionId(20) }
+}
+
+/// A layout as the product has it, of those that are members of the view.
+pub(super) fn layout(parts: &[Part], members: u8) -> Layout {
+    let there = parts.iter().filter(|(node, _, _)| members >> node & 1 == 1);
+    let seat = |&(node, reads, sends): &Part| Seat {
+        node: id(node),
+        reads,
+        sends: sends.then_some(RegionId(20)),
+        lines: RegionId(21),
+    };
+    Layout { level: Level::Atomic, seats: there.map(seat).collect() }
+}
+
+/// Whether a member reads in a layout, and whether it sends; nothing if it has no seat.
+pub(super) fn part(layout: &Layout, node: usize) -> Option<(bool, bool)> {
+    layout.seat_of(id(node)).map(|seat| (seat.reads, seat.sends.is_some()))
+}
+
+pub(super) fn senders(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
+    layout.streams().map(|stream| index(stream.node))
+}
+
+/// An entry of a stream: a message, or the end of an epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Entry {
+    Message,
+    End(u64),
+}
+
+/// What a member shows in an epoch of that name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Line {
+    pub(super) name: u64,
+    pub(super) received: Counts,
+    /// It has left by a change of layout, and the epoch was complete.
+    pub(super) finished: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Phase {
+    Open,
+    Closing,
+    Complete,
+    Wedged,
+    Finished,
+}
+
+/// A member in the midst of an epoch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Place {
+    pub(super) epoch: Epoch,
+    pub(super) phase: Phase,
+    /// Whether its readers have all that it has delivered, and get what follows.
+    pub(super) reads: bool,
+    pub(super) start: Counts,
+    pub(super) delivered: Counts,
+    /// When it is complete or finished.
+    pub(super) ends: Counts,
+    /// Who has left with the epoch before, and has to show that it has finished that.
+    pub(super) former: u8,
+    /// The name of the epoch before.
+    pub(super) before: u64,
+}
+
+/// An epoch that a member was told and has not begun.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Told {
+    pub(super) epoch: Epoch,
+    /// Where it begins, as far as the member was told.
+    pub(super) starts: [Option<u8>; MOST],
+}
+
+/// Where an epoch begins in one stream, said to one member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Start {
+    pub(super) epoch: u64,
+    pub(super) of: usize,
+    pub(super) at: u8,
+}
+
+/// One member.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Node {
+    pub(super) lives: bool,
+    pub(super) wedged: Option<Progress>,
+    /// The view that it has installed.
+    pub(super) view: u64,
+    /// Who is in it.
+    pub(super) members: u8,
+    /// Changes of layout that were delivered to it.
+    pub(super) changes: usize,
+    pub(super) registry: Registry,
+    pub(super) stream: Vec<Entry>,
+    pub(super) received: Counts,
+    pub(super) place: Option<Place>,
+    /// The epoch that it was told last: the one that it is in, if `begun`.
+    pub(super) told: Option<Told>,
+    pub(super) begun: bool,
+    /// It was told an epoch, and no view has ended that before it began.
+    pub(super) may_begin: bool,
+    pub(super) left_behind: bool,
+    /// Newcomers of the epoch that was told last, who are to be told where that begins in its stream.
+    pub(super) owes: Vec<usize>,
+    /// The epoch in which it is no member, if it has left in this view.
+    pub(super) behind: Option<Epoch>,
+    /// An epoch that a view has brought.
+    pub(super) expected: Option<Epoch>,
+    pub(super) lines: [Line; 2],
+    pub(super) sees: [[Line; 2]; MOST],
+    /// What others have said, and what of it has come.
+    pub(super) said: Vec<Start>,
+    pub(super) heard: Vec<Start>,
+}
+
+impl Node {
+    /// Where an epoch begins in a stream, as its sender has said.
+    pub(super) fn heard_of(&self, epoch: u64, of: usize) -> Option<u8> {
+        self.heard.iter().find(|start| (start.epoch, start.of) == (epoch, of)).map(|s| s.at)
+    }
+
+    /// Whether it receives, delivers and shows.
+    pub(super) fn is_at_work(&self) -> bool {
+        let at_work =
+            |place: &Place| matches!(place.phase, Phase::Open | Phase::Closing | Phase::Complete);
+        self.lives && self.place.as_ref().is_some_and(at_work)
+    }
+}

@@ -1,0 +1,89 @@
+//! What has to hold in every walk.
+//!
+//! Owns: the properties, and what has been delivered so far. Never does: ask a member whether it is right.
+
+use std::collections::BTreeMap;
+
+use super::member::{Phase, part, senders};
+use super::{Course, World, Wrong};
+
+/// All readers that go on from an epoch have delivered the same of it, and no other one has delivered more, dead or
+/// excluded. Where no reader goes on nobody can compare.
+pub const AGREEMENT: &str = "all deliver the same of an epoch";
+/// An epoch begins at one place in each stream.
+pub const ONE_START: &str = "an epoch begins at one place";
+/// What a reader delivers in one epoch and in the next follows without a gap, and nothing comes twice.
+pub const SEQUENCE: &str = "nothing is left out or comes twice";
+/// I-51.
+pub const BEGUN: &str =
+    "who begins by a change of layout knows that all have received what was before";
+/// Who goes on can deliver what the cut says, and has delivered no more.
+pub const COME_TO_CUT: &str = "everybody can come to the cut";
+/// When nothing goes wrong any more all are in the newest layout, and have delivered everything.
+pub const RESTS: &str = "everybody comes to the newest layout";
+
+/// Of an epoch and a stream.
+type Of = BTreeMap<(u64, usize), u8>;
+
+/// What is known of all epochs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Record {
+    starts: Of,
+    ends: Of,
+    /// The most that anybody has delivered.
+    most: Of,
+}
+
+impl Record {
+    pub(super) fn begins(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), Wrong> {
+        let one = *self.starts.entry((epoch, of)).or_insert(at) == at;
+        if one { Ok(()) } else { Err(Wrong(ONE_START)) }
+    }
+
+    pub(super) fn delivers(&mut self, epoch: u64, of: usize, to: u8) -> Result<(), Wrong> {
+        let most = self.most.entry((epoch, of)).or_insert(to);
+        *most = to.max(*most);
+        let beyond = self.ends.get(&(epoch, of)).is_some_and(|end| to > *end);
+        if beyond { Err(Wrong(AGREEMENT)) } else { Ok(()) }
+    }
+
+    /// A reader goes on from an epoch.
+    pub(super) fn ends(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), Wrong> {
+        let one = *self.ends.entry((epoch, of)).or_insert(at) == at;
+        self.delivers(epoch, of, at)?;
+        let beyond = self.most.get(&(epoch, of)).is_some_and(|most| *most > at);
+        if !one || beyond { Err(Wrong(AGREEMENT)) } else { Ok(()) }
+    }
+}
+
+impl World {
+    /// Nothing is left to happen but faults and writing.
+    pub(super) fn check_rest(&self, course: &Course) -> Result<(), Wrong> {
+        let there = (0..course.nodes).filter(|&node| self.is_member(node));
+        for index in there {
+            let node = &self.nodes[index];
+            let newest = node.registry.epochs(super::member::KEY).last();
+            let seat = newest.and_then(|epoch| part(&epoch.layout, index));
+            let rests = match (&node.place, newest, seat) {
+                (None, _, None) => node.told.is_none(),
+                (Some(place), Some(newest), Some((reads, _))) => {
+                    let all = |of: usize| {
+                        let length = self.nodes[of].stream.len() as u8;
+                        !reads || place.delivered[of] == length
+                    };
+                    let is_in_it = place.epoch.number == newest.number && node.begun;
+                    is_in_it
+                        && place.phase == Phase::Open
+                        && node.owes.is_empty()
+                        && senders(&place.epoch.layout).all(all)
+                }
+                _ => false,
+            };
+            let up_to_date = node.changes + 1 == course.layouts.len() && node.view == self.view;
+            if !rests || !up_to_date || node.wedged.is_some() {
+                return Err(Wrong(RESTS));
+            }
+        }
+        Ok(())
+    }
+}

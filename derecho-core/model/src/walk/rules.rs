@@ -1,0 +1,464 @@
+//! What can happen to the members next, and what becomes of all of them.
+//!
+//! Owns: what waits for what, by the rules of `docs/PROTOCOL.md`. Never does: compute a cut or a queue of epochs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use derecho_core::group::registry::{Epoch, Layout, Registry};
+use derecho_core::group::report::Progress;
+use derecho_core::membership::Report;
+use derecho_core::multicast::subgroup::Level;
+
+use super::member::{
+    Counts, Entry, KEY, Line, MOST, Node, Phase, Place, Start, Told, id, index as index_of, layout,
+    part, senders, stream,
+};
+use super::progress::{BEGUN, Record};
+use super::{Course, Happens, Slip, World, Wrong};
+
+fn each(bits: u8) -> impl Iterator<Item = usize> {
+    (0..MOST).filter(move |node| bits >> node & 1 == 1)
+}
+
+pub(super) fn bank(course: &Course, epoch: u64) -> usize {
+    if course.slip == Some(Slip::LinesOnce) { 0 } else { epoch as usize % 2 }
+}
+
+impl World {
+    pub(super) fn begin(course: &Course) -> World {
+        assert!((1..=MOST).contains(&course.nodes), "a walk has 1 to {MOST} members");
+        let members = (1 << course.nodes) - 1;
+        let mut registry = Registry::default();
+        registry.change(KEY, layout(course.layouts[0], members));
+        let first = registry.epochs(KEY).next().cloned().expect("the first layout has members");
+        let lines = |node: usize| {
+            let is_in = part(&first.layout, node).is_some();
+            let name = if is_in { first.name } else { 0 };
+            [Line { name, ..Line::default() }, Line::default()]
+        };
+        let node = |node: usize| {
+            let is_in = part(&first.layout, node).is_some();
+            let place = Place {
+                epoch: first.clone(),
+                phase: Phase::Open,
+                reads: part(&first.layout, node).is_some_and(|(reads, _)| reads),
+                start: Counts::default(),
+                delivered: Counts::default(),
+                ends: Counts::default(),
+                former: 0,
+                before: 0,
+            };
+            let told = Told { epoch: first.clone(), starts: [None; MOST] };
+            Node {
+                lives: true,
+                wedged: None,
+                view: 1,
+                members,
+                changes: 0,
+                registry: registry.clone(),
+                stream: Vec::new(),
+                received: Counts::default(),
+                place: is_in.then_some(place),
+                told: is_in.then_some(told),
+                begun: is_in,
+                may_begin: false,
+                left_behind: false,
+                owes: Vec::new(),
+                behind: None,
+                expected: None,
+                lines: lines(node),
+                sees: std::array::from_fn(lines),
+                said: Vec::new(),
+                heard: Vec::new(),
+            }
+        };
+        World {
+            nodes: (0..course.nodes).map(node).map(Rc::new).collect(),
+            decision: None,
+            members,
+            view: 1,
+            record: Record::default(),
+            messages: course.messages,
+            views: course.views,
+            crashes: course.crashes,
+            doubts: course.doubts,
+        }
+    }
+
+    /// A member of the newest view, that lives.
+    pub(super) fn is_member(&self, node: usize) -> bool {
+        self.members >> node & 1 == 1 && self.nodes[node].lives
+    }
+
+    /// Whether a member of this node's view has stopped, or is dead: it stops as well.
+    fn has_cause(&self) -> bool {
+        let stopped = |node: usize| !self.nodes[node].lives || self.nodes[node].wedged.is_some();
+        self.decision.is_none() && each(self.members).any(stopped)
+    }
+
+    /// Whether a member wedges between two layouts.
+    pub(super) fn meets(&self, event: Happens) -> bool {
+        let Happens::Wedge(node) = event else { return false };
+        self.nodes[node].told.is_some() && !self.nodes[node].begun
+    }
+
+    /// What does not have to happen: writing, and faults.
+    pub(super) fn has_to_happen(&self, event: Happens) -> bool {
+        match event {
+            Happens::Write(_) | Happens::Crash(_) => false,
+            Happens::Wedge(_) => self.has_cause(),
+            Happens::Decide(bits) => each(self.members & !bits).all(|node| !self.nodes[node].lives),
+            _ => true,
+        }
+    }
+
+    pub(super) fn all_that_can_happen(&self, course: &Course, into: &mut Vec<Happens>) {
+        into.clear();
+        for node in (0..course.nodes).filter(|&node| self.nodes[node].lives) {
+            self.what_one_can(course, node, into);
+        }
+        if self.views == 0 || self.decision.is_some() {
+            return;
+        }
+        for bits in 1..=self.members {
+            let stopped = |node: usize| self.nodes[node].lives && self.nodes[node].wedged.is_some();
+            let excluded = each(self.members & !bits).filter(|&node| self.nodes[node].lives);
+            let few = excluded.count() <= usize::from(self.doubts);
+            if bits & !self.members == 0 && each(bits).all(stopped) && few {
+                into.push(Happens::Decide(bits));
+            }
+        }
+    }
+
+    fn what_one_can(&self, course: &Course, index: usize, into: &mut Vec<Happens>) {
+        let node = &self.nodes[index];
+        if self.views > 0 && self.crashes > 0 && self.members >> index & 1 == 1 {
+            into.push(Happens::Crash(index));
+        }
+        let is_member = self.is_member(index);
+        let sends = |epoch: &Epoch| part(&epoch.layout, index).is_some_and(|(_, sends)| sends);
+        if self.messages > 0 && node.told.as_ref().is_some_and(|told| sends(&told.epoch)) {
+            into.push(Happens::Write(index));
+        }
+        if let Some((bits, _, _)) = self.decision
+            && bits >> index & 1 == 1
+            && node.view < self.view
+        {
+            into.push(Happens::Install(index));
+            return;
+        }
+        let stops = course.slip != Some(Slip::NotStopped);
+        if node.wedged.is_none() || !stops {
+            self.what_streams_can(course, index, into);
+        }
+        if node.wedged.is_some() {
+            return;
+        }
+        if is_member && node.changes + 1 < course.layouts.len() {
+            into.push(Happens::Change(index));
+        }
+        let mut others: Vec<usize> = node.said.iter().map(|start| start.of).collect();
+        others.dedup();
+        into.extend(others.into_iter().map(|other| Happens::Hear(index, other)));
+        if self.can_step(course, index) {
+            into.push(Happens::Step(index));
+        }
+        let calm = self.decision.is_none() && node.view == self.view;
+        if is_member && calm && self.views > 0 {
+            into.push(Happens::Wedge(index));
+        }
+    }
+
+    fn what_streams_can(&self, course: &Course, index: usize, into: &mut Vec<Happens>) {
+        let node = &self.nodes[index];
+        let Some(place) = &node.place else { return };
+        let late = course.slip == Some(Slip::NotStopped) && place.phase == Phase::Wedged;
+        if !node.is_at_work() && !late {
+            return;
+        }
+        for of in senders(&place.epoch.layout) {
+            let more = usize::from(node.received[of]) < self.nodes[of].stream.len();
+            if more && !self.has_ended(index, of) {
+                into.push(Happens::Receive(index, of));
+            }
+        }
+        let seats = place.epoch.layout.seats.iter().map(|seat| index_of(seat.node));
+        for other in seats.chain(each(place.former)).filter(|other| *other != index) {
+            if node.sees[other] != self.nodes[other].lines {
+                into.push(Happens::See(index, other));
+            }
+        }
+    }
+
+    /// Whether a member has received the end of its epoch in a stream.
+    fn has_ended(&self, index: usize, of: usize) -> bool {
+        let node = &self.nodes[index];
+        let received = &self.nodes[of].stream[..usize::from(node.received[of])];
+        let epoch = node.place.as_ref().map(|place| place.epoch.number);
+        received.iter().any(|entry| matches!(entry, Entry::End(e) if Some(*e) == epoch))
+    }
+
+    pub(super) fn happen(&mut self, course: &Course, event: Happens) -> Result<(), Wrong> {
+        match event {
+            Happens::Write(node) => {
+                self.messages -= 1;
+                Rc::make_mut(&mut self.nodes[node]).stream.push(Entry::Message);
+            }
+            Happens::Change(node) => Rc::make_mut(&mut self.nodes[node]).change(course),
+            Happens::Step(node) => return self.step(course, node),
+            Happens::Receive(index, of) => {
+                let node = Rc::make_mut(&mut self.nodes[index]);
+                node.received[of] += 1;
+                if let Some(place) = &node.place {
+                    let line = &mut node.lines[bank(course, place.epoch.number)];
+                    line.received[of] = node.received[of].max(place.start[of]);
+                }
+                return self.deliver(course, index);
+            }
+            Happens::See(node, other) => {
+                let lines = self.nodes[other].lines;
+                Rc::make_mut(&mut self.nodes[node]).sees[other] = lines;
+                return self.deliver(course, node);
+            }
+            Happens::Hear(node, of) => {
+                let node = Rc::make_mut(&mut self.nodes[node]);
+                let at = node.said.iter().position(|start| start.of == of);
+                let start = node.said.remove(at.expect("it is offered when it was said"));
+                node.heard.retain(|known| (known.epoch, known.of) != (start.epoch, of));
+                node.heard.push(start);
+                node.heard.sort_unstable();
+            }
+            Happens::Crash(node) => {
+                self.crashes -= 1;
+                let node = Rc::make_mut(&mut self.nodes[node]);
+                (node.lives, node.wedged) = (false, None);
+            }
+            Happens::Wedge(index) => {
+                let node = Rc::make_mut(&mut self.nodes[index]);
+                let report = node.report(course);
+                node.wedged = Some(report);
+                if node.is_at_work()
+                    && let Some(place) = &mut node.place
+                {
+                    place.phase = Phase::Wedged;
+                }
+            }
+            Happens::Decide(bits) => self.decide(bits),
+            Happens::Install(node) => return self.install(course, node),
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, course: &Course, index: usize) -> Result<(), Wrong> {
+        let World { nodes, record, .. } = self;
+        let node = Rc::make_mut(&mut nodes[index]);
+        let Some(place) = &mut node.place else { return Ok(()) };
+        let Place { epoch, start, delivered, .. } = place;
+        let reads = part(&epoch.layout, index).is_some_and(|(reads, _)| reads);
+        for of in senders(&epoch.layout) {
+            let mut limit = node.received[of].max(start[of]);
+            let readers = epoch.layout.seats.iter().filter(|seat| seat.reads && reads);
+            for reader in readers.map(|seat| index_of(seat.node)) {
+                let line = &node.sees[reader][bank(course, epoch.number)];
+                let shows = if line.name == epoch.name { line.received[of] } else { start[of] };
+                limit = if reader == index { limit } else { limit.min(shows) };
+            }
+            delivered[of] = limit.max(delivered[of]);
+            if reads {
+                record.delivers(epoch.number, of, delivered[of])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of these bits go on. What of the control stream anybody has delivered all have.
+    fn decide(&mut self, bits: u8) {
+        self.views -= 1;
+        let excluded = each(self.members & !bits).filter(|&node| self.nodes[node].lives).count();
+        self.doubts -= excluded as u8;
+        let changes = each(self.members).map(|node| self.nodes[node].changes).max().unwrap_or(0);
+        let reports = each(bits).map(|node| (id(node), self.nodes[node].wedged.as_ref()));
+        let reports = reports.filter_map(|(node, report)| Some((node, report?)));
+        self.decision = Some((bits, changes, Progress::cut(reports)));
+        (self.members, self.view) = (bits, self.view + 1);
+    }
+
+    fn install(&mut self, course: &Course, index: usize) -> Result<(), Wrong> {
+        let (bits, changes, cut) = self.decision.clone().expect("it is being installed");
+        let World { nodes, record, .. } = self;
+        let node = Rc::make_mut(&mut nodes[index]);
+        (node.owes, node.expected, node.may_begin) = (Vec::new(), None, false);
+        while node.changes < changes {
+            node.change(course);
+        }
+        node.finish(course, index, &cut, record)?;
+        (node.behind, node.wedged) = (None, None);
+        (node.view, node.members) = (self.view, bits);
+        let layouts = BTreeMap::from([(KEY, layout(course.layouts[changes], bits))]);
+        node.registry.collapse(&layouts, &cut);
+        let newest = node.registry.epochs(KEY).last().cloned();
+        let number = node.told.as_ref().map(|told| told.epoch.number + 1);
+        // Nobody is a member any more.
+        let nobody = || {
+            let layout = Layout { level: Level::Atomic, seats: Vec::new() };
+            Some(Epoch { number: number?, name: 0, layout, old: Vec::new() })
+        };
+        let Some(epoch) = newest.or_else(nobody) else {
+            self.over();
+            return Ok(());
+        };
+        let ends = cut.of(KEY).map(|cut| &cut.last.ends);
+        let own = epoch.old.contains(&stream(index)).then_some(stream(index));
+        let end = ends.and_then(|ends| ends.iter().find(|(of, _)| Some(*of) == own));
+        let start = end.map(|(_, at)| Start { epoch: epoch.number, of: index, at: *at as u8 });
+        if part(&epoch.layout, index).is_some() || node.told.is_some() {
+            node.expected = Some(epoch.clone());
+        }
+        if let Some(start) = start {
+            node.heard.push(start);
+            node.heard.sort_unstable();
+            for other in epoch.layout.seats.iter().map(|seat| index_of(seat.node)) {
+                if other != index {
+                    Rc::make_mut(&mut self.nodes[other]).said.push(start);
+                }
+            }
+        }
+        self.over();
+        Ok(())
+    }
+
+    /// The view change is over when all who live have installed it.
+    fn over(&mut self) {
+        let late = |node: usize| self.nodes[node].lives && self.nodes[node].view < self.view;
+        if !each(self.members).any(late) {
+            self.decision = None;
+        }
+    }
+
+    fn can_step(&self, course: &Course, index: usize) -> bool {
+        self.pays(course, index).is_some()
+            || self.next_told(index).is_some()
+            || self.is_complete(course, index)
+            || self.nodes[index].can_begin()
+    }
+
+    fn step(&mut self, course: &Course, index: usize) -> Result<(), Wrong> {
+        if let Some(start) = self.pays(course, index) {
+            let owes = std::mem::take(&mut Rc::make_mut(&mut self.nodes[index]).owes);
+            for newcomer in owes {
+                Rc::make_mut(&mut self.nodes[newcomer]).said.push(start);
+            }
+        } else if let Some((told, ended)) = self.next_told(index) {
+            Rc::make_mut(&mut self.nodes[index]).tell(index, told, ended);
+        } else if self.is_complete(course, index) {
+            let World { nodes, record, .. } = self;
+            let node = Rc::make_mut(&mut nodes[index]);
+            let place = node.place.as_mut().expect("it is complete");
+            (place.phase, place.ends) = (Phase::Complete, node.received);
+            if part(&place.epoch.layout, index).is_some_and(|(reads, _)| reads) {
+                for of in senders(&place.epoch.layout) {
+                    record.ends(place.epoch.number, of, place.delivered[of])?;
+                }
+            }
+        } else if self.nodes[index].can_begin() {
+            self.check_begun(index)?;
+            let World { nodes, record, .. } = self;
+            Rc::make_mut(&mut nodes[index]).begin(course, index, record)?;
+            return self.deliver(course, index);
+        }
+        Ok(())
+    }
+
+    /// What it has to tell newcomers, once it knows.
+    fn pays(&self, course: &Course, index: usize) -> Option<Start> {
+        let node = &self.nodes[index];
+        let (place, told) = (node.place.as_ref()?, node.told.as_ref()?);
+        let epoch = told.epoch.number;
+        let end = Entry::End(place.epoch.number);
+        let end = || Some(node.stream.iter().position(|entry| *entry == end)? as u8 + 1);
+        let early = course.slip == Some(Slip::DebtEarly);
+        let over = node.begun || place.phase == Phase::Complete || early;
+        let at = if node.begun { Some(place.start[index]) } else { end() };
+        let owes = !node.owes.is_empty() && over;
+        at.filter(|_| owes).map(|at| Start { epoch, of: index, at })
+    }
+
+    /// The epoch that it is told now, if any, and whether a view has brought it.
+    fn next_told(&self, index: usize) -> Option<(Told, bool)> {
+        let node = &self.nodes[index];
+        let mut epochs = node.registry.epochs(KEY);
+        let next = match (&node.expected, &node.told) {
+            (Some(expected), _) => expected,
+            (None, Some(told)) if node.begun && node.owes.is_empty() => {
+                epochs.find(|epoch| epoch.number > told.epoch.number)?
+            }
+            (None, Some(_)) => return None,
+            (None, None) => epochs.find(|epoch| part(&epoch.layout, index).is_some())?,
+        };
+        let knows = node.told.is_some() && !node.left_behind;
+        let is_in = part(&next.layout, index).is_some();
+        let mut starts = [None; MOST];
+        for of in senders(&next.layout) {
+            let heard = node.heard_of(next.number, of);
+            let told = knows || heard.is_some() || of == index;
+            if is_in && !told && next.old.contains(&stream(of)) {
+                return None;
+            }
+            starts[of] = heard.filter(|_| !knows);
+        }
+        Some((Told { epoch: next.clone(), starts }, node.expected.is_some()))
+    }
+
+    fn is_complete(&self, course: &Course, index: usize) -> bool {
+        let node = &self.nodes[index];
+        let Some(place) = node.place.as_ref().filter(|place| place.phase == Phase::Closing) else {
+            return false;
+        };
+        let epoch = &place.epoch;
+        let mut of = senders(&epoch.layout);
+        let all =
+            of.all(|of| self.has_ended(index, of) && place.delivered[of] == node.received[of]);
+        let shows = |other: usize| {
+            let line = &node.sees[other][bank(course, epoch.number)];
+            let received = |of| line.received[of] >= node.received[of];
+            other == index
+                || line.name == epoch.name
+                    && (line.finished || senders(&epoch.layout).all(received))
+        };
+        let mut seats = epoch.layout.seats.iter().map(|seat| index_of(seat.node));
+        let left = |other: usize| {
+            let before = bank(course, epoch.number + 1);
+            let line = &node.sees[other][before];
+            line.name == place.before && line.finished
+        };
+        let early = course.slip == Some(Slip::CompleteEarly);
+        all && (early || seats.all(shows) && each(place.former).all(left))
+    }
+
+    /// I-51, when an epoch begins by a change of layout.
+    fn check_begun(&self, index: usize) -> Result<(), Wrong> {
+        let node = &self.nodes[index];
+        let told = node.told.as_ref().expect("it can begin");
+        let ends: Vec<(usize, u8)> = match &node.place {
+            Some(place) if place.phase == Phase::Complete => {
+                senders(&place.epoch.layout).map(|of| (of, place.ends[of])).collect()
+            }
+            Some(_) => return Ok(()),
+            None => (0..MOST).filter_map(|of| Some((of, told.starts[of]?))).collect(),
+        };
+        let before = told.epoch.number.checked_sub(1);
+        for (reader, other) in self.nodes.iter().enumerate() {
+            let Some(place) = other.place.as_ref().filter(|p| Some(p.epoch.number) == before)
+            else {
+                continue;
+            };
+            let reads = part(&place.epoch.layout, reader).is_some_and(|(reads, _)| reads);
+            let lacks = |(of, end): &(usize, u8)| other.received[*of] < *end;
+            if reads && place.phase != Phase::Finished && ends.iter().any(lacks) {
+                return Err(Wrong(BEGUN));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Errors that were planted into what is kept of a subgroup are found in random runs, each by the rule that
+//! was named for it, in each of three ranges of seeds.
+#![cfg(model)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../sim/tests/stored/mod.rs"]
+mod stored;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+
+use derecho_core::storage::store::Retention;
+use derecho_model::{Fault, plant};
+use derecho_sim::Config;
+use stored::World;
+
+const RANGES: [u64; 3] = [0, 10_000, 20_000];
+const SEEDS: u64 = 60;
+
+/// What a run of this seed breaks, if anything.
+fn broken(seed: u64, retention: Retention) -> Option<String> {
+    let run = || {
+        let mut world = World::new(Config::adversarial(seed), 2, true, retention);
+        world.court.borrow_mut().strict = true;
+        world.settle();
+        world.flow(40);
+        world.add();
+        world.flow(20);
+        world.check();
+    };
+    let told = catch_unwind(AssertUnwindSafe(run)).err()?;
+    let text = told.downcast_ref::<String>().cloned();
+    Some(
+        text.or_else(|| told.downcast_ref::<&str>().map(|it| (*it).to_owned())).unwrap_or_default(),
+    )
+}
+
+#[test]
+fn planted_errors_are_found() {
+    set_hook(Box::new(|_| {}));
+    let all = Retention::default();
+    let last = Retention { depth: Some(2), ..all };
+    let cases = [
+        (Fault::HistoryCutLate, last, "exactly what was kept"),
+        (Fault::HistoryWithoutLive, all, "nothing is missing"),
+        (Fault::HistoryTooShort, all, "everything"),
+    ];
+    let mut missed = Vec::new();
+    for (fault, retention, rule) in cases {
+        for from in RANGES {
+            let found = (from..from + SEEDS).find(|seed| {
+                plant(Some(fault));
+                let with = broken(*seed, retention);
+                plant(None);
+                with.is_some_and(|text| text.contains(rule)) && broken(*seed, retention).is_none()
+            });
+            println!("{fault:?} from {from}: {found:?}");
+            missed.extend(found.is_none().then_some((fault, from)));
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

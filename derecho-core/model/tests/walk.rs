@@ -1,0 +1,79 @@
+//! The walk of a subgroup from layout to layout, with a view change in between at every point.
+#![cfg(model)]
+
+use derecho_model::walk::{Course, Part, walk};
+
+/// Room for the largest of these, with some to spare.
+const MOST: usize = 6_000_000;
+
+const A: Part = (0, true, true);
+const B: Part = (1, true, true);
+const C: Part = (2, true, true);
+const READS_B: Part = (1, true, false);
+const READS_C: Part = (2, true, false);
+const SENDS_A: Part = (0, false, true);
+
+const COMES: &[&[Part]] = &[&[A, READS_B], &[A, READS_B, READS_C]];
+const GOES: &[&[Part]] = &[&[A, B], &[A]];
+
+fn holds(name: &str, course: Course) {
+    let begun = std::time::Instant::now();
+    let found = walk(course, MOST);
+    println!("{name}: {found:?}, {:.1} s", begun.elapsed().as_secs_f32());
+    assert!(found.failure.is_none() && found.complete, "{name}");
+    assert!(found.quiet > 0 && (course.views == 0 || found.met > 0), "{name} shows nothing");
+}
+
+fn course(nodes: usize, layouts: &'static [&'static [Part]]) -> Course {
+    Course { nodes, layouts, messages: 1, views: 0, crashes: 0, doubts: 0, slip: None }
+}
+
+#[test]
+fn without_a_view_change() {
+    holds("goes", Course { messages: 2, ..course(2, GOES) });
+    holds("comes", course(3, COMES));
+}
+
+#[test]
+fn one_view_change() {
+    let one = |layouts| Course { views: 1, crashes: 1, doubts: 1, ..course(2, layouts) };
+    holds("goes", one(GOES));
+    holds("sender comes", one(&[&[A], &[A, B]]));
+    holds("reader comes", one(&[&[A], &[A, READS_B]]));
+    holds("begins to send", one(&[&[A, READS_B], &[A, B]]));
+    holds("begins to read", one(&[&[SENDS_A, B], &[A, B]]));
+    holds("changes over", one(&[&[A], &[B]]));
+    holds("comes and goes", one(&[&[A], &[A, READS_B], &[READS_B]]));
+}
+
+#[test]
+fn two_view_changes() {
+    let two = |layouts| Course { views: 2, messages: 0, ..course(2, layouts) };
+    holds("goes", two(GOES));
+    holds("sender comes", two(&[&[A], &[A, B]]));
+    holds("reader comes", two(&[&[A], &[A, READS_B]]));
+    holds("changes over", two(&[&[A], &[B]]));
+}
+
+#[test]
+fn three_members() {
+    let one = |layouts| Course { views: 1, messages: 0, ..course(3, layouts) };
+    holds("comes", one(COMES));
+    holds("goes", one(&[&[A, READS_B, READS_C], &[A, READS_B]]));
+    holds("changes over", one(&[&[A, READS_B], &[A, READS_C]]));
+}
+
+/// What takes longer: a third sender, two views for a reader that begins late, one more message for three members.
+#[test]
+#[ignore = "takes some minutes"]
+fn longer_walks() {
+    let few = Course { messages: 0, ..course(3, &[&[A, READS_B], &[A, READS_B, C]]) };
+    holds("sender comes", Course { views: 1, ..few });
+    let late = course(2, &[&[SENDS_A, B], &[A, B]]);
+    holds("begins to read", Course { views: 2, messages: 0, ..late });
+    holds("comes", Course { views: 1, ..course(3, COMES) });
+    holds(
+        "changes over",
+        Course { views: 1, crashes: 1, ..course(3, &[&[A, READS_B], &[A, READS_C]]) },
+    );
+}

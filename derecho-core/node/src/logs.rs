@@ -1,0 +1,19 @@
+//! Logs on real files: the folder, and the thread that writes them.
+//!
+//! Owns: the port [`Disk`](derecho_core::log::Disk) over a folder of this host, and a log thread that makes
+//! durable what machines push to it. Never does: block a machine's turn; a queue that is full says so.
+//!
+//! ```text
+//!   a turn ── try_push(batch) ──> queue ──> log thread: append all that is ready, write, sync
+//!      ^                                        │
+//!      └──── durable(): a load <── waker ───────┘ publishes each stream's durable version
+//! ```
+//! Read [`folder`], then [`batch`], then [`thread`].
+
+pub mod batch;
+pub mod folder;
+pub mod thread;
+
+pub use batch::Batch;
+pub use folder::Folder;
+pub use thread::{Ending, Logs, OnFull, Refused, Settings, StreamHandle, StreamState};

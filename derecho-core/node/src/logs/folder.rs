@@ -1,0 +1,213 @@
+//! The port to a disk over a folder of this host.
+//!
+//! Owns: the folder's lock, and its open files. Never does: leave the folder; names are names in it.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use derecho_core::log::checksum::Checksum;
+use derecho_core::log::{Disk, DiskError, LogError};
+use rustix::fs::{self, AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+
+/// The file whose lock makes this process the folder's only writer (I-81).
+pub const LOCK: &str = "lock";
+/// So many files are kept open. At one more all are closed, and opened again as they are needed.
+const OPEN_FILES: usize = 64;
+
+/// A folder of logs.
+pub struct Folder {
+    dir: OwnedFd,
+    /// Held as long as the folder is open; none if it is only read.
+    lock: Option<OwnedFd>,
+    files: HashMap<String, OwnedFd>,
+}
+
+impl Folder {
+    /// Opens a folder to write in it, as the only one.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if another process does, or why there is no such folder.
+    pub fn open(path: &Path) -> Result<Folder, LogError> {
+        let mut folder = Folder::read(path)?;
+        let lock = fs::openat(
+            &folder.dir,
+            LOCK,
+            OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o600),
+        );
+        let lock = lock.map_err(|errno| refused(path, errno))?;
+        match fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(LogError::Locked),
+            Err(errno) => return Err(refused(path, errno)),
+        }
+        folder.lock = Some(lock);
+        Ok(folder)
+    }
+
+    /// Opens a folder to read what is in it, also while another process writes there.
+    ///
+    /// # Errors
+    /// Why there is no such folder.
+    pub fn read(path: &Path) -> Result<Folder, LogError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = fs::openat(CWD, path, flags, Mode::empty());
+        let dir = dir.map_err(|errno| refused(path, errno))?;
+        Ok(Folder { dir, lock: None, files: HashMap::new() })
+    }
+
+    /// Makes a folder, so that it is there after a crash; one that is there is as good.
+    ///
+    /// # Errors
+    /// Why it cannot be made. The folder in which it is to be must be there.
+    pub fn make(path: &Path) -> Result<(), LogError> {
+        match retry_on_intr(|| fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(refused(path, errno)),
+        }
+        let parent = path.parent().filter(|parent| *parent != Path::new(""));
+        let mut parent = Folder::read(parent.unwrap_or(Path::new(".")))?;
+        parent.sync_folder().map_err(|cause| LogError::Disk { file: String::new(), cause })
+    }
+
+    fn file(&mut self, name: &str) -> Result<&OwnedFd, DiskError> {
+        if !self.files.contains_key(name) {
+            let access = if self.lock.is_some() { OFlags::RDWR } else { OFlags::RDONLY };
+            self.keep(name, access)?;
+        }
+        self.files.get(name).ok_or(DiskError::NotFound)
+    }
+
+    fn keep(&mut self, name: &str, flags: OFlags) -> Result<(), DiskError> {
+        if self.files.len() >= OPEN_FILES {
+            self.files.clear();
+        }
+        let mode = Mode::from_raw_mode(0o600);
+        let open = || fs::openat(&self.dir, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode);
+        let file = retry_on_intr(open).map_err(cause)?;
+        self.files.insert(name.to_owned(), file);
+        Ok(())
+    }
+
+    fn writes(&self) -> Result<(), DiskError> {
+        if self.lock.is_some() { Ok(()) } else { Err(DiskError::ReadOnly) }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(lock) = &self.lock {
+            // Said, not only closed: a child that was forked just now has the file too, until it runs its program.
+            let _ = fs::flock(lock, FlockOperation::Unlock);
+        }
+    }
+}
+
+fn refused(path: &Path, errno: Errno) -> LogError {
+    LogError::Disk { file: path.display().to_string(), cause: cause(errno) }
+}
+
+fn cause(errno: Errno) -> DiskError {
+    match errno {
+        Errno::NOENT => DiskError::NotFound,
+        Errno::NOSPC | Errno::DQUOT => DiskError::Full,
+        Errno::ROFS | Errno::ACCESS | Errno::PERM => DiskError::ReadOnly,
+        other => DiskError::Other(other.to_string()),
+    }
+}
+
+fn synced(result: Result<(), Errno>) -> Result<(), DiskError> {
+    result.map_err(|errno| {
+        tracing::error!("a sync of a log failed: {errno}");
+        DiskError::FailedSync
+    })
+}
+
+impl Disk for Folder {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(&self.dir).map_err(cause)? {
+            let entry = entry.map_err(cause)?;
+            // Names that are no text are none of ours.
+            names.extend(entry.file_name().to_str().ok().map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    fn length(&mut self, name: &str) -> Result<u64, DiskError> {
+        fs::fstat(self.file(name)?).map(|stat| stat.st_size.cast_unsigned()).map_err(cause)
+    }
+
+    fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError> {
+        let file = self.file(name)?;
+        let mut read = 0;
+        while read < into.len() {
+            match retry_on_intr(|| pread(file, &mut into[read..], at + read as u64))
+                .map_err(cause)?
+            {
+                0 => break,
+                more => read += more,
+            }
+        }
+        Ok(read)
+    }
+
+    fn create(&mut self, name: &str) -> Result<(), DiskError> {
+        self.writes()?;
+        self.files.remove(name);
+        self.keep(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+    }
+
+    fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.writes()?;
+        let file = self.file(name)?;
+        let mut written = 0;
+        while written < bytes.len() {
+            let count = retry_on_intr(|| pwrite(file, &bytes[written..], at + written as u64));
+            match count.map_err(cause)? {
+                // A file system that takes nothing and says nothing has no room.
+                0 => return Err(DiskError::Full),
+                count => written += count,
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_file(&mut self, name: &str) -> Result<(), DiskError> {
+        self.writes()?;
+        let file = self.file(name)?;
+        synced(retry_on_intr(|| fs::fdatasync(file)))
+    }
+
+    fn sync_folder(&mut self) -> Result<(), DiskError> {
+        synced(retry_on_intr(|| fs::fsync(&self.dir)))
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.writes()?;
+        retry_on_intr(|| fs::renameat(&self.dir, from, &self.dir, to)).map_err(cause)?;
+        self.files.remove(to);
+        if let Some(file) = self.files.remove(from) {
+            self.files.insert(to.to_owned(), file);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        self.writes()?;
+        self.files.remove(name);
+        retry_on_intr(|| fs::unlinkat(&self.dir, name, AtFlags::empty())).map_err(cause)
+    }
+
+    fn truncate(&mut self, name: &str, length: u64) -> Result<(), DiskError> {
+        self.writes()?;
+        let file = self.file(name)?;
+        retry_on_intr(|| fs::ftruncate(file, length)).map_err(cause)
+    }
+
+    fn checksum(&self) -> Checksum {
+        crc32c::crc32c
+    }
+}

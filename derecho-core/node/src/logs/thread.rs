@@ -1,0 +1,473 @@
+//! The log thread: makes durable what is pushed to it.
+//!
+//! Owns: the logs of a folder, and who is told what is durable. Never does: wait for more before it writes;
+//! batches come from load. All that is ready is appended, then each log is written once and synced once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use derecho_core::log::{
+    Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Recovery, StreamKey,
+    StreamLog, Version, folder,
+};
+
+use super::batch::{Batch, Put};
+use super::folder::Folder;
+
+/// So many bytes are taken from the queue before all of it is written and synced.
+const GATHERED: usize = 16 << 20;
+/// How often a log that found no room tries again.
+const ROOM_AGAIN: Duration = Duration::from_millis(20);
+/// How long a process that drops its logs waits for what is still to be written.
+const LINGER: Duration = Duration::from_secs(5);
+/// Batches that are kept to be filled again.
+const SPARE: usize = 64;
+
+/// How a folder's logs are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// So many batches are in the queue at most.
+    pub queue: usize,
+    /// How large files get.
+    pub limits: Limits,
+    /// How much is looked at when a log is opened.
+    pub check: Check,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { queue: 1024, limits: Limits::default(), check: Check::Last }
+    }
+}
+
+/// What a stream does when the disk is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFull {
+    /// It waits for room, and so do all of the folder: pushes are refused when the queue is full.
+    Wait,
+    /// Its log takes no part any more.
+    Detach,
+}
+
+/// How a stream's log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum StreamState {
+    /// It takes what is pushed.
+    Open = 0,
+    /// The disk is full, and it waits for room.
+    Full = 1,
+    /// The disk was full, and it takes nothing more.
+    Detached = 2,
+    /// It has failed, and nothing more will be durable (I-82).
+    Failed = 3,
+    /// It was ended.
+    Closed = 4,
+}
+
+/// Why a batch was not taken.
+#[derive(Debug)]
+pub enum Refused {
+    /// The queue is full; the batch comes back to be pushed later.
+    Full(Batch),
+    /// The log takes nothing more.
+    Over(StreamState),
+}
+
+/// How the log thread ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// All that was pushed was written and synced, or its log had failed.
+    Clean,
+    /// The deadline has passed first; what is not durable may be lost.
+    Late,
+}
+
+type Work<D> = Box<dyn FnOnce(&mut Writer<D>) + Send>;
+
+enum Job<D> {
+    Batch(Arc<Shown>, Batch),
+    /// Something that wants the logs as they are, with all before it committed.
+    Work(Work<D>),
+    Close,
+}
+
+/// What a stream's log shows.
+struct Shown {
+    key: StreamKey,
+    on_full: OnFull,
+    durable: AtomicU64,
+    state: AtomicU8,
+    error: Mutex<Option<LogError>>,
+    waker: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Shown {
+    fn state(&self) -> StreamState {
+        let states =
+            [StreamState::Open, StreamState::Full, StreamState::Detached, StreamState::Failed];
+        let state = self.state.load(Ordering::Acquire);
+        states.into_iter().find(|known| *known as u8 == state).unwrap_or(StreamState::Closed)
+    }
+
+    /// Shows it, and wakes whoever looks.
+    fn show(&self, state: StreamState, error: Option<LogError>) {
+        if let Some(error) = error {
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+        self.state.store(state as u8, Ordering::Release);
+        (self.waker)();
+    }
+
+    fn publish(&self, version: Version) {
+        if self.durable.swap(version.0, Ordering::Release) != version.0 {
+            (self.waker)();
+        }
+    }
+}
+
+/// The logs of a folder, and the thread that writes them.
+pub struct Logs<D = Folder> {
+    owner: Owner,
+    queue: SyncSender<Job<D>>,
+    spare: Arc<Mutex<Vec<Batch>>>,
+    closing: Arc<AtomicBool>,
+    ended: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One stream's log, for whoever pushes to it.
+pub struct StreamHandle<D = Folder> {
+    shown: Arc<Shown>,
+    queue: SyncSender<Job<D>>,
+    spare: Arc<Mutex<Vec<Batch>>>,
+}
+
+impl Logs {
+    /// Opens a folder, or claims it for this group with this identity, and starts its thread.
+    ///
+    /// # Errors
+    /// Why the folder cannot be written in.
+    pub fn start(
+        path: &Path,
+        group: GroupId,
+        fresh: LogId,
+        settings: Settings,
+    ) -> Result<Logs, LogError> {
+        Logs::start_on(Folder::open(path)?, group, fresh, settings)
+    }
+}
+
+impl<D: Disk + Send + 'static> Logs<D> {
+    /// [`Logs::start`] on a disk that is open already.
+    ///
+    /// # Errors
+    /// As of it.
+    pub fn start_on(
+        mut disk: D,
+        group: GroupId,
+        fresh: LogId,
+        settings: Settings,
+    ) -> Result<Logs<D>, LogError> {
+        let owner = folder::claim(&mut disk, group, fresh)?;
+        let (queue, jobs) = sync_channel(settings.queue.max(1));
+        let (ends, ended) = sync_channel(1);
+        let (spare, closing) = (Arc::default(), Arc::<AtomicBool>::default());
+        let logs = BTreeMap::new();
+        let mut writer = Writer {
+            disk,
+            owner,
+            settings,
+            logs,
+            spare: Arc::clone(&spare),
+            closing: Arc::clone(&closing),
+        };
+        let run = move || {
+            writer.run(&jobs);
+            // Whoever waits for the end has all files closed and the folder unlocked.
+            drop(writer);
+            let _ = ends.send(());
+        };
+        let thread = std::thread::Builder::new().name("squall-log".into()).spawn(run);
+        let thread = thread.map_err(|error| LogError::Disk {
+            file: String::new(),
+            cause: DiskError::Other(format!("no thread can be started: {error}")),
+        })?;
+        Ok(Logs { owner, queue, spare, closing, ended, thread: Some(thread) })
+    }
+
+    /// Whose the folder is.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Opens the log of a stream. `waker` is called whenever more is durable or the state changes, by the log
+    /// thread: it must not block. One that has failed may be opened again.
+    ///
+    /// # Errors
+    /// What is wrong with the log, and where; [`LogError::Locked`] if it is open already.
+    pub fn stream(
+        &self,
+        key: StreamKey,
+        on_full: OnFull,
+        waker: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(StreamHandle<D>, Recovery), LogError> {
+        let opened = ask(&self.queue, move |writer: &mut Writer<D>| {
+            if writer.logs.contains_key(&key) {
+                return Err(LogError::Locked);
+            }
+            let opened = StreamLog::open(
+                &mut writer.disk,
+                (writer.owner, key),
+                writer.settings.limits,
+                writer.settings.check,
+            );
+            opened.map(|(log, recovery)| {
+                let shown = Arc::new(Shown {
+                    key,
+                    on_full,
+                    durable: AtomicU64::new(log.durable().0),
+                    state: AtomicU8::new(StreamState::Open as u8),
+                    error: Mutex::default(),
+                    waker: Box::new(waker),
+                });
+                writer.logs.insert(key, Kept { log, shown: Arc::clone(&shown) });
+                (shown, recovery)
+            })
+        });
+        let (shown, recovery) = opened.unwrap_or(Err(LogError::Failed))?;
+        let handle =
+            StreamHandle { shown, queue: self.queue.clone(), spare: Arc::clone(&self.spare) };
+        Ok((handle, recovery))
+    }
+
+    /// Has all that was pushed written and synced, and ends the thread, if that is done within this time.
+    pub fn close(mut self, within: Duration) -> Ending {
+        self.end(within)
+    }
+}
+
+impl<D> Logs<D> {
+    fn end(&mut self, within: Duration) -> Ending {
+        let Some(thread) = self.thread.take() else { return Ending::Clean };
+        let deadline = Instant::now() + within;
+        self.closing.store(true, Ordering::Release);
+        // The queue may be full: it empties, or the deadline passes.
+        let mut job = Job::Close;
+        while let Err(TrySendError::Full(back)) = self.queue.try_send(job) {
+            if Instant::now() >= deadline {
+                return Ending::Late;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            job = back;
+        }
+        match self.ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => Ending::Late,
+            _ => {
+                let _ = thread.join();
+                Ending::Clean
+            }
+        }
+    }
+}
+
+impl<D> Drop for Logs<D> {
+    fn drop(&mut self) {
+        self.end(LINGER);
+    }
+}
+
+/// Has the log thread do something, and waits for the answer; `None` if it has ended.
+fn ask<D: 'static, T: Send + 'static>(
+    queue: &SyncSender<Job<D>>,
+    work: impl FnOnce(&mut Writer<D>) -> T + Send + 'static,
+) -> Option<T> {
+    let (answers, answer) = sync_channel(1);
+    let work: Work<D> = Box::new(move |writer: &mut Writer<D>| {
+        let _ = answers.send(work(writer));
+    });
+    queue.send(Job::Work(work)).ok()?;
+    answer.recv().ok()
+}
+
+impl<D: Disk + Send + 'static> StreamHandle<D> {
+    /// An empty batch, one that was used before if there is one.
+    pub fn batch(&self) -> Batch {
+        self.spare.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
+    }
+
+    /// Hands a batch to the log thread, without waiting.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn try_push(&self, batch: Batch) -> Result<(), Refused> {
+        let state = self.state();
+        if !matches!(state, StreamState::Open | StreamState::Full) {
+            return Err(Refused::Over(state));
+        }
+        match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(Job::Batch(_, batch))) => Err(Refused::Full(batch)),
+            Err(_) => Err(Refused::Over(StreamState::Closed)),
+        }
+    }
+
+    /// The last message that is durable (I-80).
+    pub fn durable(&self) -> Version {
+        Version(self.shown.durable.load(Ordering::Acquire))
+    }
+
+    /// How the log is.
+    pub fn state(&self) -> StreamState {
+        self.shown.state()
+    }
+
+    /// Why it is not [`StreamState::Open`].
+    pub fn error(&self) -> Option<LogError> {
+        self.shown.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has the log thread do something with the log as it is when all that was pushed before is committed:
+    /// read, drop, cut, make a checkpoint. Waits for it; nothing for a turn.
+    ///
+    /// # Errors
+    /// [`LogError::Failed`] if there is no log any more; what `work` says.
+    pub fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut StreamLog, &mut D) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let key = self.shown.key;
+        let done = ask(&self.queue, move |writer: &mut Writer<D>| {
+            let kept = writer.logs.get_mut(&key).ok_or(LogError::Failed)?;
+            let done = work(&mut kept.log, &mut writer.disk);
+            kept.shown.publish(kept.log.durable());
+            done
+        });
+        done.unwrap_or(Err(LogError::Failed))
+    }
+}
+
+/// A log, and what it shows.
+struct Kept {
+    log: StreamLog,
+    shown: Arc<Shown>,
+}
+
+/// What the log thread has.
+struct Writer<D> {
+    disk: D,
+    owner: Owner,
+    settings: Settings,
+    logs: BTreeMap<StreamKey, Kept>,
+    spare: Arc<Mutex<Vec<Batch>>>,
+    closing: Arc<AtomicBool>,
+}
+
+impl<D: Disk> Writer<D> {
+    fn run(&mut self, jobs: &Receiver<Job<D>>) {
+        // It ends as well when nobody is left who could push.
+        while let Ok(first) = jobs.recv() {
+            let mut gathered = 0;
+            let mut next = Some(first);
+            while let Some(job) = next {
+                match job {
+                    Job::Batch(shown, batch) => {
+                        gathered += batch.bytes();
+                        self.append(&shown, batch);
+                    }
+                    Job::Work(work) => {
+                        self.commit();
+                        work(self);
+                    }
+                    Job::Close => {
+                        self.commit();
+                        self.logs
+                            .values()
+                            .for_each(|kept| kept.shown.show(StreamState::Closed, None));
+                        return;
+                    }
+                }
+                next = if gathered < GATHERED { jobs.try_recv().ok() } else { None };
+            }
+            self.commit();
+        }
+    }
+
+    fn append(&mut self, shown: &Shown, mut batch: Batch) {
+        // What is for a log that has failed or was detached is lost; who pushed it sees the state.
+        if let Some(kept) = self.logs.get_mut(&shown.key) {
+            let (log, disk) = (&mut kept.log, &self.disk);
+            let appended = batch.iter().try_for_each(|put| match put {
+                Put::Message(entry) => log.append(entry, disk).map(|_| ()),
+                Put::Mark(mark, now) => log.mark(mark, now, disk),
+            });
+            if let Err(error) = appended {
+                self.give_up(shown.key, (StreamState::Failed, error));
+            }
+        }
+        batch.clear();
+        if let Ok(mut spare) = self.spare.try_lock()
+            && spare.len() < SPARE
+        {
+            spare.push(batch);
+        }
+    }
+
+    /// Writes and syncs all that was appended, and tells it.
+    fn commit(&mut self) {
+        let keys: Vec<StreamKey> = self
+            .logs
+            .iter()
+            .filter(|(_, kept)| kept.log.pending() > 0)
+            .map(|(key, _)| *key)
+            .collect();
+        // All are written before the first is synced, so that the disk can put them into one sweep.
+        for key in &keys {
+            self.write(*key);
+        }
+        for key in &keys {
+            let Some(kept) = self.logs.get_mut(key) else { continue };
+            match kept.log.sync(&mut self.disk) {
+                Ok(version) => kept.shown.publish(version),
+                Err(error) => self.give_up(*key, (StreamState::Failed, error)),
+            }
+        }
+    }
+
+    /// Writes what was appended to a log; waits for room if that is how it was opened.
+    fn write(&mut self, key: StreamKey) {
+        loop {
+            let Some(kept) = self.logs.get_mut(&key) else { return };
+            match kept.log.write(&mut self.disk) {
+                Ok(()) => {
+                    if kept.shown.state() == StreamState::Full {
+                        kept.shown.show(StreamState::Open, None);
+                    }
+                    return;
+                }
+                Err(error) if error.is_full() && kept.shown.on_full == OnFull::Detach => {
+                    return self.give_up(key, (StreamState::Detached, error));
+                }
+                Err(error) if error.is_full() && !self.closing.load(Ordering::Acquire) => {
+                    if kept.shown.state() != StreamState::Full {
+                        kept.shown.show(StreamState::Full, Some(error));
+                    }
+                    std::thread::sleep(ROOM_AGAIN);
+                }
+                Err(error) => return self.give_up(key, (StreamState::Failed, error)),
+            }
+        }
+    }
+
+    fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
+        tracing::error!("the log of stream {key} takes nothing more: {error}");
+        if let Some(kept) = self.logs.remove(&key) {
+            kept.shown.show(state, Some(error));
+        }
+    }
+}

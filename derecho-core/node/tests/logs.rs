@@ -1,0 +1,384 @@
+//! Logs on real files: the folder, the log thread, and processes that are killed while they write.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::NodeId;
+use derecho_core::log::checksum::portable;
+use derecho_core::log::{
+    Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark,
+    Owner, Retention, StreamKey, StreamLog, Version, WallTime, folder,
+};
+use derecho_node::logs::{
+    Batch, Ending, Folder, Logs, OnFull, Refused, Settings, StreamHandle, StreamState,
+};
+use derecho_sim::{Mishaps, Random, SimDisk};
+
+const GROUP: GroupId = GroupId(1);
+const OTHER: GroupId = GroupId(2);
+const LOG: LogId = LogId(3);
+const STREAM: StreamKey = StreamKey(4);
+const LONG: Duration = Duration::from_secs(20);
+
+/// The payload of a version: whoever reads it knows what has to be there.
+fn payload(version: u64) -> Vec<u8> {
+    let mut random = Random::new(version);
+    let bound = if random.one_in(10) { 20_000 } else { 300 };
+    let length = random.below(bound);
+    (0..length).map(|_| random.next_word() as u8).collect()
+}
+
+fn entry(version: u64, payload: &[u8]) -> Entry<'_> {
+    Entry {
+        kind: Kind::Sample,
+        epoch: EpochId { view: 1, sequence: 0 },
+        writer: NodeId(9),
+        writer_sequence: version,
+        source_time: WallTime(1000 + version),
+        reception_time: WallTime(2000 + version),
+        key: KeyHash([(version % 7) as u8; 16]),
+        payload,
+    }
+}
+
+fn small() -> Settings {
+    Settings { limits: Limits { segment_bytes: 40_000 }, ..Settings::default() }
+}
+
+/// Pushes these versions, waiting where the queue is full.
+fn push<D: Disk + Send + 'static>(handle: &StreamHandle<D>, versions: std::ops::Range<u64>) {
+    let mut batch = handle.batch();
+    for version in versions {
+        batch.push(entry(version, &payload(version))).unwrap();
+    }
+    let deadline = Instant::now() + LONG;
+    loop {
+        match handle.try_push(batch) {
+            Ok(()) => return,
+            Err(Refused::Full(back)) if Instant::now() < deadline => {
+                batch = back;
+                std::thread::yield_now();
+            }
+            Err(refused) => panic!("{refused:?}"),
+        }
+    }
+}
+
+fn until(what: impl Fn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !what() {
+        assert!(Instant::now() < deadline, "it never comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// All messages of a log that is complete from its beginning on, or from where it says.
+fn look(disk: &mut impl Disk, check: Check) -> (u64, u64) {
+    let owner = folder::owner(disk).unwrap().unwrap();
+    let (log, _) = StreamLog::read(disk, (owner, STREAM), check).unwrap();
+    let first = log.complete_from();
+    let mut cursor = log.after(Version(first.0 - 1)).unwrap();
+    for version in first.0..=log.durable().0 {
+        let record = cursor.next(disk, &log).unwrap().unwrap();
+        assert_eq!(record.version, Version(version));
+        assert_eq!(record.entry, entry(version, &payload(version)));
+    }
+    assert_eq!(cursor.next(disk, &log).unwrap(), None);
+    (first.0, log.durable().0)
+}
+
+#[test]
+fn what_is_durable_is_read_back_by_the_next_process() {
+    let dir = tempfile::tempdir().unwrap();
+    for life in 0..4_u64 {
+        let logs = Logs::start(dir.path(), GROUP, LogId(life.into()), small()).unwrap();
+        assert_eq!(
+            logs.owner(),
+            Owner { group: GROUP, log: LogId(0) },
+            "the first one's identity stays"
+        );
+        let (woken, wakes) = sync_channel(10_000);
+        let waker = move || woken.try_send(()).unwrap_or(());
+        let (handle, recovery) = logs.stream(STREAM, OnFull::Wait, waker).unwrap();
+        assert_eq!((handle.durable(), recovery.torn), (Version(life * 100), None));
+        for from in (life * 100 + 1..life * 100 + 100).step_by(10) {
+            push(&handle, from..from + 10);
+        }
+        until(|| handle.durable() == Version(life * 100 + 100));
+        wakes.recv_timeout(LONG).unwrap();
+        assert_eq!(logs.close(LONG), Ending::Clean);
+        assert_eq!(handle.state(), StreamState::Closed);
+        assert!(matches!(
+            handle.try_push(Batch::default()),
+            Err(Refused::Over(StreamState::Closed))
+        ));
+    }
+    let mut disk = Folder::read(dir.path()).unwrap();
+    assert_eq!(look(&mut disk, Check::All), (1, 400));
+    assert!(disk.list().unwrap().iter().filter(|name| name.ends_with(".log")).count() > 3);
+}
+
+#[test]
+fn the_end_waits_for_what_was_pushed() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    assert_eq!(
+        logs.stream(STREAM, OnFull::Wait, || {}).err(),
+        Some(LogError::Locked),
+        "it is open"
+    );
+    push(&handle, 1..500);
+    assert_eq!(logs.close(LONG), Ending::Clean);
+    assert_eq!(handle.durable(), Version(499));
+    assert_eq!(look(&mut Folder::read(dir.path()).unwrap(), Check::Last), (1, 499));
+}
+
+#[test]
+fn marks_checkpoints_and_retention_go_through_the_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    // One by one: what is ready at once goes into one file.
+    for from in (1..600).step_by(50) {
+        push(&handle, from..600.min(from + 50));
+        until(|| handle.durable().0 + 1 == 600.min(from + 50));
+    }
+    let mark = Mark::Begun(EpochId { view: 2, sequence: 0 }, vec![LOG]);
+    let mut batch = handle.batch();
+    batch.mark(mark.clone(), WallTime(5));
+    handle.try_push(batch).unwrap();
+    let keep = Retention { messages: Some(100), ..Retention::default() };
+    let dropped = handle.with(move |log, disk| log.retain(disk, keep, WallTime(0))).unwrap();
+    assert!(dropped > 1);
+    let known = handle.with(move |log, _| Ok(log.marks().any(|known| *known == mark))).unwrap();
+    assert!(known);
+    handle.with(|log, disk| log.cut_after(disk, Version(590))).unwrap();
+    assert_eq!(handle.durable(), Version(590));
+    drop(logs);
+    let (first, last) = look(&mut Folder::read(dir.path()).unwrap(), Check::All);
+    assert!(first > 1 && first <= 500 && last == 590);
+}
+
+#[test]
+fn a_folder_has_one_writer_and_one_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
+    let refused = |group| Logs::start(dir.path(), group, LOG, small()).err().unwrap();
+    assert_eq!(refused(GROUP), LogError::Locked);
+    drop(logs);
+    assert_eq!(refused(OTHER), LogError::OtherGroup { found: GROUP });
+    drop(Logs::start(dir.path(), GROUP, LOG, small()).unwrap());
+
+    let nowhere = dir.path().join("none").join("at all");
+    let missing = Logs::start(&nowhere, GROUP, LOG, small()).err().unwrap();
+    assert!(matches!(&missing, LogError::Disk { cause: DiskError::NotFound, .. }), "{missing}");
+    assert!(missing.to_string().contains("at all"), "{missing}");
+    Folder::make(&dir.path().join("made")).unwrap();
+    Folder::make(&dir.path().join("made")).unwrap();
+    drop(Logs::start(&dir.path().join("made"), OTHER, LOG, small()).unwrap());
+
+    let mut disk = Folder::read(dir.path()).unwrap();
+    assert_eq!(disk.write_at("identity", 0, b"x"), Err(DiskError::ReadOnly));
+    assert_eq!(disk.create("x"), Err(DiskError::ReadOnly));
+    assert_eq!(disk.length("x"), Err(DiskError::NotFound));
+}
+
+#[test]
+fn a_file_from_another_folder_and_one_of_another_format_are_refused() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (dir, log) in [(&dir, LOG), (&other, LogId(99))] {
+        let logs = Logs::start(dir.path(), GROUP, log, small()).unwrap();
+        let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+        push(&handle, 1..10);
+    }
+    let name = format!("{STREAM}-0000000000000001.log");
+    let own = std::fs::read(dir.path().join(&name)).unwrap();
+    let opened = || {
+        let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
+        logs.stream(STREAM, OnFull::Wait, || {}).map(|(handle, _)| handle.durable())
+    };
+    std::fs::copy(other.path().join(&name), dir.path().join(&name)).unwrap();
+    assert_eq!(opened(), Err(LogError::OtherLog { file: name.clone(), found: LogId(99) }));
+    let mut later = own.clone();
+    later[8] = 2;
+    later[20] = 1;
+    std::fs::write(dir.path().join(&name), &later).unwrap();
+    assert_eq!(opened(), Err(LogError::Format { file: name.clone(), found: 2 }));
+    std::fs::write(dir.path().join(&name), &own).unwrap();
+    assert_eq!(opened(), Ok(Version(9)));
+}
+
+#[test]
+fn the_processors_sum_is_the_portable_one() {
+    let mut random = Random::new(1);
+    for length in 0..600 {
+        let bytes: Vec<u8> = (0..length).map(|_| random.next_word() as u8).collect();
+        assert_eq!(crc32c::crc32c(&bytes), portable(&bytes));
+    }
+}
+
+#[test]
+fn a_full_disk_is_waited_for_or_left() {
+    for on_full in [OnFull::Wait, OnFull::Detach] {
+        let mut disk = SimDisk::new(1);
+        disk.plan(Mishaps { room: Some(60_000), ..Mishaps::default() });
+        let logs = Logs::start_on(disk, GROUP, LOG, Settings { queue: 4, ..small() }).unwrap();
+        let (handle, _) = logs.stream(STREAM, on_full, || {}).unwrap();
+        // What is ready at once is one batch, which has room or not: so the first one goes alone.
+        let mut batch = handle.batch();
+        batch.push(entry(1, &[7; 5000])).unwrap();
+        handle.try_push(batch).unwrap();
+        until(|| handle.durable() == Version(1));
+        let mut version = 2;
+        // It is refused when the queue is full, not later, and the turn goes on.
+        let mut refused = None;
+        until_some(&mut refused, || {
+            let mut batch = handle.batch();
+            batch.push(entry(version, &[7; 5000])).unwrap();
+            match handle.try_push(batch) {
+                Ok(()) => version += 1,
+                Err(Refused::Full(_)) if handle.state() == StreamState::Full => {
+                    return Some(StreamState::Full);
+                }
+                Err(Refused::Over(state)) => return Some(state),
+                Err(Refused::Full(_)) => std::thread::yield_now(),
+            }
+            None
+        });
+        assert!(handle.error().unwrap().is_full());
+        let durable = handle.durable();
+        assert!(durable.0 > 0 && durable.0 < version);
+        let expected = match on_full {
+            OnFull::Wait => StreamState::Full,
+            OnFull::Detach => StreamState::Detached,
+        };
+        assert_eq!((refused.unwrap(), handle.state()), (expected, expected));
+        // The end does not wait for room.
+        assert_eq!(logs.close(LONG), Ending::Clean);
+        assert_eq!(handle.durable(), durable);
+    }
+}
+
+fn until_some<T>(found: &mut Option<T>, mut look: impl FnMut() -> Option<T>) {
+    let deadline = Instant::now() + LONG;
+    while found.is_none() {
+        assert!(Instant::now() < deadline, "it never comes");
+        *found = look();
+    }
+}
+
+#[test]
+fn after_a_failed_sync_nothing_more_is_durable() {
+    let mut disk = SimDisk::new(3);
+    disk.plan(Mishaps { failing_syncs: 40, ..Mishaps::default() });
+    let Ok(logs) = Logs::start_on(disk, GROUP, LOG, small()) else { panic!("another seed") };
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let mut version = 0;
+    while handle.state() == StreamState::Open {
+        version += 1;
+        assert!(version < 10_000, "no sync fails");
+        let mut batch = handle.batch();
+        batch.push(entry(version, b"fly")).unwrap();
+        if handle.try_push(batch).is_ok() {
+            // One by one, so that each has a sync of its own.
+            until(|| handle.durable() == Version(version) || handle.state() != StreamState::Open);
+        }
+    }
+    assert_eq!((handle.state(), handle.durable() < Version(version)), (StreamState::Failed, true));
+    let durable = handle.durable();
+    assert!(handle.with(|log, disk| log.commit(disk)).is_err());
+    assert_eq!(logs.close(LONG), Ending::Clean);
+    assert_eq!((handle.durable(), handle.state()), (durable, StreamState::Failed));
+}
+
+#[test]
+fn an_end_that_comes_too_late_is_said() {
+    let logs = Logs::start_on(SimDisk::new(1), GROUP, LOG, small()).unwrap();
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (begin, begun) = sync_channel::<()>(0);
+    let (end, ended) = sync_channel::<()>(0);
+    let busy = std::thread::spawn(move || {
+        handle.with(move |_, _| {
+            begin.send(()).unwrap();
+            let _ = ended.recv();
+            Ok(())
+        })
+    });
+    begun.recv().unwrap();
+    assert_eq!(logs.close(Duration::from_millis(20)), Ending::Late);
+    end.send(()).unwrap();
+    busy.join().unwrap().unwrap();
+}
+
+const CHILD: &str = "SQUALL_TEST_LOG_WRITER";
+
+/// What the killed process does: no test, unless it is told where to write.
+#[test]
+fn a_writer_that_will_be_killed() {
+    let Ok(dir) = std::env::var(CHILD) else { return };
+    let logs = Logs::start(Path::new(&dir), GROUP, LOG, small()).unwrap();
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let mut next = handle.durable().0 + 1;
+    let mut random = Random::new(next);
+    let mut out = std::io::stdout();
+    loop {
+        let end = next + random.between(1, 30);
+        push(&handle, next..end);
+        next = end;
+        if random.one_in(50) {
+            let keep = Retention { messages: Some(500), ..Retention::default() };
+            handle.with(move |log, disk| log.retain(disk, keep, WallTime(0))).unwrap();
+        }
+        // Whoever has read this knows that so much is durable.
+        writeln!(out, "durable {}", handle.durable()).unwrap();
+    }
+}
+
+#[test]
+fn processes_that_are_killed_lose_nothing_that_they_said_was_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(5);
+    let (mut last, mut torn) = (0, 0);
+    for cycle in 0..30 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_writer_that_will_be_killed", "--nocapture"])
+            .env(CHILD, dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (said, heard) = sync_channel(100_000);
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let reader = std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let number = line.strip_prefix("durable ").and_then(|number| number.parse().ok());
+                number.map(|number: u64| said.send(number));
+            }
+        });
+        // At least one line, so that it was alive.
+        let mut durable: u64 = heard.recv_timeout(LONG).unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(60_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A line that is whole was written before the kill.
+        heard.iter().for_each(|number| durable = durable.max(number));
+        reader.join().unwrap();
+        let owner = Owner { group: GROUP, log: LOG };
+        let mut disk = Folder::open(dir.path()).unwrap();
+        let (log, recovery) =
+            StreamLog::open(&mut disk, (owner, STREAM), small().limits, Check::All).unwrap();
+        torn += u64::from(recovery.torn.is_some());
+        assert!(
+            log.durable().0 >= durable && durable >= last,
+            "cycle {cycle}: {} of {durable}",
+            log.durable()
+        );
+        last = look(&mut disk, Check::All).1;
+    }
+    println!("{last} messages in 30 lives, {torn} torn tails");
+    assert!(last > 1000);
+}

@@ -1,0 +1,92 @@
+//! Lives that are aimed at view changes: one after the other, and a fault waits at a step of each.
+//!
+//! Owns: which moments faults wait for, so that rare ones are met as often as others. Never does: harm; the
+//! storm does.
+
+use derecho_sim::NodeIndex;
+
+use crate::account::Step;
+use crate::faults::Fault;
+use crate::member::Member;
+use crate::storm::Moment;
+use crate::world::World;
+
+/// What is drawn from: each step, of anybody or of the leader, and what comes about more seldom, more often.
+const MOMENTS: [Moment; 20] = [
+    of_anybody(Step::Wedged),
+    of_anybody(Step::Reported),
+    of_anybody(Step::Proposed),
+    of_anybody(Step::Proposed),
+    of_anybody(Step::Accepted),
+    of_anybody(Step::Accepted),
+    of_anybody(Step::Accepted),
+    of_anybody(Step::Decided),
+    of_anybody(Step::Installed),
+    of_leader(Step::Wedged),
+    of_leader(Step::Wedged),
+    of_leader(Step::Reported),
+    of_leader(Step::Decided),
+    of_leader(Step::Decided),
+    of_leader(Step::Installed),
+    of_leader(Step::Installed),
+    // A leader that has accepted what another one has proposed is the successor of that one.
+    Moment::Succession,
+    Moment::Succession,
+    Moment::Succession,
+    Moment::Walk,
+];
+
+const fn of_anybody(step: Step) -> Moment {
+    Moment::Step { step, leader: false }
+}
+
+const fn of_leader(step: Step) -> Moment {
+    Moment::Step { step, leader: true }
+}
+
+impl World {
+    /// Some time of a life that is aimed at view changes.
+    pub(crate) fn aimed_round(&mut self, nodes: usize) {
+        self.storm.aimed = true;
+        self.random_change();
+        self.random_come_and_go(nodes);
+        if !self.storm.lies_in_wait() {
+            self.aim();
+            self.disturb(nodes);
+        } else if self.random.one_in(3) {
+            self.disturb(nodes);
+        }
+        self.write_for(2);
+        let mut court = self.court.borrow_mut();
+        court.journal.now = self.cluster.now();
+        court.journal.sum_up();
+    }
+
+    /// Lets a fault wait for a moment.
+    fn aim(&mut self) {
+        let moment = MOMENTS[self.random.below(MOMENTS.len() as u64) as usize];
+        // Who has stopped has a successor only when nobody waits for it any more, and is past that moment then.
+        let stops = !matches!(moment, Moment::Succession) && self.random.one_in(2);
+        let stops = stops && self.storm.has(Fault::Pause);
+        let fits = |fault| match stops {
+            true => fault == Fault::Pause,
+            false => matches!(fault, Fault::Crash | Fault::Restart),
+        };
+        if let Some(fault) = self.random_fault(fits) {
+            self.lay_at(moment, fault);
+        }
+    }
+
+    /// Brings a view change about, while layouts change.
+    fn disturb(&mut self, nodes: usize) {
+        (0..self.random.below(3)).for_each(|_| self.random_change());
+        let living: Vec<NodeIndex> = self.living();
+        // Larger groups make no other kind of view change, only a slower one.
+        match (self.random.below(2), self.one_of(&living)) {
+            (_, None) => self.come(nodes),
+            _ if living.len() <= nodes => self.come(nodes),
+            (0, Some(node)) if self.storm.has(Fault::Crash) => self.crash(node),
+            (_, Some(node)) => self.act(node, Member::leave),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What is right: every reader gets what was kept when it began, then all that came after, in the order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derecho_core::ids::NodeId;
+use derecho_core::storage::store::Retention;
+
+use super::member::key_of;
+
+type Id = (NodeId, u64);
+
+struct Reading {
+    node: NodeId,
+    /// Where in the order what comes live begins; once it is known.
+    from: Option<usize>,
+    /// What it has got, by places in the order.
+    got: Vec<usize>,
+}
+
+#[derive(Default)]
+pub(crate) struct Court {
+    pub(crate) retention: Retention,
+    order: Vec<(Id, u8)>,
+    places: BTreeMap<Id, usize>,
+    contents: BTreeMap<Id, Vec<u8>>,
+    /// Of each member the place of what is delivered to it next.
+    next: BTreeMap<NodeId, Option<usize>>,
+    /// Readers that began with a member, and wait to hear where.
+    waiting: BTreeMap<NodeId, Vec<usize>>,
+    readings: Vec<Reading>,
+    kept: BTreeMap<NodeId, Vec<Id>>,
+    /// Who has read something else than was written: it is out, and does not know yet.
+    accused: Vec<NodeId>,
+    gone: BTreeSet<NodeId>,
+    /// Somebody who had it was the last one.
+    pub(crate) lost: bool,
+    /// Whoever gives has it from the beginning.
+    pub(crate) strict: bool,
+    pub(crate) histories: usize,
+    pub(crate) exact: usize,
+}
+
+impl Court {
+    pub(crate) fn died(&mut self, node: NodeId) {
+        self.gone.insert(node);
+        self.next.remove(&node);
+        self.waiting.remove(&node);
+    }
+
+    pub(crate) fn wrote(&mut self, node: NodeId, number: u64, bytes: &[u8]) {
+        self.contents.insert((node, number), bytes.to_vec());
+    }
+
+    fn is_right(&mut self, node: NodeId, id: Id, bytes: &[u8]) -> bool {
+        let right = self.contents.get(&id).map(Vec::as_slice) == Some(bytes);
+        if !right {
+            self.accused.push(node);
+        }
+        right
+    }
+
+    /// Nobody who is still a member has read anything wrong.
+    pub(crate) fn acquits(&self, node: NodeId) -> bool {
+        !self.accused.contains(&node)
+    }
+
+    /// A member begins to get what is delivered; a reader begins with it.
+    pub(crate) fn begins(&mut self, node: NodeId) -> usize {
+        self.next.insert(node, None);
+        self.readings.push(Reading { node, from: None, got: Vec::new() });
+        self.waiting.insert(node, vec![self.readings.len() - 1]);
+        self.readings.len() - 1
+    }
+
+    /// A reader begins where its member is.
+    pub(crate) fn reads_from_now(&mut self, node: NodeId) -> usize {
+        let from = self.next.get(&node).copied().flatten();
+        self.readings.push(Reading { node, from, got: Vec::new() });
+        let name = self.readings.len() - 1;
+        if from.is_none() {
+            self.waiting.entry(node).or_default().push(name);
+        }
+        name
+    }
+
+    pub(crate) fn delivers(&mut self, node: NodeId, from: NodeId, number: u64, bytes: &[u8]) {
+        let id = (from, number);
+        // What whoever has left delivers last may be nobody else's, if nobody else is left.
+        if !self.is_right(node, id, bytes) || !self.acquits(node) || self.gone.contains(&node) {
+            return;
+        }
+        let next = self.next.get(&node).copied().flatten();
+        let place = match self.places.get(&id) {
+            Some(place) => *place,
+            None => {
+                let place = self.order.len();
+                self.order.push((id, key_of(bytes) as u8));
+                self.places.insert(id, place);
+                place
+            }
+        };
+        if let Some(next) = next {
+            assert_eq!(place, next, "one order, without gaps: at {node:?}");
+        }
+        self.next.insert(node, Some(place + 1));
+        for name in self.waiting.remove(&node).unwrap_or_default() {
+            self.readings[name].from = Some(place);
+        }
+    }
+
+    pub(crate) fn reads(&mut self, name: usize, from: NodeId, number: u64, bytes: &[u8]) {
+        let id = (from, number);
+        let node = self.readings[name].node;
+        if !self.is_right(node, id, bytes) || self.gone.contains(&node) {
+            return;
+        }
+        let place = self.places[&id];
+        let got = &mut self.readings[name].got;
+        assert!(
+            got.last().is_none_or(|last| *last < place),
+            "in the order, and once: reader {name} of {node:?} gets {id:?}, {place} after {got:?}"
+        );
+        got.push(place);
+    }
+
+    /// What is kept of the first records of the order, as plainly as can be.
+    fn kept_of(&self, end: usize) -> Vec<usize> {
+        let mut kept: Vec<usize> = Vec::new();
+        for place in 0..end {
+            kept.push(place);
+            let key = self.order[place].1;
+            let of_key =
+                |kept: &[usize]| kept.iter().filter(|at| self.order[**at].1 == key).count();
+            if self.retention.depth.is_some_and(|depth| of_key(&kept) > depth as usize) {
+                let oldest = kept.iter().position(|at| self.order[*at].1 == key).unwrap();
+                kept.remove(oldest);
+            }
+            if self.retention.most.is_some_and(|most| kept.len() as u64 > most) {
+                kept.remove(0);
+            }
+        }
+        kept
+    }
+
+    /// A reader has got all that it will get for the time being.
+    pub(crate) fn has_read_all(&mut self, name: usize) {
+        let Reading { from, got, .. } = &self.readings[name];
+        let from = from.unwrap_or(self.order.len());
+        let (history, live): (Vec<usize>, Vec<usize>) = got.iter().partition(|at| **at < from);
+        assert_eq!(live, (from..self.order.len()).collect::<Vec<_>>(), "all that came live");
+        let kept = self.kept_of(from);
+        assert!(history.iter().all(|at| kept.contains(at)), "nothing that was replaced before");
+        if !self.lost {
+            // Who got it itself only later may have it without what was replaced meanwhile.
+            let missing = kept.iter().filter(|at| !history.contains(at));
+            let bounded = self.retention.most.is_some();
+            let mut replaced = missing.map(|at| {
+                let key = self.order[*at].1;
+                self.order[from..].iter().any(|(_, other)| *other == key)
+            });
+            let is_kept = self.retention != Retention::default();
+            assert!(is_kept || history == kept, "everything: {history:?}, not {kept:?}");
+            assert!(bounded || replaced.all(|it| it), "{history:?} of {kept:?}");
+        }
+        assert!(!self.strict || history == kept, "exactly what was kept: {history:?} of {kept:?}");
+        self.histories += 1;
+        self.exact += usize::from(history == kept);
+    }
+
+    pub(crate) fn keeps(&mut self, node: NodeId, kept: Vec<Id>) {
+        self.kept.insert(node, kept);
+    }
+
+    /// In the end all keep the same, and it is what is to be kept.
+    pub(crate) fn end(&mut self) {
+        let kept = self.kept_of(self.order.len());
+        let ids: Vec<Id> = kept.iter().map(|at| self.order[*at].0).collect();
+        for (node, theirs) in std::mem::take(&mut self.kept) {
+            match self.lost {
+                true => assert!(theirs.iter().all(|id| ids.contains(id)), "{node:?}"),
+                false => assert_eq!(theirs, ids, "{node:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.order.len()
+    }
+}

@@ -1,0 +1,367 @@
+//! One member: a group with one subgroup that is kept, and an application that reads along what is kept.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use derecho_core::bytes::Wire;
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::registry::{Layout, Seat};
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
+use derecho_core::ids::{NodeId, RegionId, Time};
+use derecho_core::link::{Interest, Link, LinkEvent};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::membership::View;
+use derecho_core::memory::LINE_WORDS;
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node};
+use derecho_core::storage::cursor::Cursor;
+use derecho_core::storage::depot::{Depot, Holding, Motion, porter_geometry};
+use derecho_core::storage::holders::Holders;
+use derecho_core::storage::store::{Key, Meaning, Retention};
+use derecho_sim::{Random, SimLink};
+
+use super::court::Court;
+
+const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
+/// The subgroup.
+pub(crate) const KEY: u64 = 7;
+const LINES: RegionId = RegionId(1000);
+const STREAM: RegionId = RegionId(1001);
+const PORTER: RegionId = RegionId(1002);
+
+/// Where a record's key lies, and its content's number.
+pub(crate) fn key_of(record: &[u8]) -> Key {
+    Key::from(record[0])
+}
+
+/// What the group replicates: who takes part, and who has what is kept.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub(crate) struct Topic {
+    seats: Vec<NodeId>,
+    holders: Holders,
+}
+
+impl Topic {
+    fn settle(&mut self) {
+        let (seats, first) = (self.seats.clone(), self.seats.first().copied());
+        self.holders.settle(&seats, || first);
+    }
+}
+
+impl State for Topic {
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
+        match message[0] {
+            0 if !self.seats.contains(&from) => self.seats.push(from),
+            1 => return self.forget_seat(from),
+            2 if self.seats.contains(&from) => {
+                self.holders.holds(from, u128::from_bytes(&message[1..]).unwrap());
+            }
+            3 => {
+                self.holders.lacks(from, u64::from_bytes(&message[1..]).unwrap());
+            }
+            _ => {}
+        }
+        self.settle();
+        vec![KEY]
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        self.forget_seat(node);
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        vec![KEY]
+    }
+
+    fn layout(&self, _: u64, view: &View) -> Layout {
+        let seats = self.seats.iter().filter(|node| view.rank_of(**node).is_some());
+        let seat =
+            |node: &NodeId| Seat { node: *node, reads: true, sends: Some(STREAM), lines: LINES };
+        Layout { level: Level::Atomic, seats: seats.map(seat).collect() }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let mut bytes = self.seats.to_bytes();
+        self.holders.encode(&mut bytes);
+        bytes
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        let Some((seats, holders)) = Wire::from_bytes(bytes) else { return false };
+        (self.seats, self.holders) = (seats, holders);
+        true
+    }
+}
+
+impl Topic {
+    fn forget_seat(&mut self, node: NodeId) -> Vec<u64> {
+        self.seats.retain(|seat| *seat != node);
+        self.holders.forget(node);
+        self.settle();
+        vec![KEY]
+    }
+}
+
+impl Holding for Topic {
+    fn holders(&self, key: u64) -> Option<&Holders> {
+        (key == KEY).then_some(&self.holders)
+    }
+
+    fn motion(&self, _: u64, motion: Motion) -> Vec<u8> {
+        match motion {
+            Motion::Holds(beginning) => [vec![2], beginning.to_bytes()].concat(),
+            Motion::Lacks(vacancy) => [vec![3], vacancy.to_bytes()].concat(),
+        }
+    }
+}
+
+/// Somebody who reads along what is kept.
+struct Reader {
+    cursor: Cursor,
+    /// The court's name for it.
+    name: usize,
+}
+
+pub(crate) struct Member {
+    pub(crate) me: NodeId,
+    group: Option<Group<Topic>>,
+    prepared: Option<(Node, Share)>,
+    pub(crate) depot: Depot,
+    link: SimLink,
+    court: Rc<RefCell<Court>>,
+    memory: Option<SenderMemory>,
+    inbox: Option<Arc<Inbox>>,
+    /// The court's name for this stay's readers that began with it.
+    begun_at: Option<usize>,
+    readers: Vec<Reader>,
+    senders: BTreeMap<usize, NodeId>,
+    members: Vec<NodeId>,
+    written: u64,
+    random: Random,
+    pub(crate) whole: bool,
+    pub(crate) leaves: bool,
+    retention: Retention,
+}
+
+impl Member {
+    pub(crate) fn new(
+        link: &mut SimLink,
+        court: &Rc<RefCell<Court>>,
+        retention: Retention,
+    ) -> Member {
+        let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let control = Share::open_control(link).unwrap();
+        Member {
+            me: link.node(),
+            group: None,
+            prepared: Some((node, control)),
+            depot: Depot::default(),
+            link: link.clone(),
+            court: Rc::clone(court),
+            memory: None,
+            inbox: None,
+            begun_at: None,
+            readers: Vec::new(),
+            senders: BTreeMap::new(),
+            members: Vec::new(),
+            written: 0,
+            random: Random::new(link.node().0 as u64),
+            whole: false,
+            leaves: false,
+            retention,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, entrance: Entrance, effects: &mut Effects) {
+        let (node, control) = self.prepared.take().unwrap();
+        let local = matches!(entrance, Entrance::Local);
+        let terms =
+            Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
+        let host = self.link.arbiter().filter(|_| local);
+        let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
+        let mut group = Group::new(node, terms, Topic::default(), control, host);
+        let lines = self.link.open(LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
+        let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
+        let memory = self.link.open(STREAM, geometry.words()).unwrap();
+        let memory = SenderMemory::with_nulls(memory, geometry);
+        group.bring(KEY, Share { lines: (LINES, lines), memory: Some((STREAM, memory.clone())) });
+        self.memory = Some(memory);
+        let geometry = porter_geometry();
+        let porter = self.link.open(PORTER, geometry.words()).unwrap();
+        self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
+        let meaning = Meaning { key: key_of, time: |_| 0 };
+        self.depot.keep(KEY, self.retention, meaning);
+        group.submit(&[0]);
+        self.group = Some(group);
+    }
+
+    pub(crate) fn group(&self) -> &Group<Topic> {
+        self.group.as_ref().unwrap()
+    }
+
+    fn group_mut(&mut self) -> &mut Group<Topic> {
+        self.group.as_mut().unwrap()
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.group_mut().leave();
+    }
+
+    /// Writes a record, if there is room for it.
+    pub(crate) fn write(&mut self) {
+        if self.begun_at.is_none() {
+            return;
+        }
+        let length = match self.random.below(8) {
+            0 => self.random.between(4000, 8000),
+            _ => self.random.between(24, 600),
+        } as usize;
+        let Some(Ok(mut claim)) = self.memory.as_ref().map(|memory| memory.claim(length)) else {
+            return;
+        };
+        let bytes = claim.bytes();
+        bytes[..length].fill(self.written as u8);
+        bytes[0] = self.random.below(6) as u8;
+        bytes[1..9].copy_from_slice(&self.written.to_le_bytes());
+        self.court.borrow_mut().wrote(self.me, self.written, &bytes[..length]);
+        claim.commit(length, |_, _| {});
+        self.written += 1;
+    }
+
+    /// Another reader comes here, later than the member.
+    pub(crate) fn read_along(&mut self) {
+        let Some(keeper) = self.depot.keeper(KEY).filter(|keeper| keeper.is_whole()) else {
+            return;
+        };
+        let cursor = keeper.store().cursor();
+        let name = self.court.borrow_mut().reads_from_now(self.me);
+        self.readers.push(Reader { cursor, name });
+    }
+
+    fn take_in(&mut self, event: GroupEvent) {
+        let Member { group, depot, .. } = self;
+        let group = group.as_mut().unwrap();
+        match event {
+            GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                for (number, origin, _) in group.node().senders(subgroup) {
+                    let node = match origin {
+                        derecho_core::node::Origin::Own => Some(self.me),
+                        derecho_core::node::Origin::Peer(peer) => group.node().node_of(peer),
+                    };
+                    self.senders.extend(node.map(|node| (usize::from(number), node)));
+                }
+                depot.begun(group, key, subgroup, (epoch, &layout));
+                let alive = |inbox: &Arc<Inbox>| group.node().has_subgroup_reader(subgroup, inbox);
+                if !self.inbox.as_ref().is_some_and(alive) {
+                    self.inbox = group.node_mut().add_subgroup_reader(subgroup);
+                    self.readers.clear();
+                    self.begun_at = Some(self.court.borrow_mut().begins(self.me));
+                    self.whole = false;
+                }
+            }
+            GroupEvent::Changed => depot.changed(group),
+            GroupEvent::Installed(view) => {
+                depot.changed(group);
+                let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
+                let before = std::mem::replace(&mut self.members, members);
+                // As a participant does, for it may still run.
+                for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {
+                    if let Some(peer) = group.peer_of(node) {
+                        group.node_mut().shut_out(peer);
+                    }
+                }
+            }
+            GroupEvent::Direct { from, bytes, .. } => {
+                assert!(depot.direct(group, from, &bytes));
+            }
+            GroupEvent::Left { key } => depot.left(key),
+            GroupEvent::Node(event) => {
+                depot.take_in(&event);
+            }
+            GroupEvent::Out(_) => self.court.borrow_mut().died(self.me),
+            GroupEvent::Gathered { .. } => {}
+        }
+    }
+
+    fn judge(&mut self) {
+        let mut court = self.court.borrow_mut();
+        while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
+            let from = self.senders[&record.sender()];
+            court.delivers(self.me, from, record.number(), record.bytes());
+        }
+        let Some(keeper) = self.depot.keeper_mut(KEY) else { return };
+        assert_eq!(keeper.gaps(), 0, "nothing is missing between what comes one after the other");
+        if keeper.is_whole() && !self.whole {
+            self.whole = true;
+            let cursor = keeper.opening().unwrap();
+            keeper.close_opening();
+            self.readers.push(Reader { cursor, name: self.begun_at.unwrap() });
+        }
+        let streams = keeper.store().streams().to_vec();
+        for reader in &mut self.readers {
+            if self.random.one_in(3) {
+                continue;
+            }
+            for kept in reader.cursor.by_ref() {
+                let from = streams[kept.stream() as usize].node;
+                court.reads(reader.name, from, kept.number(), kept.bytes());
+            }
+        }
+    }
+
+    /// Nothing that is kept is still to be read.
+    pub(crate) fn read_all(&mut self) {
+        let mut court = self.court.borrow_mut();
+        let Some(keeper) = self.depot.keeper(KEY) else { return };
+        let streams = keeper.store().streams().to_vec();
+        for reader in &mut self.readers {
+            for kept in reader.cursor.by_ref() {
+                let from = streams[kept.stream() as usize].node;
+                court.reads(reader.name, from, kept.number(), kept.bytes());
+            }
+            court.has_read_all(reader.name);
+        }
+        // What is kept in the end.
+        let cursor = keeper.store().cursor();
+        let mut kept = Vec::new();
+        for record in cursor {
+            kept.push((streams[record.stream() as usize].node, record.number()));
+        }
+        court.keeps(self.me, kept);
+    }
+}
+
+impl Machine for Member {
+    fn handle(&mut self, event: LinkEvent, effects: &mut Effects) {
+        self.group_mut().handle(event, effects);
+    }
+
+    fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let mut done = self.group_mut().turn(now, effects);
+        while let Some(event) = self.group_mut().next_event() {
+            self.take_in(event);
+            done += 1;
+        }
+        let Member { group, depot, .. } = self;
+        let (kept, _) = depot.turn(group.as_mut().unwrap(), now, effects);
+        self.judge();
+        done + kept
+    }
+
+    fn interest(&self) -> Interest {
+        self.group().interest()
+    }
+
+    fn wants_turn_at(&self) -> Option<Time> {
+        let depot = self.depot.wants_turn_at();
+        self.group().wants_turn_at().into_iter().chain(depot).min()
+    }
+}

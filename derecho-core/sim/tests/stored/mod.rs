@@ -1,0 +1,185 @@
+//! Groups with a subgroup that is kept, in a simulated cluster.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod court;
+pub(crate) mod member;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::group::council::Entrance;
+use derecho_core::ids::NodeId;
+use derecho_core::machine::Effects;
+use derecho_core::membership::Standing;
+use derecho_core::storage::depot::Holding;
+use derecho_core::storage::store::Retention;
+use derecho_sim::{Cluster, Config, NodeIndex, Random};
+
+use court::Court;
+use member::{KEY, Member};
+
+pub(crate) struct World {
+    pub(crate) cluster: Cluster<Member>,
+    pub(crate) court: Rc<RefCell<Court>>,
+    pub(crate) random: Random,
+    founders: usize,
+    retention: Retention,
+}
+
+impl World {
+    /// A group of so many nodes on one host, or of so many founders in a network.
+    pub(crate) fn new(config: Config, nodes: usize, local: bool, retention: Retention) -> World {
+        let seed = config.seed;
+        let mut court = Court::default();
+        court.retention = retention;
+        let mut world = World {
+            cluster: Cluster::new(config),
+            court: Rc::new(RefCell::new(court)),
+            random: Random::new(seed ^ 0x57_04ed),
+            founders: if local { 0 } else { nodes },
+            retention,
+        };
+        let nodes: Vec<NodeIndex> = (0..nodes).map(|_| world.add_node()).collect();
+        nodes.into_iter().for_each(|node| world.begin(node));
+        world
+    }
+
+    fn add_node(&mut self) -> NodeIndex {
+        let (court, retention) = (Rc::clone(&self.court), self.retention);
+        self.cluster.add_node(move |link| vec![Member::new(link, &court, retention)])
+    }
+
+    fn begin(&mut self, node: NodeIndex) {
+        let founders = (0..self.founders).map(|index| (self.member(NodeIndex(index)).me, 1));
+        let entrance = match self.founders {
+            0 => Entrance::Local,
+            _ => Entrance::Network(founders.collect()),
+        };
+        let mut effects = Effects::new();
+        self.cluster.machine_mut(node, 0).begin(entrance, &mut effects);
+        assert!(effects.is_empty(), "nobody is there yet");
+    }
+
+    pub(crate) fn add(&mut self) -> NodeIndex {
+        let node = self.add_node();
+        self.begin(node);
+        node
+    }
+
+    pub(crate) fn crash(&mut self, node: NodeIndex) {
+        let me = self.member(node).me;
+        self.court.borrow_mut().died(me);
+        self.cluster.crash(node);
+        self.notice_loss();
+    }
+
+    /// Nobody who lives has it any more.
+    pub(crate) fn notice_loss(&mut self) {
+        let has = |node: &NodeIndex| self.member(*node).whole && !self.member(*node).leaves;
+        if !self.living().iter().any(has) {
+            self.court.borrow_mut().lost = true;
+        }
+    }
+
+    pub(crate) fn member(&self, node: NodeIndex) -> &Member {
+        self.cluster.machine(node, 0)
+    }
+
+    pub(crate) fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
+        let now = self.cluster.now();
+        self.cluster.inject(node, 0, now, move |member, _, _| what(member));
+    }
+
+    pub(crate) fn living(&self) -> Vec<NodeIndex> {
+        let lives = |node: &NodeIndex| {
+            self.cluster.is_running(*node)
+                && self.member(*node).group().standing() == Standing::Member
+        };
+        (0..self.cluster.nodes()).map(NodeIndex).filter(lives).collect()
+    }
+
+    pub(crate) fn run(&mut self, time: u64) {
+        let until = self.cluster.now().after(time);
+        self.cluster.run_until(until);
+    }
+
+    /// All that live write, and now and then another reader comes.
+    pub(crate) fn flow(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            for node in self.living() {
+                for _ in 0..self.random.below(12) {
+                    self.act(node, |member| member.write());
+                }
+                if self.random.one_in(40) {
+                    self.act(node, |member| member.read_along());
+                }
+            }
+            let pause = self.random.between(1_000, 60_000);
+            self.run(pause);
+        }
+    }
+
+    /// Somebody comes, crashes, or leaves.
+    pub(crate) fn random_fault(&mut self) {
+        let living = self.living();
+        let least = if self.founders > 0 { 2 } else { 1 };
+        let some = living.get(self.random.below(living.len().max(1) as u64) as usize).copied();
+        match (self.random.below(30), some) {
+            (0..3, Some(node)) if living.len() > least => self.crash(node),
+            (3..5, Some(node)) if living.len() > 2 => {
+                self.act(node, |member| member.leave());
+                // Whoever leaves takes with it what it alone has.
+                self.cluster.machine_mut(node, 0).leaves = true;
+                self.notice_loss();
+            }
+            (5..10, _) if self.cluster.nodes() < 9 => {
+                self.add();
+            }
+            _ => {}
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        let living = self.living();
+        let nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
+        !living.is_empty()
+            && living.iter().all(|node| {
+                let member = self.member(*node);
+                let group = member.group();
+                let all = group.view().members.len() == nodes.len()
+                    && nodes.iter().all(|node| group.view().rank_of(*node).is_some());
+                let named = group.state().holders(KEY).unwrap().names().contains(&member.me);
+                all && group.is_settled() && member.whole && named
+            })
+    }
+
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..3_000 {
+            self.run(100_000);
+            if self.is_settled() {
+                return;
+            }
+        }
+        for node in self.living() {
+            let member = self.member(node);
+            eprintln!("{:?}: {:?}, {:?}", member.me, member.depot, member.group().state());
+            eprintln!("  {}", member.group().describe());
+        }
+        panic!("nothing comes to rest");
+    }
+
+    /// In the end all readers have got what they are to get, and all keep the same.
+    pub(crate) fn check(&mut self) {
+        self.settle();
+        self.flow(3);
+        self.settle();
+        self.run(5_000_000);
+        self.settle();
+        for node in self.living() {
+            self.cluster.machine_mut(node, 0).read_all();
+            let me = self.member(node).me;
+            assert!(self.court.borrow().acquits(me), "{me:?} has read what was not written");
+        }
+        self.court.borrow_mut().end();
+    }
+}

@@ -1,0 +1,110 @@
+//! What is kept of a subgroup through joins, leaves and crashes: who comes later gets it, and then what comes
+//! live, with no gap and nothing twice.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod stored;
+
+use derecho_core::storage::store::Retention;
+use derecho_sim::{Config, NodeIndex};
+use stored::World;
+
+const ALL: Retention = Retention { depth: None, most: None, keys: None, lifespan: None };
+const LAST: Retention = Retention { depth: Some(2), ..ALL };
+
+fn retention(seed: u64) -> Retention {
+    match seed % 4 {
+        0 => ALL,
+        1 => LAST,
+        2 => Retention { most: Some(40), ..ALL },
+        _ => Retention { depth: Some(7), most: Some(30), ..ALL },
+    }
+}
+
+#[test]
+fn a_newcomer_gets_what_was_kept_and_what_comes_live() {
+    let (mut histories, mut exact) = (0, 0);
+    for seed in 0..30 {
+        let mut world = World::new(Config::adversarial(seed), 2, seed % 2 == 0, retention(seed));
+        world.settle();
+        world.flow(40);
+        world.add();
+        world.flow(20);
+        world.add();
+        world.flow(20);
+        world.check();
+        let court = world.court.borrow();
+        assert!(court.length() > 200 && !court.lost);
+        (histories, exact) = (histories + court.histories, exact + court.exact);
+    }
+    println!("{exact} of {histories} exact");
+    assert!(exact * 10 >= histories * 9, "{exact} of {histories}");
+}
+
+/// Whoever gives it dies at some moment while it gives it.
+#[test]
+fn the_one_who_gives_dies() {
+    for seed in 0..40 {
+        let mut world = World::new(Config::adversarial(seed), 3, true, retention(seed));
+        world.settle();
+        world.flow(40);
+        world.add();
+        world.flow(seed as usize % 12);
+        world.crash(NodeIndex(seed as usize % 3));
+        world.flow(20);
+        world.check();
+        assert!(!world.court.borrow().lost);
+    }
+}
+
+/// All who had it die: who is on its way to it begins anew, with what has come live.
+#[test]
+fn all_who_have_it_die() {
+    let mut lost = 0;
+    for seed in 0..40 {
+        let mut world = World::new(Config::adversarial(seed), 2, true, retention(seed));
+        world.settle();
+        world.flow(30);
+        world.add();
+        world.add();
+        world.flow(seed as usize % 40);
+        world.crash(NodeIndex(0));
+        world.crash(NodeIndex(1));
+        world.flow(20);
+        world.check();
+        lost += usize::from(world.court.borrow().lost);
+    }
+    assert!((3..38).contains(&lost), "lost {lost} times");
+}
+
+/// What is run always; more by the variable STORED_SEEDS, as `60-400`.
+fn seeds() -> std::ops::Range<u64> {
+    let wanted = std::env::var("STORED_SEEDS").ok();
+    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
+    bounds.map_or(0..60, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+}
+
+#[test]
+fn whatever_happens() {
+    let (mut histories, mut ended) = (0, 0);
+    for seed in seeds() {
+        println!("seed {seed}");
+        let nodes = 3 + seed as usize % 2;
+        let local = !seed.is_multiple_of(3);
+        let mut world = World::new(Config::adversarial(seed), nodes, local, retention(seed / 3));
+        world.flow(10);
+        for _ in 0..50 {
+            world.flow(2);
+            world.random_fault();
+        }
+        world.run(20_000_000);
+        if world.living().is_empty() {
+            // Too many of a networked group crashed at once, or all others while the last one left.
+            ended += 1;
+            continue;
+        }
+        world.check();
+        histories += world.court.borrow().histories;
+    }
+    println!("{histories} histories, {ended} groups ended");
+    assert!(ended * 10 < seeds().count());
+}

@@ -1,0 +1,183 @@
+//! Logged storage: the records of a stream in the files of a folder, and what is left of them after a crash.
+//!
+//! Owns: the format (`docs/LOG_FORMAT.md`), when a record counts as durable, how a log is opened again, and
+//! the rule by which a group restarts. Never does: open a file, look at a clock or wait; the files are behind
+//! the port [`Disk`].
+//!
+//! ```text
+//!   folder ── identity            whose logs these are
+//!          ├─ <stream>-<version>.log   a segment: header, records, marks; the last one is appended to
+//!          ├─ <stream>-<version>.idx   where to find what in a segment that is appended to no more
+//!          └─ <stream>-<version>.ckp   a checkpoint: the state that all up to this version lead to
+//! ```
+//! Read in this order: [`disk`] (what may be concluded of a disk), [`record`], [`segment`] (what a torn tail
+//! is), [`stream`] (appending), [`cursor`] (reading), [`restart`] (which log wins).
+
+pub mod checkpoint;
+pub mod checksum;
+pub mod cursor;
+pub mod disk;
+pub mod error;
+pub mod folder;
+mod head;
+pub mod index;
+pub mod record;
+mod recovery;
+pub mod restart;
+mod retention;
+pub mod segment;
+pub mod stream;
+pub mod survey;
+pub mod views;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+pub use disk::{Disk, DiskError};
+pub use error::{BadCause, LogError};
+pub use record::{Entry, Kind, OwnedRecord, Record};
+pub use recovery::{Check, Recovery, TornTail};
+pub use retention::{Pin, Retention};
+pub use stream::{Limits, StreamLog};
+
+use crate::bytes::in_order;
+
+/// A group's identity, from its founding; 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u128);
+
+/// A log folder's identity: 128 random bits, from its first opening.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogId(pub u128);
+
+/// A logged stream's identity within its group, the same at all members.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamKey(pub u128);
+
+macro_rules! hexadecimal {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:x})", stringify!($name), self.0)
+            }
+        }
+    )*};
+}
+hexadecimal!(GroupId, LogId, StreamKey);
+
+/// How many real messages of a stream there are up to one, itself included: 1 is the first, 0 none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Version(pub u64);
+
+impl Version {
+    /// The one after it.
+    pub fn next(self) -> Version {
+        Version(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which epoch of a stream: the view, and the message of the control stream that made it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EpochId {
+    /// The number of the view.
+    pub view: u64,
+    /// The message of the control stream.
+    pub sequence: u64,
+}
+
+impl fmt::Display for EpochId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.view, self.sequence)
+    }
+}
+
+/// Nanoseconds of the wall clock since 1970: what outlives a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct WallTime(pub u64);
+
+/// Which instance of a topic a sample is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct KeyHash(pub [u8; 16]);
+
+/// Whose a log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// The group.
+    pub group: GroupId,
+    /// The folder.
+    pub log: LogId,
+}
+
+/// Where a log ends: what the restart rule compares.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Tail {
+    /// The epoch of the last message or mark.
+    pub epoch: EpochId,
+    /// The last message.
+    pub version: Version,
+}
+
+/// What is noted between messages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// From here on messages are of this epoch, and these folders keep them.
+    Begun(EpochId, Vec<LogId>),
+    /// This epoch ends with this version: whatever a log has beyond it was cut (I-89).
+    Cut(EpochId, Version),
+}
+
+in_order! {
+    EpochId { view, sequence }
+    Tail { epoch, version }
+}
+
+mod wire {
+    use alloc::vec::Vec;
+
+    use super::{GroupId, LogId, Mark, StreamKey, Version, WallTime};
+    use crate::bytes::{Reader, Wire};
+
+    macro_rules! one_number {
+        ($($name:ident($number:ty)),*) => {$(
+            impl Wire for $name {
+                fn encode(&self, out: &mut Vec<u8>) {
+                    self.0.encode(out);
+                }
+
+                fn decode(from: &mut Reader<'_>) -> Option<Self> {
+                    <$number>::decode(from).map($name)
+                }
+            }
+        )*};
+    }
+    one_number!(GroupId(u128), LogId(u128), StreamKey(u128), Version(u64), WallTime(u64));
+
+    impl Wire for Mark {
+        fn encode(&self, out: &mut Vec<u8>) {
+            match self {
+                Mark::Begun(epoch, keepers) => (0_u8, (*epoch, keepers.clone())).encode(out),
+                Mark::Cut(epoch, version) => (1_u8, (*epoch, *version)).encode(out),
+            }
+        }
+
+        fn decode(from: &mut Reader<'_>) -> Option<Self> {
+            Some(match from.byte()? {
+                0 => Mark::Begun(Wire::decode(from)?, Wire::decode(from)?),
+                1 => Mark::Cut(Wire::decode(from)?, Wire::decode(from)?),
+                _ => return None,
+            })
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Checkpoints: the state that a log leads to, in place of the messages that led there.
+//!
+//! Owns: how one is written and read. Never does: choose what the state is; either it is the last
+//! message of each instance, or what an application gives.
+//!
+//! ```text
+//!   header(version V, epoch) | messages with versions up to V, growing | Mark::Cut(epoch, V): the end
+//! ```
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::folder::{publish, remove};
+use super::index;
+use super::record::encode;
+use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
+use super::stream::StreamLog;
+use super::{
+    BadCause, Disk, Entry, EpochId, KeyHash, Kind, LogError, Mark, OwnedRecord, Record, Tail,
+    Version, WallTime,
+};
+use crate::bytes::Wire;
+use crate::ids::NodeId;
+
+/// Bytes that are gathered before they are written.
+const PIECE: usize = 1 << 20;
+
+/// A checkpoint that is in the folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checkpoint {
+    /// What its file says of itself.
+    pub header: FileHeader,
+}
+
+impl Checkpoint {
+    /// Hands out its messages one by one.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; also if its end is missing.
+    pub fn each<D: Disk>(
+        &self,
+        disk: &mut D,
+        mut visit: impl FnMut(&Record<'_>),
+    ) -> Result<(), LogError> {
+        let file = self.header.name();
+        let length = disk.length(&file).map_err(LogError::of(&file))?;
+        let mut window = Window::new(&file, length);
+        let end = Mark::Cut(self.header.epoch, self.header.version).to_bytes();
+        let (mut at, mut last, mut ended) = (FILE_HEADER, Version(0), false);
+        loop {
+            let found = window.record(disk, at)?.and_then(|read| match read {
+                Some(_) if ended => Err(BadCause::Field("end")),
+                Some(read) if read.record.entry.kind == Kind::Mark => {
+                    ended = read.record.entry.payload == end;
+                    if ended { Ok(Some(read.next)) } else { Err(BadCause::Field("mark")) }
+                }
+                Some(read)
+                    if read.record.version <= last || read.record.version > self.header.version =>
+                {
+                    Err(BadCause::OtherVersion(read.record.version))
+                }
+                Some(read) => {
+                    last = read.record.version;
+                    visit(&read.record);
+                    Ok(Some(read.next))
+                }
+                None if ended => Ok(None),
+                None => Err(BadCause::Short),
+            });
+            match found {
+                Ok(Some(next)) => at = next,
+                Ok(None) => return Ok(()),
+                Err(cause) => {
+                    return Err(LogError::BadRecord {
+                        file,
+                        offset: at,
+                        version: last.next(),
+                        cause,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether all of it is sound.
+    ///
+    /// # Errors
+    /// As of [`Checkpoint::each`].
+    pub fn check(&self, disk: &mut impl Disk) -> Result<(), LogError> {
+        self.each(disk, |_| {})
+    }
+}
+
+impl StreamLog {
+    /// The checkpoint, if there is one.
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_ref()
+    }
+
+    /// The last message of each instance up to `version`, as far as the log still knows.
+    ///
+    /// # Errors
+    /// What is wrong with the log, and where.
+    pub fn last_of_each_key(
+        &self,
+        disk: &mut impl Disk,
+        version: Version,
+    ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
+        self.last_of_each(disk, |record| record.version <= version)
+    }
+
+    /// The last message of each instance that was written at this time or before.
+    ///
+    /// # Errors
+    /// What is wrong with the log, and where.
+    pub fn last_of_each_key_at(
+        &self,
+        disk: &mut impl Disk,
+        time: WallTime,
+    ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
+        self.last_of_each(disk, |record| record.entry.source_time <= time)
+    }
+
+    fn last_of_each(
+        &self,
+        disk: &mut impl Disk,
+        wanted: impl Fn(&Record<'_>) -> bool,
+    ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
+        let mut last = BTreeMap::new();
+        let mut take = |record: &Record<'_>| {
+            if wanted(record) {
+                last.insert(record.entry.key, record.to_owned());
+            }
+        };
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.each(disk, &mut take)?;
+        }
+        let mut cursor = self.after(self.begins_after())?;
+        while let Some(record) = cursor.next(disk, self)? {
+            take(&record);
+        }
+        Ok(last)
+    }
+
+    /// Where to begin to read what a checkpoint does not account for.
+    fn begins_after(&self) -> Version {
+        let first = Version(self.complete_from().0 - 1);
+        self.checkpointed().map_or(first, |version| version.max(first))
+    }
+
+    /// Puts the last message of each instance in place of all that is durable, but for what readers hold.
+    ///
+    /// # Errors
+    /// What is wrong with the log; what the disk says. The log is as it was, or has failed.
+    pub fn checkpoint_last_of_each_key(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
+        let tail = Tail { version: self.durable(), epoch: self.tail().epoch };
+        let state = self.last_of_each_key(disk, tail.version)?;
+        let mut state: Vec<&OwnedRecord> = state.values().collect();
+        state.sort_unstable_by_key(|owned| owned.record().version);
+        self.put_checkpoint(disk, tail, state.iter().map(|owned| owned.record()))
+    }
+
+    /// Puts this state in place of all up to `tail`: where the log stands, all of it durable, or beyond its
+    /// end, when a state was taken over from another member. The messages come with growing versions.
+    ///
+    /// # Errors
+    /// As of [`StreamLog::checkpoint_last_of_each_key`]; [`LogError::Beyond`] if `tail` lies within the log.
+    pub fn put_checkpoint<'a>(
+        &mut self,
+        disk: &mut impl Disk,
+        tail: Tail,
+        state: impl Iterator<Item = Record<'a>>,
+    ) -> Result<(), LogError> {
+        if self.pending() > 0 {
+            self.commit(disk)?;
+        }
+        if tail.version < self.durable() {
+            return Err(LogError::Beyond { last: self.durable() });
+        }
+        let header = FileHeader {
+            owner: self.owner,
+            stream: self.stream,
+            version: tail.version,
+            kind: FileKind::Checkpoint,
+            epoch: tail.epoch,
+        };
+        let written = write(disk, header, state);
+        match written {
+            Err(error) if error.is_full() => return Err(error),
+            other => self.unless_failed(other)?,
+        }
+        let before = self.checkpoint.replace(Checkpoint { header });
+        let taken_over = tail.version > self.durable();
+        let result = self.go_on_from(
+            disk,
+            (tail, taken_over),
+            before.filter(|old| old.header.version != header.version),
+        );
+        self.unless_failed(result)
+    }
+
+    /// Puts this state in place of all that the log has, whatever that is: of a log that does not agree with the one
+    /// that won (I-92). Ended on the way, it is shorter, or empty, and may be replaced again.
+    ///
+    /// # Errors
+    /// What the disk says; the log has failed then.
+    pub fn replace<'a>(
+        &mut self,
+        disk: &mut impl Disk,
+        tail: Tail,
+        state: impl Iterator<Item = Record<'a>>,
+    ) -> Result<(), LogError> {
+        self.commit(disk)?;
+        // The newest first: what is left of it is always a log.
+        let names: Vec<String> =
+            self.segments.iter().rev().map(|segment| segment.header.name()).collect();
+        let state_at = self.checkpoint.take().map(|checkpoint| checkpoint.header.name());
+        let empty = self.start_over(disk, Tail::default(), names.into_iter().chain(state_at));
+        self.unless_failed(empty)?;
+        self.put_checkpoint(disk, tail, state)
+    }
+
+    /// Removes these files, which are all, and begins one after this message.
+    fn start_over(
+        &mut self,
+        disk: &mut impl Disk,
+        tail: Tail,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<(), LogError> {
+        for name in names {
+            remove(disk, &index::name_of(&name))?;
+            remove(disk, &name)?;
+        }
+        let gone = core::mem::take(&mut self.segments);
+        let begun = self.begin(disk, tail);
+        if begun.is_err() {
+            // It has failed; what it was can still be asked.
+            self.segments = gone;
+        }
+        begun
+    }
+
+    /// Begins a file after the checkpoint, and removes what it stands for.
+    fn go_on_from(
+        &mut self,
+        disk: &mut impl Disk,
+        (tail, taken_over): (Tail, bool),
+        before: Option<Checkpoint>,
+    ) -> Result<(), LogError> {
+        if taken_over {
+            let names: Vec<String> =
+                self.segments.iter().map(|segment| segment.header.name()).collect();
+            self.start_over(disk, tail, names)?;
+        } else if self.active().index.messages() > 0 {
+            self.roll(disk)?;
+        }
+        if let Some(old) = before {
+            remove(disk, &old.header.name())?;
+        }
+        self.drop_superseded(disk)
+    }
+}
+
+fn write<'a, D: Disk>(
+    disk: &mut D,
+    header: FileHeader,
+    state: impl Iterator<Item = Record<'a>>,
+) -> Result<(), LogError> {
+    let sum = disk.checksum();
+    let end = Mark::Cut(header.epoch, header.version).to_bytes();
+    publish(disk, &header.name(), |disk, draft| {
+        let mut bytes = header.encode(sum);
+        let mut at = 0;
+        for record in state {
+            let place = at + bytes.len() as u64;
+            encode(record, (place, 0), sum, &mut bytes);
+            if bytes.len() >= PIECE {
+                disk.write_at(draft, at, &bytes).map_err(LogError::of(draft))?;
+                at += bytes.len() as u64;
+                bytes.clear();
+            }
+        }
+        let last = Record { version: header.version, entry: end_of(&end, header.epoch) };
+        let place = at + bytes.len() as u64;
+        encode(last, (place, 0), sum, &mut bytes);
+        disk.write_at(draft, at, &bytes).map_err(LogError::of(draft))
+    })
+}
+
+fn end_of(payload: &[u8], epoch: EpochId) -> Entry<'_> {
+    Entry {
+        kind: Kind::Mark,
+        epoch,
+        writer: NodeId(0),
+        writer_sequence: 0,
+        source_time: WallTime(0),
+        reception_time: WallTime(0),
+        key: KeyHash::default(),
+        payload,
+    }
+}

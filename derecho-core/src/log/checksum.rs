@@ -1,0 +1,25 @@
+//! CRC32C, the sum that vouches for every byte of a log.
+//!
+//! Owns: the sum as any processor computes it. Never does: ask what the processor can; without a system
+//! nobody may, so a disk may bring a faster one ([`Disk::checksum`](super::Disk::checksum)).
+
+use crc::{CRC_32_ISCSI, Crc, Table};
+
+/// Computes CRC32C.
+pub type Checksum = fn(&[u8]) -> u32;
+
+static SUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
+
+/// CRC32C without anything of the processor's.
+pub fn portable(bytes: &[u8]) -> u32 {
+    SUM.checksum(bytes)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    #[test]
+    fn the_sum_is_the_one_of_rfc_3720() {
+        assert_eq!(super::portable(b"123456789"), 0xe306_9283);
+        assert_eq!(super::portable(&[0; 32]), 0x8a91_36aa);
+    }
+}

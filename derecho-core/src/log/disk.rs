@@ -1,0 +1,86 @@
+//! The port to a disk: the files of one folder, and what their loss can look like.
+//!
+//! Owns: what is asked of a disk, and how it may refuse. Never does: open a file; the folder of
+//! `derecho-node` and the simulated disk do, and whoever reads a log cannot tell them apart.
+//!
+//! What may be concluded, and nothing more:
+//! * What was written is there after a crash only when a later `sync_file` of that file succeeded. Before
+//!   that any of its sectors may be there or not, in any order; what is not there reads as it did before, as zeros
+//!   if it was beyond the end.
+//! * A sector (512 bytes, aligned) is there wholly or not at all.
+//! * A file that was created, renamed or removed is so after a crash only when a later `sync_folder` succeeded.
+//! * A `sync_file` that failed may have dropped what it was to keep, and the next one knows nothing of it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::checksum;
+
+/// What is written together or not at all.
+pub const SECTOR: u64 = 512;
+
+/// Why a disk did not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DiskError {
+    /// There is no such file or folder.
+    NotFound,
+    /// There is no room left.
+    Full,
+    /// Nothing may be written there.
+    ReadOnly,
+    /// What was written may be lost (I-82).
+    FailedSync,
+    /// Something else, in the system's words.
+    Other(String),
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiskError::NotFound => f.write_str("it is not there"),
+            DiskError::Full => f.write_str("the disk is full"),
+            DiskError::ReadOnly => f.write_str("it may only be read"),
+            DiskError::FailedSync => f.write_str("a sync failed, so what was written may be lost"),
+            DiskError::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The files of one folder, by name.
+pub trait Disk {
+    /// The names of all files.
+    fn list(&mut self) -> Result<Vec<String>, DiskError>;
+
+    /// How long a file is.
+    fn length(&mut self, name: &str) -> Result<u64, DiskError>;
+
+    /// Reads from this offset on, until `into` is full or the file ends; answers how much it was.
+    fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError>;
+
+    /// Makes an empty file. One of this name is emptied.
+    fn create(&mut self, name: &str) -> Result<(), DiskError>;
+
+    /// Writes all of it from this offset on. If it fails, some of it may have been written.
+    fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Keeps what was written to a file. Whatever is wrong, the error is [`DiskError::FailedSync`].
+    fn sync_file(&mut self, name: &str) -> Result<(), DiskError>;
+
+    /// Keeps which files there are. The error is as of [`Disk::sync_file`].
+    fn sync_folder(&mut self) -> Result<(), DiskError>;
+
+    /// Gives a file another name; a file that had it is no more.
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// Removes a file.
+    fn remove(&mut self, name: &str) -> Result<(), DiskError>;
+
+    /// Makes a file this long.
+    fn truncate(&mut self, name: &str, length: u64) -> Result<(), DiskError>;
+
+    /// How CRC32C is computed here: a disk knows whether the processor can do it.
+    fn checksum(&self) -> checksum::Checksum {
+        checksum::portable
+    }
+}

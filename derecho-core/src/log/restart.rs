@@ -1,0 +1,211 @@
+//! The restart of a whole group: who has to be back, and whose log of a stream wins (I-90 to I-92).
+//!
+//! Owns: the rule, as functions of what returning hosts have found. Never does: read a log or wait.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::stream::StreamLog;
+use super::views::LoggedView;
+use super::{EpochId, LogId, Mark, StreamKey, Tail, Version};
+use crate::ids::Rank;
+use crate::link::Generation;
+use crate::membership::{Member, RankSet, View};
+
+/// How a group decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// All members are on one host.
+    Local,
+    /// They are on several, and networks part.
+    Networked,
+}
+
+/// What one log of a stream says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundStream {
+    /// Where it ends.
+    pub tail: Tail,
+    /// Every message from this one on is in it, or in a checkpoint before it.
+    pub complete_from: Version,
+    /// The version up to which a checkpoint in it accounts for all messages.
+    pub checkpoint: Option<Version>,
+    /// The cuts that it has noted.
+    pub cuts: Vec<(EpochId, Version)>,
+    /// The last epoch that it has noted, and who keeps that.
+    pub begun: Option<(EpochId, Vec<LogId>)>,
+}
+
+impl FoundStream {
+    /// What this log says.
+    pub fn of(log: &StreamLog) -> FoundStream {
+        let cuts = log.marks().filter_map(|mark| match mark {
+            Mark::Cut(epoch, version) => Some((*epoch, *version)),
+            Mark::Begun(..) => None,
+        });
+        FoundStream {
+            tail: log.tail(),
+            complete_from: log.complete_from(),
+            checkpoint: log.checkpointed(),
+            cuts: cuts.collect(),
+            begun: log.epoch().map(|(epoch, keepers)| (epoch, keepers.to_vec())),
+        }
+    }
+
+    /// Whether its state is known: it goes back to the first message, or to a checkpoint.
+    fn is_complete(&self) -> bool {
+        self.complete_from <= Version(1)
+            || self.checkpoint.is_some_and(|state| self.complete_from <= state.next())
+    }
+}
+
+/// What a host that comes back has found in its log folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The views that it has logged.
+    pub views: Vec<LoggedView>,
+    /// Its logs.
+    pub streams: BTreeMap<StreamKey, FoundStream>,
+}
+
+/// Whether a group may restart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict<T> {
+    /// It may, and so.
+    Ready(T),
+    /// Not before some of these are back.
+    Wait(BTreeSet<LogId>),
+}
+
+/// From which view the group restarts: the last one that anybody back has logged, if no later one can have been
+/// logged by others. Those who are not back, with all who keep no logs, would have had to be a primary
+/// partition for that; where all who keep logs are back, nobody else can have told of anything durable.
+pub fn view(reach: Reach, found: &BTreeMap<LogId, Found>) -> Verdict<LoggedView> {
+    let last = found.values().flat_map(|found| &found.views).max_by_key(|view| view.number);
+    let Some(last) = last else { return Verdict::Wait(BTreeSet::new()) };
+    let keepers = last.members.iter().filter_map(|member| member.log);
+    let missing: BTreeSet<LogId> = keepers.filter(|log| !found.contains_key(log)).collect();
+    let enough = missing.is_empty()
+        || match reach {
+            Reach::Local => false,
+            Reach::Networked => {
+                !is_primary(last, |log| log.is_none_or(|log| missing.contains(&log)))
+            }
+        };
+    if enough { Verdict::Ready(last.clone()) } else { Verdict::Wait(missing) }
+}
+
+/// Whether the members of which this holds are a primary partition of the view.
+fn is_primary(view: &LoggedView, of: impl Fn(Option<LogId>) -> bool) -> bool {
+    let members = view.members.iter().zip(0..).map(|(member, slot)| Member {
+        node: member.node,
+        slot,
+        votes: member.votes,
+        weight: member.weight,
+    });
+    let some = view.members.iter().zip(0..).filter(|(member, _)| of(member.log));
+    let some = some.map(|(_, rank)| RankSet::one(Rank(rank))).fold(RankSet::default(), RankSet::or);
+    View { group: Generation::NONE, number: view.number, members: members.collect() }
+        .is_primary(some)
+}
+
+/// What one log needs to have what the winner has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completion {
+    /// What comes after this version, which is its own last one after the cut.
+    After(Version),
+    /// A checkpoint of the winner, and what comes after it.
+    Anew,
+}
+
+/// How a stream restarts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Restart {
+    /// Whose log wins.
+    pub winner: LogId,
+    /// Where the stream goes on after.
+    pub tail: Tail,
+    /// The version after which each log is cut, the winner's too, for those that have more.
+    pub cuts: BTreeMap<LogId, Version>,
+    /// What the others need.
+    pub completions: BTreeMap<LogId, Completion>,
+}
+
+/// How this stream restarts; `None` if nobody has a log of it.
+pub fn stream(key: StreamKey, found: &BTreeMap<LogId, Found>) -> Option<Verdict<Restart>> {
+    let logs: BTreeMap<LogId, &FoundStream> = found
+        .iter()
+        .filter_map(|(log, found)| found.streams.get(&key).map(|stream| (*log, stream)))
+        .collect();
+    if logs.is_empty() {
+        return None;
+    }
+    let noted: BTreeMap<EpochId, Version> = cuts_of(logs.values().copied());
+    let tails: BTreeMap<LogId, Tail> =
+        logs.iter().map(|(log, stream)| (*log, cut(stream.tail, &noted))).collect();
+    let begun =
+        logs.values().filter_map(|stream| stream.begun.as_ref()).max_by_key(|(epoch, _)| *epoch);
+    let keepers: BTreeSet<LogId> = match begun {
+        Some((_, keepers)) => keepers.iter().copied().collect(),
+        None => logs.keys().copied().collect(),
+    };
+    let winner = keepers
+        .iter()
+        .filter(|log| logs.get(log).is_some_and(|stream| stream.is_complete()))
+        .max_by_key(|log| (tails[*log], core::cmp::Reverse(**log)))
+        .copied();
+    let Some(winner) = winner else {
+        return Some(Verdict::Wait(
+            keepers.into_iter().filter(|log| !logs.contains_key(log)).collect(),
+        ));
+    };
+    let tail = tails[&winner];
+    let vouched = cuts_of([logs[&winner]]);
+    let cuts = tails.iter().filter(|(log, tail)| tail.version < logs[*log].tail.version);
+    let completions = tails.iter().filter(|(log, _)| **log != winner).map(|(log, own)| {
+        let is_prefix = own.epoch == tail.epoch
+            || vouched.get(&own.epoch).is_some_and(|end| own.version <= *end);
+        let there =
+            own.version.next() >= logs[&winner].complete_from && own.version <= tail.version;
+        let complete = logs[log].is_complete();
+        let how = if is_prefix && there && complete {
+            Completion::After(own.version)
+        } else {
+            Completion::Anew
+        };
+        (*log, how)
+    });
+    Some(Verdict::Ready(Restart {
+        winner,
+        tail,
+        cuts: cuts.map(|(log, tail)| (*log, tail.version)).collect(),
+        completions: completions.collect(),
+    }))
+}
+
+/// Where epochs end, as these logs have noted.
+fn cuts_of<'a>(logs: impl IntoIterator<Item = &'a FoundStream>) -> BTreeMap<EpochId, Version> {
+    let mut noted = BTreeMap::new();
+    for (epoch, version) in logs.into_iter().flat_map(|stream| &stream.cuts) {
+        // All who noted an end have noted the same; of a peer that did not, the least is safe.
+        noted
+            .entry(*epoch)
+            .and_modify(|known: &mut Version| *known = (*known).min(*version))
+            .or_insert(*version);
+    }
+    noted
+}
+
+/// Where a log ends when what lies beyond the noted ends of epochs is cut: it is of an epoch up to that one, and so
+/// was trimmed.
+fn cut(tail: Tail, noted: &BTreeMap<EpochId, Version>) -> Tail {
+    let ends = noted.range(tail.epoch..).map(|(_, version)| *version).min();
+    match ends {
+        Some(end) if end < tail.version => Tail { version: end, ..tail },
+        _ => tail,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "restart/tests.rs"]
+mod tests;

@@ -1,0 +1,283 @@
+//! Restarts of random histories: whatever was durable stays, and all agree.
+
+use alloc::vec;
+
+use super::*;
+use crate::ids::NodeId;
+use crate::log::views::LoggedMember;
+
+const KEY: StreamKey = StreamKey(1);
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)) % bound.max(1)
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+}
+
+/// A log: messages are numbers that tell which one was meant.
+#[derive(Clone, Default)]
+struct Log {
+    messages: Vec<u64>,
+    epoch: EpochId,
+    from: u64,
+    cuts: Vec<(EpochId, Version)>,
+    begun: Option<(EpochId, Vec<LogId>)>,
+    /// How many of the epoch's order it has received, persisted or not.
+    received: usize,
+}
+
+impl Log {
+    fn found(&self) -> FoundStream {
+        FoundStream {
+            tail: Tail { epoch: self.epoch, version: Version(self.messages.len() as u64) },
+            complete_from: Version(self.from + 1),
+            checkpoint: (self.from > 0).then_some(Version(self.from)),
+            cuts: self.cuts.clone(),
+            begun: self.begun.clone(),
+        }
+    }
+}
+
+/// A stream and the logs of its keepers, through epochs.
+struct World {
+    random: Random,
+    logs: BTreeMap<LogId, Log>,
+    keepers: Vec<LogId>,
+    epoch: EpochId,
+    /// The order of this epoch, all epochs before it included.
+    order: Vec<u64>,
+    /// What was reported durable.
+    durable: Vec<u64>,
+    next: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut random = Random(seed);
+        let keepers: Vec<LogId> = (0..random.below(4) + 1).map(|log| LogId(log.into())).collect();
+        let epoch = EpochId { view: 1, sequence: 0 };
+        let log = Log { epoch, begun: Some((epoch, keepers.clone())), ..Log::default() };
+        let logs = keepers.iter().map(|keeper| (*keeper, log.clone())).collect();
+        World { random, logs, keepers, epoch, order: vec![], durable: vec![], next: 0 }
+    }
+
+    fn step(&mut self) {
+        for _ in 0..self.random.below(4) {
+            self.order.push(self.next);
+            self.next += 1;
+        }
+        for keeper in self.keepers.clone() {
+            let log = self.logs.get_mut(&keeper).expect("a keeper has a log");
+            let more = (self.order.len() - log.received) as u64;
+            log.received += self.random.below(more + 1) as usize;
+            // It logs what it has received, though it may be cut yet.
+            let to = log.messages.len()
+                + self.random.below((log.received - log.messages.len()) as u64 + 1) as usize;
+            log.messages = self.order[..to].to_vec();
+        }
+        let stable =
+            self.keepers.iter().map(|keeper| self.logs[keeper].messages.len()).min().unwrap_or(0);
+        if stable > self.durable.len() {
+            self.durable = self.order[..stable].to_vec();
+        }
+    }
+
+    /// The next epoch, with some of the keepers and perhaps a new one. `false` if all stop within it.
+    fn change(&mut self) -> bool {
+        let mut survivors = self.keepers.clone();
+        while survivors.len() > 1 && self.random.coin() {
+            survivors.remove(self.random.below(survivors.len() as u64) as usize);
+        }
+        let trim = survivors.iter().map(|keeper| self.logs[keeper].received).min().unwrap_or(0);
+        let mark = (self.epoch, Version(trim as u64));
+        // The order is decided, so whoever lacks something of it has received it by now, and logs it before its end.
+        for keeper in &survivors {
+            if self.random.below(20) == 0 {
+                return false;
+            }
+            let log = self.logs.get_mut(keeper).expect("a keeper has a log");
+            log.cuts.push(mark);
+        }
+        self.order.truncate(trim);
+        let epoch = EpochId { view: self.epoch.view + 1, sequence: 0 };
+        let mut keepers = survivors.clone();
+        if self.random.coin() {
+            keepers.push(LogId(u128::from(100 + epoch.view)));
+        }
+        for keeper in keepers.clone() {
+            if self.random.below(20) == 0 {
+                return false;
+            }
+            let log = self.logs.entry(keeper).or_default();
+            if survivors.contains(&keeper) {
+                log.messages = self.order.clone();
+            } else {
+                // A newcomer has a checkpoint, synced, before anything counts as durable with it.
+                *log = Log { messages: self.order.clone(), from: trim as u64, ..Log::default() };
+            }
+            log.received = trim;
+            log.epoch = epoch;
+            log.begun = Some((epoch, keepers.clone()));
+        }
+        self.epoch = epoch;
+        self.keepers = keepers;
+        true
+    }
+
+    /// Some hosts come back. What the rule says is done, and looked at.
+    fn restart(&mut self, seed: u64) {
+        let mut found = BTreeMap::new();
+        for (log, of) in &self.logs {
+            if self.random.below(3) > 0 {
+                let streams = BTreeMap::from([(KEY, of.found())]);
+                found.insert(*log, Found { views: vec![], streams });
+            }
+        }
+        let newest =
+            self.logs.values().filter_map(|log| log.begun.clone()).max_by_key(|begun| begun.0);
+        let (epoch, _) = newest.expect("an epoch has begun");
+        // That those are back who know the last epoch is the rule of views.
+        if !found
+            .iter()
+            .any(|(log, _)| self.logs[log].begun.as_ref().is_some_and(|begun| begun.0 == epoch))
+        {
+            return;
+        }
+        let Some(Verdict::Ready(restart)) = stream(KEY, &found) else { return };
+        let mut winner = self.logs[&restart.winner].messages.clone();
+        winner.truncate(restart.tail.version.0 as usize);
+        assert!(
+            winner.starts_with(&self.durable),
+            "seed {seed}: durable {:?}, {winner:?}",
+            self.durable
+        );
+        for (epoch, version) in found.values().flat_map(|found| &found.streams[&KEY].cuts) {
+            // What was cut is written anew by its writers: it comes back with them, or not at all.
+            let past = restart.tail.epoch > *epoch;
+            assert!(past || restart.tail.version <= *version, "seed {seed}: beyond a cut");
+        }
+        for (log, completion) in &restart.completions {
+            let mut own = self.logs[log].messages.clone();
+            if let Some(cut) = restart.cuts.get(log) {
+                own.truncate(cut.0 as usize);
+            }
+            if let Completion::After(version) = completion {
+                assert_eq!(own.len() as u64, version.0, "seed {seed}");
+                assert!(winner.starts_with(&own), "seed {seed}: {log} has {own:?} of {winner:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_durable_is_rolled_back_and_all_agree() {
+    for seed in 0..20_000 {
+        let mut world = World::new(seed);
+        for _ in 0..world.random.below(12) {
+            world.step();
+            if world.random.below(3) == 0 && !world.change() {
+                break;
+            }
+        }
+        world.restart(seed);
+    }
+}
+
+fn a_view(keeps: &[bool], votes: &[u16]) -> LoggedView {
+    let members = keeps.iter().zip(votes).zip(0..).map(|((keeps, votes), at)| LoggedMember {
+        node: NodeId(at),
+        log: keeps.then_some(LogId(at)),
+        votes: *votes,
+        weight: *votes,
+    });
+    LoggedView { number: 5, members: members.collect() }
+}
+
+fn back(view: &LoggedView, who: u32) -> BTreeMap<LogId, Found> {
+    let logs = view.members.iter().filter_map(|member| member.log);
+    let logs = logs.filter(|log| who & (1 << log.0) != 0);
+    logs.map(|log| (log, Found { views: vec![view.clone()], streams: BTreeMap::new() })).collect()
+}
+
+/// Every group of up to five, everybody's votes, whoever keeps logs, whoever is back: if it may restart, the others
+/// cannot have gone on to a view in which somebody keeps logs.
+#[test]
+fn nobody_restarts_whom_others_can_have_left_behind() {
+    for size in 1..=5_usize {
+        for keeps in 0..1_u32 << size {
+            for votes in 0..3_u32.pow(size as u32) {
+                let keeps: Vec<bool> = (0..size).map(|at| keeps & (1 << at) != 0).collect();
+                let votes: Vec<u16> =
+                    (0..size).map(|at| (votes / 3_u32.pow(at as u32) % 3) as u16).collect();
+                let view_of = a_view(&keeps, &votes);
+                for who in 1..1_u32 << size {
+                    let found = back(&view_of, who);
+                    let may = |reach| matches!(view(reach, &found), Verdict::Ready(_));
+                    let all: usize = keeps.iter().filter(|keeps| **keeps).count();
+                    assert!(!may(Reach::Local) || found.len() == all);
+                    if !may(Reach::Networked) {
+                        continue;
+                    }
+                    let left = |log: Option<LogId>| log.is_none_or(|log| !found.contains_key(&log));
+                    let missing = view_of
+                        .members
+                        .iter()
+                        .any(|member| member.log.is_some() && left(member.log));
+                    assert!(!missing || !is_primary(&view_of, left), "{view_of:?} {who:b}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn three_of_five_restart_and_two_wait_for_the_others() {
+    let view_of = a_view(&[true; 5], &[1; 5]);
+    assert_eq!(view(Reach::Networked, &back(&view_of, 0b00111)), Verdict::Ready(view_of.clone()));
+    let others = [LogId(2), LogId(3), LogId(4)];
+    assert_eq!(view(Reach::Networked, &back(&view_of, 0b00011)), Verdict::Wait(others.into()));
+    // Two of three that keep logs, while two others vote: the third may have gone on with these.
+    let view_of = a_view(&[true, true, true, false, false], &[1; 5]);
+    assert_eq!(view(Reach::Networked, &back(&view_of, 0b00110)), Verdict::Wait([LogId(0)].into()));
+}
+
+#[test]
+fn a_tail_beyond_the_trim_is_cut_and_the_stream_waits_for_who_is_complete() {
+    let (first, second) = (EpochId { view: 1, sequence: 0 }, EpochId { view: 2, sequence: 0 });
+    let log = |tail: Tail| FoundStream {
+        tail,
+        complete_from: Version(1),
+        checkpoint: None,
+        cuts: vec![],
+        begun: Some((first, vec![LogId(0), LogId(1)])),
+    };
+    let ahead = log(Tail { epoch: first, version: Version(9) });
+    let mut trimmed = log(Tail { epoch: second, version: Version(6) });
+    trimmed.cuts.push((first, Version(6)));
+    trimmed.begun = Some((second, vec![LogId(1), LogId(2)]));
+    let of = |stream: &FoundStream| Found {
+        views: vec![],
+        streams: BTreeMap::from([(KEY, stream.clone())]),
+    };
+    let mut found = BTreeMap::from([(LogId(0), of(&ahead)), (LogId(1), of(&trimmed))]);
+    let Some(Verdict::Ready(restart)) = stream(KEY, &found) else { panic!("it restarts") };
+    assert_eq!((restart.winner, restart.tail.version), (LogId(1), Version(6)));
+    assert_eq!(restart.cuts, BTreeMap::from([(LogId(0), Version(6))]));
+    assert_eq!(restart.completions[&LogId(0)], Completion::After(Version(6)));
+    // The only keeper of the last epoch that is back lacks its beginning.
+    trimmed.complete_from = Version(3);
+    found.insert(LogId(1), of(&trimmed));
+    assert_eq!(stream(KEY, &found), Some(Verdict::Wait([LogId(2)].into())));
+    assert_eq!(stream(StreamKey(9), &found), None);
+}

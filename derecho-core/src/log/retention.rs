@@ -1,0 +1,210 @@
+//! What is dropped from a log: whole segments, the oldest first.
+//!
+//! Owns: which may go. Never does: drop what a reader holds, or anything of the last segment.
+
+use alloc::vec::Vec;
+
+use super::folder::{publish, remove};
+use super::index::{self, Index};
+use super::recovery::expected;
+use super::segment::{FileHeader, Window};
+use super::stream::StreamLog;
+use super::{Disk, LogError, Tail, Version, WallTime};
+
+/// How much of a log is kept at least. What all of these that are given allow to go is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Retention {
+    /// What was written in the last so many nanoseconds.
+    pub nanos: Option<u64>,
+    /// So many bytes.
+    pub bytes: Option<u64>,
+    /// So many messages.
+    pub messages: Option<u64>,
+}
+
+/// A hold on what comes after a version.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Pin(u64);
+
+impl StreamLog {
+    /// Holds what comes after this version, until it is let go.
+    ///
+    /// # Errors
+    /// [`LogError::Gone`] if some of it is gone already.
+    pub fn pin(&mut self, version: Version) -> Result<Pin, LogError> {
+        if version.next() < self.complete_from() {
+            return Err(LogError::Gone { from: self.complete_from() });
+        }
+        self.next_pin += 1;
+        self.pins.push((self.next_pin, version));
+        Ok(Pin(self.next_pin))
+    }
+
+    /// Says that its holder needs only what comes after this version any more.
+    pub fn advance(&mut self, pin: &Pin, version: Version) {
+        if let Some((_, at)) = self.pins.iter_mut().find(|(name, _)| *name == pin.0) {
+            *at = version.max(*at);
+        }
+    }
+
+    /// Lets go.
+    #[expect(clippy::needless_pass_by_value, reason = "a pin that was let go holds nothing")]
+    pub fn unpin(&mut self, pin: Pin) {
+        self.pins.retain(|(name, _)| *name != pin.0);
+    }
+
+    fn is_held(&self, last: Version) -> bool {
+        self.pins.iter().any(|(_, after)| *after < last)
+    }
+
+    /// Drops the oldest segments as far as this policy allows. Answers how many.
+    ///
+    /// # Errors
+    /// What the disk says; the log has failed then, for which files there are is not known.
+    pub fn retain(
+        &mut self,
+        disk: &mut impl Disk,
+        policy: Retention,
+        now: WallTime,
+    ) -> Result<usize, LogError> {
+        if policy == Retention::default() {
+            return Ok(0);
+        }
+        let mut dropped = 0;
+        while let [first, rest @ ..] = &self.segments[..]
+            && !rest.is_empty()
+        {
+            let bytes: u64 = rest.iter().map(|segment| segment.index.end).sum();
+            let messages = self.durable.0 - first.last().0;
+            let goes =
+                policy.nanos.is_none_or(|nanos| first.index.newest.0.saturating_add(nanos) < now.0)
+                    && policy.bytes.is_none_or(|keep| bytes >= keep)
+                    && policy.messages.is_none_or(|keep| messages >= keep);
+            if !goes || self.is_held(first.last()) {
+                break;
+            }
+            if self.checkpointed().is_some_and(|state| state < first.last()) {
+                // The state that it leads to, with a hole after it, would be no state.
+                let name = self.checkpoint.take().map(|checkpoint| checkpoint.header.name());
+                let removed = name.map_or(Ok(()), |name| remove(disk, &name));
+                self.unless_failed(removed)?;
+            }
+            self.drop_first(disk)?;
+            dropped += 1;
+        }
+        Ok(dropped)
+    }
+
+    fn drop_first(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
+        let name = self.segments[0].header.name();
+        let removed = remove(disk, &index::name_of(&name)).and_then(|()| remove(disk, &name));
+        self.unless_failed(removed)?;
+        self.segments.remove(0);
+        Ok(())
+    }
+
+    /// Drops the segments that a checkpoint accounts for and nobody holds.
+    pub(super) fn drop_superseded(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
+        let Some(version) = self.checkpointed() else { return Ok(()) };
+        while let [first, _, ..] = &self.segments[..]
+            && first.last() <= version
+            && !self.is_held(first.last())
+        {
+            self.drop_first(disk)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts all messages after this version, and the marks after them: what a recorded cut or a restart
+    /// demands (I-89, I-90). Nothing else may ask for it.
+    ///
+    /// # Errors
+    /// [`LogError::Gone`] if the log begins later, [`LogError::Beyond`] if it ends earlier or a checkpoint has what is to
+    /// be cut; what the disk says: the log has failed then.
+    pub fn cut_after(&mut self, disk: &mut impl Disk, version: Version) -> Result<(), LogError> {
+        self.commit(disk)?;
+        if version.next() < self.complete_from() {
+            return Err(LogError::Gone { from: self.complete_from() });
+        }
+        if version > self.durable || self.checkpointed().is_some_and(|state| state > version) {
+            return Err(LogError::Beyond { last: self.durable });
+        }
+        let cut = self.cut(disk, version);
+        self.unless_failed(cut)
+    }
+
+    fn cut(&mut self, disk: &mut impl Disk, version: Version) -> Result<(), LogError> {
+        // The newest first, each for good before the next: what is left is always a prefix.
+        while self.segments.len() > 1 && self.active().before() > version {
+            let name = self.active().header.name();
+            remove(disk, &index::name_of(&name))?;
+            remove(disk, &name)?;
+            self.segments.pop();
+        }
+        let header = self.active().header;
+        let name = header.name();
+        // What is appended to has no index file: this one would describe what is no more.
+        remove(disk, &index::name_of(&name))?;
+        let end = self.active().index.end;
+        let kept = prefix(disk, (header, end), version)?;
+        if kept.end < end {
+            shorten(disk, &name, kept.end)?;
+        }
+        self.settle_after_cut(kept);
+        Ok(())
+    }
+}
+
+/// What is in a segment of this length up to a message.
+pub(super) fn prefix(
+    disk: &mut impl Disk,
+    (header, end): (FileHeader, u64),
+    version: Version,
+) -> Result<Index, LogError> {
+    let file = header.name();
+    let before = Version(header.version.0.saturating_sub(1));
+    let mut kept = Index::new(Tail { epoch: header.epoch, version: before });
+    let mut window = Window::new(&file, end);
+    loop {
+        let at = kept.end;
+        let found = window.record(disk, at)?.and_then(|read| match read {
+            Some(read) if read.record.version <= version => {
+                expected(kept.tail.version, &read.record).map(|()| Some(read))
+            }
+            _ => Ok(None),
+        });
+        match found {
+            Ok(Some(read)) => kept.note(&read.record, read.next),
+            Ok(None) => return Ok(kept),
+            // What comes after the message that was asked for is cut, sound or not.
+            Err(_) if kept.tail.version == version => return Ok(kept),
+            Err(cause) => {
+                let version = kept.tail.version.next();
+                return Err(LogError::BadRecord { file, offset: at, version, cause });
+            }
+        }
+    }
+}
+
+/// Keeps of a segment only its beginning. It is not truncated: were the power lost meanwhile, sectors before others
+/// could be gone that were durable.
+pub(super) fn shorten(disk: &mut impl Disk, name: &str, end: u64) -> Result<(), LogError> {
+    publish(disk, name, |disk, draft| copy(disk, (name, draft), end))
+}
+
+/// Copies the beginning of a file.
+fn copy(disk: &mut impl Disk, (from, to): (&str, &str), end: u64) -> Result<(), LogError> {
+    const PIECE: u64 = 1 << 20;
+    let mut piece = Vec::new();
+    let mut at = 0;
+    while at < end {
+        piece.resize((end - at).min(PIECE) as usize, 0);
+        let found = disk.read_at(from, at, &mut piece).map_err(LogError::of(from))?;
+        if found < piece.len() {
+            return Err(LogError::BadHeader { file: from.into() });
+        }
+        disk.write_at(to, at, &piece).map_err(LogError::of(to))?;
+        at += found as u64;
+    }
+    Ok(())
+}

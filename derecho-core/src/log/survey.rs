@@ -1,0 +1,198 @@
+//! All of a stream's files, looked through to the end whatever is wrong with them: what `squall log` shows.
+//!
+//! Owns: going on after an error. Never does: hand out what comes after one as if nothing were missing.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::checkpoint::Checkpoint;
+use super::folder::remove;
+use super::index;
+use super::recovery::{TornTail, expected};
+use super::retention::{prefix, shorten};
+use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
+use super::{Disk, Kind, LogError, Owner, Record, StreamKey, Version};
+
+/// What is in the files of a stream.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Survey {
+    /// Messages that are sound, those of checkpoints left out.
+    pub records: u64,
+    /// Marks that are sound.
+    pub marks: u64,
+    /// Bytes of all its files.
+    pub bytes: u64,
+    /// The first message.
+    pub first: Option<Version>,
+    /// The last message.
+    pub last: Option<Version>,
+    /// The version of the latest checkpoint.
+    pub checkpoint: Option<Version>,
+    /// What a crash has left at the end.
+    pub torn: Option<TornTail>,
+    /// All that is wrong, in order.
+    pub errors: Vec<LogError>,
+}
+
+impl Survey {
+    fn took(&mut self, record: &Record<'_>) {
+        if record.entry.kind == Kind::Mark {
+            self.marks += 1;
+            return;
+        }
+        self.records += 1;
+        self.first = self.first.or(Some(record.version));
+        self.last = Some(record.version);
+    }
+}
+
+/// Looks through all files of a stream and hands out every sound record of its segments, in order.
+///
+/// # Errors
+/// When the folder cannot be listed. All else that is wrong is in the answer.
+pub fn survey<D: Disk>(
+    disk: &mut D,
+    (owner, stream): (Owner, StreamKey),
+    mut visit: impl FnMut(&Record<'_>),
+) -> Result<Survey, LogError> {
+    let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
+    let mut files: Vec<(FileKind, Version, String)> = names
+        .into_iter()
+        .filter_map(|name| FileHeader::parse_name(&name).map(|of| (of, name)))
+        .filter(|((of, ..), _)| *of == stream)
+        .map(|((_, kind, version), name)| (kind, version, name))
+        .collect();
+    files.sort_unstable();
+    let mut survey = Survey::default();
+    let segments = files.iter().filter(|(kind, ..)| *kind == FileKind::Segment).count();
+    let state = files.iter().rfind(|(kind, ..)| *kind == FileKind::Checkpoint);
+    survey.checkpoint = state.map(|(_, version, _)| *version);
+    let mut last: Option<Version> = None;
+    for (at, (kind, _, name)) in files.iter().enumerate() {
+        survey.bytes += disk.length(name).unwrap_or(0);
+        let header = match FileHeader::expect(disk, owner, name) {
+            Ok(header) => header,
+            Err(error) => {
+                survey.errors.push(error);
+                last = None;
+                continue;
+            }
+        };
+        let looked = match kind {
+            FileKind::Checkpoint => Checkpoint { header }.check(disk).map(|()| last),
+            FileKind::Segment => {
+                let before = Version(header.version.0.saturating_sub(1));
+                // The files before one that a checkpoint reaches into may be gone.
+                let whole = last.is_none_or(|last| last == before);
+                let reached = survey.checkpoint.is_none_or(|state| at > 0 || state >= before);
+                if !whole || !reached {
+                    let missing = last.unwrap_or(Version(0)).next();
+                    survey.errors.push(LogError::Gap { stream, missing, next: name.clone() });
+                }
+                let is_last = at + 1 == segments;
+                file(disk, (header, is_last), &mut survey, &mut visit).map(Some)
+            }
+        };
+        match looked {
+            Ok(end) => last = end,
+            Err(error) => survey.errors.push(error),
+        }
+    }
+    Ok(survey)
+}
+
+/// Cuts all messages of a stream after this version, whatever is wrong with what comes after it: the way
+/// back to a log that can be opened. The folder is this process's alone.
+///
+/// # Errors
+/// [`LogError::Gone`] or [`LogError::Beyond`] if the log does not hold this version, or a checkpoint holds what is to
+/// be cut; what is wrong before it.
+pub fn truncate<D: Disk>(
+    disk: &mut D,
+    (owner, stream): (Owner, StreamKey),
+    version: Version,
+) -> Result<(), LogError> {
+    let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
+    let mut segments = Vec::new();
+    for name in names {
+        match FileHeader::parse_name(&name) {
+            Some((of, FileKind::Segment, first)) if of == stream => segments.push((first, name)),
+            Some((of, FileKind::Checkpoint, state)) if of == stream && state > version => {
+                return Err(LogError::Beyond { last: version });
+            }
+            _ => {}
+        }
+    }
+    segments.sort_unstable();
+    let first = segments.first().map_or(Version(1), |(first, _)| *first);
+    if first > version.next() {
+        return Err(LogError::Gone { from: first });
+    }
+    let keeps = segments.partition_point(|(first, _)| *first <= version.next());
+    let Some((_, name)) = keeps.checked_sub(1).and_then(|last| segments.get(last)) else {
+        return Err(LogError::Beyond { last: Version(0) });
+    };
+    // Looked at before anything goes: the log may not hold the version at all.
+    let header = FileHeader::expect(disk, owner, name)?;
+    let length = disk.length(name).map_err(LogError::of(name))?;
+    let kept = prefix(disk, (header, length), version)?;
+    if kept.tail.version < version {
+        return Err(LogError::Beyond { last: kept.tail.version });
+    }
+    for (_, later) in segments[keeps..].iter().rev() {
+        remove(disk, &index::name_of(later))?;
+        remove(disk, later)?;
+    }
+    remove(disk, &index::name_of(name))?;
+    if kept.end < length {
+        shorten(disk, name, kept.end)?;
+    }
+    Ok(())
+}
+
+/// Looks through one segment, and goes on after whatever is wrong in it. Answers its last message.
+fn file<D: Disk>(
+    disk: &mut D,
+    (header, is_last): (FileHeader, bool),
+    survey: &mut Survey,
+    visit: &mut impl FnMut(&Record<'_>),
+) -> Result<Version, LogError> {
+    let file = header.name();
+    let length = disk.length(&file).map_err(LogError::of(&file))?;
+    let mut window = Window::new(&file, length);
+    let (mut at, mut last) = (FILE_HEADER, Version(header.version.0.saturating_sub(1)));
+    loop {
+        let found = match window.record(disk, at)? {
+            Ok(None) => return Ok(last),
+            Ok(Some(read)) => expected(last, &read.record).map(|()| {
+                visit(&read.record);
+                survey.took(&read.record);
+                last = read.record.version;
+                read.next
+            }),
+            Err(cause) => Err(cause),
+        };
+        let cause = match found {
+            Ok(next) => {
+                at = next;
+                continue;
+            }
+            Err(cause) => cause,
+        };
+        let verdict = if is_last { window.judge(disk, (at, cause))? } else { Some(cause) };
+        let Some(cause) = verdict else {
+            survey.torn = Some(TornTail { file, offset: at, bytes: length - at });
+            return Ok(last);
+        };
+        let bad =
+            LogError::BadRecord { file: file.clone(), offset: at, version: last.next(), cause };
+        survey.errors.push(bad);
+        let Some(next) = window.find(disk, at, |_| true)? else { return Ok(last) };
+        // What comes next need not follow on what was before: that there is a hole was said.
+        if let Ok(Some(read)) = window.record(disk, next)? {
+            let counts = u64::from(read.record.entry.kind.counts());
+            last = Version(read.record.version.0.saturating_sub(counts));
+        }
+        at = next;
+    }
+}

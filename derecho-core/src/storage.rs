@@ -1,0 +1,17 @@
+//! What members of a subgroup keep in memory for those who come later.
+//!
+//! Owns: who has it, and how it comes to those who have not. Never does: know what a record means; the key
+//! in it is found by whoever makes the store.
+//!
+//! Read in this order: [`store`] (what one member keeps), [`cursor`] (how it is read), [`holders`] (who is
+//! known to have it), `keeper` (a member's part in one subgroup), [`depot`] (its part in all), `porter` (how records go from one
+//! member to another).
+
+pub mod cursor;
+pub mod depot;
+pub mod holders;
+mod keeper;
+mod parcel;
+mod porter;
+mod segment;
+pub mod store;

@@ -1,0 +1,470 @@
+//! A member's part in keeping what is delivered in one subgroup.
+//!
+//! Owns: its store, how far it is on the way to having it, and what waits meanwhile. Never does: send
+//! anything; it says what it wants.
+//!
+//! ```text
+//!   Away ──begun──> Lacks ──asks a holder──> gets what was kept before it began ──> replays what it has
+//!                     │ named to begin anew                    received meanwhile     │
+//!                     '──────────────────────────────> replays ──────────────────────-┴──> Has
+//! ```
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::cursor::Cursor;
+use super::holders::Holders;
+use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
+use super::porter::Want;
+use super::store::{Meaning, Retention, Store};
+use crate::fault::{Fault as Planted, planted};
+use crate::group::registry::Layout;
+use crate::group::report::StreamId;
+use crate::ids::NodeId;
+use crate::multicast::inbox::Inbox;
+use crate::node::{Node, Origin, SubgroupId};
+
+/// Bytes of what has waited that are put into the store in one turn.
+const REPLAY: usize = 512 << 10;
+
+/// Says that it has it, or lacks it, to all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Motion {
+    /// It has it, of this beginning.
+    Holds(u128),
+    /// It lacks it, and was asked in this vacancy.
+    Lacks(u64),
+}
+
+/// Whom a keeper asks.
+pub(super) struct Asked {
+    pub(super) node: NodeId,
+    pub(super) request: u64,
+    /// What is called so in the run, by this store's numbers.
+    pub(super) streams: Option<Vec<u32>>,
+    /// A record that has come in part.
+    partial: Vec<u8>,
+}
+
+/// What a member has that has not got the store yet.
+struct Lacking {
+    /// The epoch in which it began.
+    epoch: u64,
+    /// What is delivered here, from these numbers on.
+    from: Numbers,
+    /// It waits here, all of it.
+    waiting: Store,
+    asked: Option<Asked>,
+    /// The vacancy about which it has spoken.
+    spoke: Option<u64>,
+    /// The store is there but for what waits: how far that was put in.
+    replay: Option<Cursor>,
+}
+
+enum Stage {
+    Away,
+    Lacks(Box<Lacking>),
+    Has,
+}
+
+/// What came of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    More,
+    Whole,
+    /// It makes no sense: another one is asked.
+    Nonsense,
+}
+
+/// A member's part in keeping what is delivered in one subgroup.
+pub struct Keeper {
+    store: Store,
+    retention: Retention,
+    meaning: Meaning,
+    stage: Stage,
+    /// The epoch.
+    epoch: u64,
+    inbox: Option<Arc<Inbox>>,
+    /// The streams' numbers in the store that takes what is delivered, by the queue's numbers for their senders.
+    senders: Vec<Option<StreamId>>,
+    /// Along the store as it was when this member began in the subgroup, for readers that began with it.
+    opening: Option<Cursor>,
+    /// Holders are to keep what has died for those who have begun and have not got it yet.
+    pins: BTreeMap<NodeId, Cursor>,
+    /// The beginning of which it has said that it has it.
+    told: Option<u128>,
+    spoke: Option<u64>,
+    gaps: u64,
+}
+
+impl Keeper {
+    pub(super) fn new(retention: Retention, meaning: Meaning) -> Keeper {
+        Keeper {
+            store: Store::new(retention, meaning),
+            retention,
+            meaning,
+            stage: Stage::Away,
+            epoch: 0,
+            inbox: None,
+            senders: Vec::new(),
+            opening: None,
+            pins: BTreeMap::new(),
+            told: None,
+            spoke: None,
+            gaps: 0,
+        }
+    }
+
+    /// What it keeps, as far as it has it.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether it has all that it is to have.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.stage, Stage::Has)
+    }
+
+    /// Messages that it should have got and did not. None, ever.
+    pub fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
+    /// For a reader that began when this member did, or while it was on its way: what was kept when it began,
+    /// and all that has come since. Once it is [whole](Keeper::is_whole), until [`Keeper::close_opening`].
+    pub fn opening(&self) -> Option<Cursor> {
+        self.opening.as_ref().map(Cursor::fork)
+    }
+
+    /// Nobody who began with this member is still to come.
+    pub fn close_opening(&mut self) {
+        self.opening = None;
+    }
+
+    pub(super) fn is_settled(&self, holders: Option<&Holders>, me: NodeId) -> bool {
+        let named = holders.is_some_and(|holders| holders.names().contains(&me));
+        match self.stage {
+            Stage::Away => true,
+            Stage::Lacks(_) => false,
+            Stage::Has => named && self.pins.is_empty(),
+        }
+    }
+
+    /// An epoch has begun in which this member reads, or does not.
+    pub(super) fn begun(
+        &mut self,
+        node: &mut Node,
+        subgroup: SubgroupId,
+        (epoch, layout): (u64, &Layout),
+        holders: Option<&Holders>,
+    ) {
+        let me = node.id();
+        let reads = layout.seat_of(me).is_some_and(|seat| seat.reads);
+        if !reads {
+            return self.go_away();
+        }
+        let lives = |inbox: &Arc<Inbox>| node.has_subgroup_reader(subgroup, inbox);
+        let goes_on = self.inbox.as_ref().is_some_and(lives);
+        if !goes_on {
+            // What this member has had before ends somewhere else than where it begins now.
+            self.go_away();
+        }
+        let numbers = self.meet(node, subgroup);
+        self.epoch = epoch;
+        if !goes_on {
+            self.inbox = node.add_subgroup_reader(subgroup);
+            let waiting = Store::new(Retention::default(), self.meaning);
+            let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
+            let lacking = Lacking { epoch, from, waiting, asked, spoke, replay };
+            self.stage = Stage::Lacks(Box::new(lacking));
+        }
+        let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
+        let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
+        if matches!(self.stage, Stage::Has) {
+            // I-101: before anything of the epoch is taken in.
+            for seat in newcomers.filter(|seat| seat.node != me) {
+                let store = &self.store;
+                self.pins.entry(seat.node).or_insert_with(|| store.cursor());
+            }
+        }
+        self.pins.retain(|node, _| layout.seat_of(*node).is_some_and(|seat| seat.reads));
+        let takes = match &mut self.stage {
+            Stage::Lacks(lacking) => &mut lacking.waiting,
+            _ => &mut self.store,
+        };
+        for (stream, number) in numbers {
+            takes.meet(stream, epoch);
+            if takes.number_of(stream).is_none() {
+                takes.expect(stream, number);
+            }
+        }
+    }
+
+    /// Learns who sends, and from where on.
+    fn meet(&mut self, node: &Node, subgroup: SubgroupId) -> Numbers {
+        let mut numbers = Numbers::new();
+        for ((sender, origin, region), number) in node.next_numbers(subgroup) {
+            let of = match origin {
+                Origin::Own => Some(node.id()),
+                Origin::Peer(peer) => node.node_of(peer),
+            };
+            let sender = usize::from(sender);
+            self.senders.resize(self.senders.len().max(sender + 1), None);
+            let Some(node) = of else { continue };
+            let stream = StreamId { node, region };
+            self.senders[sender] = Some(stream);
+            numbers.push((stream, number));
+        }
+        numbers
+    }
+
+    /// This member is no reader there any more.
+    pub(super) fn go_away(&mut self) {
+        *self = Keeper::new(self.retention, self.meaning);
+    }
+
+    /// What the group says of who has it. Returns what is to be said to all.
+    pub(super) fn changed(&mut self, me: NodeId, holders: &Holders) -> Option<Motion> {
+        self.pins.retain(|node, _| !holders.names().contains(node));
+        let named = holders.names().contains(&me);
+        match &mut self.stage {
+            Stage::Away => None,
+            Stage::Has => {
+                let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
+                let (news, beginning) =
+                    (self.told != Some(holders.beginning()), holders.beginning());
+                if named || !(news || speaks.is_some()) {
+                    return None;
+                }
+                (self.told, self.spoke) = (Some(beginning), holders.vacancy());
+                Some(Motion::Holds(beginning))
+            }
+            Stage::Lacks(lacking) => {
+                if named && lacking.replay.is_none() {
+                    lacking.asked = None;
+                    self.told = Some(holders.beginning());
+                    self.begin_replay();
+                    return None;
+                }
+                let asked = lacking.asked.as_ref();
+                if asked.is_some_and(|asked| !holders.names().contains(&asked.node)) {
+                    lacking.asked = None;
+                }
+                let vacancy = holders.vacancy().filter(|_| lacking.replay.is_none())?;
+                let news = lacking.spoke != Some(vacancy);
+                lacking.spoke = Some(vacancy);
+                news.then_some(Motion::Lacks(vacancy))
+            }
+        }
+    }
+
+    /// What it wants of others: in which epoch it began, from which numbers on, and until which. None if it wants nothing, or has asked.
+    pub(super) fn wants(&self) -> Option<(u64, Numbers, Numbers)> {
+        let Stage::Lacks(lacking) = &self.stage else { return None };
+        match &**lacking {
+            Lacking { epoch, from, asked: None, replay: None, .. } => {
+                let streams = self.store.streams().iter();
+                let known =
+                    streams.filter_map(|stream| Some((*stream, self.store.number_of(*stream)?)));
+                Some((*epoch, known.collect(), from.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn asked(&mut self) -> Option<&mut Asked> {
+        match &mut self.stage {
+            Stage::Lacks(lacking) => lacking.asked.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// It has asked this member, or gives up what it has asked.
+    pub(super) fn ask(&mut self, asked: Option<(NodeId, u64)>) {
+        if let Stage::Lacks(lacking) = &mut self.stage {
+            lacking.asked = asked.map(|(node, request)| {
+                let (streams, partial) = (None, Vec::new());
+                Asked { node, request, streams, partial }
+            });
+        }
+    }
+
+    /// The streams of what comes, as the one who gives it calls them.
+    pub(super) fn given(&mut self, streams: &Numbers) {
+        streams.iter().for_each(|(stream, met)| self.store.meet(*stream, *met));
+        let known = streams.iter().map(|(stream, _)| self.store.stream(*stream)).collect();
+        if let Some(asked) = self.asked() {
+            asked.streams = Some(known);
+        }
+    }
+
+    /// Takes in a block of what it has asked for.
+    pub(super) fn take_block(&mut self, head: BlockHead, mut run: &[u8]) -> Taken {
+        let Stage::Lacks(lacking) = &mut self.stage else { return Taken::Nonsense };
+        let Some(Asked { streams: Some(streams), partial, .. }) = &mut lacking.asked else {
+            return Taken::Nonsense;
+        };
+        while !run.is_empty() {
+            // A record that lies in this block as a whole is not copied twice.
+            let found = match partial.is_empty() {
+                true => whole_record(run),
+                false => {
+                    let length = RecordHead::read(partial).map_or(0, |head| head.length as usize);
+                    let missing = RECORD_HEAD + length - partial.len().min(RECORD_HEAD + length);
+                    let (more, rest) = run.split_at(run.len().min(missing));
+                    partial.extend_from_slice(more);
+                    run = rest;
+                    whole_record(partial)
+                }
+            };
+            let Some((head, bytes)) = found else {
+                if partial.is_empty() {
+                    partial.extend_from_slice(run);
+                    run = &[];
+                }
+                continue;
+            };
+            let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
+            self.store.append(stream, head.number, bytes);
+            match partial.is_empty() {
+                true => run = &run[RECORD_HEAD + bytes.len()..],
+                false => partial.clear(),
+            }
+        }
+        match (head.last, partial.is_empty()) {
+            (false, _) => Taken::More,
+            (true, true) => {
+                self.begin_replay();
+                Taken::Whole
+            }
+            (true, false) => Taken::Nonsense,
+        }
+    }
+
+    /// The store is as it was when this member began; now comes what has waited.
+    fn begin_replay(&mut self) {
+        let Stage::Lacks(lacking) = &mut self.stage else { return };
+        lacking.asked = None;
+        for (stream, number) in &lacking.from {
+            self.store.expect(*stream, *number);
+        }
+        self.opening = Some(self.store.cursor());
+        if planted(Planted::HistoryWithoutLive) {
+            lacking.waiting = Store::new(Retention::default(), self.meaning);
+        }
+        lacking.replay = Some(lacking.waiting.cursor());
+    }
+
+    /// Takes in what was delivered. Returns how much, and whether it has become whole by that.
+    pub(super) fn turn(&mut self) -> (usize, bool) {
+        let done = self.take();
+        let (replayed, whole) = self.replay();
+        (done + replayed, whole)
+    }
+
+    pub(super) fn take(&mut self) -> usize {
+        let mut done = 0;
+        if let Some(inbox) = &self.inbox {
+            let to = match &mut self.stage {
+                Stage::Lacks(lacking) => &mut lacking.waiting,
+                _ => &mut self.store,
+            };
+            while let Some(record) = inbox.take() {
+                done += 1;
+                let sender = self.senders.get(record.sender()).copied().flatten();
+                let Some(stream) = sender else {
+                    self.gaps += 1;
+                    continue;
+                };
+                let (number, stream) = (record.number(), to.stream(stream));
+                self.gaps += u64::from(to.next_in(stream).is_some_and(|next| next != number));
+                to.append(stream, number, record.bytes());
+            }
+        }
+        done
+    }
+
+    fn replay(&mut self) -> (usize, bool) {
+        let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
+        let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
+            return (0, false);
+        };
+        let (mut done, mut bytes) = (0, 0);
+        while bytes < REPLAY {
+            let Some(kept) = replay.next() else {
+                waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
+                waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
+                self.stage = Stage::Has;
+                return (done + 1, true);
+            };
+            let stream = self.store.stream(waiting.streams()[kept.stream() as usize]);
+            let expected = self.store.next_in(stream).unwrap_or(kept.number());
+            self.gaps += u64::from(kept.number() > expected);
+            // Of a stream that began only after this member a holder may have given what is live here.
+            if kept.number() >= expected {
+                self.store.append(stream, kept.number(), kept.bytes());
+            }
+            (done, bytes) = (done + 1, bytes + kept.bytes().len() + RECORD_HEAD);
+        }
+        (done, false)
+    }
+
+    /// Along what another member wants: what was kept before `until`. None as long as this member has not come
+    /// so far itself.
+    pub(super) fn serve(&mut self, want: &Want) -> Option<Cursor> {
+        let Want { node, epoch, until, .. } = want;
+        if !self.is_whole() || self.epoch < *epoch {
+            return None;
+        }
+        let mut beyond = 0;
+        for (stream, number) in until {
+            // After that epoch all of it is here, also of streams of which nothing is known here.
+            let here = self.store.number_of(*stream).unwrap_or(0);
+            beyond += match here.checked_sub(*number) {
+                None if self.epoch == *epoch => return None,
+                more => more.unwrap_or(0),
+            };
+        }
+        // These have begun later than the newcomer.
+        let later = |(stream, met): &(StreamId, u64)| {
+            met > epoch && until.iter().all(|(known, _)| known != stream)
+        };
+        let later = self.store.met().filter(later);
+        beyond += later.filter_map(|(stream, _)| self.store.number_of(stream)).sum::<u64>();
+        let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
+        if planted(Planted::HistoryCutLate) {
+            beyond = 0;
+        }
+        // What was replaced before the newcomer began is none of its business.
+        self.store.cut(&mut cursor, self.store.version().saturating_sub(beyond));
+        Some(cursor)
+    }
+}
+
+impl core::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (version, epoch, pins) = (self.store.version(), self.epoch, self.pins.keys());
+        match &self.stage {
+            Stage::Away => write!(f, "away"),
+            Stage::Has => write!(f, "has {version} in {epoch}, pins {pins:?}"),
+            Stage::Lacks(lacking) => {
+                let asked = lacking.asked.as_ref().map(|it| (it.node, it.request, &it.streams));
+                let Lacking { epoch: began, from, replay, spoke, .. } = &**lacking;
+                let replays = replay.is_some();
+                write!(
+                    f,
+                    "lacks, began {began} at {from:?}, now in {epoch} with {version}, asked {asked:?}, \
+                     replays {replays}, spoke {spoke:?}"
+                )
+            }
+        }
+    }
+}
+
+/// The record at the beginning of these bytes, if all of it is there.
+fn whole_record(bytes: &[u8]) -> Option<(RecordHead, &[u8])> {
+    let head = RecordHead::read(bytes)?;
+    Some((head, bytes.get(RECORD_HEAD..RECORD_HEAD + head.length as usize)?))
+}

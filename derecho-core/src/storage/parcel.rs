@@ -1,0 +1,149 @@
+//! What members tell each other directly while one gets another's store, and how records go from one to the
+//! other.
+//!
+//! Owns: the encodings. Never does: trust a length.
+//!
+//! Records go by a stream of their own, as one run of bytes that is cut into blocks:
+//! ```text
+//!   block    request: u64, kind: u64 (1 records, 2 the last), then bytes of the run
+//!   record   number: u64, stream: u32 (by its place in `Give`), length: u32, then its bytes
+//! ```
+
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, Wire};
+use crate::group::report::StreamId;
+use crate::ids::RegionId;
+
+/// How far a member has come: of each stream the number of the next message.
+pub(super) type Numbers = Vec<(StreamId, u64)>;
+
+/// A direct message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Parcel {
+    /// Who says so wants what was kept of a subgroup before `until`, where it has begun in this epoch, without
+    /// what is before `from`.
+    Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
+    /// It comes by this stream of the one who says so; records name their streams by their places here. Of
+    /// each, the first epoch in which it is known to have been there.
+    Give { key: u64, request: u64, stream: RegionId, streams: Numbers },
+    /// The one who says so has not got it.
+    Lack { key: u64, request: u64 },
+}
+
+impl Wire for Parcel {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Parcel::Want { key, request, epoch, until, from } => {
+                out.push(0);
+                ((*key, *request), *epoch).encode(out);
+                until.encode(out);
+                from.encode(out);
+            }
+            Parcel::Give { key, request, stream, streams } => {
+                out.push(1);
+                ((*key, *request), *stream).encode(out);
+                streams.encode(out);
+            }
+            Parcel::Lack { key, request } => {
+                out.push(2);
+                (*key, *request).encode(out);
+            }
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => {
+                let ((key, request), epoch) = Wire::decode(from)?;
+                let until = Wire::decode(from)?;
+                Parcel::Want { key, request, epoch, until, from: Wire::decode(from)? }
+            }
+            1 => {
+                let ((key, request), stream) = Wire::decode(from)?;
+                Parcel::Give { key, request, stream, streams: Wire::decode(from)? }
+            }
+            2 => {
+                let (key, request) = Wire::decode(from)?;
+                Parcel::Lack { key, request }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Bytes before the run in a block.
+pub(super) const BLOCK_HEAD: usize = 16;
+/// Bytes before a record in the run.
+pub(super) const RECORD_HEAD: usize = 16;
+
+/// What a block says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BlockHead {
+    pub(super) request: u64,
+    pub(super) last: bool,
+}
+
+impl BlockHead {
+    pub(super) fn write(self, block: &mut [u8]) {
+        let kind = if self.last { 2_u64 } else { 1 };
+        block[..8].copy_from_slice(&self.request.to_le_bytes());
+        block[8..16].copy_from_slice(&kind.to_le_bytes());
+    }
+
+    /// The head, and the run.
+    pub(super) fn read(block: &[u8]) -> Option<(BlockHead, &[u8])> {
+        let (request, rest) = block.split_first_chunk::<8>()?;
+        let (kind, run) = rest.split_first_chunk::<8>()?;
+        let last = match u64::from_le_bytes(*kind) {
+            1 => false,
+            2 => true,
+            _ => return None,
+        };
+        Some((BlockHead { request: u64::from_le_bytes(*request), last }, run))
+    }
+}
+
+/// What comes before a record in the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RecordHead {
+    pub(super) number: u64,
+    pub(super) stream: u32,
+    pub(super) length: u32,
+}
+
+impl RecordHead {
+    pub(super) fn bytes(self) -> [u8; RECORD_HEAD] {
+        let last = u64::from(self.stream) | u64::from(self.length) << 32;
+        (u128::from(self.number) | u128::from(last) << 64).to_le_bytes()
+    }
+
+    pub(super) fn read(run: &[u8]) -> Option<RecordHead> {
+        let bytes = u128::from_le_bytes(*run.first_chunk()?);
+        let (number, last) = (bytes as u64, (bytes >> 64) as u64);
+        Some(RecordHead { number, stream: last as u32, length: (last >> 32) as u32 })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::ids::NodeId;
+
+    #[test]
+    fn parcels_come_back_and_cut_ones_do_not() {
+        let stream = |node| StreamId { node: NodeId(node), region: RegionId(9) };
+        let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
+        let want =
+            Parcel::Want { key: 1, request: 2, epoch: 3, until: numbers.clone(), from: Vec::new() };
+        let streams = alloc::vec![(stream(3), 4)];
+        let give = Parcel::Give { key: 1, request: 2, stream: RegionId(70), streams };
+        for parcel in [want, give, Parcel::Lack { key: 3, request: 4 }] {
+            let bytes = parcel.to_bytes();
+            assert_eq!(Parcel::from_bytes(&bytes), Some(parcel));
+            for end in 0..bytes.len() {
+                assert_eq!(Parcel::from_bytes(&bytes[..end]), None);
+            }
+        }
+    }
+}

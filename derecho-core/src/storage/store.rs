@@ -1,0 +1,602 @@
+//! What a member keeps of what was delivered to it, in memory.
+//!
+//! Owns: records in the order in which they were delivered, and which of them are kept. Never does: look
+//! at a clock, or do what other stores at the same place in the same order would not do as well (I-100).
+//!
+//! ```text
+//!   segments   ──> ──> ──> ──> (last)      records of one order, the dead among them until tidied up
+//!   index      key -> places of what is kept, oldest first     only where something may be replaced
+//! ```
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::cursor::{Cursor, Meter, Pin};
+use super::segment::{Head, Memory, Segment, footprint};
+use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::bytes::in_order;
+use crate::group::report::StreamId;
+
+/// The first segment of a store, and the largest that is made for records that fit.
+const SMALLEST: usize = 16 << 10;
+const LARGEST: usize = 1 << 20;
+/// Segments are put together as long as two neighbours fill less than this part of one.
+const SPARSE: usize = LARGEST / 2;
+
+/// So much memory is kept to be used again.
+const MOST_SPARE: usize = 2;
+/// So many are put together when a segment is full.
+const MERGES: usize = 4;
+
+/// What a key is: of records with the same key later ones take the place of earlier ones.
+pub type Key = u128;
+
+/// What is kept. The same at all members of a subgroup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Retention {
+    /// So many of each key; none: all of them.
+    pub depth: Option<u32>,
+    /// So many in all: the oldest go first; none: as many as there are.
+    pub most: Option<u64>,
+    /// Records of so many keys: a record of one more is not kept; none: of any number.
+    pub keys: Option<u64>,
+    /// For so long, by the records' own times: the oldest go when there is one that much newer; none: for ever.
+    pub lifespan: Option<u64>,
+}
+
+in_order! { Retention { depth, most, keys, lifespan } }
+
+impl Retention {
+    fn replaces(&self) -> bool {
+        *self != Retention::default()
+    }
+
+    /// Whether records go in the order in which they came, whatever they are: those below the version of the
+    /// newest but so many.
+    fn window(&self) -> Option<u64> {
+        self.most.filter(|_| !self.is_by_key() && self.lifespan.is_none())
+    }
+
+    /// Whether it matters which records have the same key.
+    fn is_by_key(&self) -> bool {
+        self.depth.is_some() || self.keys.is_some()
+    }
+}
+
+/// Where a record is: the number of the segment, and the place in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    segment: u64,
+    at: u32,
+}
+
+struct Piece {
+    number: u64,
+    segment: Arc<Segment>,
+    /// Bytes of records in it that live.
+    live: usize,
+}
+
+/// What a store has to know of records.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning {
+    /// A record's key.
+    pub key: fn(&[u8]) -> Key,
+    /// When it was written, by its writer's clock.
+    pub time: fn(&[u8]) -> u64,
+}
+
+/// See the [module](self).
+pub struct Store {
+    retention: Retention,
+    meaning: Meaning,
+    pieces: VecDeque<Piece>,
+    /// Memory that is used again: the system gives out none that was not touched before as fast.
+    spare: Vec<Memory>,
+    index: BTreeMap<Key, VecDeque<Place>>,
+    /// Of all records, when the oldest have to go: where to look for the oldest that lives.
+    oldest: Place,
+    live: u64,
+    /// The newest time of all records.
+    newest: u64,
+    version: u64,
+    streams: Vec<StreamId>,
+    /// Of each stream the number that comes next, once it is known.
+    numbers: Vec<Option<u64>>,
+    /// Of each stream the first epoch in which it is known to have been there.
+    met: Vec<u64>,
+    pinned: Arc<()>,
+    total: Arc<AtomicU64>,
+}
+
+impl Store {
+    /// An empty one.
+    pub fn new(retention: Retention, meaning: Meaning) -> Store {
+        let total = Arc::new(AtomicU64::new(0));
+        let piece = Piece { number: 0, segment: Segment::new(SMALLEST, &total), live: 0 };
+        Store {
+            retention,
+            meaning,
+            pieces: [piece].into(),
+            spare: Vec::new(),
+            index: BTreeMap::new(),
+            oldest: Place { segment: 0, at: 0 },
+            live: 0,
+            newest: 0,
+            version: 0,
+            streams: Vec::new(),
+            numbers: Vec::new(),
+            met: Vec::new(),
+            pinned: Arc::new(()),
+            total,
+        }
+    }
+
+    /// The version of the next record: so many were delivered before.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Records that are kept.
+    pub fn len(&self) -> u64 {
+        self.live
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// How much memory it takes, with what cursors and records keep of it.
+    pub fn meter(&self) -> Meter {
+        Meter(Arc::clone(&self.total))
+    }
+
+    /// A stream's number here.
+    pub fn stream(&mut self, stream: StreamId) -> u32 {
+        let known = self.streams.iter().position(|known| *known == stream);
+        let index = known.unwrap_or_else(|| {
+            self.streams.push(stream);
+            self.numbers.push(None);
+            self.met.push(u64::MAX);
+            self.streams.len() - 1
+        });
+        index as u32
+    }
+
+    /// The streams, by their numbers here.
+    pub fn streams(&self) -> &[StreamId] {
+        &self.streams
+    }
+
+    /// A stream was there in this epoch.
+    pub fn meet(&mut self, stream: StreamId, epoch: u64) {
+        let index = self.stream(stream) as usize;
+        self.met[index] = self.met[index].min(epoch);
+    }
+
+    /// The streams, by their numbers here, and the first epoch in which each is known to have been there.
+    pub fn met(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
+        self.streams.iter().copied().zip(self.met.iter().copied())
+    }
+
+    /// Of the stream that is called so here the number that comes next, once it is known.
+    pub fn next_in(&self, stream: u32) -> Option<u64> {
+        self.numbers[stream as usize]
+    }
+
+    /// Of a stream the number that comes next; none if it is not known here.
+    pub fn number_of(&self, stream: StreamId) -> Option<u64> {
+        let index = self.streams.iter().position(|known| *known == stream)?;
+        self.numbers[index]
+    }
+
+    /// Of each stream the number that comes next.
+    pub fn numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
+        let numbers = self.streams.iter().zip(&self.numbers);
+        numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
+    }
+
+    /// Of this stream this number comes next: what was before it is none of this store's business.
+    pub fn expect(&mut self, stream: StreamId, number: u64) {
+        let index = self.stream(stream) as usize;
+        self.numbers[index] = self.numbers[index].max(Some(number));
+    }
+
+    /// A record was delivered.
+    pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
+        let version = self.version;
+        self.version += 1;
+        self.numbers[stream as usize] = Some(number + 1);
+        let head = Head { version, number, stream, length: record.len() as u32 };
+        let place = self.put(head, record);
+        self.live += 1;
+        if !self.retention.replaces() {
+            return;
+        }
+        if let Some(most) = self.retention.window() {
+            self.live = self.live.min(most);
+            return;
+        }
+        if self.retention.is_by_key() && !self.file(place, version, record) {
+            return;
+        }
+        if self.retention.most.is_some_and(|most| self.live > most) {
+            self.bury_oldest(version, |_| true);
+        }
+        if let Some(lifespan) = self.retention.lifespan {
+            self.newest = self.newest.max((self.meaning.time)(record));
+            let limit = self.newest.saturating_sub(lifespan);
+            while self.bury_oldest(version, |time| time < limit) {}
+        }
+    }
+
+    /// Puts a record among those of its key. `false` if it is not kept.
+    fn file(&mut self, place: Place, version: u64, record: &[u8]) -> bool {
+        let key = (self.meaning.key)(record);
+        let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
+        if is_full && !self.index.contains_key(&key) {
+            // Whoever goes along the store at this moment gets it all the same.
+            self.bury(place, version);
+            return false;
+        }
+        let of_key = self.index.entry(key).or_default();
+        of_key.push_back(place);
+        let too_old = match self.retention.depth {
+            Some(depth) if of_key.len() > depth as usize => of_key.pop_front(),
+            _ => None,
+        };
+        if let Some(place) = too_old {
+            self.bury(place, version);
+        }
+        true
+    }
+
+    fn put(&mut self, head: Head, record: &[u8]) -> Place {
+        loop {
+            let last = self.pieces.back_mut().expect("there is one always");
+            if let Some(at) = last.segment.put(head, record) {
+                last.live += head.footprint();
+                return Place { segment: last.number, at: at as u32 };
+            }
+            let bytes = (last.segment.size() * 2).min(LARGEST).max(footprint(record.len()));
+            let fits = self.spare.iter().position(|memory| memory.size() >= bytes);
+            let segment = match fits {
+                Some(index) => Segment::over(self.spare.swap_remove(index)),
+                None => Segment::new(bytes, &self.total),
+            };
+            last.segment.set_next(Some(Arc::clone(&segment)));
+            let number = last.number + 1;
+            self.pieces.push_back(Piece { number, segment, live: 0 });
+            self.tidy();
+        }
+    }
+
+    fn piece(&self, number: u64) -> usize {
+        self.pieces.partition_point(|piece| piece.number < number)
+    }
+
+    /// A record is kept no more.
+    fn bury(&mut self, place: Place, version: u64) {
+        let index = self.piece(place.segment);
+        let piece = &mut self.pieces[index];
+        let at = place.at as usize;
+        piece.segment.bury(at, version);
+        piece.live -= piece.segment.head(at).footprint();
+        self.live -= 1;
+    }
+
+    /// The oldest record that lives is kept no more, if that is to be by its time. Whether it was.
+    fn bury_oldest(&mut self, version: u64, is_due: impl Fn(u64) -> bool) -> bool {
+        let Some((place, key, _)) = self.oldest().filter(|(.., time)| is_due(*time)) else {
+            return false;
+        };
+        self.forget(key, place);
+        self.bury(place, version);
+        true
+    }
+
+    /// The oldest record that lives: where it is, its key, and its time.
+    fn oldest(&mut self) -> Option<(Place, Key, u64)> {
+        let mut index = self.piece(self.oldest.segment);
+        let mut at = match self.pieces[index].number == self.oldest.segment {
+            true => self.oldest.at as usize,
+            // It was put together with others, or is gone.
+            false => 0,
+        };
+        loop {
+            let Piece { segment, number, .. } = self.pieces.get(index)?;
+            if at == segment.shown() {
+                (index, at) = (index + 1, 0);
+                continue;
+            }
+            let head = segment.head(at);
+            if segment.died(at).is_some() {
+                at += head.footprint();
+                continue;
+            }
+            let record = segment.record(at, head.length as usize);
+            let (key, time) = ((self.meaning.key)(record), (self.meaning.time)(record));
+            self.oldest = Place { segment: *number, at: at as u32 };
+            return Some((self.oldest, key, time));
+        }
+    }
+
+    /// The oldest of its key is kept no more.
+    fn forget(&mut self, key: Key, place: Place) {
+        let Some(of_key) = self.index.get_mut(&key) else { return };
+        debug_assert_eq!(
+            of_key.front(),
+            Some(&place),
+            "the oldest of all is the oldest of its key"
+        );
+        of_key.pop_front();
+        if of_key.is_empty() {
+            self.index.remove(&key);
+        }
+    }
+
+    /// Lets go of segments in which nothing lives, and puts together what is sparse. Nothing is moved while
+    /// somebody goes along the store: what has died is still somebody's.
+    fn tidy(&mut self) {
+        while self.pieces.len() > 1 && self.is_first_empty() {
+            let first = self.pieces.pop_front().and_then(|it| Segment::into_memory(it.segment));
+            let has_room = self.spare.len() < MOST_SPARE;
+            self.spare.extend(first.filter(|memory| has_room && memory.size() == LARGEST));
+        }
+        let stays = !self.retention.replaces() || self.retention.window().is_some();
+        if stays || Arc::strong_count(&self.pinned) > 1 {
+            return;
+        }
+        // What the last one who went along has read, it has read before this.
+        fence(Ordering::Acquire);
+        // More than come, and no more than a turn has time for.
+        for _ in 0..MERGES {
+            let last = self.pieces.len() - 1;
+            let sparse = |index: &usize| {
+                *index + 1 < last
+                    && self.pieces[*index].live + self.pieces[*index + 1].live <= SPARSE
+            };
+            let Some(index) = (0..last).find(sparse) else { return };
+            self.merge(index);
+        }
+    }
+
+    /// Whether nothing lives in the first segment.
+    fn is_first_empty(&self) -> bool {
+        let second = &self.pieces[1].segment;
+        match self.retention.window() {
+            Some(most) => {
+                let floor = self.version.saturating_sub(most);
+                second.shown() > 0 && second.head(0).version <= floor
+            }
+            None => self.pieces[0].live == 0,
+        }
+    }
+
+    /// Puts what lives in a segment and in the next one together.
+    fn merge(&mut self, index: usize) {
+        let (number, bytes) =
+            (self.pieces[index].number, self.pieces[index].live + self.pieces[index + 1].live);
+        let merged = Segment::new(bytes.max(SMALLEST), &self.total);
+        let mut moved: Vec<(Key, Place, Place)> = Vec::new();
+        for Piece { number: from, segment, .. } in self.pieces.range(index..index + 2) {
+            let (mut at, shown) = (0, segment.shown());
+            while at < shown {
+                let head = segment.head(at);
+                if segment.died(at).is_none() {
+                    let record = segment.record(at, head.length as usize);
+                    let to = merged.put(head, record).expect("it was made to hold them");
+                    let old = Place { segment: *from, at: at as u32 };
+                    moved.push((
+                        (self.meaning.key)(record),
+                        old,
+                        Place { segment: number, at: to as u32 },
+                    ));
+                }
+                at += head.footprint();
+            }
+        }
+        for (key, old, new) in moved {
+            let places = self.index.get_mut(&key).into_iter().flatten();
+            places.filter(|place| **place == old).for_each(|place| *place = new);
+        }
+        merged.set_next(self.pieces.get(index + 2).map(|piece| Arc::clone(&piece.segment)));
+        if let Some(before) = index.checked_sub(1) {
+            self.pieces[before].segment.set_next(Some(Arc::clone(&merged)));
+        }
+        self.pieces.remove(index + 1);
+        self.pieces[index] = Piece { number, segment: merged, live: bytes };
+        if self.piece(self.oldest.segment) <= index {
+            self.oldest = Place { segment: 0, at: 0 };
+        }
+    }
+
+    /// Along what is kept now, and what comes after it.
+    pub fn cursor(&self) -> Cursor {
+        let first = Arc::clone(&self.pieces[0].segment);
+        let mut cursor = Cursor::new(first, Pin::new(&self.pinned));
+        self.cut(&mut cursor, self.version);
+        cursor
+    }
+
+    /// From now on a cursor that has passed nothing yet goes along what was kept at this version, and what came
+    /// after it.
+    pub fn cut(&self, cursor: &mut Cursor, version: u64) {
+        let floor = self.retention.window().map_or(0, |most| version.saturating_sub(most));
+        cursor.cut_at(version, floor);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::ids::{NodeId, RegionId};
+
+    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+
+    /// The key is the first eight bytes.
+    fn key_of(record: &[u8]) -> Key {
+        u128::from(u64::from_le_bytes(*record.first_chunk().expect("a record has a key")))
+    }
+
+    /// And the time is the content.
+    const MEANING: Meaning = Meaning {
+        key: key_of,
+        time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
+    };
+
+    fn record(key: u64, content: u64, length: usize) -> Vec<u8> {
+        let mut record = alloc::vec![content as u8; length.max(16)];
+        record[..8].copy_from_slice(&key.to_le_bytes());
+        record[8..16].copy_from_slice(&content.to_le_bytes());
+        record
+    }
+
+    fn contents(cursor: &mut Cursor) -> Vec<(u64, u64)> {
+        let next = || {
+            cursor.next().map(|kept| {
+                (kept.version(), u64::from_le_bytes(kept[8..16].try_into().expect("eight")))
+            })
+        };
+        core::iter::from_fn(next).collect()
+    }
+
+    /// What is kept, said as plainly as can be.
+    struct Plain(Retention, Vec<(u64, u64, u64)>);
+
+    impl Plain {
+        fn append(&mut self, version: u64, key: u64, content: u64) {
+            let Plain(Retention { depth, most, keys, lifespan }, kept) = self;
+            let mut known: Vec<u64> = kept.iter().map(|(_, key, _)| *key).collect();
+            known.sort_unstable();
+            known.dedup();
+            if keys.is_some_and(|keys| known.len() as u64 >= keys) && !known.contains(&key) {
+                return;
+            }
+            kept.push((version, key, content));
+            let of_key = kept.iter().filter(|(_, known, _)| *known == key).count();
+            if depth.is_some_and(|depth| of_key > depth as usize) {
+                let first = kept.iter().position(|(_, known, _)| *known == key);
+                kept.remove(first.expect("there is one"));
+            }
+            if most.is_some_and(|most| kept.len() as u64 > most) {
+                kept.remove(0);
+            }
+            let old = |kept: &[(u64, u64, u64)]| {
+                kept.first().is_some_and(|(.., time)| {
+                    *time < content.saturating_sub(lifespan.unwrap_or(u64::MAX))
+                })
+            };
+            while old(kept) {
+                kept.remove(0);
+            }
+        }
+
+        fn contents(&self) -> Vec<(u64, u64)> {
+            self.1.iter().map(|(version, _, content)| (*version, *content)).collect()
+        }
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % limit
+        }
+    }
+
+    fn some(random: &mut Random, limit: u64) -> Option<u64> {
+        (random.below(3) > 0).then(|| 1 + random.below(limit))
+    }
+
+    /// Whatever is kept, moved and looked at: what a cursor finds is what was kept when it was made, and all
+    /// that came after.
+    #[test]
+    fn a_store_keeps_what_its_retention_says_and_cursors_find_it() {
+        for seed in 1..80 {
+            let mut random = Random(seed * 0x9e37_79b9);
+            let depth = some(&mut random, 4).map(|depth| depth as u32);
+            let (most, keys) = (some(&mut random, 300), some(&mut random, 40));
+            let lifespan = some(&mut random, 3000);
+            let retention = Retention { depth, most, keys, lifespan };
+            let mut store = Store::new(retention, MEANING);
+            let mut plain = Plain(retention, Vec::new());
+            let stream = store.stream(STREAM);
+            let mut cursors: Vec<(Cursor, Vec<(u64, u64)>)> = Vec::new();
+            let spread = 1 + random.below(60);
+            for version in 0..2500 {
+                let key = random.below(spread) * random.below(2);
+                let length = 16 + random.below(2000) as usize;
+                store.append(stream, version, &record(key, version * 3, length));
+                plain.append(version, key, version * 3);
+                cursors.iter_mut().for_each(|(_, expected)| expected.push((version, version * 3)));
+                if random.below(400) == 0 {
+                    cursors.push((store.cursor(), plain.contents()));
+                }
+                if random.below(300) == 0 && !cursors.is_empty() {
+                    let index = random.below(cursors.len() as u64) as usize;
+                    let (mut cursor, expected) = cursors.swap_remove(index);
+                    assert_eq!(contents(&mut cursor), expected, "seed {seed}");
+                }
+            }
+            assert_eq!(store.len() as usize, plain.1.len());
+            assert_eq!(
+                contents(&mut store.cursor()),
+                plain.contents(),
+                "seed {seed}, {retention:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_replaced_gives_its_memory_back_and_what_is_held_stays() {
+        let retention = Retention { depth: Some(1), ..Retention::default() };
+        let mut store = Store::new(retention, MEANING);
+        let stream = store.stream(STREAM);
+        store.append(stream, 0, &record(u64::MAX, 1, 100));
+        let held = store.cursor().next().expect("it was just put in");
+        for number in 1..200_000 {
+            // One in a thousand is never replaced.
+            let key = if number % 1000 == 0 { number } else { number % 7 };
+            store.append(stream, number, &record(key, number, 1000));
+        }
+        assert_eq!(store.len(), 7 + 1 + 199);
+        let meter = store.meter();
+        assert!(meter.bytes() < 4 * LARGEST as u64, "{} bytes", meter.bytes());
+        let mut cursor = store.cursor();
+        for number in 200_000..220_000 {
+            store.append(stream, number, &record(number % 7, number, 1000));
+        }
+        assert!(meter.bytes() > 20 * LARGEST as u64, "what a cursor has before it stays");
+        assert_eq!(contents(&mut cursor).len(), 207 + 20_000);
+        drop(cursor);
+        for number in 220_000..230_000 {
+            store.append(stream, number, &record(number % 7, number, 1000));
+        }
+        assert!(meter.bytes() < 5 * LARGEST as u64, "{} bytes", meter.bytes());
+        drop(store);
+        assert_eq!(held.bytes(), record(u64::MAX, 1, 100));
+        drop(held);
+        assert_eq!(meter.bytes(), 0);
+    }
+
+    /// A long chain that goes at once is taken apart piece by piece, not one within the other.
+    #[test]
+    fn a_long_store_goes_without_a_deep_stack() {
+        let mut store = Store::new(Retention::default(), MEANING);
+        let stream = store.stream(STREAM);
+        for number in 0..3000 {
+            store.append(stream, number, &record(1, number, LARGEST));
+        }
+        let cursor = store.cursor();
+        let meter = store.meter();
+        drop(store);
+        drop(cursor);
+        assert_eq!(meter.bytes(), 0);
+    }
+}

@@ -1,0 +1,58 @@
+//! A panel sets what is to hold and leaves; a display that comes later sees it all the same.
+//!
+//! ```text
+//! cargo run --release -p squall-examples --bin settings
+//! ```
+//! Of each setting the last value is kept, by everybody who takes part in the topic: here by the first display,
+//! when the panel has left.
+
+use dds_api::prelude::*;
+use squall_examples::Outcome;
+
+/// A setting of the flight deck.
+#[derive(DdsType, Clone, Debug, Default)]
+struct Setting {
+    #[dds(key)]
+    name: String,
+    value: f64,
+}
+
+/// So long something may take.
+const SOON: Timeout = Timeout::secs(10);
+
+/// The topic: one instance a setting, of which the last value is kept.
+fn settings(participant: &DomainParticipant) -> DdsResult<Topic<Setting>> {
+    participant.topic::<Setting>("Settings").transient_local().create()
+}
+
+fn set(writer: &DataWriter<Setting>, name: &str, value: f64) -> DdsResult<()> {
+    writer.write(&Setting { name: name.to_owned(), value })
+}
+
+/// A display that joins, and shows what holds when it comes.
+fn display(name: &str) -> DdsResult<(DomainParticipant, DataReader<Setting>)> {
+    let participant = DomainParticipant::new(0)?;
+    let reader = participant.reader(&settings(&participant)?).create()?;
+    reader.wait_for_historical_data(SOON)?;
+    for setting in reader.take(.., SOON)? {
+        println!("{name} shows {} = {}", setting.name, setting.value);
+    }
+    Ok((participant, reader))
+}
+
+fn main() -> Outcome {
+    let panel = DomainParticipant::new(0)?;
+    let writer = panel.writer(&settings(&panel)?).create()?;
+    set(&writer, "altimeter", 1013.25)?;
+    set(&writer, "heading", 271.0)?;
+    set(&writer, "altimeter", 1009.0)?;
+    writer.wait_for_acknowledgments(SOON)?;
+
+    let _first = display("the first display")?;
+    drop((writer, panel));
+    println!("the panel has left");
+
+    let (_participant, reader) = display("a late display")?;
+    assert!(reader.take_next(Timeout::millis(50))?.is_none(), "and nothing twice");
+    Ok(())
+}

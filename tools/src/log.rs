@@ -1,0 +1,365 @@
+//! `squall log`: the files of logged streams.
+//!
+//! Owns: what is shown of them. Never does: change any, but by `truncate`; whoever looks takes no lock, so a folder can be
+//! looked into while it is written. What is written at that moment may then look torn.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use derecho_core::log::survey::{Survey, survey, truncate};
+use derecho_core::log::{
+    Check, Kind, LogError, Owner, Record, StreamKey, StreamLog, Version, folder,
+};
+use derecho_node::logs::Folder;
+use serde_json::{Value, json};
+
+use crate::outcome::{Done, Failure, Outcome, say, show};
+
+/// What to do with logs.
+#[derive(Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Example:\n  \
+    squall log verify /var/lib/squall/log\n  \
+    squall log dump /var/lib/squall/log --from 100 --to 120"
+)]
+pub(crate) struct LogArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// List the streams of a log folder, as their indices tell; of each, the last file is read.
+    #[command(after_help = "Example:\n  squall log ls /var/lib/squall/log --json")]
+    Ls(Place),
+    /// Print the records.
+    #[command(after_help = "Example:\n  squall log dump /var/lib/squall/log --from 100 --to 120")]
+    Dump(DumpArgs),
+    /// Read and check every byte; exit code 1 if anything is wrong. A tail that a crash has torn is not: it is
+    /// cut when the log is opened.
+    #[command(after_help = "Example:\n  squall log verify /var/lib/squall/log")]
+    Verify(Place),
+    /// Cut all records of a stream after a version, whatever is wrong with them. Nobody may be writing.
+    #[command(
+        after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
+    )]
+    Truncate(TruncateArgs),
+}
+
+/// Where to look.
+#[derive(Args, Debug)]
+struct Place {
+    /// The log folder.
+    dir: PathBuf,
+    /// Only this stream: the hexadecimal number that its files' names begin with.
+    #[arg(long, value_name = "HEX", value_parser = stream_key)]
+    stream: Option<StreamKey>,
+}
+
+/// What to print.
+#[derive(Args, Debug)]
+struct DumpArgs {
+    #[command(flatten)]
+    place: Place,
+    /// The first version.
+    #[arg(long, value_name = "VERSION", default_value_t = 0)]
+    from: u64,
+    /// The last version.
+    #[arg(long, value_name = "VERSION", default_value_t = u64::MAX)]
+    to: u64,
+    /// Print payloads too, in hexadecimal.
+    #[arg(long)]
+    payload: bool,
+}
+
+/// What to cut.
+#[derive(Args, Debug)]
+struct TruncateArgs {
+    /// The log folder.
+    dir: PathBuf,
+    /// The stream: the hexadecimal number that its files' names begin with.
+    #[arg(long, value_name = "HEX", value_parser = stream_key)]
+    stream: StreamKey,
+    /// The last version that stays.
+    #[arg(long, value_name = "VERSION")]
+    after: u64,
+}
+
+fn stream_key(text: &str) -> Result<StreamKey, String> {
+    u128::from_str_radix(text, 16)
+        .map(StreamKey)
+        .map_err(|_| format!("`{text}` is no hexadecimal number"))
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Failure {
+        Failure::new(error.to_string())
+    }
+}
+
+/// Does it.
+pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
+    match &args.command {
+        Command::Ls(place) => look(place, json, list),
+        Command::Dump(args) => dump(args, json),
+        Command::Verify(place) => look(place, json, |disk, of| survey(disk, of, |_| {})),
+        Command::Truncate(args) => cut(args, json),
+    }
+}
+
+/// Opens a folder to look into it.
+fn open(place: &Place) -> Result<(Folder, Owner, Vec<StreamKey>), Failure> {
+    let mut disk = Folder::read(&place.dir)?;
+    let owner = owner_of(&mut disk, &place.dir)?;
+    let streams = folder::streams(&mut disk)?;
+    match place.stream {
+        Some(wanted) if !streams.contains(&wanted) => {
+            Err(Failure::new(format!("there is no stream {wanted} in {}", place.dir.display())))
+        }
+        Some(wanted) => Ok((disk, owner, vec![wanted])),
+        None => Ok((disk, owner, streams.into_iter().collect())),
+    }
+}
+
+fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
+    let none =
+        || Failure::new(format!("{} is no log folder: it has no file `identity`", dir.display()));
+    folder::owner(disk)?.ok_or_else(none)
+}
+
+/// What the indices say.
+fn list(disk: &mut Folder, of: (Owner, StreamKey)) -> Result<Survey, LogError> {
+    match StreamLog::read(disk, of, Check::Last) {
+        Ok((log, recovery)) => {
+            let messages = log.segments().iter().map(|segment| segment.index.messages()).sum();
+            let some = |version| (messages > 0).then_some(version);
+            Ok(Survey {
+                records: messages,
+                marks: recovery.records - messages,
+                bytes: log.segments().iter().map(|segment| segment.index.end).sum(),
+                first: some(log.complete_from()),
+                last: some(log.durable()),
+                checkpoint: log.checkpointed(),
+                torn: recovery.torn,
+                errors: Vec::new(),
+            })
+        }
+        Err(error) => Ok(Survey { errors: vec![error], ..Survey::default() }),
+    }
+}
+
+/// Looks into each stream, and shows what was found.
+fn look(
+    place: &Place,
+    json: bool,
+    what: impl Fn(&mut Folder, (Owner, StreamKey)) -> Result<Survey, LogError>,
+) -> Done {
+    let (mut disk, owner, streams) = open(place)?;
+    let mut found = Vec::new();
+    for stream in streams {
+        found.push((stream, what(&mut disk, (owner, stream))?));
+    }
+    let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
+    show(json, &report(owner, &found), &text(owner, &found));
+    Ok(if sound { Outcome::Yes } else { Outcome::No })
+}
+
+fn fields(survey: &Survey) -> Value {
+    let torn = survey.torn.as_ref();
+    json!({
+        "records": survey.records,
+        "bytes": survey.bytes,
+        "first_seq": survey.first.map(|version| version.0),
+        "last_seq": survey.last.map(|version| version.0),
+        "torn_tail": torn.map(|torn| json!({ "file": torn.file, "offset": torn.offset, "bytes": torn.bytes })),
+        "errors": survey.errors.iter().map(LogError::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn report(owner: Owner, found: &[(StreamKey, Survey)]) -> Value {
+    let all = Survey {
+        records: found.iter().map(|(_, survey)| survey.records).sum(),
+        marks: 0,
+        bytes: found.iter().map(|(_, survey)| survey.bytes).sum(),
+        first: found.iter().filter_map(|(_, survey)| survey.first).min(),
+        last: found.iter().filter_map(|(_, survey)| survey.last).max(),
+        checkpoint: None,
+        torn: found.iter().find_map(|(_, survey)| survey.torn.clone()),
+        errors: found.iter().flat_map(|(_, survey)| survey.errors.clone()).collect(),
+    };
+    let streams = found.iter().map(|(stream, survey)| {
+        let mut of = fields(survey);
+        of["stream"] = json!(stream.to_string());
+        of["marks"] = json!(survey.marks);
+        of["checkpoint"] = json!(survey.checkpoint.map(|version| version.0));
+        of
+    });
+    let streams: Vec<Value> = streams.collect();
+    let mut report = fields(&all);
+    report["streams"] = json!(streams);
+    report["group"] = json!(owner.group.to_string());
+    report["log"] = json!(owner.log.to_string());
+    report
+}
+
+fn text(owner: Owner, found: &[(StreamKey, Survey)]) -> String {
+    let mut text = format!("group {}, log {}\n", owner.group, owner.log);
+    text += &format!(
+        "{:<32} {:>12} {:>14} {:>10} {:>10}\n",
+        "stream", "records", "bytes", "first", "last"
+    );
+    let number =
+        |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
+    for (stream, survey) in found {
+        let (first, last) = (number(survey.first), number(survey.last));
+        text += &format!(
+            "{stream} {:>12} {:>14} {first:>10} {last:>10}\n",
+            survey.records, survey.bytes
+        );
+        if let Some(checkpoint) = survey.checkpoint {
+            text += &format!("  a checkpoint stands for all up to version {checkpoint}\n");
+        }
+        if let Some(torn) = &survey.torn {
+            text += &format!(
+                "  torn: the last {} bytes of {}, from offset {} on; they are cut at the next opening\n",
+                torn.bytes, torn.file, torn.offset
+            );
+        }
+        for error in &survey.errors {
+            text += &format!("  BAD: {error}\n");
+        }
+    }
+    let wrong: usize = found.iter().map(|(_, survey)| survey.errors.len()).sum();
+    text += &match wrong {
+        0 => "Nothing is wrong.".to_owned(),
+        1 => "One thing is wrong.".to_owned(),
+        many => format!("{many} things are wrong."),
+    };
+    text
+}
+
+fn dump(args: &DumpArgs, json: bool) -> Done {
+    let (mut disk, owner, streams) = open(&args.place)?;
+    let mut found = Vec::new();
+    for stream in streams {
+        let mut unsaid = Ok(());
+        let of = survey(&mut disk, (owner, stream), |record| {
+            let wanted = (args.from..=args.to).contains(&record.version.0);
+            // With `--json` the last line is the report; what comes before it is for people, and is left out.
+            if wanted && !json && unsaid.is_ok() {
+                unsaid = say(&line(stream, record, args.payload));
+            }
+        })?;
+        unsaid?;
+        found.push((stream, of));
+    }
+    let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
+    let mut report = report(owner, &found);
+    if json {
+        report["dump"] = records(&mut disk, (owner, &found), args)?;
+    }
+    show(json, &report, &text(owner, &found));
+    Ok(if sound { Outcome::Yes } else { Outcome::No })
+}
+
+/// So many records are told in one report at most.
+const MOST_TOLD: usize = 100_000;
+
+fn records(
+    disk: &mut Folder,
+    (owner, found): (Owner, &[(StreamKey, Survey)]),
+    args: &DumpArgs,
+) -> Result<Value, Failure> {
+    let mut told = Vec::new();
+    let mut too_many = false;
+    for (stream, _) in found {
+        survey(disk, (owner, *stream), |record| {
+            if !(args.from..=args.to).contains(&record.version.0) {
+                return;
+            }
+            too_many |= told.len() == MOST_TOLD;
+            if !too_many {
+                told.push(fields_of(*stream, record, args.payload));
+            }
+        })?;
+    }
+    if too_many {
+        return Err(Failure::Usage(format!(
+            "there are more than {MOST_TOLD} records: choose some with --from and --to"
+        )));
+    }
+    Ok(json!(told))
+}
+
+fn fields_of(stream: StreamKey, record: &Record<'_>, payload: bool) -> Value {
+    let entry = &record.entry;
+    let mut fields = json!({
+        "stream": stream.to_string(),
+        "seq": record.version.0,
+        "kind": kind(entry.kind),
+        "epoch": entry.epoch.to_string(),
+        "writer": entry.writer.to_string(),
+        "writer_seq": entry.writer_sequence,
+        "source_time": entry.source_time.0,
+        "reception_time": entry.reception_time.0,
+        "key": hexadecimal(&entry.key.0),
+        "bytes": entry.payload.len(),
+    });
+    if payload {
+        fields["payload"] = json!(hexadecimal(entry.payload));
+    }
+    fields
+}
+
+fn line(stream: StreamKey, record: &Record<'_>, payload: bool) -> String {
+    let entry = &record.entry;
+    let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
+    format!(
+        "{:x} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
+        stream.0,
+        record.version,
+        kind(entry.kind),
+        entry.epoch,
+        entry.writer,
+        entry.writer_sequence,
+        entry.source_time.0,
+        entry.reception_time.0,
+        hexadecimal(&entry.key.0),
+        entry.payload.len(),
+    )
+    .trim_end()
+    .to_owned()
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sample => "sample",
+        Kind::Disposed => "disposed",
+        Kind::Unregistered => "unregistered",
+        Kind::View => "view",
+        Kind::Mark => "mark",
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn cut(args: &TruncateArgs, json: bool) -> Done {
+    // Only a folder that is one is locked, for a lock is a file in it.
+    owner_of(&mut Folder::read(&args.dir)?, &args.dir)?;
+    let mut disk = Folder::open(&args.dir)?;
+    let owner = owner_of(&mut disk, &args.dir)?;
+    if !folder::streams(&mut disk)?.contains(&args.stream) {
+        return Err(Failure::new(format!(
+            "there is no stream {} in {}",
+            args.stream,
+            args.dir.display()
+        )));
+    }
+    truncate(&mut disk, (owner, args.stream), Version(args.after))?;
+    drop(disk);
+    let place = Place { dir: args.dir.clone(), stream: Some(args.stream) };
+    look(&place, json, |disk, of| survey(disk, of, |_| {}))
+}
