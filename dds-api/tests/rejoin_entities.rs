@@ -292,7 +292,12 @@ fn a_reader_of_what_is_kept_goes_on_where_it_was() {
     let taken = volatile.take_next(SOON).unwrap().unwrap().number;
     let mut expected: Vec<u64> = (0..30).collect();
     for round in 1..=2 {
+        let hidden = stage.hide_folder();
         stage.evict();
+        until("it is isolated", || idle.participant.is_isolated());
+        // What waits in its queue is nothing to be given out now, and not lost by that.
+        (0..3).for_each(|_| assert_rejoining(idle.reader.take_next(BRIEF)));
+        hidden.show();
         stage.until_back(round);
         stage.awake(|| idle.reader.wait_for_historical_data(SOON).unwrap());
         expected.extend(0..=MANY);
