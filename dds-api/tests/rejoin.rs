@@ -29,6 +29,7 @@ fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
         "ordinary" | "atomic" | KEPT => act_member(&folder, &role),
+        "starter" => act_starter(&folder),
         other => panic!("no such role: {other}"),
     }
 }
@@ -53,6 +54,19 @@ fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
 /// Where a process writes what it takes in one membership; of what is kept in all of them.
 fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
     folder.with_file_name(format!("log-{seed}-{membership}"))
+}
+
+/// Meets all the others, and leaves.
+fn act_starter(folder: &Path) {
+    let participant = DomainParticipant::with_config(0, config(folder)).unwrap();
+    let topic = topic(&participant, "atomic");
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let met = writer.wait_for_readers(MEMBERS as usize, SOON);
+    met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
+    reader.wait_for_writers(MEMBERS as usize, SOON).unwrap();
+    say("met");
+    while listen().is_some() {}
 }
 
 /// Says whether a call went well; that the participant is rejoining is no failure here.
@@ -327,6 +341,18 @@ fn stop_and_continue(role: &str, seed: u64) {
     }
     meeting.clean_logs();
     meeting.assert_empty();
+}
+
+#[test]
+fn members_that_start_at_once_meet() {
+    for _ in 0..rounds(10) {
+        let meeting = Meeting::new();
+        let start = |seed| Actor::start("starter", &meeting, seed);
+        let mut actors: Vec<Actor> = (0..MEMBERS).map(start).collect();
+        actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "met"));
+        actors.into_iter().for_each(Actor::finish);
+        meeting.assert_empty();
+    }
 }
 
 #[test]

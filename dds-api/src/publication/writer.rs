@@ -189,11 +189,15 @@ impl<T: DdsType> DataWriter<T> {
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
         let standing = &self.participant.standing;
-        let is_there = || self.matched_readers() >= count && !standing.is_out();
-        let ready = || is_there() || standing.is_out_for_good();
+        // Asked once: they may be gone again before they are counted anew.
+        let mut is_there = false;
+        let ready = || {
+            is_there = self.matched_readers() >= count && !standing.is_out();
+            is_there || standing.is_out_for_good()
+        };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             Waited::Stopped => Err(self.deleted()),
-            _ if is_there() => Ok(()),
+            _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
                 "{} of {count} readers of `{}` were there after {timeout}: {}",

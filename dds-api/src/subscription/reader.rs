@@ -281,11 +281,15 @@ impl<T: DdsType> DataReader<T> {
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
         let standing = &self.participant.standing;
-        let is_there = || self.matched_writers() >= count && !standing.is_out();
-        let ready = || is_there() || standing.is_out_for_good();
+        // Asked once: they may be gone again before they are counted anew.
+        let mut is_there = false;
+        let ready = || {
+            is_there = self.matched_writers() >= count && !standing.is_out();
+            is_there || standing.is_out_for_good()
+        };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             Waited::Stopped => Err(self.deleted()),
-            _ if is_there() => Ok(()),
+            _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
                 "{} of {count} writers of `{}` were there after {timeout}: {}",
@@ -464,11 +468,14 @@ impl<T: DdsType> DataReader<T> {
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
         let standing = &self.participant.standing;
-        let is_known = || self.shared.knows_history.load(Ordering::Acquire) && !standing.is_out();
-        let ready = || is_known() || standing.is_out_for_good();
+        let mut is_known = false;
+        let ready = || {
+            is_known = self.shared.knows_history.load(Ordering::Acquire) && !standing.is_out();
+            is_known || standing.is_out_for_good()
+        };
         match self.participant.engine.wait(timeout.deadline(), ready) {
             Waited::Stopped => Err(self.deleted()),
-            _ if is_known() => Ok(()),
+            _ if is_known => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
                 "what was kept of `{}` has not come after {timeout}: another participant that has it \
