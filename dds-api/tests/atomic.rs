@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use dds_api::prelude::*;
@@ -243,4 +244,32 @@ fn a_second_writer_of_a_participant_finds_the_readers_that_are_there() {
     assert_eq!(take(&reader, 1)[0].1, 0);
     drop(first);
     writer(&here, &ours).wait_for_readers(1, SOON).unwrap();
+}
+
+/// Participants begin to write and end, and each time another epoch begins: who reads in it has read before.
+#[test]
+fn readers_that_stay_are_counted_through_all_that_comes_and_goes() {
+    let meeting = Meeting::new();
+    let all = [meeting.join(), meeting.join(), meeting.join()];
+    let topics = all.each_ref().map(topic);
+    let readers: Vec<_> =
+        all.iter().zip(&topics).map(|(one, topic)| one.reader(topic).create().unwrap()).collect();
+    let observer = writer(&all[0], &topics[0]);
+    observer.wait_for_readers(3, SOON).unwrap();
+    let (is_over, mut fewest) = (AtomicBool::new(false), 3);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..30 {
+                let passing = writer(&all[1 + round % 2], &topics[1 + round % 2]);
+                passing.wait_for_readers(3, SOON).unwrap();
+                readers[0].wait_for_writers(2, SOON).unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        while !is_over.load(Ordering::Relaxed) {
+            fewest = observer.matched_readers().min(fewest);
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(fewest, 3);
 }

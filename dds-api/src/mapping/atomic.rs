@@ -77,7 +77,7 @@ struct Stay {
     /// Senders of the epoch.
     sending: u32,
     /// Members of the epoch that read.
-    seats: usize,
+    seats: Vec<NodeId>,
     /// Participants with readers that have begun it, as far as is known.
     counted: u32,
     /// Samples of this topic are kept.
@@ -226,7 +226,9 @@ impl AtomicTopics {
         self.depot.begun(domain, key, id, (epoch, layout));
         stay.subgroup = Some(id);
         stay.sending = layout.streams().count() as u32;
-        stay.seats = layout.seats.iter().filter(|seat| seat.reads).count();
+        let seats = layout.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
+        let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
+        let gone = before.iter().filter(|node| !stay.seats.contains(node)).count() as u32;
         for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
                 Origin::Own => Some(me),
@@ -236,13 +238,13 @@ impl AtomicTopics {
             stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
             stay.senders[number] = node.map_or(NOBODY, |node| StreamId { node, region });
         }
-        let readers = match stay.kept {
-            true => domain.state().readers(key),
-            false => stay.seats,
-        } as u32;
-        stay.counted = stay.counted.min(readers);
+        // Who was counted and is still there gets what is written from now on, begun or not.
+        stay.counted = match stay.kept {
+            true => stay.counted.min(domain.state().readers(key) as u32),
+            false => stay.counted.saturating_sub(gone),
+        };
         for writer in stay.writers.values() {
-            writer.matched.fetch_min(readers, Ordering::AcqRel);
+            writer.matched.store(stay.counted, Ordering::Release);
         }
         let ended = std::mem::take(&mut stay.old_memories).into_iter();
         let (needed, over) = ended.partition(|region| {
@@ -262,9 +264,10 @@ impl AtomicTopics {
         // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
         // begun it is known that those have begun who are readers.
         stay.counted = match stay.kept {
-            true if readers == stay.seats => domain.state().readers(key) as u32,
+            true if readers == stay.seats.len() => domain.state().readers(key) as u32,
             true => return,
-            false => readers as u32,
+            // Some of those that were counted before may not have begun this epoch yet.
+            false => stay.counted.max(readers as u32),
         };
         for writer in stay.writers.values() {
             writer.matched.store(stay.counted, Ordering::Release);
@@ -447,7 +450,7 @@ impl Stay {
             subgroup: None,
             senders: Vec::new(),
             sending: 0,
-            seats: 0,
+            seats: Vec::new(),
             counted: 0,
             kept: endpoint.level.is_kept(),
         }
