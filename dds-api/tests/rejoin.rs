@@ -113,7 +113,7 @@ fn act_member(folder: &Path, role: &str) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let met = writer.wait_for_readers(1, SOON);
+        let met = writer.wait_for_readers(MEMBERS as usize, SOON);
         met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
         say("ready");
         read(&reader, folder, role == KEPT, &QUITS);

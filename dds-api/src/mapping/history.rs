@@ -221,3 +221,64 @@ impl Catching {
         self.history.ended.store(true, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use derecho_core::storage::store::Retention;
+
+    use super::*;
+
+    const ONE: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+    const TWO: StreamId = StreamId { node: NodeId(2), region: RegionId(7) };
+
+    /// A store to which the streams came in this order.
+    fn store(streams: [StreamId; 2], records: &[(StreamId, u64)]) -> Store {
+        let mut store = Store::new(Retention::default(), MEANING);
+        for stream in streams {
+            store.stream(stream);
+        }
+        for &(stream, number) in records {
+            let index = store.stream(stream);
+            store.append(index, number, &[0; 16]);
+        }
+        store
+    }
+
+    fn read(shared: &ReaderShared, given: &mut Given) -> Vec<(StreamId, u64)> {
+        let history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let history = history.as_ref().expect("one has begun");
+        let mut read = Vec::new();
+        while history.has_next(Some(given)) {
+            let Look::Kept(kept, stream) = history.take(Some(given)) else { break };
+            given.note(stream, kept.number());
+            read.push((stream, kept.number()));
+        }
+        read
+    }
+
+    #[test]
+    fn what_was_given_out_along_one_store_is_passed_over_along_another() {
+        let all = [(ONE, 0), (TWO, 0), (ONE, 1), (TWO, 1), (ONE, 2)];
+        let (shared, mut given) = (ReaderShared::default(), Given::default());
+        let first = store([ONE, TWO], &all[..3]);
+        let _ = Catching::begin(first.cursor(), &first, (&shared, true));
+        assert_eq!(read(&shared, &mut given), all[..3]);
+        let second = store([TWO, ONE], &all);
+        let _ = Catching::begin(second.cursor(), &second, (&shared, true));
+        assert_eq!(read(&shared, &mut given), all[3..]);
+    }
+
+    #[test]
+    fn who_wants_nothing_old_wants_it_in_no_life() {
+        let all = [(ONE, 0), (ONE, 1), (TWO, 0), (TWO, 1), (ONE, 2)];
+        let (shared, mut given) = (ReaderShared::default(), Given::default());
+        let first = store([ONE, TWO], &all[..2]);
+        let _ = Catching::begin(first.cursor(), &first, (&shared, false));
+        assert_eq!(read(&shared, &mut given), []);
+        let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        floor.into_iter().flatten().for_each(|(stream, next)| given.pass(stream, next));
+        let second = store([TWO, ONE], &all);
+        let _ = Catching::begin(second.cursor(), &second, (&shared, false));
+        assert_eq!(read(&shared, &mut given), all[2..]);
+    }
+}
