@@ -105,6 +105,8 @@ pub struct Council<R: Report> {
     host: Option<Host>,
     /// It has come into a view.
     entered: bool,
+    /// The host has answered since this node asked to be let in anew.
+    answered: bool,
     /// Who can be told something, and what waits until others can.
     linked: Vec<NodeId>,
     unsent: BTreeMap<NodeId, Vec<Vec<u8>>>,
@@ -148,6 +150,7 @@ where
             patience,
             host,
             entered: false,
+            answered: false,
             linked: Vec::new(),
             unsent: BTreeMap::new(),
             gone: VecDeque::new(),
@@ -272,18 +275,28 @@ where
                 return self.act();
             }
         }
+        if self.local_host().is_some() && !self.answered {
+            // I-77: the others would miss it as a member that keeps silent.
+            self.next_found = now;
+            return;
+        }
         let join = Word::Rule(Message::Join { node: self.me, weight: self.weight });
         for node in self.linked.clone() {
             self.tell(node, &join);
         }
     }
 
+    /// The host that decides for a local group.
+    fn local_host(&self) -> Option<&Host> {
+        self.host.as_ref().filter(|_| matches!(self.entrance, Entrance::Local))
+    }
+
     /// Founds a local group, if the host says so.
     fn found(&mut self) -> bool {
-        let host = self.host.as_ref().filter(|_| matches!(self.entrance, Entrance::Local));
-        let Some(Ok(Founding::Founded(group))) = host.map(|host| host.arbiter.found()) else {
-            return false;
-        };
+        let answer = self.local_host().map(|host| host.arbiter.found());
+        let Some(Ok(answer)) = answer else { return false };
+        self.answered = true;
+        let Founding::Founded(group) = answer else { return false };
         let view = View::first(self.me, self.weight).of_group(group);
         let decision = Decision { next: view.clone(), cut: R::cut(core::iter::empty()) };
         let founded = Membership::founder(self.me, Arbitration::Local, view);
@@ -392,7 +405,7 @@ where
                 self.membership.given_up();
             } else {
                 self.membership = Membership::joiner(self.me, Arbitration::Local);
-                self.next_found = Time(0);
+                (self.next_found, self.answered) = (Time(0), false);
             }
             return false;
         }
@@ -423,5 +436,62 @@ where
 
     fn leave_host(&self) {
         self.host.iter().for_each(|host| host.arbiter.left());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::group::report::Progress;
+    use crate::ids::Rank;
+    use crate::link::{Generation, LinkError};
+
+    /// A host with a group, which does not answer at first.
+    struct Busy(AtomicBool);
+
+    impl Arbiter for Busy {
+        fn found(&self) -> Result<Founding, LinkError> {
+            match self.0.load(Ordering::Relaxed) {
+                true => Err(LinkError::System("the lock is taken".into())),
+                false => Ok(Founding::Exists(Generation(1))),
+            }
+        }
+
+        fn settle(&self, _: Generation, _: u64, _: Rank) -> Option<Rank> {
+            None
+        }
+
+        fn entered(&self, _: Generation, _: u64, _: u8) -> bool {
+            !self.0.load(Ordering::Relaxed)
+        }
+
+        fn left(&self) {}
+
+        fn is_member(&self) -> bool {
+            false
+        }
+
+        fn cleared(&self, _: Generation, _: u64, _: u64) {}
+    }
+
+    #[test]
+    fn nobody_asks_to_be_let_in_whom_the_host_has_not_answered() {
+        let busy = Arc::new(Busy(AtomicBool::new(true)));
+        let arbiter = Arc::clone(&busy) as Arc<dyn Arbiter>;
+        let host = Host { arbiter, is_halted: Arc::new(|_| false) };
+        let patience = Patience::default();
+        let mut council: Council<Progress> =
+            Council::new(NodeId(2), 1, Entrance::Local, patience, Some(host));
+        council.linked(NodeId(1));
+        let asks = |council: &mut Council<Progress>, at: u64| {
+            let deeds = council.turn(&[], Time(at));
+            deeds.iter().filter(|deed| matches!(deed, Deed::Tell(NodeId(1), _))).count()
+        };
+        assert_eq!(asks(&mut council, 0), 0);
+        assert_eq!(asks(&mut council, JOIN_INTERVAL), 0);
+        busy.0.store(false, Ordering::Relaxed);
+        assert_eq!(asks(&mut council, 2 * JOIN_INTERVAL), 1, "asked again as soon as that");
     }
 }
