@@ -16,8 +16,9 @@ use dds_api::prelude::*;
 use rustix::process::Signal;
 use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
 
-/// A member for which the others wait may be silent for so long.
-const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
+/// A member for which the others wait may be silent for so long: longer than a loaded machine lets one wait that
+/// was not stopped, for if all but the one that is stopped are taken for silent nobody is left to let them in.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(600);
 /// Bytes in a log that only somebody writes who waits for nobody: more than all writers' memories hold.
 const PAST_ALL_MEMORIES: u64 = 8 * 8192;
 /// Members of a test.
@@ -272,6 +273,9 @@ impl<'a> Crew<'a> {
     /// Stops a member, until the others have gone on without it.
     fn evict(&self, index: usize) {
         self.actors[index].signal(Signal::STOP);
+        // One that has only just come back may have readers, for a moment, of whom it is not one; the others
+        // wait for it all the same.
+        std::thread::sleep(2 * MEMBER_TIMEOUT);
         let others = (0..self.actors.len()).filter(|other| *other != index);
         self.until_all_go_on(others, PAST_ALL_MEMORIES);
     }
