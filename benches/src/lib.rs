@@ -6,7 +6,7 @@
 //! | `sst` | a predicate over the rows of a shared state table |
 //! | `park` | what parking costs a writer and a sleeper that never really sleeps |
 //! | `clock` | a look at the clock, beside the system's |
-//! | `cdr` | a small struct to CDR and back |
+//! | `cdr` | structs and long rows to CDR and back, beside memcpy and the crates `cdr` and `cdr-encoding` |
 //! | `dds` | a sample from write to take, through the public API |
 //!
 //! What happens between processes is measured by `squall perf`, beside the bare machine.

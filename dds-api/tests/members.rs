@@ -18,6 +18,8 @@ use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
 
 /// A member for which the others wait may be silent for so long.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
+/// So many samples of a writer are on their way at most.
+const IN_FLIGHT: u16 = 128;
 
 /// What a child process does; nothing when the test program is run as such.
 #[test]
@@ -61,7 +63,7 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
     let mut lives = || -> DdsResult<()> {
         let topic = participant.topic::<Mark>("Marks").atomic().create()?;
         let reader = participant.reader(&topic).create()?;
-        let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
+        let writer = participant.writer(&topic).memory(32 << 10).in_flight(usize::from(IN_FLIGHT));
         let writer = writer.max_blocking_time(Timeout::millis(5)).create()?;
         writer.wait_for_readers(1, SOON)?;
         say("ready");
@@ -180,11 +182,14 @@ impl<'a> Crew<'a> {
         lengths.map(|file| file.len()).sum()
     }
 
-    /// Waits until every one of these delivers something new.
+    /// Waits until every one of these delivers what was written after the call: more than what all have in flight
+    /// by then, which a member may take, although another that has received it is stopped.
     fn until_all_go_on(&self, which: impl Iterator<Item = usize>) {
+        // Of three writers, each with a ring that is the next power of two.
+        let in_flight = 3 * 2 * u64::from(IN_FLIGHT) * size_of::<u64>() as u64;
         for index in which {
             let before = self.delivered(index);
-            until("a member goes on", || self.delivered(index) > before + 800);
+            until("a member goes on", || self.delivered(index) > before + in_flight);
         }
     }
 

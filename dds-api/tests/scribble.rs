@@ -32,6 +32,7 @@ use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
 use derecho_core::note::Note;
 use derecho_core::storage::holders::Holders;
+use derecho_core::storage::logbook::LogBook;
 use derecho_node::clock;
 use derecho_node::duty::Duty;
 use support::{
@@ -102,7 +103,8 @@ impl State for Hearsay {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        type All = (Vec<((NodeId, u64), Vec<u8>)>, BTreeMap<u64, Holders>);
+        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
+        type All = (Vec<((NodeId, u64), Vec<u8>)>, Storage);
         let (said, _) = All::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
         self.said.get_mut().extend(said);

@@ -130,7 +130,7 @@ pub struct Tail {
 }
 
 /// What is noted between messages.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mark {
     /// From here on messages are of this epoch, and these folders keep them.
     Begun(EpochId, Vec<LogId>),

@@ -47,6 +47,13 @@ fn settings() {
 }
 
 #[test]
+fn recorder() {
+    let recorder = env!("CARGO_BIN_EXE_recorder");
+    says(recorder, 1, "aircraft 7 was last seen at 2100 feet");
+    says(recorder, 4, "record ");
+}
+
+#[test]
 fn sst_counting() {
     says(env!("CARGO_BIN_EXE_sst_counting"), 4, "[10000, 10000, 10000, 10000]");
 }

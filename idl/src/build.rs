@@ -1,6 +1,6 @@
 //! IDL files in a build script.
 //!
-//! Owns the reading and writing of files. Never decides about the contents.
+//! Owns the writing of files, and what Cargo is told. Never decides about the contents.
 //!
 //! ```no_run
 //! // build.rs
@@ -9,63 +9,163 @@
 //! }
 //! ```
 //!
-//! The types are then brought in with `include!(concat!(env!("OUT_DIR"), "/nav.rs"));`.
+//! The types are then brought in with `include!(concat!(env!("OUT_DIR"), "/nav.rs"));`. With
+//! directories, macros, or many files that include each other, see [`Build`].
 
-use crate::{Diagnostics, Generator, parse};
-use std::collections::BTreeMap;
+use crate::model::Specification;
+use crate::{Compiler, Diagnostics, Generator, Severity};
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
 
 /// Compiles IDL files into `OUT_DIR`: `dir/nav.idl` becomes `nav.rs`. Cargo runs the build script
-/// again when one of the files changes.
+/// again when one of the files, or of those they include, changes.
 pub fn compile<P: AsRef<Path>>(files: &[P]) -> Result<(), BuildError> {
-    compile_with(&Generator::new(), files)
+    Build::new().compile(files)
 }
 
-/// As [`compile`], with a generator of the caller's making.
-pub fn compile_with<P: AsRef<Path>>(generator: &Generator, files: &[P]) -> Result<(), BuildError> {
-    for file in files {
-        println!("cargo::rerun-if-changed={}", file.as_ref().display());
+/// Compiles IDL files with settings.
+///
+/// ```no_run
+/// // build.rs: all messages of a package and what they include, as one file of Rust.
+/// fn main() -> Result<(), idl::build::BuildError> {
+///     idl::build::Build::new()
+///         .include("/opt/ros/share")
+///         .define("WITH_STATUS", "1")
+///         .together("messages")
+///         .compile(&["idl/Position.idl", "idl/Status.idl"])
+/// }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    compiler: Compiler,
+    generator: Generator,
+    together: Option<String>,
+}
+
+/// What was written, and what there was to say.
+#[derive(Debug)]
+pub struct Built {
+    /// The files of Rust.
+    pub written: Vec<PathBuf>,
+    /// The IDL files that were read.
+    pub read: BTreeSet<PathBuf>,
+    /// Warnings and notes.
+    pub diagnostics: Diagnostics,
+}
+
+impl Build {
+    /// Without settings.
+    pub fn new() -> Self {
+        Self::default()
     }
-    let directory = env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?;
-    compile_into(generator, files, Path::new(&directory)).map(|_| ())
-}
 
-/// Compiles IDL files into a directory, and gives the files written. All files are read and checked
-/// before the first one is written.
-pub fn compile_into<P: AsRef<Path>>(
-    generator: &Generator,
-    files: &[P],
-    directory: &Path,
-) -> Result<Vec<PathBuf>, BuildError> {
-    let mut outputs: BTreeMap<PathBuf, (PathBuf, String)> = BTreeMap::new();
-    let mut diagnostics = Vec::new();
-    for file in files.iter().map(AsRef::as_ref) {
+    /// Looks for included files in this directory too.
+    #[must_use]
+    pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.compiler = self.compiler.include(directory);
+        self
+    }
+
+    /// Defines a macro.
+    #[must_use]
+    pub fn define(mut self, name: &str, value: &str) -> Self {
+        self.compiler = self.compiler.define(name, value);
+        self
+    }
+
+    /// Uses a generator of the caller's making.
+    #[must_use]
+    pub fn generator(mut self, generator: Generator) -> Self {
+        self.generator = generator;
+        self
+    }
+
+    /// Writes all files into one, `NAME.rs`, with what several of them include in it once. Without
+    /// this each file is written for itself with all that it includes, so that two files which
+    /// include a third each have types of their own for it.
+    #[must_use]
+    pub fn together(mut self, name: &str) -> Self {
+        self.together = Some(name.to_owned());
+        self
+    }
+
+    /// Compiles into `OUT_DIR`, and tells Cargo which files were read and what there is to say.
+    pub fn compile<P: AsRef<Path>>(&self, files: &[P]) -> Result<(), BuildError> {
+        for file in files {
+            println!("cargo::rerun-if-changed={}", file.as_ref().display());
+        }
+        let directory = env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?;
+        let built = self.compile_into(files, Path::new(&directory))?;
+        for file in &built.read {
+            println!("cargo::rerun-if-changed={}", file.display());
+        }
+        for diagnostic in built.diagnostics.iter() {
+            if diagnostic.severity == Severity::Warning {
+                let (file, line) = (&diagnostic.file, diagnostic.line);
+                println!("cargo::warning={file}:{line}: {}", diagnostic.message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles into a directory. All files are read and checked before the first one is written.
+    pub fn compile_into<P: AsRef<Path>>(
+        &self,
+        files: &[P],
+        directory: &Path,
+    ) -> Result<Built, BuildError> {
+        let mut units: Vec<(PathBuf, Vec<&Path>)> = Vec::new();
+        match &self.together {
+            Some(name) => {
+                let all = files.iter().map(AsRef::as_ref).collect();
+                units.push((directory.join(format!("{name}.rs")), all));
+            }
+            None => {
+                for file in files.iter().map(AsRef::as_ref) {
+                    units.push((self.output(file, directory)?, vec![file]));
+                }
+            }
+        }
+        let mut sources: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+        let (mut diagnostics, mut read) = (Diagnostics::default(), BTreeSet::new());
+        let mut specifications: Vec<(PathBuf, Specification)> = Vec::new();
+        for (output, inputs) in units {
+            if let (Some(other), [file]) = (sources.get(&output), inputs.as_slice()) {
+                let (file, other) = (file.to_path_buf(), other.to_path_buf());
+                return Err(BuildError::SameOutput { file, other });
+            }
+            for file in &inputs {
+                sources.insert(output.clone(), file);
+            }
+            let compiled = self.compiler.compile(&inputs).map_err(|error| {
+                let unreadable = inputs.iter().find(|file| fs::metadata(file).is_err());
+                let file = unreadable.or(inputs.first()).map_or_else(PathBuf::new, |f| f.into());
+                BuildError::Read { file, error }
+            })?;
+            diagnostics.merge(compiled.diagnostics);
+            read.extend(compiled.files);
+            specifications.extend(compiled.specification.map(|one| (output, one)));
+        }
+        if diagnostics.has_errors() {
+            return Err(BuildError::Idl(diagnostics));
+        }
+        let mut written = Vec::new();
+        for (output, specification) in &specifications {
+            fs::write(output, self.generator.generate(specification))
+                .map_err(|error| BuildError::Write { file: output.clone(), error })?;
+            written.push(output.clone());
+        }
+        Ok(Built { written, read, diagnostics })
+    }
+
+    fn output(&self, file: &Path, directory: &Path) -> Result<PathBuf, BuildError> {
         let stem = file.file_stem().ok_or_else(|| BuildError::NoName { file: file.into() })?;
         let mut output = directory.join(stem).into_os_string();
         output.push(".rs");
-        let output = PathBuf::from(output);
-        if let Some((other, _)) = outputs.get(&output) {
-            return Err(BuildError::SameOutput { file: file.into(), other: other.clone() });
-        }
-        let text = fs::read_to_string(file)
-            .map_err(|error| BuildError::Read { file: file.into(), error })?;
-        match parse(&file.display().to_string(), &text) {
-            Ok(specification) => {
-                outputs.insert(output, (file.into(), generator.generate(&specification)));
-            }
-            Err(found) => diagnostics.extend(found.0),
-        }
+        Ok(output.into())
     }
-    if !diagnostics.is_empty() {
-        return Err(BuildError::Idl(Diagnostics(diagnostics)));
-    }
-    for (output, (_, rust)) in &outputs {
-        fs::write(output, rust)
-            .map_err(|error| BuildError::Write { file: output.clone(), error })?;
-    }
-    Ok(outputs.into_keys().collect())
 }
 
 /// Why IDL files could not be compiled.

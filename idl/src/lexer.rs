@@ -1,24 +1,28 @@
-//! IDL text to tokens.
+//! Text to tokens.
 //!
-//! Owns the spelling of comments, identifiers, literals, punctuation and annotations. Never stops
-//! at a mistake: it is reported, and what cannot be a token is left out.
+//! Owns the spelling of comments, identifiers, literals and punctuation. Never stops at a mistake:
+//! it is reported, and what cannot be a token is left out. Directives are the preprocessor's: it is
+//! told where a `#` begins a line, and reads the rest of that line as tokens or as text.
 
-use crate::MAX_DIAGNOSTICS;
-use crate::source::{Diagnostic, Source, Span};
+use std::rc::Rc;
+
+use crate::diagnostic::Reports;
+use crate::literal;
+use crate::source::{FileId, Span};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
     /// A name or a keyword, without the `_` of escaped ones; those are never keywords.
-    Word { text: String, escaped: bool },
-    /// An integer literal; `None` if it is larger than 64 bits.
-    Integer(Option<u64>),
-    /// A literal that no part of the accepted grammar takes: floating point, character or string.
-    OtherLiteral,
-    /// A single character of punctuation, or `::`.
-    Punctuation(&'static str),
-    /// `@name`.
-    Annotation(String),
-    /// After the last token.
+    Word { text: Rc<str>, escaped: bool },
+    /// A number as it is written; what it is worth depends on where it stands.
+    Number(Rc<str>),
+    /// A string literal after its escapes.
+    String { wide: bool, value: Rc<str> },
+    /// A character literal after its escapes.
+    Char { wide: bool, value: char },
+    /// Punctuation.
+    Mark(&'static str),
+    /// After the last token, or of a line in a directive.
     End,
 }
 
@@ -26,346 +30,426 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) span: Span,
+    /// The lines on which it starts and ends, from 0; in another text's lines after an expansion.
+    pub(crate) line: u32,
+    pub(crate) end_line: u32,
+    /// The comments in front of it: a range of [`Lexer::comments`].
+    pub(crate) comments: (u32, u32),
+    /// Whether blanks or comments are in front of it.
+    pub(crate) spaced: bool,
 }
 
-/// All tokens, with `End` as the last one, and the mistakes on the way.
-pub(crate) fn tokens(source: Source<'_>) -> (Vec<Token>, Vec<Diagnostic>) {
-    let mut lexer = Lexer { source, position: 0, tokens: Vec::new(), diagnostics: Vec::new() };
-    lexer.run();
-    (lexer.tokens, lexer.diagnostics)
+/// A comment, whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comment {
+    pub(crate) span: Span,
+    pub(crate) line: u32,
+    pub(crate) end_line: u32,
 }
 
-/// Longer ones first.
-const PUNCTUATION: [&str; 21] = [
-    "::", "{", "}", ";", ",", "<", ">", "[", "]", "(", ")", "=", ":", "+", "-", "*", "/", "%", "|",
-    "&", "~",
+impl Token {
+    /// What it looks like.
+    pub(crate) fn text(&self) -> String {
+        match &self.kind {
+            TokenKind::Word { text, escaped: false } => text.to_string(),
+            TokenKind::Word { text, escaped: true } => format!("_{text}"),
+            TokenKind::Number(text) => text.to_string(),
+            TokenKind::String { wide, value } => {
+                format!("{}{value:?}", if *wide { "L" } else { "" })
+            }
+            TokenKind::Char { wide, value } => format!("{}{value:?}", if *wide { "L" } else { "" }),
+            TokenKind::Mark(mark) => (*mark).to_owned(),
+            TokenKind::End => String::new(),
+        }
+    }
+
+    pub(crate) fn is(&self, mark: &str) -> bool {
+        matches!(self.kind, TokenKind::Mark(found) if found == mark)
+    }
+
+    /// The word, if it is one that is not escaped.
+    pub(crate) fn word(&self) -> Option<&str> {
+        match &self.kind {
+            TokenKind::Word { text, escaped: false } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Longer ones first. `>>` is none of them: `sequence<sequence<long>>` ends with two marks.
+const MARKS: [&str; 36] = [
+    "...", "::", "<<", "==", "!=", "<=", ">=", "&&", "||", "##", "{", "}", ";", ",", "<", ">", "[",
+    "]", "(", ")", "=", ":", "+", "-", "*", "/", "%", "|", "&", "^", "~", "@", "#", "!", "?", ".",
 ];
 
-struct Lexer<'a> {
-    source: Source<'a>,
+/// Reads one text.
+pub(crate) struct Lexer {
+    file: FileId,
+    text: Rc<str>,
     position: usize,
-    tokens: Vec<Token>,
-    diagnostics: Vec<Diagnostic>,
+    line: u32,
+    /// Whether nothing but blanks and comments came before on this line.
+    at_line_start: bool,
+    /// Whether a newline ends the tokens, as in a directive.
+    in_directive: bool,
 }
 
-impl<'a> Lexer<'a> {
-    fn rest(&self) -> &'a str {
-        &self.source.text[self.position..]
+impl Lexer {
+    pub(crate) fn new(file: FileId, text: Rc<str>) -> Self {
+        let position = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Self { file, text, position, line: 0, at_line_start: true, in_directive: false }
     }
 
-    fn run(&mut self) {
-        // Each report looks its line up from the start of the text, so their number is limited.
-        while self.diagnostics.len() < MAX_DIAGNOSTICS {
-            self.skip_blanks();
-            let start = self.position;
-            let Some(first) = self.rest().chars().next() else { break };
-            let kind = match first {
-                'A'..='Z' | 'a'..='z' | '_' => self.word(),
-                '0'..='9' => self.number(),
-                '.' if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number(),
-                '\'' | '"' => self.quoted(first),
-                '@' => self.annotation(),
-                '#' => self.directive(),
-                _ => self.punctuation(first),
+    fn rest(&self) -> &str {
+        &self.text[self.position..]
+    }
+
+    fn first(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn span(&self, start: usize) -> Span {
+        Span { file: self.file, start: start as u32, end: self.position as u32 }
+    }
+
+    /// The next token, and whether it begins a line; then a `#` is the preprocessor's, which reads the
+    /// directive.
+    pub(crate) fn next(
+        &mut self,
+        comments: &mut Vec<Comment>,
+        reports: &mut Reports,
+    ) -> (Token, bool) {
+        let first_comment = comments.len() as u32;
+        let before = self.position;
+        loop {
+            self.skip_blanks(comments, reports);
+            let (start, line) = (self.position, self.line);
+            let starts_line = std::mem::replace(&mut self.at_line_start, false);
+            let kind = match self.first() {
+                None => Some(TokenKind::End),
+                Some('\n' | '\r') => Some(TokenKind::End),
+                Some(first) => self.token(first, reports),
             };
-            if let Some(kind) = kind {
-                self.tokens.push(Token { kind, span: start..self.position });
-            }
+            let Some(kind) = kind else {
+                self.at_line_start = starts_line;
+                continue;
+            };
+            let token = Token {
+                kind,
+                span: self.span(start),
+                line,
+                end_line: self.line,
+                comments: (first_comment, comments.len() as u32),
+                spaced: start > before,
+            };
+            return (token, starts_line);
         }
-        let end = self.source.text.len();
-        self.tokens.push(Token { kind: TokenKind::End, span: end..end });
     }
 
-    fn skip_blanks(&mut self) {
+    fn token(&mut self, first: char, reports: &mut Reports) -> Option<TokenKind> {
+        match first {
+            'A'..='Z' | 'a'..='z' | '_' => self.word(reports),
+            '0'..='9' => Some(self.number()),
+            '.' if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+                Some(self.number())
+            }
+            '\'' | '"' => self.quoted(first, false, self.position, reports),
+            _ => self.mark(first, reports),
+        }
+    }
+
+    fn skip_blanks(&mut self, comments: &mut Vec<Comment>, reports: &mut Reports) {
         loop {
             let rest = self.rest();
-            let blanks = rest.len()
-                - rest
-                    .trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n', '\x0b', '\x0c'])
-                    .len();
-            self.position += blanks;
-            let rest = self.rest();
-            if rest.starts_with("//") {
-                self.position += rest.find('\n').unwrap_or(rest.len());
-            } else if let Some(comment) = rest.strip_prefix("/*") {
-                let start = self.position;
-                match comment.find("*/") {
-                    Some(length) => self.position += length + 4,
-                    None => {
-                        self.position = self.source.text.len();
-                        self.report(start..start + 2, "this comment has no end, expected `*/`");
-                    }
+            let mut chars = rest.char_indices();
+            let Some((_, first)) = chars.next() else { return };
+            match first {
+                '\n' | '\r' if self.in_directive => return,
+                '\n' => {
+                    self.line += 1;
+                    self.at_line_start = true;
+                    self.position += 1;
                 }
-            } else if blanks == 0 {
-                return;
+                ' ' | '\t' | '\r' | '\x0b' | '\x0c' | '\u{feff}' | '\u{1a}' => {
+                    self.position += first.len_utf8();
+                }
+                '\\' if rest.starts_with("\\\n") || rest.starts_with("\\\r\n") => {
+                    self.position += if rest.starts_with("\\\n") { 2 } else { 3 };
+                    self.line += 1;
+                }
+                '/' if rest.starts_with("//") => {
+                    let (start, line) = (self.position, self.line);
+                    let length = rest.find('\n').unwrap_or(rest.len());
+                    self.position += rest[..length].trim_end_matches('\r').len();
+                    comments.push(Comment { span: self.span(start), line, end_line: line });
+                }
+                '/' if rest.starts_with("/*") => self.block_comment(comments, reports),
+                _ => return,
             }
         }
+    }
+
+    fn block_comment(&mut self, comments: &mut Vec<Comment>, reports: &mut Reports) {
+        let (start, line) = (self.position, self.line);
+        let rest = self.rest();
+        let length = rest[2..].find("*/").map(|length| length + 4);
+        let newlines = rest[..length.unwrap_or(rest.len())].matches('\n').count() as u32;
+        let whole = length.unwrap_or(rest.len());
+        self.position += whole;
+        self.line += newlines;
+        if length.is_none() {
+            let opening = Span { end: start as u32 + 2, ..self.span(start) };
+            reports.error(opening, "this comment has no end, expected `*/`");
+            return;
+        }
+        comments.push(Comment { span: self.span(start), line, end_line: self.line });
     }
 
     /// Takes the longest prefix of which every character is wanted.
-    fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+    fn take(&mut self, wanted: impl Fn(char) -> bool) {
         let rest = self.rest();
-        let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
-        self.position += length;
-        &rest[..length]
+        self.position += rest.find(|c| !wanted(c)).unwrap_or(rest.len());
     }
 
-    fn word(&mut self) -> Option<TokenKind> {
+    fn word(&mut self, reports: &mut Reports) -> Option<TokenKind> {
         let start = self.position;
-        let whole = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
-        if whole == "L" && self.rest().starts_with(['\'', '"']) {
-            let quote = if self.rest().starts_with('"') { '"' } else { '\'' };
-            return self.quoted(quote);
+        self.take(|c| c.is_ascii_alphanumeric() || c == '_');
+        if &self.text[start..self.position] == "L"
+            && let Some(quote @ ('\'' | '"')) = self.first()
+        {
+            return self.quoted(quote, true, start, reports);
         }
+        let whole = &self.text[start..self.position];
         let text = whole.strip_prefix('_').unwrap_or(whole);
         if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            self.report(
-                start..self.position,
+            // Two in front are no identifier of IDL, but macros are called so.
+            if whole.starts_with("__") || self.in_directive {
+                return Some(TokenKind::Word { text: whole.into(), escaped: false });
+            }
+            reports.error(
+                self.span(start),
                 "an identifier starts with a letter, or with one `_` and a letter",
             );
             return None;
         }
-        Some(TokenKind::Word { text: text.to_owned(), escaped: whole.starts_with('_') })
+        Some(TokenKind::Word { text: text.into(), escaped: whole.starts_with('_') })
     }
 
-    fn number(&mut self) -> Option<TokenKind> {
+    fn number(&mut self) -> TokenKind {
         let start = self.position;
-        let text = self.take(|c| c.is_ascii_alphanumeric() || c == '.');
-        let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-        if hexadecimal.is_none()
-            && text.ends_with(['e', 'E'])
-            && self.rest().starts_with(['+', '-'])
-        {
+        self.take(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_');
+        let text = &self.text[start..self.position];
+        let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+        if !hexadecimal && text.ends_with(['e', 'E']) && self.rest().starts_with(['+', '-']) {
             self.position += 1;
             self.take(|c| c.is_ascii_alphanumeric());
         }
-        let text = &self.source.text[start..self.position];
-        let (digits, radix) = match hexadecimal {
-            Some(digits) => (digits, 16),
-            None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
-            None => (text, 10),
-        };
-        if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) {
-            return Some(TokenKind::Integer(u64::from_str_radix(digits, radix).ok()));
-        }
-        let is_real = text.contains(['.', 'e', 'E', 'd', 'D']);
-        if hexadecimal.is_none()
-            && is_real
-            && text.trim_end_matches(['d', 'D']).parse::<f64>().is_ok()
-        {
-            return Some(TokenKind::OtherLiteral);
-        }
-        self.report(start..self.position, "expected a number");
-        None
+        TokenKind::Number(self.text[start..self.position].into())
     }
 
-    fn quoted(&mut self, quote: char) -> Option<TokenKind> {
-        let start = self.position;
+    fn quoted(
+        &mut self,
+        quote: char,
+        wide: bool,
+        start: usize,
+        reports: &mut Reports,
+    ) -> Option<TokenKind> {
+        let open = self.position;
         let mut escaped = false;
-        for (offset, c) in self.rest().char_indices().skip(1) {
+        let mut end = None;
+        for (offset, c) in self.text[open..].char_indices().skip(1) {
             match c {
-                '\n' => break,
-                _ if escaped => escaped = false,
+                '\n' if !escaped => break,
+                _ if escaped => escaped = c == '\r',
                 '\\' => escaped = true,
                 c if c == quote => {
-                    self.position += offset + 1;
-                    return Some(TokenKind::OtherLiteral);
+                    end = Some(offset);
+                    break;
                 }
                 _ => {}
             }
         }
-        self.take(|c| c != '\n');
-        self.report(
-            start..self.position,
-            &format!("this literal has no end, expected {quote} on the same line"),
-        );
-        None
-    }
-
-    fn annotation(&mut self) -> Option<TokenKind> {
-        let start = self.position;
-        self.position += 1;
-        let name = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
-        if name.is_empty() {
-            self.report(start..start + 1, "expected the name of an annotation after `@`");
+        let Some(end) = end else {
+            self.take(|c| c != '\n');
+            reports.error(
+                self.span(start),
+                format!("this literal has no end, expected {quote} on the same line"),
+            );
             return None;
+        };
+        self.position = open + end + 1;
+        let inside = self.text[open + 1..open + end].to_owned();
+        self.line += inside.matches('\n').count() as u32;
+        let value = literal::unescape(&inside, wide).map_err(|(at, length, message)| {
+            let from = (open + 1 + at) as u32;
+            let span = Span { file: self.file, start: from, end: from + length as u32 };
+            reports.error(span, message)
+        });
+        let value = value.ok()?;
+        if quote == '"' {
+            return Some(TokenKind::String { wide, value: value.into() });
         }
-        Some(TokenKind::Annotation(name.to_owned()))
+        let mut chars = value.chars();
+        match (chars.next(), chars.next()) {
+            (Some(value), None) => Some(TokenKind::Char { wide, value }),
+            _ => {
+                reports.error(self.span(start), "expected one character between the quotes");
+                None
+            }
+        }
     }
 
-    fn directive(&mut self) -> Option<TokenKind> {
-        let start = self.position;
-        let line = self.take(|c| c != '\n');
-        self.report(
-            start..start + line.trim_end().len(),
-            "expected a definition, found a preprocessor directive; run the file through a \
-             preprocessor first, or remove the line",
-        );
-        None
-    }
-
-    fn punctuation(&mut self, first: char) -> Option<TokenKind> {
+    fn mark(&mut self, first: char, reports: &mut Reports) -> Option<TokenKind> {
         let start = self.position;
         let rest = self.rest();
-        if let Some(mark) = PUNCTUATION.into_iter().find(|mark| rest.starts_with(mark)) {
+        if let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
             self.position += mark.len();
-            return Some(TokenKind::Punctuation(mark));
+            return Some(TokenKind::Mark(mark));
         }
         self.position += first.len_utf8();
-        self.report(start..self.position, &format!("{first:?} has no meaning in IDL; remove it"));
+        reports.error(self.span(start), format!("{first:?} has no meaning in IDL; remove it"));
         None
     }
 
-    fn report(&mut self, span: Span, message: &str) {
-        self.diagnostics.push(self.source.diagnostic(&span, message.to_owned()));
+    /// From here to the end of the line, newlines end the tokens.
+    pub(crate) fn enter_directive(&mut self) {
+        self.in_directive = true;
+    }
+
+    /// Skips what is left of the directive's line.
+    pub(crate) fn leave_directive(&mut self) {
+        self.rest_of_line();
+        self.in_directive = false;
+    }
+
+    /// The text up to the end of the line, without comments that end it, and where it is.
+    pub(crate) fn rest_of_line(&mut self) -> (String, Span) {
+        let start = self.position;
+        let mut text = String::new();
+        loop {
+            let rest = self.rest();
+            let length = rest.find('\n').unwrap_or(rest.len());
+            let line = rest[..length].trim_end_matches('\r');
+            match line.strip_suffix('\\') {
+                Some(continued) if length < rest.len() => {
+                    text.push_str(continued);
+                    text.push(' ');
+                    self.position += length + 1;
+                    self.line += 1;
+                }
+                _ => {
+                    text.push_str(line);
+                    self.position += length;
+                    return (text, self.span(start));
+                }
+            }
+        }
+    }
+
+    /// Skips to the next line that begins with `#`, and to behind it; `None` at the end.
+    pub(crate) fn skip_to_directive(&mut self) -> Option<Span> {
+        loop {
+            let rest = self.rest();
+            let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\x0c']).len();
+            let line = &rest[blanks..];
+            if line.starts_with('#') {
+                let start = self.position + blanks;
+                self.position = start + 1;
+                self.at_line_start = false;
+                return Some(self.span(start));
+            }
+            match rest.find('\n') {
+                Some(newline) => {
+                    self.position += newline + 1;
+                    self.line += 1;
+                    self.at_line_start = true;
+                }
+                None => {
+                    self.position = self.text.len();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The word as it is written, `_` included, by which macros are called.
+    pub(crate) fn macro_name(kind: &TokenKind) -> Option<Rc<str>> {
+        match kind {
+            TokenKind::Word { text, escaped: false } => Some(Rc::clone(text)),
+            TokenKind::Word { text, escaped: true } => Some(format!("_{text}").into()),
+            _ => None,
+        }
     }
 }
-
-pub(crate) fn is_keyword(word: &str) -> bool {
-    KEYWORDS.contains(&word.to_ascii_lowercase().as_str())
-}
-
-/// The words that cannot be identifiers, however their letters are cased. `Object` is not among
-/// them: it is a keyword of interfaces only, and a likely name of a member.
-const KEYWORDS: &[&str] = &[
-    "abstract",
-    "any",
-    "alias",
-    "attribute",
-    "bitfield",
-    "bitmask",
-    "bitset",
-    "boolean",
-    "case",
-    "char",
-    "component",
-    "connector",
-    "const",
-    "consumes",
-    "context",
-    "custom",
-    "default",
-    "double",
-    "emits",
-    "enum",
-    "eventtype",
-    "exception",
-    "factory",
-    "false",
-    "finder",
-    "fixed",
-    "float",
-    "getraises",
-    "home",
-    "import",
-    "in",
-    "inout",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "interface",
-    "local",
-    "long",
-    "manages",
-    "map",
-    "mirrorport",
-    "module",
-    "multiple",
-    "native",
-    "octet",
-    "oneway",
-    "out",
-    "port",
-    "porttype",
-    "primarykey",
-    "private",
-    "provides",
-    "public",
-    "publishes",
-    "raises",
-    "readonly",
-    "sequence",
-    "setraises",
-    "short",
-    "string",
-    "struct",
-    "supports",
-    "switch",
-    "true",
-    "truncatable",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeprefix",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-    "union",
-    "unsigned",
-    "uses",
-    "valuebase",
-    "valuetype",
-    "void",
-    "wchar",
-    "wstring",
-];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::SourceMap;
 
-    fn kinds(text: &str) -> Vec<TokenKind> {
-        let (tokens, diagnostics) = tokens(Source { file: "test.idl", text });
-        assert_eq!(diagnostics, [], "{text}");
-        tokens.into_iter().map(|token| token.kind).filter(|kind| *kind != TokenKind::End).collect()
+    fn read(text: &str) -> (Vec<TokenKind>, Vec<String>) {
+        let mut sources = SourceMap::default();
+        let file = sources.add("test.idl", text.to_owned());
+        let (mut comments, mut reports) = (Vec::new(), Reports::default());
+        let mut lexer = Lexer::new(file, text.into());
+        let mut kinds = Vec::new();
+        loop {
+            let (token, _) = lexer.next(&mut comments, &mut reports);
+            if token.kind == TokenKind::End {
+                break;
+            }
+            kinds.push(token.kind);
+        }
+        let diagnostics = reports.finish(&sources);
+        let messages =
+            diagnostics.iter().map(|d| format!("{}:{}: {}", d.line, d.column, d.message));
+        (kinds, messages.collect())
     }
 
-    fn messages(text: &str) -> Vec<String> {
-        let (_, diagnostics) = tokens(Source { file: "test.idl", text });
-        diagnostics.iter().map(|d| format!("{}:{}: {}", d.line, d.column, d.message)).collect()
+    fn kinds(text: &str) -> Vec<TokenKind> {
+        let (kinds, messages) = read(text);
+        assert_eq!(messages, [""; 0], "{text}");
+        kinds
     }
 
     #[test]
     fn words_can_be_escaped() {
-        let word = |text: &str, escaped| TokenKind::Word { text: text.to_owned(), escaped };
+        let word = |text: &str, escaped| TokenKind::Word { text: text.into(), escaped };
         assert_eq!(kinds("a_b1 _struct"), [word("a_b1", false), word("struct", true)]);
-        assert_eq!(messages("__a").len(), 1);
+        assert_eq!(read("_1").1.len(), 1);
     }
 
     #[test]
     fn literals_of_every_kind() {
-        let integers = [0, 8, 0o17, 0x1F].map(|value| TokenKind::Integer(Some(value)));
-        assert_eq!(kinds("0 8 017 0x1F"), integers);
-        assert_eq!(kinds("99999999999999999999"), [TokenKind::Integer(None)]);
-        for text in
-            ["1.5", ".5", "1e9", "1.e-3", "2.5d", "'a'", r"'\''", "\"a\\\"b\"", "L\"x\"", "L'x'"]
-        {
-            assert_eq!(kinds(text), [TokenKind::OtherLiteral], "{text}");
+        for text in ["0", "8", "017", "0x1F", "1.5", ".5", "1e9", "1.e-3", "2.5d", "08", "1x"] {
+            assert_eq!(kinds(text), [TokenKind::Number(text.into())], "{text}");
         }
+        let string = |wide, value: &str| TokenKind::String { wide, value: value.into() };
+        assert_eq!(kinds(r#""a\"b\n" L"x""#), [string(false, "a\"b\n"), string(true, "x")]);
+        let char = |wide, value| TokenKind::Char { wide, value };
         assert_eq!(
-            messages("08 1x 0x \"open\n'"),
+            kinds(r"'\'' L'x' '\x41' '\101'"),
+            [char(false, '\''), char(true, 'x'), char(false, 'A'), char(false, 'A'),]
+        );
+        assert_eq!(
+            read("\"open\n'").1,
             [
-                "1:1: expected a number",
-                "1:4: expected a number",
-                "1:7: expected a number",
-                "1:10: this literal has no end, expected \" on the same line",
+                "1:1: this literal has no end, expected \" on the same line",
                 "2:1: this literal has no end, expected ' on the same line",
             ]
         );
+        assert_eq!(read("'ab' ''").1.len(), 2);
     }
 
     #[test]
     fn comments_are_blanks() {
-        assert_eq!(kinds("// a\n/* b * / \n */ ; //"), [TokenKind::Punctuation(";")]);
-        assert_eq!(messages(" /* open"), ["1:2: this comment has no end, expected `*/`"]);
-        assert_eq!(messages("/*/").len(), 1);
+        assert_eq!(kinds("// a\n/* b * / \n */ ; //"), [TokenKind::Mark(";")]);
+        assert_eq!(read(" /* open").1, ["1:2: this comment has no end, expected `*/`"]);
+        assert_eq!(read("/*/").1.len(), 1);
     }
 
     #[test]
-    fn annotations_and_strangers() {
-        assert_eq!(kinds("@key"), [TokenKind::Annotation("key".to_owned())]);
-        assert_eq!(messages("@ § #include <x>").len(), 3);
+    fn what_is_no_token_is_named() {
+        assert_eq!(read("§ a").1, ["1:1: '§' has no meaning in IDL; remove it"]);
     }
 }

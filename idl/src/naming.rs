@@ -1,7 +1,7 @@
 //! IDL names to Rust names.
 //!
 //! Owns the conversion of case and the escape of Rust's keywords. Two IDL names may become one Rust
-//! name; the scopes see to it that this is an error.
+//! name; the generator tells them apart.
 
 /// The name of a struct, enum, typedef or enumerator: `KEEP_LAST` becomes `KeepLast`.
 pub(crate) fn type_name(idl: &str) -> String {
@@ -22,6 +22,11 @@ pub(crate) fn type_name(idl: &str) -> String {
 /// The name of a module or member: `fooBar` becomes `foo_bar`.
 pub(crate) fn value_name(idl: &str) -> String {
     escape(words(idl).join("_").to_ascii_lowercase())
+}
+
+/// The name of a constant or of a bit: `maxCount` becomes `MAX_COUNT`.
+pub(crate) fn constant_name(idl: &str) -> String {
+    words(idl).join("_").to_ascii_uppercase()
 }
 
 /// The words of a name: divided by `_`, and where a small letter meets a capital one, and before

@@ -1,189 +1,340 @@
 //! Which names exist, and what they stand for.
 //!
 //! Owns the rules of IDL for declaring and finding names: names that differ only in case are the
-//! same, enumerators belong to the scope around their enum, and a name is looked up from the inside
-//! out. Also refuses names that would be one name in Rust.
+//! same and must be written the same, enumerators belong to the scope around their enum, a name is
+//! looked up from the inside out and in the bases of interfaces, and a name that was used in a
+//! scope keeps its meaning there.
 
-use crate::model::{NamedKind, ScopedName, Type};
-use crate::naming;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::annotation::Declared;
+use crate::constant::Value;
+use crate::diagnostic::{Checked, Reports, did_you_mean};
+use crate::model::{Type, TypeNotes};
+use crate::source::Span;
+use crate::syntax::{Name, Path};
+
+/// A scope's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ScopeId(usize);
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
-    Module,
-    /// A type that is complete and can be used.
+    Module(ScopeId),
+    Interface(ScopeId),
+    /// `interface A;`, of which the body has not come yet.
+    ForwardInterface,
+    /// A type that is complete.
     Type(Type),
-    /// A struct whose members are still being read.
-    Unfinished,
-    Enumerator,
+    /// A struct or union that was declared and is not complete.
+    Incomplete(Type),
+    Constant(Rc<(Type, Value)>),
+    Enumerator(Value),
+    /// A user's annotation.
+    Annotation(Rc<Declared>),
+    /// Something a DDS file does not need, and what it is.
+    Skipped(&'static str),
 }
 
-/// The names of Rust's prelude that generated code uses.
-const HIDDEN_IF_TAKEN: [&str; 2] = ["String", "Vec"];
+impl Meaning {
+    /// What it is, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Module(_) => "the module",
+            Self::Interface(_) | Self::ForwardInterface => "the interface",
+            Self::Type(_) | Self::Incomplete(_) => "the type",
+            Self::Constant(_) => "the constant",
+            Self::Enumerator(_) => "the enumerator",
+            Self::Annotation(_) => "the annotation",
+            Self::Skipped(what) => what,
+        }
+    }
+}
 
 struct Entry {
-    spelling: String,
+    spelling: Rc<str>,
+    span: Span,
     meaning: Meaning,
 }
 
-/// All names, by their whole path in small letters.
-#[derive(Default)]
-pub(crate) struct Scopes {
-    entries: BTreeMap<Vec<String>, Entry>,
-    /// Paths of modules and types with the last name as it is in Rust, and their IDL names.
-    rust_names: BTreeMap<Vec<String>, String>,
-    /// The modules that are open, from the outside in.
-    pub(crate) open: Vec<String>,
+struct Scope {
+    parent: Option<ScopeId>,
+    name: Rc<str>,
+    entries: HashMap<String, Entry>,
+    /// Scopes of base interfaces.
+    bases: Vec<ScopeId>,
+    /// Names from further out that were used here, and where.
+    used: HashMap<String, Span>,
+    /// What `@default_nested` and such say of all in it.
+    defaults: TypeNotes,
 }
 
+/// All names.
+pub(crate) struct Scopes {
+    all: Vec<Scope>,
+    pub(crate) here: ScopeId,
+    /// Whether a type's members are read: names used there are introduced into the type's own
+    /// scope, where nothing can be defined that would clash.
+    pub(crate) in_body: bool,
+}
+
+const ROOT: ScopeId = ScopeId(0);
+
 impl Scopes {
-    /// Declares a name in the innermost open module, or says why it cannot be.
-    pub(crate) fn declare(&mut self, name: &str, meaning: Meaning) -> Result<(), String> {
-        let key = self.key(name);
-        if let Some(entry) = self.entries.get(&key) {
-            let both_modules =
-                matches!((&entry.meaning, &meaning), (Meaning::Module, Meaning::Module));
-            if both_modules && entry.spelling == name {
+    pub(crate) fn new() -> Self {
+        let root = Scope {
+            parent: None,
+            name: "".into(),
+            entries: HashMap::new(),
+            bases: Vec::new(),
+            used: HashMap::new(),
+            defaults: TypeNotes::default(),
+        };
+        Self { all: vec![root], here: ROOT, in_body: false }
+    }
+
+    fn scope(&self, id: ScopeId) -> &Scope {
+        &self.all[id.0]
+    }
+
+    /// A new scope inside the one that is open.
+    pub(crate) fn add(&mut self, name: &Rc<str>, bases: Vec<ScopeId>) -> ScopeId {
+        let id = ScopeId(self.all.len());
+        self.all.push(Scope {
+            parent: Some(self.here),
+            name: Rc::clone(name),
+            entries: HashMap::new(),
+            bases,
+            used: HashMap::new(),
+            defaults: self.scope(self.here).defaults.clone(),
+        });
+        id
+    }
+
+    pub(crate) fn open(&mut self, scope: ScopeId) {
+        self.here = scope;
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.here = self.scope(self.here).parent.unwrap_or(ROOT);
+    }
+
+    pub(crate) fn defaults(&self) -> &TypeNotes {
+        &self.scope(self.here).defaults
+    }
+
+    pub(crate) fn set_defaults(&mut self, defaults: TypeNotes) {
+        self.all[self.here.0].defaults = defaults;
+    }
+
+    /// The names of the scopes that are open, from the outside in.
+    pub(crate) fn modules(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut scope = self.scope(self.here);
+        while let Some(parent) = scope.parent {
+            names.push(scope.name.to_string());
+            scope = self.scope(parent);
+        }
+        names.reverse();
+        names
+    }
+
+    /// Declares a name in the open scope.
+    pub(crate) fn declare(
+        &mut self,
+        name: &Name,
+        meaning: Meaning,
+        reports: &mut Reports,
+    ) -> Checked<()> {
+        let key = name.text.to_ascii_lowercase();
+        let scope = &mut self.all[self.here.0];
+        if let Some(entry) = scope.entries.get_mut(&key) {
+            let again = match (&entry.meaning, &meaning) {
+                (Meaning::Incomplete(a), Meaning::Incomplete(b) | Meaning::Type(b)) => a == b,
+                (Meaning::Type(a), Meaning::Incomplete(b)) => a == b,
+                (Meaning::ForwardInterface, Meaning::Interface(_) | Meaning::ForwardInterface)
+                | (Meaning::Interface(_), Meaning::ForwardInterface)
+                | (Meaning::Skipped(_), Meaning::Skipped(_)) => true,
+                _ => false,
+            };
+            let spelling = &entry.spelling;
+            if *spelling == name.text && again {
+                let keeps = matches!(
+                    (&entry.meaning, &meaning),
+                    (Meaning::Type(_), Meaning::Incomplete(_))
+                        | (Meaning::Interface(_), Meaning::ForwardInterface)
+                );
+                if !keeps {
+                    entry.meaning = meaning;
+                }
                 return Ok(());
             }
-            let spelling = &entry.spelling;
-            return Err(if spelling == name {
-                format!("`{name}` is defined already in this scope; rename one of the two")
+            let text = &name.text;
+            let message = if *spelling == *text {
+                format!("`{text}` is defined already in this scope; rename one of the two")
             } else {
                 format!(
-                    "`{name}` and `{spelling}`, defined already in this scope, differ only in \
+                    "`{text}` and `{spelling}`, defined already in this scope, differ only in \
                      case; rename one of the two"
                 )
-            });
+            };
+            return Err(reports.error_with(name.span, message, (entry.span, "it is defined here")));
         }
-        let rust_name = match meaning {
-            Meaning::Module => Some(naming::value_name(name)),
-            Meaning::Type(_) | Meaning::Unfinished => Some(naming::type_name(name)),
-            // An enumerator is inside its enum in Rust.
-            Meaning::Enumerator => None,
-        };
-        if let Some(rust_name) = rust_name {
-            if HIDDEN_IF_TAKEN.contains(&rust_name.as_str()) {
-                return Err(format!(
-                    "`{name}` would hide Rust's own `{rust_name}`, which the generated code uses; \
-                     choose another name"
-                ));
-            }
-            let mut path = self.key(name);
-            path.pop();
-            path.push(rust_name.clone());
-            if let Some(other) = self.rust_names.get(&path) {
-                return Err(same_in_rust(name, other, &rust_name));
-            }
-            self.rust_names.insert(path, name.to_owned());
+        if let Some(used) = scope.used.get(&key) {
+            let message = format!(
+                "`{}` was used above in this scope with another meaning; rename it, or use the \
+                 other one by its whole name",
+                name.text
+            );
+            return Err(reports.error_with(name.span, message, (*used, "it is used here")));
         }
-        self.entries.insert(key, Entry { spelling: name.to_owned(), meaning });
+        let entry = Entry { spelling: Rc::clone(&name.text), span: name.span, meaning };
+        scope.entries.insert(key, entry);
         Ok(())
     }
 
-    /// Gives a declared name in the innermost open module its final meaning.
-    pub(crate) fn complete(&mut self, name: &str, ty: Type) {
-        let key = self.key(name);
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.meaning = Meaning::Type(ty);
+    /// The scope of a module that was declared already in the open scope.
+    pub(crate) fn reopened(&self, name: &Name) -> Option<ScopeId> {
+        let entry = self.scope(self.here).entries.get(&name.text.to_ascii_lowercase())?;
+        match entry.meaning {
+            Meaning::Module(id) if entry.spelling == name.text => Some(id),
+            _ => None,
         }
     }
 
-    /// What a name in the innermost open module will be called in full.
-    pub(crate) fn full_name(&self, name: &str) -> ScopedName {
-        ScopedName { modules: self.open.clone(), name: name.to_owned() }
+    /// What a name stands for, seen from the open scope.
+    pub(crate) fn find(&mut self, path: &Path, reports: &mut Reports) -> Checked<Meaning> {
+        self.find_or(path, &[], reports)
     }
 
-    /// The type of a struct or enum in the innermost open module.
-    pub(crate) fn named(&self, name: &str, kind: NamedKind) -> Type {
-        Type::Named(self.full_name(name), kind)
-    }
-
-    /// Finds the type that `path` stands for, or says why it is none.
-    pub(crate) fn find_type(&self, absolute: bool, path: &[String]) -> Result<Type, String> {
-        let written = path.join("::");
-        let outermost = if absolute { 0 } else { self.open.len() };
-        for level in (0..=outermost).rev() {
-            let base = &self.open[..level];
-            // The first name decides about the scope; the rest is looked up there only.
-            if self.entry(base, &path[..1])?.is_none() {
-                continue;
+    /// As [`Scopes::find`], with words that may have been meant besides names.
+    pub(crate) fn find_or(
+        &mut self,
+        path: &Path,
+        words: &[&str],
+        reports: &mut Reports,
+    ) -> Checked<Meaning> {
+        let first = &path.parts[0];
+        let key = first.text.to_ascii_lowercase();
+        let mut scope = if path.absolute { Some(ROOT) } else { Some(self.here) };
+        let mut found = None;
+        while let Some(id) = scope {
+            if let Some(entry) = self.entry(id, &key, 0) {
+                found = Some((entry, id));
+                break;
             }
-            return match self.entry(base, path)? {
-                Some(Meaning::Type(ty)) => Ok(ty.clone()),
-                Some(Meaning::Module) => {
-                    Err(format!("expected a type, found the module `{written}`"))
+            scope = self.scope(id).parent;
+        }
+        let Some((entry, id)) = found else {
+            let names = self.visible();
+            let candidates = names.iter().map(|name| &**name).chain(words.iter().copied());
+            let guess = did_you_mean(&first.text, candidates);
+            let text =
+                format!("there is no `{}` here; define it before its use{guess}", first.text);
+            return Err(reports.error(path.span, text));
+        };
+        let mut meaning = spelt(entry, first, reports)?;
+        let is_outside = id != self.here;
+        if is_outside && !path.absolute && !self.in_body {
+            self.all[self.here.0].used.entry(key).or_insert(first.span);
+        }
+        let mut before = first;
+        for part in &path.parts[1..] {
+            let scope = match meaning {
+                Meaning::Module(id) | Meaning::Interface(id) => id,
+                Meaning::Type(Type::Named(_, crate::model::NamedKind::Enum)) => {
+                    let text = format!(
+                        "`{}` is an enum; its enumerators belong to the scope around it: write \
+                         `{}` with the enum's modules",
+                        before.text, part.text
+                    );
+                    return Err(reports.error(path.span, text));
                 }
-                Some(Meaning::Enumerator) => {
-                    Err(format!("expected a type, found the enumerator `{written}`"))
+                other => {
+                    let text = format!("{} `{}` has no names inside", other.kind(), before.text);
+                    return Err(reports.error(before.span, text));
                 }
-                Some(Meaning::Unfinished) => Err(format!(
-                    "the struct `{written}` is not complete here; a struct cannot contain itself"
-                )),
-                None => Err(format!("there is no `{written}` here; define it before its use")),
             };
+            let Some(entry) = self.entry(scope, &part.text.to_ascii_lowercase(), 0) else {
+                let names = self.scope(scope).entries.values().map(|entry| &*entry.spelling);
+                let guess = did_you_mean(&part.text, names);
+                let text = format!(
+                    "there is no `{}` in `{}`; define it before its use{guess}",
+                    part.text, before.text
+                );
+                return Err(reports.error(part.span, text));
+            };
+            meaning = spelt(entry, part, reports)?;
+            before = part;
         }
-        Err(format!("there is no type `{written}` here; define it before its use"))
+        Ok(meaning)
     }
 
-    fn entry(&self, base: &[String], path: &[String]) -> Result<Option<&Meaning>, String> {
-        let key: Vec<String> =
-            base.iter().chain(path).map(|name| name.to_ascii_lowercase()).collect();
-        let Some(entry) = self.entries.get(&key) else { return Ok(None) };
-        match path.last() {
-            Some(name) if *name != entry.spelling => Err(format!(
-                "`{name}` is spelt `{}` where it is defined; write it the same way",
-                entry.spelling
-            )),
-            _ => Ok(Some(&entry.meaning)),
+    /// What a whole name in a pragma stands for: from here outwards, or from the root.
+    pub(crate) fn find_quietly(&self, name: &str) -> Option<&Meaning> {
+        let parts: Vec<String> =
+            name.split("::").filter(|part| !part.is_empty()).map(str::to_ascii_lowercase).collect();
+        let mut scope = Some(self.here);
+        while let Some(id) = scope {
+            let mut at = Some(id);
+            let mut meaning = None;
+            for part in &parts {
+                let entry = at.and_then(|id| self.entry(id, part, 0));
+                meaning = entry.map(|entry| &entry.meaning);
+                at = match meaning {
+                    Some(Meaning::Module(id) | Meaning::Interface(id)) => Some(*id),
+                    _ => None,
+                };
+            }
+            if meaning.is_some() {
+                return meaning;
+            }
+            scope = self.scope(id).parent;
         }
+        None
     }
 
-    fn key(&self, name: &str) -> Vec<String> {
-        let name = std::iter::once(name);
-        self.open.iter().map(String::as_str).chain(name).map(str::to_ascii_lowercase).collect()
+    /// A name in a scope or, if it is an interface, in its bases.
+    fn entry(&self, scope: ScopeId, key: &str, depth: usize) -> Option<&Entry> {
+        let scope = self.scope(scope);
+        scope.entries.get(key).or_else(|| {
+            // Bases were complete before, so there is no circle; a very long chain is cut.
+            let depth = depth + 1;
+            let bases = if depth > 64 { &[][..] } else { &scope.bases };
+            bases.iter().find_map(|base| self.entry(*base, key, depth))
+        })
+    }
+
+    /// All names that can be seen from here.
+    fn visible(&self) -> Vec<Rc<str>> {
+        let mut names: Vec<Rc<str>> = Vec::new();
+        let mut scope = Some(self.here);
+        while let Some(id) = scope {
+            let scope_here = self.scope(id);
+            names.extend(scope_here.entries.values().map(|entry| Rc::clone(&entry.spelling)));
+            scope = scope_here.parent;
+        }
+        names.sort();
+        names
     }
 }
 
-/// The names of one struct's members or one enum's enumerators.
-pub(crate) struct MemberNames {
-    to_rust: fn(&str) -> String,
-    /// The spellings, by the name in small letters.
-    names: BTreeMap<String, String>,
-    /// The spellings, by the name in Rust.
-    rust_names: BTreeMap<String, String>,
-}
-
-impl MemberNames {
-    pub(crate) fn of_struct() -> Self {
-        Self::new(naming::value_name)
-    }
-
-    pub(crate) fn of_enum() -> Self {
-        Self::new(naming::type_name)
-    }
-
-    fn new(to_rust: fn(&str) -> String) -> Self {
-        Self { to_rust, names: BTreeMap::new(), rust_names: BTreeMap::new() }
-    }
-
-    /// Declares a name, or says why it cannot be.
-    pub(crate) fn declare(&mut self, name: &str) -> Result<(), String> {
-        if let Some(other) = self.names.insert(name.to_ascii_lowercase(), name.to_owned()) {
-            return Err(format!(
-                "`{name}` is the same name as `{other}` (case does not count in IDL); rename one \
-                 of the two"
-            ));
-        }
-        let rust_name = (self.to_rust)(name);
-        match self.rust_names.insert(rust_name.clone(), name.to_owned()) {
-            Some(other) => Err(same_in_rust(name, &other, &rust_name)),
-            None => Ok(()),
-        }
+impl Default for Scopes {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-fn same_in_rust(name: &str, other: &str, rust_name: &str) -> String {
-    format!("`{name}` and `{other}` would both be `{rust_name}` in Rust; rename one of the two")
+/// What an entry stands for, if the use is spelt as the definition.
+fn spelt(entry: &Entry, name: &Name, reports: &mut Reports) -> Checked<Meaning> {
+    if entry.spelling == name.text {
+        return Ok(entry.meaning.clone());
+    }
+    let text = format!(
+        "`{}` is spelt `{}` where it is defined; write it the same way",
+        name.text, entry.spelling
+    );
+    Err(reports.error_with(name.span, text, (entry.span, "it is defined here")))
 }

@@ -1,106 +1,198 @@
-//! Source text, places in it, and messages about them.
+//! Source texts and places in them.
 //!
-//! Owns the form of a diagnostic:
-//!
-//! ```text
-//! nav.idl:3:5: expected a member, found `union`
-//!    3 |     union Value switch (long) {
-//!      |     ^^^^^
-//! ```
+//! Owns the texts that were read, who included whom, and the way from a byte to its line and column.
+//! Never reads a file: whoever compiles says through [`Files`] where texts come from.
 
-use std::error::Error;
-use std::fmt;
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::{env, fs};
 
-/// One error in an IDL file: what is wrong, where, and the line it stands in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// The name of the file.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
-    /// What was found and what was expected.
-    pub message: String,
-    /// The whole line of source.
-    source_line: String,
-    /// How many characters the caret underlines.
-    width: usize,
+/// The longest text that is read; places in it are 32-bit numbers.
+pub const MAX_FILE_SIZE: usize = 64 << 20;
+
+/// Where the texts of files come from: a port, so that tests need no disk.
+pub trait Files {
+    /// The whole text of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// A path that is the same for all ways to write the way to one file.
+    fn identity(&self, path: &Path) -> PathBuf;
 }
 
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, message, source_line, width } = self;
-        writeln!(f, "{file}:{line}:{column}: {message}")?;
-        writeln!(f, "{line:>4} | {source_line}")?;
-        // Tabs stay tabs, so that the caret stands under its text whatever their width.
-        let indent: String = source_line
-            .chars()
-            .take(column - 1)
-            .map(|c| if c == '\t' { '\t' } else { ' ' })
-            .collect();
-        write!(f, "     | {indent}{}", "^".repeat(*width))
-    }
-}
+/// The files of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
 
-impl Error for Diagnostic {}
-
-/// All errors of one run, in the order of their places. Never empty.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Diagnostics(pub(crate) Vec<Diagnostic>);
-
-impl Diagnostics {
-    /// The errors one by one.
-    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.0.iter()
-    }
-}
-
-impl fmt::Display for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, diagnostic) in self.0.iter().enumerate() {
-            let gap = if index == 0 { "" } else { "\n" };
-            write!(f, "{gap}{diagnostic}")?;
+impl Files for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let size = fs::metadata(path)?.len();
+        if size > MAX_FILE_SIZE as u64 {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it is longer than {} MiB", MAX_FILE_SIZE >> 20),
+            ));
         }
-        Ok(())
+        fs::read(path)
+    }
+
+    fn identity(&self, path: &Path) -> PathBuf {
+        fs::canonicalize(path)
+            .or_else(|_| env::current_dir().map(|here| tidy(&here.join(path))))
+            .unwrap_or_else(|_| tidy(path))
     }
 }
 
-/// As people read it, because this is what a build script that fails prints.
-impl fmt::Debug for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\n{self}")
+/// Texts in memory, by their paths.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(pub BTreeMap<PathBuf, String>);
+
+impl Memory {
+    /// Texts by their paths.
+    pub fn new<const N: usize>(files: [(&str, &str); N]) -> Self {
+        Self(files.into_iter().map(|(path, text)| (path.into(), text.to_owned())).collect())
     }
 }
 
-impl Error for Diagnostics {}
+impl Files for Memory {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let text = self.0.get(&tidy(path));
+        text.map(|text| text.clone().into_bytes())
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such text"))
+    }
 
-/// A part of the source text, in bytes.
-pub(crate) type Span = Range<usize>;
+    fn identity(&self, path: &Path) -> PathBuf {
+        tidy(path)
+    }
+}
 
-/// A source text and its name.
-#[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+/// The path without `.` and `..`, as far as that can be said without looking.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if tidy.file_name().is_some() => {
+                tidy.pop();
+            }
+            part => tidy.push(part),
+        }
+    }
+    tidy
+}
+
+/// Text of bytes: UTF-8, or else the Latin-1 that IDL was made for.
+pub(crate) fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect())
+}
+
+/// A text's number in its [`SourceMap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FileId(pub(crate) u32);
+
+/// A part of a text, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) file: FileId,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    /// From the start of this to the end of another, if they are in one text.
+    pub(crate) fn to(self, end: Span) -> Span {
+        if self.file == end.file && end.end >= self.start {
+            Span { end: end.end, ..self }
+        } else {
+            self
+        }
+    }
+
+    /// The first character's width is unknown here, so: nothing, at the end of this.
+    pub(crate) fn after(self) -> Span {
+        Span { start: self.end, ..self }
+    }
+}
+
+/// One text.
+pub(crate) struct SourceFile {
+    pub(crate) name: String,
+    pub(crate) text: std::rc::Rc<str>,
+    /// Where its lines start.
+    lines: Vec<u32>,
+}
+
+/// All texts of one run.
+#[derive(Default)]
+pub(crate) struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+/// Where something stands, for people.
+pub(crate) struct Place<'a> {
     pub(crate) file: &'a str,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
     pub(crate) text: &'a str,
+    /// How many characters of the line are meant.
+    pub(crate) width: usize,
 }
 
-impl Source<'_> {
-    pub(crate) fn diagnostic(&self, span: &Span, message: String) -> Diagnostic {
-        let before = &self.text[..span.start];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let rest = &self.text[line_start..];
-        let source_line = rest.split(['\n', '\r']).next().unwrap_or(rest).to_owned();
-        let line_end = line_start + source_line.len();
-        let marked = &self.text[span.start..span.end.clamp(span.start, line_end.max(span.start))];
-        Diagnostic {
-            file: self.file.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: self.text[line_start..span.start].chars().count() + 1,
-            message,
-            source_line,
+impl SourceMap {
+    pub(crate) fn add(&mut self, name: &str, text: String) -> FileId {
+        let mut lines = vec![0];
+        lines.extend(text.match_indices('\n').map(|(at, _)| at as u32 + 1));
+        let id = FileId(self.files.len() as u32);
+        self.files.push(SourceFile { name: name.to_owned(), text: text.into(), lines });
+        id
+    }
+
+    pub(crate) fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    pub(crate) fn place(&self, span: Span) -> Place<'_> {
+        let file = self.file(span.file);
+        let line = file.lines.partition_point(|start| *start <= span.start) - 1;
+        let line_start = file.lines[line] as usize;
+        let rest = &file.text[line_start..];
+        let text = rest.split(['\n', '\r']).next().unwrap_or(rest);
+        let start = span.start as usize - line_start;
+        let end = (span.end as usize - line_start).min(text.len()).max(start);
+        let before = file.text.get(line_start..line_start + start).unwrap_or(text);
+        let marked = text.get(start..end).unwrap_or_default();
+        Place {
+            file: &file.name,
+            line: line + 1,
+            column: before.chars().count() + 1,
+            text,
             width: marked.chars().count().max(1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters_and_end_with_their_line() {
+        let mut map = SourceMap::default();
+        let id = map.add("a", "é = 1;\r\nxy\n".to_owned());
+        let place = |start, end| {
+            let place = map.place(Span { file: id, start, end });
+            (place.line, place.column, place.text.to_owned(), place.width)
+        };
+        assert_eq!(place(0, 2), (1, 1, "é = 1;".to_owned(), 1));
+        assert_eq!(place(5, 12), (1, 5, "é = 1;".to_owned(), 2));
+        assert_eq!(place(9, 11), (2, 1, "xy".to_owned(), 2));
+        assert_eq!(place(12, 12), (3, 1, String::new(), 1));
+    }
+
+    #[test]
+    fn a_path_is_tidied() {
+        assert_eq!(tidy(Path::new("./a/../b/./c")), Path::new("b/c"));
+        assert_eq!(tidy(Path::new("../a")), Path::new("../a"));
     }
 }

@@ -1,7 +1,6 @@
 //! IDL files to Rust files, as a build script does it.
 
-use idl::Generator;
-use idl::build::{BuildError, compile_into};
+use idl::build::{Build, BuildError};
 use std::path::{Path, PathBuf};
 use std::{fs, process};
 
@@ -37,7 +36,7 @@ fn each_file_becomes_a_file_of_its_name() {
         directory.file("a.idl", "struct A { long a; };"),
         directory.file("b.b.idl", "enum B { C };"),
     ];
-    let written = compile_into(&Generator::new(), &files, &directory.0).unwrap();
+    let written = Build::new().compile_into(&files, &directory.0).unwrap().written;
     assert_eq!(written, [directory.0.join("a.rs"), directory.0.join("b.b.rs")]);
     assert!(fs::read_to_string(&written[0]).unwrap().contains("pub struct A {"));
 }
@@ -50,11 +49,11 @@ fn the_errors_of_all_files_are_told_and_nothing_is_written() {
         directory.file("b.idl", "struct B { long b; };"),
         directory.file("c.idl", "struct C { long c };"),
     ];
-    let error = compile_into(&Generator::new(), &files, &directory.0).unwrap_err();
+    let error = Build::new().compile_into(&files, &directory.0).unwrap_err();
     // What a build script prints is the `Debug` form.
     let text = format!("{error:?}");
-    assert!(text.contains("a.idl:1:12: there is no type `lung`"), "{text}");
-    assert!(text.contains("c.idl:1:19: expected `,`, `[` or `;`"), "{text}");
+    assert!(text.contains("a.idl:1:12: error: there is no `lung`"), "{text}");
+    assert!(text.contains("c.idl:1:19: error: expected `,`, `[` or `;`"), "{text}");
     assert!(!directory.0.join("b.rs").exists());
 }
 
@@ -62,15 +61,15 @@ fn the_errors_of_all_files_are_told_and_nothing_is_written() {
 fn files_that_cannot_be_are_named() {
     let directory = Directory::new("files");
     let missing = directory.0.join("missing.idl");
-    let error = compile_into(&Generator::new(), &[&missing], &directory.0).unwrap_err();
+    let error = Build::new().compile_into(&[&missing], &directory.0).unwrap_err();
     assert!(matches!(&error, BuildError::Read { file, .. } if *file == missing), "{error}");
 
     fs::create_dir_all(directory.0.join("x")).unwrap();
     let files =
         [directory.file("a.idl", "enum A { B };"), directory.file("x/a.idl", "enum A { B };")];
-    let error = compile_into(&Generator::new(), &files, &directory.0).unwrap_err();
+    let error = Build::new().compile_into(&files, &directory.0).unwrap_err();
     assert!(matches!(error, BuildError::SameOutput { .. }), "{error}");
 
-    let error = compile_into(&Generator::new(), &[".."], &directory.0).unwrap_err();
+    let error = Build::new().compile_into(&[".."], &directory.0).unwrap_err();
     assert!(matches!(error, BuildError::NoName { .. }), "{error}");
 }

@@ -1,16 +1,40 @@
-//! The generated Rust compiles, has the names of the IDL, and keeps its bounds.
+//! The generated Rust compiles, has the names of the IDL, keeps its bounds, and its values come back
+//! from every encoding.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
 
 use generated::nav::detail::{Position, Track};
 use generated::nav::{Aircraft, Basics, FlightPhase};
 use generated::other::Place;
-use idl_cdr::{DdsType, from_cdr, key_to_cdr, to_cdr};
+use idl_cdr::{
+    DdsType, Encoding, Fixed, LongDouble, WChar, WString, from_cdr, key_to_cdr, to_cdr, to_cdr_with,
+};
 
-/// The generated code as a user includes it.
-mod generated {
-    #![deny(missing_docs)]
-    #![allow(unreachable_pub)]
-    include!("golden/nav.rs");
+/// The generated code as a user includes it, one file a module.
+macro_rules! generated {
+    ($($name:ident $file:literal)*) => {$(
+        mod $name {
+            #![deny(missing_docs)]
+            #![allow(unreachable_pub, dead_code, reason = "not every type is used here")]
+            include!($file);
+        }
+    )*};
 }
+
+generated! {
+    generated "golden/nav.rs"
+    constants "golden/constants.rs"
+    types "golden/types.rs"
+    annotated "golden/annotated.rs"
+    names "golden/names.rs"
+    skipped "golden/skipped.rs"
+    ros "golden/ros.rs"
+}
+
+const ENCODINGS: [Encoding; 4] =
+    [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
 
 fn aircraft() -> Aircraft {
     let position: Place = Position { latitude: 47.5, longitude: 9.5, altitude: 400.0 };
@@ -37,13 +61,21 @@ fn aircraft() -> Aircraft {
     }
 }
 
+#[track_caller]
+fn comes_back<T: DdsType + PartialEq + std::fmt::Debug>(value: &T) {
+    for encoding in ENCODINGS {
+        let bytes = to_cdr_with(value, encoding).unwrap();
+        assert_eq!(from_cdr::<T>(&bytes).unwrap(), *value, "{encoding:?}");
+    }
+}
+
 #[test]
 fn generated_types_have_their_idl_names_and_come_back() {
     assert_eq!(Aircraft::TYPE_NAME, "Nav::Aircraft");
     assert_eq!(Position::TYPE_NAME, "Nav::Detail::Position");
     assert!(Position::LAYOUT.is_some() && Basics::LAYOUT.is_none());
     let value = aircraft();
-    assert_eq!(from_cdr::<Aircraft>(&to_cdr(&value).unwrap()).unwrap(), value);
+    comes_back(&value);
     assert_eq!(key_to_cdr(&value).unwrap(), [0, 0, 0, 7, 0, 0, 0, 5, b'C', b'1', b'7', b'2', 0]);
 }
 
@@ -61,4 +93,115 @@ fn bounds_of_the_idl_are_kept() {
     ] {
         assert!(to_cdr(&broken).is_err(), "{broken:?}");
     }
+}
+
+fn everything() -> types::kinds::Everything {
+    use types::kinds::{Access, Everything, Header, LongHeader, Priority};
+    Everything {
+        letter: 'ä',
+        wide_letter: WChar(0x4e2d),
+        i64: i64::MIN,
+        f64: -0.5,
+        f128: LongDouble::from(1.25),
+        amount: Fixed::from_units(-12345).unwrap(),
+        digits: Fixed::from_units(9_999_999_999).unwrap(),
+        text: "Grüße".to_owned(),
+        wide_text: WString::from("широко"),
+        short_wide_text: WString::from("kurz"),
+        wide_texts: vec![WString::from("abc"), WString::default()],
+        table: BTreeMap::from([("a".to_owned(), vec![1.0, 2.0]), ("b".to_owned(), vec![])]),
+        priorities: BTreeMap::from([(-1, Priority::High), (5, Priority::None)]),
+        nested: BTreeMap::from([(Priority::Low, BTreeMap::from([('x', "yz".to_owned())]))]),
+        cube: [[[1, 2, 3, 4]; 3]; 2],
+        blobs: [vec![1, 2, 3], vec![]],
+        priority: Priority::Highest,
+        access: Access::READ | Access::TYPE,
+        header: Header { version: 5, urgent: true, hop_count: 1000, ..Header::default() },
+        long_header: LongHeader { hop_limit: 1023, offset: -16, ..LongHeader::default() },
+        ..Everything::default_value()
+    }
+}
+
+#[test]
+fn values_of_every_kind_come_back() {
+    use types::kinds::{
+        Base, Byte, Derived, Letter, Middle, Node, Open, Priority, Shape, WideLetter, Yes,
+    };
+    comes_back(&everything());
+    let leaf = Node { name: "leaf".to_owned(), children: vec![], left: None };
+    let tree = Node {
+        name: "root".to_owned(),
+        children: vec![leaf.clone(), Node { children: vec![leaf.clone()], ..leaf.clone() }],
+        left: Some(Box::new(leaf.clone())),
+    };
+    comes_back(&tree);
+    comes_back(&Shape::Radius(1.5));
+    comes_back(&Shape::Sides([Fixed::from_units(7).unwrap(); 3]));
+    comes_back(&Shape::Nodes(vec![leaf]));
+    comes_back(&Open::Text(Box::new("text".to_owned())));
+    comes_back(&Open::NoCase);
+    comes_back(&Letter::First(1));
+    comes_back(&Letter::Other(2));
+    comes_back(&Yes::Why("so".to_owned()));
+    comes_back(&WideLetter::X(3));
+    comes_back(&WideLetter::NoCase);
+    comes_back(&Byte::Seven(7));
+    let base = Middle { base: Base { id: 9, base: "b".to_owned() }, width: 3 };
+    let derived = Derived { base, height: 4, r#type: 5 };
+    comes_back(&derived);
+    assert_eq!(key_to_cdr(&derived).unwrap(), [0, 0, 0, 9]);
+    assert_eq!(Priority::default_value(), Priority::Low);
+    assert_eq!((Priority::None as i32, Priority::Highest as i32), (-1, 6));
+}
+
+#[test]
+fn annotations_have_their_effect() {
+    use annotated::marked::{Choice, Reading, State};
+    let value = Reading::default_value();
+    assert_eq!((value.pressure, value.temperature, value.wanted), (1.0, 20, State::On));
+    assert_eq!((value.label.as_str(), value.mark, value.wide_mark), ("none", 'x', WChar(121)));
+    assert_eq!((value.valid, value.price.units(), value.three), (true, 250, [1, 2, 3]));
+    assert_eq!((value.some.as_slice(), value.names.len()), (&[0.5, 1.0][..], 2));
+    let value = Reading { pump: 3, serial: "s".to_owned(), remark: Some("r".to_owned()), ..value };
+    for encoding in ENCODINGS {
+        let bytes = to_cdr_with(&value, encoding).unwrap();
+        assert_eq!(from_cdr::<Reading>(&bytes).unwrap(), value, "{encoding:?}");
+    }
+    comes_back(&Choice::Text("t".to_owned()));
+    assert_eq!(Choice::NONE, Choice::Number(0));
+    let point = annotated::listed::Point { x: 1, y: 2 };
+    let plot = annotated::listed::Plot { name: String::new(), at: point, value: 3 };
+    assert_eq!(key_to_cdr(&plot).unwrap(), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
+}
+
+#[test]
+fn constants_are_worth_what_the_idl_says() {
+    use constants::limits;
+    assert_eq!(
+        (limits::DAY, limits::MASK, limits::ALL, limits::NEGATIVE),
+        (86400, 0xF0, u32::MAX, -15)
+    );
+    assert_eq!((limits::THIRD, limits::TAX.units()), (1.0 / 3.0, 2375));
+    assert_eq!((limits::deep::ROWS, limits::DEFAULT_LEVEL), (14, limits::Level::High));
+}
+
+#[test]
+fn messages_of_ros_come_back() {
+    use ros::fleet_interfaces::msg::{VehicleState, vehicle_state_constants as constants};
+    use ros::fleet_interfaces::srv::{ParkRequest, ParkResponse};
+    assert_eq!(VehicleState::TYPE_NAME, "fleet_interfaces::msg::VehicleState");
+    let state =
+        VehicleState { remark: WString::from("ä"), letter: 'a', ..VehicleState::default_value() };
+    assert_eq!((state.mode, state.name.as_str()), (constants::MODE_DRIVING, "vehicle"));
+    assert_eq!((state.active, state.counts.as_slice()), (true, &[1, -2, 3][..]));
+    comes_back(&ParkResponse { done: true, state });
+    assert_eq!(ParkRequest::default_value().r#where, -1);
+}
+
+#[test]
+fn names_that_rust_cannot_have_are_others() {
+    use names::r#type::{Color, Holder, Option_, Vec_};
+    let vec = Vec_ { foo_bar: 1, foo_bar_: 2, foo_bar2: 3, self_: 4, base: 5 };
+    let option = Option_ { base: vec.clone(), base2: 6 };
+    comes_back(&Holder { vec, option, c: Color::ColorBlue_ });
 }

@@ -15,13 +15,15 @@ use std::fmt;
 pub struct Inconsistency {
     /// The policy to look at.
     pub policy: PolicyId,
-    /// What contradicts what, and what to do.
+    /// What contradicts what.
     pub reason: String,
+    /// What to do.
+    pub advice: &'static str,
 }
 
 impl fmt::Display for Inconsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.policy, self.reason)
+        write!(f, "{}: {}; {}", self.policy, self.reason, self.advice)
     }
 }
 
@@ -77,9 +79,9 @@ impl DataReaderQos {
                 policy: PolicyId::TimeBasedFilter,
                 reason: format!(
                     "minimum_separation ({separation}) is longer than the DEADLINE period \
-                     ({period}), so every deadline would be missed; shorten the one or lengthen \
-                     the other"
+                     ({period}), so every deadline would be missed"
                 ),
+                advice: "shorten the one or lengthen the other",
             });
         }
         found
@@ -124,7 +126,8 @@ impl Kept {
 
     fn inconsistencies(&self) -> Vec<Inconsistency> {
         let mut found = Vec::new();
-        let mut report = |policy, reason| found.push(Inconsistency { policy, reason });
+        let mut report =
+            |policy, reason, advice| found.push(Inconsistency { policy, reason, advice });
         for (name, limit) in [
             ("max_samples", self.max_samples),
             ("max_instances", self.max_instances),
@@ -133,7 +136,8 @@ impl Kept {
             if limit == Length::of(0) {
                 report(
                     self.limits,
-                    format!("{name} is 0, so nothing could be kept; set it to 1 or more"),
+                    format!("{name} is 0, so nothing could be kept"),
+                    "set it to 1 or more",
                 );
             }
         }
@@ -144,28 +148,30 @@ impl Kept {
                 self.limits,
                 format!(
                     "max_samples ({}) is less than max_samples_per_instance ({}), so no instance \
-                     could fill its share; raise the one or lower the other",
+                     could fill its share",
                     self.max_samples, self.max_samples_per_instance
                 ),
+                "raise the one or lower the other",
             );
         }
         if self.kind == HistoryQosPolicyKind::KeepLast {
             if self.depth == 0 {
                 report(
                     self.history,
-                    "depth is 0, so KEEP_LAST would keep nothing; set it to 1 or more".to_owned(),
+                    "depth is 0, so KEEP_LAST would keep nothing".to_owned(),
+                    "set it to 1 or more",
                 );
             }
             if self.max_samples_per_instance.limit().is_some_and(|limit| self.depth > limit) {
                 report(
                     self.history,
                     format!(
-                        "depth ({}) is more than {}max_samples_per_instance ({}); lower the one \
-                         or raise the other",
+                        "depth ({}) is more than {}max_samples_per_instance ({})",
                         self.depth,
                         if self.history == self.limits { "" } else { "RESOURCE_LIMITS " },
                         self.max_samples_per_instance
                     ),
+                    "lower the one or raise the other",
                 );
             }
         }

@@ -4,6 +4,7 @@
 //! between entities: writers are RELIABLE.
 
 use crate::PolicyId;
+use crate::fields::Policy;
 use crate::policies::*;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,23 @@ macro_rules! entity {
         impl $name {
             /// The policies that this kind of entity has.
             pub const POLICIES: &'static [PolicyId] = &[$(PolicyId::$id),*];
+
+            /// The names of the policies in this set, in the order of [`POLICIES`](Self::POLICIES).
+            pub(crate) const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            pub(crate) fn policy(&self, policy: PolicyId) -> Option<&dyn Policy> {
+                match policy {
+                    $(PolicyId::$id => Some(&self.$field),)*
+                    _ => None,
+                }
+            }
+
+            pub(crate) fn policy_mut(&mut self, policy: PolicyId) -> Option<&mut dyn Policy> {
+                match policy {
+                    $(PolicyId::$id => Some(&mut self.$field),)*
+                    _ => None,
+                }
+            }
 
             /// The policies that differ between this set and another.
             pub fn changed(&self, other: &Self) -> Vec<PolicyId> {

@@ -9,6 +9,8 @@
 //! DDS-XTypes 1.3. Fields have the OMG's names. Everything can be read and written with serde;
 //! a field that is left out has its default.
 //!
+//! Profiles of policies in files are read, checked, resolved and written by [`xml`].
+//!
 //! ```
 //! use qos_profiles::{
 //!     DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, Offered, PolicyId, PublisherQos,
@@ -26,19 +28,26 @@
 //! assert_eq!(reasons[0].policy, PolicyId::Durability);
 //! ```
 
+mod any;
 mod consistency;
 mod duration;
 mod entities;
+mod fields;
+mod glob;
 mod length;
 mod policies;
 mod policy_id;
 mod rxo;
+pub mod xml;
 
+pub use any::{EntityKind, EntityQos};
 pub use consistency::Inconsistency;
 pub use duration::Duration;
 pub use entities::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
+pub use fields::{Field, FieldType, Names, Value};
+pub use glob::Glob;
 pub use length::Length;
 pub use policies::*;
 pub use policy_id::PolicyId;

@@ -3,6 +3,7 @@
 //! Owns the fields and what the standard fills them with. The variants of each kind stand in the
 //! order of the standard, from the weakest to the strongest, so that kinds can be compared.
 
+use crate::fields::{FieldType, FieldValue, Names, Value, fields};
 use crate::{Duration, Length};
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +22,15 @@ macro_rules! policy {
                 Self { $($field: $default),* }
             }
         }
+
+        fields! { $name { $($field: $ty,)* } }
     };
 }
 
-/// A policy's kind; the first variant is the weakest.
+/// A policy's kind; the first variant is the weakest. After its name stands what the standard's
+/// constants end with.
 macro_rules! kind {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
+    ($(#[$doc:meta])* $name:ident $suffix:literal { $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
         $(#[$doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -34,6 +38,31 @@ macro_rules! kind {
         #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
         pub enum $name {
             $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $name {
+            pub(crate) const NAMES: Names =
+                Names { variants: &[$(stringify!($variant)),*], suffix: $suffix };
+
+            /// The value in this place, if there is one.
+            pub(crate) fn at(index: u8) -> Option<Self> {
+                [$(Self::$variant),*].get(usize::from(index)).copied()
+            }
+        }
+
+        impl FieldValue for $name {
+            const TYPE: FieldType = FieldType::Kind(&Self::NAMES);
+
+            fn to_value(&self) -> Value {
+                Value::Kind(*self as u8)
+            }
+
+            fn from_value(value: &Value) -> Option<Self> {
+                match value {
+                    Value::Kind(index) => Self::at(*index),
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -64,7 +93,7 @@ policy! {
 
 kind! {
     /// How long samples outlive their writing.
-    DurabilityQosPolicyKind {
+    DurabilityQosPolicyKind "_DURABILITY_QOS" {
         /// A sample goes to the readers that are there.
         Volatile,
         /// The writer keeps samples for late readers as long as it lives.
@@ -104,7 +133,7 @@ policy! {
 
 kind! {
     /// Within what changes keep together and in order.
-    PresentationQosPolicyAccessScopeKind {
+    PresentationQosPolicyAccessScopeKind "_PRESENTATION_QOS" {
         /// Within an instance.
         Instance,
         /// Within a writer or reader.
@@ -145,7 +174,7 @@ policy! {
 
 kind! {
     /// Whether an instance has one owner.
-    OwnershipQosPolicyKind {
+    OwnershipQosPolicyKind "_OWNERSHIP_QOS" {
         /// All writers' samples reach the readers.
         Shared,
         /// Only those of the strongest live writer do.
@@ -171,7 +200,7 @@ policy! {
 
 kind! {
     /// Who says that a writer is alive.
-    LivelinessQosPolicyKind {
+    LivelinessQosPolicyKind "_LIVELINESS_QOS" {
         /// The middleware, as long as the process lives.
         Automatic,
         /// The application, for all writers of a participant at once.
@@ -209,7 +238,7 @@ policy! {
 
 kind! {
     /// Whether lost samples are sent again.
-    ReliabilityQosPolicyKind {
+    ReliabilityQosPolicyKind "_RELIABILITY_QOS" {
         /// They are not.
         BestEffort,
         /// They are.
@@ -241,6 +270,13 @@ impl ReliabilityQosPolicy {
     }
 }
 
+fields! {
+    ReliabilityQosPolicy {
+        kind: ReliabilityQosPolicyKind,
+        max_blocking_time: Duration,
+    }
+}
+
 impl Default for ReliabilityQosPolicy {
     fn default() -> Self {
         Self::of(ReliabilityQosPolicyKind::BestEffort)
@@ -249,7 +285,7 @@ impl Default for ReliabilityQosPolicy {
 
 kind! {
     /// What orders the samples of several writers.
-    DestinationOrderQosPolicyKind {
+    DestinationOrderQosPolicyKind "_DESTINATIONORDER_QOS" {
         /// Their arrival at the reader.
         ByReceptionTimestamp,
         /// The time stamps of their writers.
@@ -267,7 +303,7 @@ policy! {
 
 kind! {
     /// Which samples of an instance are kept.
-    HistoryQosPolicyKind {
+    HistoryQosPolicyKind "_HISTORY_QOS" {
         /// The last ones.
         KeepLast,
         /// All, until they are taken.
@@ -341,7 +377,7 @@ policy! {
 
 kind! {
     /// A form in which samples are sent.
-    DataRepresentationId {
+    DataRepresentationId "_DATA_REPRESENTATION" {
         /// CDR, first version.
         Xcdr,
         /// XML.
@@ -368,7 +404,7 @@ impl DataRepresentationQosPolicy {
 
 kind! {
     /// Whether a writer's type must be the reader's.
-    TypeConsistencyKind {
+    TypeConsistencyKind "" {
         /// It must be the same.
         DisallowTypeCoercion,
         /// It must be one that the reader's can be made from.

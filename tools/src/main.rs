@@ -9,10 +9,13 @@
 
 mod allocations;
 mod doctor;
+mod idl;
 mod log;
 mod outcome;
 mod perf;
+mod qos;
 mod sim;
+mod store;
 
 use std::process::ExitCode;
 
@@ -49,8 +52,14 @@ enum Command {
     Perf(perf::PerfArgs),
     /// Run the papers' experiments, and whole groups under faults, in virtual time.
     Sim(sim::SimArgs),
+    /// Check IDL files, and compile them to Rust.
+    Idl(idl::IdlArgs),
     /// Look into the files of logged streams, check them, cut them.
     Log(log::LogArgs),
+    /// Check QoS profiles in XML, show what they resolve to, say which match.
+    Qos(qos::QosArgs),
+    /// Keep persistent topics, so that they outlive all applications.
+    Store(store::StoreArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
     #[command(after_help = "Example:\n  squall doctor --json")]
     Doctor(doctor::DoctorArgs),
@@ -66,7 +75,10 @@ fn main() -> ExitCode {
     let done: Done = match cli.command {
         Command::Perf(args) => perf::run(args, json),
         Command::Sim(args) => sim::run(&args, json),
+        Command::Idl(args) => idl::run(&args, json),
         Command::Log(args) => log::run(&args, json),
+        Command::Qos(args) => qos::run(&args, json),
+        Command::Store(args) => store::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };
     match done {

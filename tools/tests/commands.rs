@@ -31,11 +31,18 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "perf upcall",
         "perf views",
         "doctor",
+        "idl",
+        "idl check",
+        "idl gen",
         "log",
         "log ls",
         "log dump",
         "log verify",
         "log truncate",
+        "qos",
+        "qos check",
+        "qos show",
+        "qos match",
         "sim",
         "sim figure",
         "sim run",
@@ -63,13 +70,14 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf throughput --size many", "no number of bytes");
     refused(
         "perf throughput --size 128 --level causal",
-        "[possible values: unordered, atomic, volatile]",
+        "[possible values: unordered, atomic, volatile, logged]",
     );
     refused("perf throughput --size 128 --ablate nulls", "--level atomic");
     refused("perf throughput --size 128 --level atomic --ablate luck", "cannot be switched off");
     refused("perf throughput --size 128 --members 1", "--members");
     refused("perf throughput --size 128 --members 2 --subs 2", "cannot be used with");
     refused("perf throughput --size 128 --interface raw", "[possible values: dds, core]");
+    refused("perf throughput --size 128 --level logged", "--logs DIR");
     refused("perf throughput --size 128 --level volatile --keep 0", "--keep");
     refused("perf throughput --size 128 --level volatile --interface core", "--interface dds");
     refused("perf bare --kind lossy --size 128", "[possible values: plain, futex, stable]");

@@ -9,12 +9,14 @@ use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
 use derecho_core::link::{Arbiter, Link, LinkError, Parker};
+use derecho_core::log::LogId;
 use derecho_core::membership::RankSet;
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
+use derecho_node::logs::{Archive, Settings};
 use derecho_node::{Engine, Pace};
 
 use super::rejoin::{Rejoiner, Turnout};
@@ -22,6 +24,7 @@ use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::discovery::Discovery;
 use crate::mapping::machine::ParticipantMachine;
 use crate::mapping::standing::{Life, Standing};
+use crate::mapping::topic_logs::TopicLogs;
 
 /// The engine of a participant.
 pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
@@ -40,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
+    /// Where logs are kept, if they are, and of which topics that nobody here uses.
+    pub(crate) logs: Option<(PathBuf, Vec<String>)>,
 }
 
 /// What a life of a participant begins with.
@@ -48,6 +53,7 @@ pub(super) struct Parts {
     pub(super) parker: Arc<dyn Parker>,
     pub(super) group: Group<Discovery>,
     pub(super) host: Option<Arc<dyn Arbiter>>,
+    pub(super) logs: Option<TopicLogs>,
 }
 
 /// Joins the domain, under a new name.
@@ -74,7 +80,16 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let host = link.arbiter();
-    Ok(Parts { link, parker, group, host })
+    let logs = plan.logs.as_ref().map(|(folder, topics)| {
+        let fresh = LogId(link.node().0);
+        let archive = Archive::open(folder, plan.domain, fresh, Settings::default());
+        let archive = archive.map_err(|error| {
+            DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
+        })?;
+        let bell = Arc::clone(&parker);
+        Ok(TopicLogs::new(archive, topics.clone(), Arc::new(move || bell.wake())))
+    });
+    Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
 }
 
 /// An error if the domain has as many participants as there can be: nobody would ever let this one in.
@@ -107,9 +122,10 @@ pub(crate) fn assemble(
     plan: Plan,
     standing: &Arc<Standing>,
 ) -> DdsResult<(DomainEngine, Option<Rejoiner>)> {
-    let Parts { link, parker, group, host } = connect(&plan)?;
+    let Parts { link, parker, group, host, logs } = connect(&plan)?;
     standing.begin(Life::default(), link.node());
-    let machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
+    let mut machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
+    logs.into_iter().for_each(|logs| machine.keep_logs(logs));
     let start = if plan.unattended { Engine::unattended } else { Engine::start };
     if !standing.may_rejoin() {
         return Ok((start(machine, link, parker, plan.pace), None));

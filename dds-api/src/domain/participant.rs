@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use derecho_core::group::watch::Patience;
@@ -11,7 +12,7 @@ use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::rejoin::Rejoiner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
@@ -21,6 +22,10 @@ use crate::topic::{Topic, TopicBuilder};
 const GREATEST_DOMAIN: u32 = 232;
 /// How long a participant that ends waits until the others have heard of it.
 const GOODBYE: Duration = Duration::from_millis(500);
+/// Says where logs are kept, if the configuration does not.
+const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
+/// How often it is looked whether others have begun topics that are to be logged here.
+const ATTEND: Duration = Duration::from_millis(10);
 
 /// How a participant joins its domain. Everything has a default.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +38,8 @@ pub struct ParticipantConfig {
     pace: Pace,
     unattended: bool,
     rejoins: bool,
+    log_folder: Option<PathBuf>,
+    log_topics: Vec<String>,
 }
 
 impl ParticipantConfig {
@@ -64,6 +71,22 @@ impl ParticipantConfig {
     /// for which nobody waits may be silent as long as it likes.
     pub fn member_timeout(mut self, time: impl Into<Timeout>) -> Self {
         self.patience.member_timeout = time.into().nanos();
+        self
+    }
+
+    /// Keeps logs of [persistent](crate::topic::TopicBuilder::persistent) topics in this folder, which has to be there:
+    /// of those that this participant takes part in, and of those of which there is a log from before. All participants
+    /// of a host are to have the same folder: each has a folder of its own in it, and takes over one that nobody has any
+    /// more. Without this the environment variable `SQUALL_LOG_FOLDER` says where; without that no logs are kept.
+    pub fn log_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.log_folder = Some(folder.into());
+        self
+    }
+
+    /// Keeps logs of all persistent topics whose names match one of these patterns, used here or not: `*` stands for any
+    /// text, `?` for one character. So their samples outlive the applications. Without a log folder nothing is kept.
+    pub fn log_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.log_topics = patterns.into_iter().map(Into::into).collect();
         self
     }
 
@@ -154,6 +177,23 @@ impl ParticipantConfig {
     }
 }
 
+/// Takes part in others' topics that are to be logged here, for which memory is needed that no turn can get.
+fn attend_to_logs(inner: &Arc<Inner>) -> DdsResult<()> {
+    let has_to_log = inner.engine.act(|machine, _, _| machine.has_to_log());
+    let inner = Arc::downgrade(inner);
+    let attend = move || {
+        while let Some(inner) = inner.upgrade() {
+            if has_to_log.load(Ordering::Acquire) {
+                inner.engine.act(|machine, link, effects| machine.log_topics(link, effects));
+            }
+            drop(inner);
+            std::thread::sleep(ATTEND);
+        }
+    };
+    let thread = std::thread::Builder::new().name("squall-keeper".into()).spawn(attend);
+    thread.map(drop).map_err(|error| DdsError::OutOfResources(format!("no thread: {error}")))
+}
+
 /// What all entities of a participant share. The last of them to go ends the membership.
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
@@ -214,11 +254,27 @@ impl DomainParticipant {
         }
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
         let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
-        let plan =
-            Plan { domain, runtime_dir, group, memory_limit, patience, ablation, pace, unattended };
+        let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
+        let logs = folder.map(|folder| (folder, config.log_topics));
+        let keeps_logs = logs.is_some();
+        let plan = Plan {
+            domain,
+            runtime_dir,
+            group,
+            memory_limit,
+            patience,
+            ablation,
+            pace,
+            unattended,
+            logs,
+        };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        Ok(DomainParticipant { inner: Arc::new(Inner { engine, standing, domain, rejoiner }) })
+        let inner = Arc::new(Inner { engine, standing, domain, rejoiner });
+        if keeps_logs {
+            attend_to_logs(&inner)?;
+        }
+        Ok(DomainParticipant { inner })
     }
 
     /// The domain's number.
@@ -288,6 +344,12 @@ impl DomainParticipant {
     /// What the engine of this participant has done so far.
     pub fn counters(&self) -> &derecho_node::Counters {
         self.inner.engine.counters()
+    }
+
+    /// The topics whose samples this participant keeps, those that it only logs included: their names, the names of their
+    /// types, and how they are kept.
+    pub fn stored_topics(&self) -> Vec<(String, String, StorageStatus)> {
+        self.inner.engine.act(|machine, _, _| machine.stored())
     }
 
     /// A topic: a name for samples of one type.

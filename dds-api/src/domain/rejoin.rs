@@ -18,7 +18,7 @@ use derecho_core::link::{Interest, Parker};
 
 use super::assembly::{DomainEngine, Parts, Plan, connect};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::machine::Refusal;
+use crate::mapping::shares::Refusal;
 use crate::mapping::standing::Standing;
 use crate::publication::refused;
 
@@ -134,9 +134,11 @@ impl Work {
 
     /// A new link and a new machine take the places of the old ones.
     fn begin_again(&self) -> DdsResult<()> {
-        let Parts { mut link, parker, group, host } = connect(&self.plan)?;
+        // The next life has the same folder: what is still to be written there is written before.
+        drop(self.engine.act(|machine, _, _| machine.end_logs()));
+        let Parts { mut link, parker, group, host, logs } = connect(&self.plan)?;
         let old = self.engine.act(|machine, slot, effects| {
-            let next = machine.begin_again(group, host, &mut link, effects);
+            let next = machine.begin_again((group, host), logs, &mut link, effects);
             let next = next.inspect_err(|_| effects.clear())?;
             self.turnout.turn_to(parker);
             Ok((std::mem::replace(machine, next), std::mem::replace(slot, link)))

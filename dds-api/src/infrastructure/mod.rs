@@ -1,9 +1,11 @@
 //! What all entities share: return codes, time-outs, handles.
 
 mod error;
+mod storage;
 mod timeout;
 
 pub use error::{DdsError, DdsResult};
+pub use storage::{LogCondition, StorageStatus};
 pub use timeout::Timeout;
 
 use derecho_core::ids::NodeId;

@@ -18,7 +18,7 @@ use derecho_core::bytes::Wire;
 use derecho_core::group::registry::Layout;
 use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, Share};
-use derecho_core::ids::{NodeId, RegionId, Time};
+use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::link::Link;
 use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
@@ -26,13 +26,17 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{NodeEvent, Origin, SubgroupId};
+use derecho_core::node::{Origin, SubgroupId};
 use derecho_core::storage::depot::{Depot, porter_geometry};
 
 use super::discovery::{Announcement, Discovery};
 use super::endpoint::{Endpoint, EndpointKind};
-use super::history::{Catching, MEANING, NOBODY};
-use super::machine::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::history::{Catching, NOBODY};
+use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::topic_logs::TopicLogs;
+
+mod kept;
+mod logged;
 
 /// The group of a domain.
 pub(super) type Domain = Group<Discovery>;
@@ -82,6 +86,10 @@ struct Stay {
     counted: u32,
     /// Samples of this topic are kept.
     kept: bool,
+    /// In logs as well.
+    logged: bool,
+    /// They are delivered only when they are durable everywhere (I-107).
+    durable_first: bool,
 }
 
 /// This participant's stays in atomic topics, by the topics' keys: of each the one that the group knows, and
@@ -95,6 +103,8 @@ pub(crate) struct AtomicTopics {
     depot: Depot,
     /// Topics of which some reader reads along what is kept.
     catching: BTreeSet<u64>,
+    /// Where this participant keeps logs, if it does.
+    archive: Option<TopicLogs>,
 }
 
 impl AtomicTopics {
@@ -149,7 +159,7 @@ impl AtomicTopics {
         shared.matched.store(stay.counted, Ordering::Release);
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
-        self.keep(&endpoint);
+        self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
 
@@ -168,16 +178,9 @@ impl AtomicTopics {
         let (inbox, catching) = (None, None);
         stay.readers.insert(id, Reading { shared, inbox, catching, wants_history });
         stay.add(domain, key, (id, endpoint.clone()), is_first);
-        self.keep(&endpoint);
+        self.keep(domain, &endpoint);
         self.connect(domain, key);
         Ok(endpoint)
-    }
-
-    /// Samples of this topic are kept from now on, if they are to be.
-    fn keep(&mut self, endpoint: &Endpoint) {
-        if endpoint.level.is_kept() {
-            self.depot.keep(endpoint.key(), endpoint.keeping.retention(), MEANING);
-        }
     }
 
     /// Takes an endpoint out. `guest`: a name for what it may leave behind.
@@ -202,11 +205,14 @@ impl AtomicTopics {
     }
 
     /// Whether an endpoint's writer has been acknowledged by all.
-    pub(super) fn is_acknowledged(&self, domain: &Domain, key: u64, id: u64) -> bool {
+    pub(super) fn is_acknowledged(&mut self, domain: &Domain, key: u64, id: u64) -> bool {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
         let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
         match stay.subgroup {
+            Some(subgroup) if stay.logged && written > 0 => {
+                domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
+            }
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
             // Before the topic has begun here nobody has received anything.
             None => written == 0,
@@ -282,7 +288,12 @@ impl AtomicTopics {
             over.close(effects);
         }
         match stays.front_mut() {
-            Some(next) => next.begin(domain, key),
+            Some(next) => {
+                next.begin(domain, key);
+                // What the stay before has kept went with it.
+                let endpoint = next.endpoints.values().next().cloned();
+                endpoint.into_iter().for_each(|endpoint| self.keep(domain, &endpoint));
+            }
             None => drop(self.stays.remove(&key)),
         }
     }
@@ -332,110 +343,6 @@ impl AtomicTopics {
     }
 }
 
-/// What is kept for those who come later.
-impl AtomicTopics {
-    /// What all have heard of has changed.
-    pub(super) fn changed(&mut self, domain: &mut Domain) {
-        self.depot.changed(domain);
-    }
-
-    /// Another participant tells this one something.
-    pub(super) fn direct(&mut self, domain: &mut Domain, from: NodeId, bytes: &[u8]) {
-        if !self.depot.direct(domain, from, bytes) {
-            tracing::warn!(node = %from, "a participant tells what makes no sense");
-        }
-    }
-
-    /// Something has become of a stream; `true` if it is one of what is kept.
-    pub(super) fn take_in(&mut self, event: &NodeEvent) -> bool {
-        self.depot.take_in(event)
-    }
-
-    /// Keeps what was delivered, and brings readers on that read along it.
-    pub(super) fn turn(&mut self, domain: &mut Domain, now: Time, effects: &mut Effects) -> usize {
-        let (mut done, whole) = self.depot.turn(domain, now, effects);
-        for key in whole {
-            self.connect(domain, key);
-        }
-        for key in self.catching.iter().copied().collect::<Vec<u64>>() {
-            done += self.bring_on(domain, key);
-        }
-        done
-    }
-
-    /// When it wants a turn at the latest.
-    pub(super) fn wants_turn_at(&self) -> Option<Time> {
-        self.depot.wants_turn_at()
-    }
-
-    /// Gives queues to the readers of a topic that have none.
-    fn connect(&mut self, domain: &mut Domain, key: u64) {
-        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
-        if !stay.kept {
-            return stay.connect(domain);
-        }
-        // All that was delivered so far is in the store before anybody begins to read along it.
-        self.depot.catch_up(key);
-        let Some(keeper) = self.depot.keeper_mut(key) else { return };
-        stay.tell_of_senders();
-        if !keeper.is_whole() {
-            return;
-        }
-        for reading in stay.readers.values_mut() {
-            if reading.inbox.is_some() || reading.catching.is_some() {
-                continue;
-            }
-            let cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
-            let reader = (&*reading.shared, reading.wants_history);
-            reading.catching = Some(Catching::begin(cursor, keeper.store(), reader));
-            self.catching.insert(key);
-        }
-        keeper.close_opening();
-    }
-
-    /// Readers that have come to the end of what is kept, or that keep too much waiting, get queues.
-    fn bring_on(&mut self, domain: &mut Domain, key: u64) -> usize {
-        let mut done = 0;
-        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
-        let (Some(stay), Some(keeper)) = (stay, self.depot.keeper(key)) else {
-            self.catching.remove(&key);
-            return 0;
-        };
-        let Some(subgroup) = stay.subgroup else { return 0 };
-        let (writers, sending) = (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending);
-        let mut left = false;
-        for (&id, reading) in &mut stay.readers {
-            let Some(catching) = &mut reading.catching else { continue };
-            done += catching.show(keeper.store());
-            if !catching.is_over() {
-                left = true;
-                continue;
-            }
-            let Some(inbox) = domain.node_mut().add_subgroup_reader(subgroup) else { continue };
-            // Everything below this version is in the store; everything else comes by the queue.
-            catching.end(keeper.store());
-            let Reading { shared, .. } = &*reading;
-            let (id, ended) = (SourceId::Atomic(id), false);
-            let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
-            let source = ReaderSource {
-                id,
-                writers: Arc::clone(&writers),
-                inbox: Arc::clone(&inbox),
-                ended,
-                life,
-            };
-            shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
-            shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending, Ordering::Release);
-            (reading.inbox, reading.catching, done) = (Some(inbox), None, done + 1);
-        }
-        if !left {
-            self.catching.remove(&key);
-        }
-        done
-    }
-}
-
 impl Stay {
     fn new(lines: (RegionId, OwnRegion), endpoint: &Endpoint) -> Stay {
         Stay {
@@ -453,6 +360,8 @@ impl Stay {
             seats: Vec::new(),
             counted: 0,
             kept: endpoint.level.is_kept(),
+            logged: endpoint.level.is_logged(),
+            durable_first: endpoint.keeping.durable_first,
         }
     }
 

@@ -14,8 +14,9 @@ use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
 use derecho_core::storage::depot::{Holding, Motion};
 use derecho_core::storage::holders::Holders;
+use derecho_core::storage::logbook::{LogBook, Standing};
 
-use super::endpoint::{Endpoint, EndpointKind, Match};
+use super::endpoint::{Endpoint, EndpointKind, Match, TopicLevel};
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -36,13 +37,10 @@ impl Wire for Announcement {
                 id.encode(out);
                 endpoint.as_ref().map_or(Vec::new(), Endpoint::encode).encode(out);
             }
-            Announcement::Storage(key, Motion::Holds(beginning)) => {
+            Announcement::Storage(key, motion) => {
                 out.push(1);
-                (*key, *beginning).encode(out);
-            }
-            Announcement::Storage(key, Motion::Lacks(vacancy)) => {
-                out.push(2);
-                (*key, *vacancy).encode(out);
+                key.encode(out);
+                motion.encode(out);
             }
         }
     }
@@ -58,14 +56,7 @@ impl Wire for Announcement {
                 };
                 Announcement::Endpoint(id, endpoint)
             }
-            1 => {
-                let (key, beginning) = Wire::decode(from)?;
-                Announcement::Storage(key, Motion::Holds(beginning))
-            }
-            2 => {
-                let (key, vacancy) = Wire::decode(from)?;
-                Announcement::Storage(key, Motion::Lacks(vacancy))
-            }
+            1 => Announcement::Storage(Wire::decode(from)?, Wire::decode(from)?),
             _ => return None,
         })
     }
@@ -90,6 +81,8 @@ pub(crate) struct Discovery {
     topics: BTreeMap<u64, BTreeSet<(NodeId, u64)>>,
     /// Of each topic that is kept who has what is kept.
     holders: BTreeMap<u64, Holders>,
+    /// Of each topic that is logged who keeps logs.
+    logs: BTreeMap<u64, LogBook>,
     /// What its participant has not heard of yet.
     news: RefCell<Vec<News>>,
 }
@@ -155,15 +148,34 @@ impl Discovery {
     fn settle_holders(&mut self, key: u64) {
         let of_it = self.topics.get(&key).and_then(BTreeSet::first);
         let of_it = of_it.and_then(|(node, id)| self.endpoint(*node, *id));
-        let is_kept = of_it.is_some_and(|endpoint| endpoint.level.is_kept());
+        let level = of_it.map(|endpoint| endpoint.level);
         let keepers = self.keepers(key);
-        if !is_kept || keepers.is_empty() {
+        if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
+            // Who comes later to a topic that is logged begins from the logs.
             self.holders.remove(&key);
+            self.logs.remove(&key);
             return;
         }
         let holders = self.holders.entry(key).or_default();
         holders.retain(|node| keepers.contains(node));
-        holders.settle(&keepers, || keepers.first().copied());
+        if level.is_some_and(TopicLevel::is_logged) {
+            let logs = self.logs.entry(key).or_default();
+            logs.retain(|node| keepers.contains(node));
+            holders.settle(&keepers, |vacancy| logs.begin(vacancy));
+        } else {
+            holders.settle(&keepers, |_| keepers.first().copied());
+        }
+    }
+
+    /// Whether a topic that is logged waits for logs (I-106).
+    fn waits(&self, key: u64) -> bool {
+        self.logs.contains_key(&key) && !self.holders.get(&key).is_some_and(Holders::has_begun)
+    }
+
+    /// What a topic that is logged waits for, if it does.
+    pub(crate) fn awaited(&self, key: u64) -> Option<Standing> {
+        let (logs, holders) = (self.logs.get(&key)?, self.holders.get(&key)?);
+        holders.names().is_empty().then(|| logs.standing(holders.vacancies()))
     }
 
     /// How many participants have readers of a topic.
@@ -194,22 +206,41 @@ impl Discovery {
 
 impl Discovery {
     /// Somebody says how it stands with what is kept of a topic.
-    fn moved(&mut self, from: NodeId, key: u64, motion: Motion) {
+    /// Topics whose members are others by that are returned.
+    fn moved(&mut self, from: NodeId, key: u64, motion: Motion) -> Vec<u64> {
         let takes_part = self.keepers(key).contains(&from);
-        let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else { return };
-        match motion {
-            Motion::Holds(beginning) => holders.holds(from, beginning),
-            Motion::Lacks(vacancy) => {
+        let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else {
+            return Vec::new();
+        };
+        let begun = holders.has_begun();
+        match (motion, self.logs.get_mut(&key)) {
+            (Motion::Holds(beginning), _) => holders.holds(from, beginning),
+            (Motion::Lacks(vacancy), _) => {
                 holders.lacks(from, vacancy);
             }
+            (Motion::Claims(vacancy, claim), Some(logs)) => logs.claim(from, vacancy, *claim),
+            (Motion::Disclaims(holds), Some(logs)) => {
+                logs.forget(from);
+                if !holds {
+                    holders.forget(from);
+                }
+            }
+            (Motion::Claims(..) | Motion::Disclaims(_), None) => {}
         }
         self.settle_holders(key);
+        // It has seats only now.
+        let begins = !begun && self.holders.get(&key).is_some_and(Holders::has_begun);
+        if begins && self.logs.contains_key(&key) { vec![key] } else { Vec::new() }
     }
 }
 
 impl Holding for Discovery {
     fn holders(&self, key: u64) -> Option<&Holders> {
         self.holders.get(&key)
+    }
+
+    fn logs(&self, key: u64) -> Option<&LogBook> {
+        self.logs.get(&key)
     }
 
     fn motion(&self, key: u64, motion: Motion) -> Vec<u8> {
@@ -227,8 +258,7 @@ impl State for Discovery {
                 (self.retracted(from, id), News::Retracted(from, id))
             }
             Some(Announcement::Storage(key, motion)) => {
-                self.moved(from, key, motion);
-                return Vec::new();
+                return self.moved(from, key, motion);
             }
             None => {
                 tracing::warn!(node = %from, "an announcement makes no sense and is left out");
@@ -255,7 +285,8 @@ impl State for Discovery {
 
     fn layout(&self, key: u64, view: &View) -> Layout {
         let mut seats: Vec<Seat> = Vec::new();
-        for (node, id) in self.topics.get(&key).into_iter().flatten() {
+        let topic = self.topics.get(&key).filter(|_| !self.waits(key));
+        for (node, id) in topic.into_iter().flatten() {
             let Some(endpoint) = self.endpoint(*node, *id) else { continue };
             if view.rank_of(*node).is_none() {
                 continue;
@@ -273,7 +304,7 @@ impl State for Discovery {
                     // reader was there yet.
                     seat.reads |= endpoint.level.is_kept();
                 }
-                EndpointKind::Reader => seat.reads = true,
+                EndpointKind::Reader | EndpointKind::Keeper => seat.reads = true,
                 EndpointKind::Guest => {}
             }
         }
@@ -284,18 +315,20 @@ impl State for Discovery {
         let endpoints = self.endpoints.iter().flat_map(|(node, endpoints)| {
             endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
         });
-        (endpoints.collect::<Vec<_>>(), self.holders.clone()).to_bytes()
+        let storage = (self.holders.clone(), self.logs.clone());
+        (endpoints.collect::<Vec<_>>(), storage).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        type All = (Vec<((NodeId, u64), Vec<u8>)>, BTreeMap<u64, Holders>);
-        let Some((all, holders)) = All::from_bytes(bytes) else { return false };
+        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
+        type All = (Vec<((NodeId, u64), Vec<u8>)>, Storage);
+        let Some((all, (holders, logs))) = All::from_bytes(bytes) else { return false };
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
             self.announced(node, id, endpoint);
         }
-        self.holders = holders;
+        (self.holders, self.logs) = (holders, logs);
         *self.news.get_mut() = [News::Renewed].into();
         true
     }

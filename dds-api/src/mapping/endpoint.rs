@@ -7,7 +7,7 @@ use std::fmt;
 
 use derecho_core::group::CONTROL;
 use derecho_core::storage::store::Retention;
-use idl_cdr::{DdsType, from_cdr, to_cdr};
+use idl_cdr::{DdsType, fingerprint, from_cdr, to_cdr};
 
 /// What an endpoint does.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,6 +17,8 @@ pub(crate) enum EndpointKind {
     Reader,
     /// It was a reader of an atomic topic, and its application still has samples from there.
     Guest,
+    /// Its participant keeps a log of the topic.
+    Keeper,
 }
 
 /// A topic's type, as far as two participants have to agree on it.
@@ -34,7 +36,7 @@ impl TypeIdentity {
     pub(crate) fn of<T: DdsType>() -> TypeIdentity {
         TypeIdentity {
             name: T::TYPE_NAME.to_owned(),
-            fingerprint: T::FINGERPRINT,
+            fingerprint: fingerprint::<T>(),
             layout: T::LAYOUT.map_or(0, |layout| layout.hash()),
         }
     }
@@ -51,6 +53,8 @@ pub(crate) enum TopicLevel {
     Atomic,
     /// The same, and kept in the participants' memory for those who come later.
     VolatileStorage,
+    /// The same, and kept in logs, from which it comes back when all participants are gone.
+    LoggedStorage,
 }
 
 impl TopicLevel {
@@ -60,7 +64,12 @@ impl TopicLevel {
 
     /// Whether samples are kept for those who come later.
     pub(crate) fn is_kept(self) -> bool {
-        self == TopicLevel::VolatileStorage
+        matches!(self, TopicLevel::VolatileStorage | TopicLevel::LoggedStorage)
+    }
+
+    /// Whether samples are kept in logs as well.
+    pub(crate) fn is_logged(self) -> bool {
+        self == TopicLevel::LoggedStorage
     }
 }
 
@@ -74,6 +83,10 @@ pub(crate) struct Keeping {
     pub(crate) instances: u32,
     /// Nanoseconds.
     pub(crate) lifespan: u64,
+    /// What is logged is delivered only when it is durable everywhere.
+    pub(crate) durable_first: bool,
+    /// A log whose disk is full takes no part any more, instead of holding its topic up.
+    pub(crate) detach: bool,
 }
 
 impl Keeping {
@@ -99,9 +112,15 @@ impl fmt::Display for Keeping {
         for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
             write!(f, ", at most {limit} {what}")?;
         }
-        match self.lifespan {
-            0 => Ok(()),
-            nanos => write!(f, ", for {:?}", std::time::Duration::from_nanos(nanos)),
+        if self.lifespan > 0 {
+            write!(f, ", for {:?}", std::time::Duration::from_nanos(self.lifespan))?;
+        }
+        if self.durable_first {
+            f.write_str(", durable before they are delivered")?;
+        }
+        match self.detach {
+            true => f.write_str(", without logs whose disk is full"),
+            false => Ok(()),
         }
     }
 }
@@ -144,11 +163,7 @@ impl Endpoint {
 
     /// What the topic's subgroup is called: endpoints that match have one.
     pub(crate) fn key(&self) -> u64 {
-        let TypeIdentity { name, fingerprint, layout } = &self.data_type;
-        let key = Name::new().add(self.topic.as_bytes()).add(name.as_bytes());
-        let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes()).0;
-        // The control stream's is no topic's.
-        if key == CONTROL { !CONTROL } else { key }
+        topic_key(&self.topic, &self.data_type)
     }
 
     /// Whether this reader gets what that writer writes.
@@ -200,8 +215,18 @@ impl fmt::Display for TopicLevel {
             TopicLevel::Unordered => "unordered",
             TopicLevel::Atomic => "atomic",
             TopicLevel::VolatileStorage => "kept (transient-local)",
+            TopicLevel::LoggedStorage => "logged (persistent)",
         })
     }
+}
+
+/// What the subgroup of a topic of this name and type is called.
+pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity) -> u64 {
+    let TypeIdentity { name, fingerprint, layout } = data_type;
+    let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
+    let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes()).0;
+    // The control stream's is no topic's.
+    if key == CONTROL { !CONTROL } else { key }
 }
 
 /// A name that follows from what it was made of: FNV-1a, the same in every process.

@@ -24,12 +24,12 @@ use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::storage::cursor::{Cursor, Kept};
 use derecho_core::storage::store::{Meaning, Store};
 
-use super::machine::ReaderShared;
 use super::record;
+use super::shares::ReaderShared;
 use super::standing::Life;
 
 /// What a store has to know of records.
-pub(super) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
+pub(crate) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
 
 /// So many samples may be delivered while a reader reads along; then it gets its queue, and holds its writers up as
 /// any reader does that does not take.
@@ -161,17 +161,17 @@ pub(super) struct Catching {
 
 impl Catching {
     /// A reader begins to read along: what was kept when it came first, if it wants that, and all that has come
-    /// since.
+    /// since; up to this version at first.
     pub(super) fn begin(
         mut cursor: Cursor,
-        store: &Store,
+        (store, until): (&Store, u64),
         (shared, wants_history): (&ReaderShared, bool),
     ) -> Catching {
-        let from = store.version();
+        let from = until.min(store.version());
         let mut floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
         if floor.is_none() {
             let unwanted = (!wants_history).then(|| {
-                cursor.skip_to(from);
+                cursor.skip_to(store.version());
                 store.numbers().collect()
             });
             *floor = Some(unwanted.unwrap_or_default());
@@ -195,17 +195,17 @@ impl Catching {
         Catching { history, from }
     }
 
-    /// Shows what was delivered meanwhile. Returns whether there was anything.
-    pub(super) fn show(&mut self, store: &Store) -> usize {
-        let history = &*self.history;
-        if history.shown.load(Ordering::Relaxed) == store.version() {
+    /// Shows what was delivered meanwhile, up to this version. Returns whether there was anything.
+    pub(super) fn show(&mut self, store: &Store, until: u64) -> usize {
+        let (history, until) = (&*self.history, until.min(store.version()));
+        if history.shown.load(Ordering::Relaxed) >= until {
             return 0;
         }
         let mut state = history.lock();
         let known = state.streams.len();
         state.streams.extend_from_slice(&store.streams()[known..]);
         drop(state);
-        history.shown.store(store.version(), Ordering::Release);
+        history.shown.store(until, Ordering::Release);
         1
     }
 
@@ -217,7 +217,7 @@ impl Catching {
 
     /// Nothing is shown beyond what is in the store now.
     pub(super) fn end(&mut self, store: &Store) {
-        self.show(store);
+        self.show(store, u64::MAX);
         self.history.ended.store(true, Ordering::Release);
     }
 }
@@ -261,10 +261,10 @@ mod tests {
         let all = [(ONE, 0), (TWO, 0), (ONE, 1), (TWO, 1), (ONE, 2)];
         let (shared, mut given) = (ReaderShared::default(), Given::default());
         let first = store([ONE, TWO], &all[..3]);
-        let _ = Catching::begin(first.cursor(), &first, (&shared, true));
+        let _ = Catching::begin(first.cursor(), (&first, u64::MAX), (&shared, true));
         assert_eq!(read(&shared, &mut given), all[..3]);
         let second = store([TWO, ONE], &all);
-        let _ = Catching::begin(second.cursor(), &second, (&shared, true));
+        let _ = Catching::begin(second.cursor(), (&second, u64::MAX), (&shared, true));
         assert_eq!(read(&shared, &mut given), all[3..]);
     }
 
@@ -273,12 +273,12 @@ mod tests {
         let all = [(ONE, 0), (ONE, 1), (TWO, 0), (TWO, 1), (ONE, 2)];
         let (shared, mut given) = (ReaderShared::default(), Given::default());
         let first = store([ONE, TWO], &all[..2]);
-        let _ = Catching::begin(first.cursor(), &first, (&shared, false));
+        let _ = Catching::begin(first.cursor(), (&first, u64::MAX), (&shared, false));
         assert_eq!(read(&shared, &mut given), []);
         let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner).clone();
         floor.into_iter().flatten().for_each(|(stream, next)| given.pass(stream, next));
         let second = store([TWO, ONE], &all);
-        let _ = Catching::begin(second.cursor(), &second, (&shared, false));
+        let _ = Catching::begin(second.cursor(), (&second, u64::MAX), (&shared, false));
         assert_eq!(read(&shared, &mut given), all[2..]);
     }
 }

@@ -4,13 +4,15 @@
 //! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Arbiter, Bells, Interest, Link, LinkError, LinkEvent};
+use derecho_core::link::{Arbiter, Interest, Link, LinkEvent};
+use derecho_core::log::StreamKey;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
@@ -21,109 +23,16 @@ use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
-use super::history::{History, NOBODY};
+use super::history::NOBODY;
+use super::shares::{Berth, ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::standing::{Life, Standing};
+use super::topic_logs::TopicLogs;
+use crate::infrastructure::StorageStatus;
 
 mod rejoin;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
 const LEAVE_INTERVAL: u64 = 10_000_000;
-
-/// What a reader shares with the machine.
-#[derive(Default)]
-pub(crate) struct ReaderShared {
-    /// The queues of the writers that it is matched with.
-    pub(crate) sources: Mutex<Vec<ReaderSource>>,
-    /// Counts changes of `sources` and `life`, so that a reader looks at them only after one.
-    pub(crate) changes: AtomicU64,
-    /// Writers that it is matched with.
-    pub(crate) matched: AtomicU32,
-    /// Writers of the same topic that it cannot be matched with.
-    pub(crate) inconsistent: AtomicU32,
-    /// The life of its participant that it is matched in.
-    pub(crate) life: Mutex<Life>,
-    /// It reads along what is kept.
-    pub(crate) reads_history: AtomicBool,
-    /// What was kept when it came, in this life, is known here, or nothing is kept.
-    pub(crate) knows_history: AtomicBool,
-    pub(crate) history: Mutex<Option<Arc<History>>>,
-    /// What was kept when it came first and it did not want: of these streams all before these numbers. None until
-    /// that is known.
-    pub(crate) floor: Mutex<Option<Vec<(StreamId, u64)>>>,
-}
-
-/// One writer, or all writers of an ordered topic, as a reader sees them.
-#[derive(Clone)]
-pub(crate) struct ReaderSource {
-    pub(crate) id: SourceId,
-    /// Which streams bring what is in the queue, by the queue's numbers for who sends them.
-    pub(crate) writers: Arc<[StreamId]>,
-    pub(crate) inbox: Arc<Inbox>,
-    /// The writer is gone: what is queued is the last of it.
-    pub(crate) ended: bool,
-    /// The life of this participant in which it was received. Nothing of it is good in another one.
-    pub(crate) life: Life,
-}
-
-impl ReaderSource {
-    /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
-    /// brought up to date before anything of a newcomer's is delivered.
-    #[cold]
-    pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> StreamId {
-        let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = sources.iter().find(|source| source.id == self.id && !source.ended);
-        let writer = source.and_then(|source| source.writers.get(number));
-        writer.copied().unwrap_or(NOBODY)
-    }
-}
-
-/// Where a queue comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SourceId {
-    /// A stream of one writer.
-    Stream(SubscriptionId),
-    /// The order of a topic, for the reader of this number.
-    Atomic(u64),
-}
-
-/// Why an endpoint was not made.
-pub(crate) enum Refusal {
-    /// The link has no memory for it.
-    Link(LinkError),
-    /// It does not go with what is there.
-    Mismatch(String),
-    /// This participant is no member any more.
-    Isolated,
-}
-
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Refusal {
-        Refusal::Link(error)
-    }
-}
-
-/// What a writer shares with the machine.
-#[derive(Default)]
-pub(crate) struct WriterShared {
-    /// Readers that it is matched with.
-    pub(crate) matched: AtomicU32,
-    /// Where it writes since its participant has come in again, if it has since the writer was made.
-    berth: RwLock<Option<Arc<Berth>>>,
-}
-
-impl WriterShared {
-    /// Where it writes since its participant has come in again.
-    pub(crate) fn berth(&self) -> Option<Arc<Berth>> {
-        self.berth.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Where a writer writes, in one life of its participant.
-pub(crate) struct Berth {
-    pub(crate) memory: SenderMemory,
-    pub(crate) bells: Arc<dyn Bells>,
-    pub(crate) life: Life,
-}
 
 struct LocalReader {
     endpoint: Endpoint,
@@ -153,6 +62,10 @@ pub(crate) struct ParticipantMachine {
     next_endpoint: u64,
     look_at: Option<Time>,
     leaves: bool,
+    /// Endpoints of others' topics that are to be logged here.
+    to_log: Vec<Endpoint>,
+    /// Whether there are any, for whoever sees to it.
+    has_to_log: Arc<AtomicBool>,
 }
 
 impl ParticipantMachine {
@@ -175,6 +88,63 @@ impl ParticipantMachine {
             next_endpoint: 1,
             look_at: None,
             leaves: false,
+            to_log: Vec::new(),
+            has_to_log: Arc::default(),
+        }
+    }
+
+    /// Topics that are logged are logged here.
+    pub(crate) fn keep_logs(&mut self, logs: TopicLogs) {
+        self.atomic.keep_logs(logs);
+    }
+
+    /// This participant is out: it delivers nothing, and nothing of it is seen, any more. Others may have its folder
+    /// of logs, unless it comes back.
+    fn is_over(&mut self) {
+        if self.standing.is_out_for_good()
+            && let Some(logs) = self.atomic.end_logs()
+        {
+            // What is still to be written may take its time.
+            drop(std::thread::spawn(move || drop(logs)));
+        }
+    }
+
+    /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
+    pub(crate) fn has_to_log(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.has_to_log)
+    }
+
+    /// Takes part in the topics that are to be logged here.
+    pub(crate) fn log_topics(&mut self, link: &mut impl Link, effects: &mut Effects) {
+        self.has_to_log.store(false, Ordering::Release);
+        for endpoint in std::mem::take(&mut self.to_log) {
+            self.atomic.log(&mut self.group, link, &endpoint, effects);
+        }
+    }
+
+    /// How a topic is kept, as far as is known here; none if it is not.
+    pub(crate) fn storage(&self, key: u64) -> Option<StorageStatus> {
+        self.atomic.storage(&self.group, key)
+    }
+
+    /// Where the log is of the topic that this reader reads, if there is one here.
+    pub(crate) fn log_of(&self, reader: u64) -> Option<(PathBuf, StreamKey)> {
+        self.atomic.log_of(&self.readers.get(&reader)?.endpoint)
+    }
+
+    /// The topics that are kept here, by their names and types, and how.
+    pub(crate) fn stored(&self) -> Vec<(String, String, StorageStatus)> {
+        self.atomic.stored(&self.group)
+    }
+
+    fn look_for_logs(&mut self, node: NodeId, only: Option<u64>) {
+        let of_it =
+            self.group.state().of(node).filter(|(id, _)| only.is_none_or(|only| only == *id));
+        let wanted = of_it.map(|(_, endpoint)| endpoint).filter(|it| self.atomic.wants(it));
+        let wanted: Vec<Endpoint> = wanted.cloned().collect();
+        if !wanted.is_empty() {
+            self.to_log.extend(wanted);
+            self.has_to_log.store(true, Ordering::Release);
         }
     }
 
@@ -205,7 +175,7 @@ impl ParticipantMachine {
     }
 
     /// Whether every reader has received all that a writer wrote.
-    pub(crate) fn is_acknowledged(&self, id: u64) -> bool {
+    pub(crate) fn is_acknowledged(&mut self, id: u64) -> bool {
         let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
         match endpoint.level.is_ordered() {
             true => self.atomic.is_acknowledged(&self.group, endpoint.key(), id),
@@ -378,6 +348,7 @@ impl ParticipantMachine {
                 // Of several that leave at once one may hear from nobody that it has.
                 let fate = if self.leaves { Fate::Left } else { fate };
                 self.standing.fall_out(self.life, fate);
+                self.is_over();
                 match fate {
                     Fate::Left => tracing::debug!("this participant has left its domain"),
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
@@ -418,14 +389,20 @@ impl ParticipantMachine {
         self.atomic.changed(&mut self.group);
         for news in self.group.state().take_news() {
             match news {
-                News::Announced(node, id) => self.match_with(node, id, None),
+                News::Announced(node, id) => {
+                    self.match_with(node, id, None);
+                    self.look_for_logs(node, Some(id));
+                }
                 News::Retracted(node, id) if node == self.group.node().id() => {
                     self.atomic.retracted(id);
                 }
                 News::Retracted(node, id) => self.withdrawn(node, id),
                 News::Renewed => {
                     let nodes: Vec<NodeId> = self.group.state().nodes().collect();
-                    nodes.into_iter().for_each(|node| self.match_all_of(node, None));
+                    for node in nodes {
+                        self.match_all_of(node, None);
+                        self.look_for_logs(node, None);
+                    }
                 }
             }
         }
@@ -553,7 +530,7 @@ impl Machine for ParticipantMachine {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         if self.standing.is_over(self.life) {
-            // It delivers nothing, and nothing of it is seen, any more.
+            self.is_over();
             return 0;
         }
         let mut done = self.group.turn(now, effects);

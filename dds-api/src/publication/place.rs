@@ -7,7 +7,7 @@ use std::sync::Arc;
 use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::{Claim, ClaimError};
 
-use crate::mapping::machine::Berth;
+use crate::mapping::shares::Berth;
 
 /// Room for one record, of a writer that lives as long as `'a`.
 pub(super) struct Place<'a> {

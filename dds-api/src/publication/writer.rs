@@ -18,8 +18,8 @@ use super::place::Place;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::machine::{Berth, Refusal, WriterShared};
 use crate::mapping::record::{HEADER, KEY, is_plain, record_size, seal, write_payload};
+use crate::mapping::shares::{Berth, Refusal, WriterShared};
 use crate::mapping::standing::{Life, Standing};
 use crate::topic::Topic;
 
@@ -200,17 +200,19 @@ impl<T: DdsType> DataWriter<T> {
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
-                "{} of {count} readers of `{}` were there after {timeout}: {}",
+                "{} of {count} readers of `{}` were there after {timeout}: {}{}",
                 self.matched_readers(),
                 self.topic.name(),
-                self.participant.why_nobody()
+                self.participant.why_nobody(),
+                self.topic.waiting()
             ))),
         }
     }
 
-    /// Waits until every matched reader's participant has received all that was written so far, since this
-    /// participant has come into its domain. What it had written before it fell out nobody can answer for: if
-    /// it does so meanwhile this says [`DdsError::Isolated`], even if it [comes back] in time.
+    /// Waits until every matched reader's participant has received all that was written so far, and of a
+    /// [persistent](crate::topic::TopicBuilder::persistent) topic until it is durable in all logs. That is all since
+    /// this participant has come into its domain: what it had written before it fell out nobody can answer for, and
+    /// if it does so meanwhile this says [`DdsError::Isolated`], even if it [comes back] in time.
     ///
     /// [comes back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
@@ -234,9 +236,13 @@ impl<T: DdsType> DataWriter<T> {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
                 Waited::TimedOut => {
+                    let (name, waiting) = (self.topic.name(), self.topic.waiting());
+                    let what = match self.topic.is_logged() {
+                        true => "not all samples are with all readers, and durable in all logs,",
+                        false => "readers have not received all samples",
+                    };
                     return Err(DdsError::Timeout(format!(
-                        "readers of `{}` have not received all samples after {timeout}",
-                        self.topic.name()
+                        "of `{name}` {what} after {timeout}{waiting}"
                     )));
                 }
             }

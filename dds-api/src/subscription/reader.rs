@@ -4,21 +4,25 @@
 //! hold its lock while the application looks at a sample.
 
 use std::ops::{RangeFull, RangeTo};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
+use derecho_core::log::StreamKey;
 use derecho_core::multicast::inbox::Record;
 use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
+use super::past::{PastSamples, Since, unreadable};
 use super::sample::Sample;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::{Given, History, Look};
-use crate::mapping::machine::{ReaderShared, ReaderSource};
+use crate::mapping::shares::{ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
 use crate::publication::refused;
 use crate::topic::Topic;
@@ -149,6 +153,10 @@ impl Queues {
         }
         let look = history.take(self.given.as_ref());
         if let Look::Kept(kept, stream) = &look {
+            // This process may have been stopped while it was copied, from memory that is others' again.
+            if standing.is_evicted_from(history.life) {
+                return Look::NoneYet;
+            }
             self.note(*stream, kept.number());
         }
         look
@@ -479,10 +487,44 @@ impl<T: DdsType> DataReader<T> {
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
                 "what was kept of `{}` has not come after {timeout}: another participant that has it \
-                 is slow, or there is very much of it; wait longer",
-                self.topic.name()
+                 is slow, or there is very much of it; wait longer{}",
+                self.topic.name(),
+                self.topic.waiting()
             ))),
         }
+    }
+
+    /// What was written in the past, from some sample or time on, as this participant's log has it: also what
+    /// is no longer kept for readers that come late. It holds nobody up. Each sample comes with its place in the topic's
+    /// order.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] if this participant keeps no log of the topic; [`DdsError::BadParameter`] if the log
+    /// does not go back so far, or has not come so far.
+    pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
+        let (folder, stream) = self.log()?;
+        PastSamples::open(&folder, stream, since).map_err(|error| unreadable(&error))
+    }
+
+    /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
+    /// topic's order.
+    ///
+    /// # Errors
+    /// As of [`DataReader::past`].
+    pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
+        let (folder, stream) = self.log()?;
+        PastSamples::state_at(&folder, stream, time).map_err(|error| unreadable(&error))
+    }
+
+    /// Where this participant's log of the topic is.
+    fn log(&self) -> DdsResult<(PathBuf, StreamKey)> {
+        let log = self.participant.engine.act(|machine, _, _| machine.log_of(self.id));
+        log.ok_or_else(|| {
+            DdsError::PreconditionNotMet(format!(
+                "this participant keeps no log of `{}`: make the topic persistent, and give the participant a log folder",
+                self.topic.name()
+            ))
+        })
     }
 
     #[cold]

@@ -8,8 +8,8 @@ use idl_cdr::DdsType;
 use qos_profiles::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, TopicQos};
 
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity};
+use crate::infrastructure::{DdsError, DdsResult, StorageStatus};
+use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity, topic_key};
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
@@ -52,6 +52,23 @@ impl<T: DdsType> Topic<T> {
         self.level.is_kept()
     }
 
+    /// Whether its samples are kept in logs.
+    pub fn is_logged(&self) -> bool {
+        self.level.is_logged()
+    }
+
+    /// How its samples are kept, as far as this participant knows. None if they are not, or if this participant takes no
+    /// part in it.
+    pub fn storage_status(&self) -> Option<StorageStatus> {
+        let key = topic_key(&self.name, &self.identity());
+        self.participant.engine.act(|machine, _, _| machine.storage(key))
+    }
+
+    /// What it waits for before it begins, for messages.
+    pub(crate) fn waiting(&self) -> String {
+        self.storage_status().map_or(String::new(), |status| status.waiting())
+    }
+
     pub(crate) fn keeping(&self) -> Keeping {
         self.keeping
     }
@@ -77,6 +94,8 @@ pub struct TopicBuilder<T> {
     level: TopicLevel,
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
+    durable_first: bool,
+    detach: bool,
     _type: PhantomData<fn() -> T>,
 }
 
@@ -88,6 +107,8 @@ impl<T: DdsType> TopicBuilder<T> {
             level: TopicLevel::Unordered,
             service: DurabilityServiceQosPolicy::default(),
             lifespan: None,
+            durable_first: false,
+            detach: false,
             _type: PhantomData,
         }
     }
@@ -113,6 +134,33 @@ impl<T: DdsType> TopicBuilder<T> {
     /// without a key are of one instance. All participants have to say the same.
     pub fn transient_local(mut self) -> Self {
         self.level = TopicLevel::VolatileStorage;
+        self
+    }
+
+    /// Makes it an atomic topic whose samples are kept in logs as well: DURABILITY persistent. Participants that have a
+    /// [log folder](crate::domain::ParticipantConfig::log_folder) append each sample to a log, in the topic's order, and
+    /// when all participants are gone and some come again, the topic goes on where the logs end. A topic that nobody keeps
+    /// logs of does not begin.
+    ///
+    /// Samples are delivered, then made durable, unless [`durable_first`](Self::durable_first) says otherwise;
+    /// [`DataWriter::wait_for_acknowledgments`](crate::publication::DataWriter::wait_for_acknowledgments) waits until
+    /// they are. What readers that come late get is as of [`transient_local`](Self::transient_local).
+    pub fn persistent(mut self) -> Self {
+        self.level = TopicLevel::LoggedStorage;
+        self
+    }
+
+    /// Of a [persistent](Self::persistent) topic: samples are delivered only when they are durable in all logs. No reader
+    /// sees what a crash could take back.
+    pub fn durable_first(mut self) -> Self {
+        self.durable_first = true;
+        self
+    }
+
+    /// Of a [persistent](Self::persistent) topic: a log whose disk is full takes no part any more, and the topic goes on
+    /// without it; otherwise the topic waits for room.
+    pub fn detach_full_logs(mut self) -> Self {
+        self.detach = true;
         self
     }
 
@@ -171,6 +219,8 @@ impl<T: DdsType> TopicBuilder<T> {
             most: limit(service.max_samples),
             instances: limit(service.max_instances),
             lifespan: lifespan.unwrap_or(0),
+            durable_first: self.durable_first && self.level.is_logged(),
+            detach: self.detach && self.level.is_logged(),
         })
     }
 

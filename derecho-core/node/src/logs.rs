@@ -8,12 +8,16 @@
 //!      ^                                        │
 //!      └──── durable(): a load <── waker ───────┘ publishes each stream's durable version
 //! ```
-//! Read [`folder`], then [`batch`], then [`thread`].
+//! Read [`folder`], then [`batch`], then [`thread`]; then [`archive`] (whose folder is whose) and [`journal`] (what a turn
+//! has of it).
 
+pub mod archive;
 pub mod batch;
 pub mod folder;
+pub mod journal;
 pub mod thread;
 
+pub use archive::Archive;
 pub use batch::Batch;
 pub use folder::Folder;
 pub use thread::{Ending, Logs, OnFull, Refused, Settings, StreamHandle, StreamState};

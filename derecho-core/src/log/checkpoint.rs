@@ -216,6 +216,8 @@ impl StreamLog {
         let names: Vec<String> =
             self.segments.iter().rev().map(|segment| segment.header.name()).collect();
         let state_at = self.checkpoint.take().map(|checkpoint| checkpoint.header.name());
+        // They were of what is no more.
+        self.forget_marks();
         let empty = self.start_over(disk, Tail::default(), names.into_iter().chain(state_at));
         self.unless_failed(empty)?;
         self.put_checkpoint(disk, tail, state)

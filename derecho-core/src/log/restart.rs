@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::stream::StreamLog;
 use super::views::LoggedView;
 use super::{EpochId, LogId, Mark, StreamKey, Tail, Version};
+use crate::bytes::in_order;
 use crate::ids::Rank;
 use crate::link::Generation;
 use crate::membership::{Member, RankSet, View};
@@ -47,9 +48,14 @@ impl FoundStream {
             tail: log.tail(),
             complete_from: log.complete_from(),
             checkpoint: log.checkpointed(),
-            cuts: cuts.collect(),
+            cuts: last_of(cuts.collect()),
             begun: log.epoch().map(|(epoch, keepers)| (epoch, keepers.to_vec())),
         }
+    }
+
+    /// The same, of a log of which nobody asks any more who else keeps its stream.
+    pub fn without_keepers(self) -> FoundStream {
+        FoundStream { begun: None, ..self }
     }
 
     /// Whether its state is known: it goes back to the first message, or to a checkpoint.
@@ -57,6 +63,16 @@ impl FoundStream {
         self.complete_from <= Version(1)
             || self.checkpoint.is_some_and(|state| self.complete_from <= state.next())
     }
+}
+
+in_order! { FoundStream { tail, complete_from, checkpoint, cuts, begun } }
+
+/// So many ends of epochs are told. Who needs an older one is completed anew.
+const MOST_CUTS: usize = 64;
+
+fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Version)> {
+    let older = cuts.len().saturating_sub(MOST_CUTS);
+    cuts.into_iter().skip(older).collect()
 }
 
 /// What a host that comes back has found in its log folder.
@@ -133,10 +149,12 @@ pub struct Restart {
 
 /// How this stream restarts; `None` if nobody has a log of it.
 pub fn stream(key: StreamKey, found: &BTreeMap<LogId, Found>) -> Option<Verdict<Restart>> {
-    let logs: BTreeMap<LogId, &FoundStream> = found
-        .iter()
-        .filter_map(|(log, found)| found.streams.get(&key).map(|stream| (*log, stream)))
-        .collect();
+    let logs = found.iter().filter_map(|(log, found)| Some((*log, found.streams.get(&key)?)));
+    logs_of_stream(&logs.collect())
+}
+
+/// How the stream restarts of which these are the logs; `None` if there are none.
+pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Restart>> {
     if logs.is_empty() {
         return None;
     }

@@ -134,6 +134,11 @@ impl StreamLog {
         }) = Some(mark.clone());
     }
 
+    /// No file repeats any more what was noted so far.
+    pub(super) fn forget_marks(&mut self) {
+        (self.begun, self.cut) = (None, None);
+    }
+
     /// Whose it is.
     pub fn owner(&self) -> Owner {
         self.owner
@@ -210,7 +215,8 @@ impl StreamLog {
             return Err(LogError::TooLong { length: entry.payload.len() });
         }
         let last = self.tail();
-        assert!(entry.epoch >= last.epoch, "epochs of a stream are gone through in order");
+        let (epoch, before) = (entry.epoch, last.epoch);
+        assert!(epoch >= before, "epochs are gone through in order: {epoch} after {before}");
         let version = if entry.kind.counts() { last.version.next() } else { last.version };
         self.put(Record { version, entry }, disk)?;
         Ok(version)
@@ -379,7 +385,7 @@ impl StreamLog {
         self.durable_end = index.end;
         self.durable = index.tail.version;
         self.active_mut().index = index;
-        (self.begun, self.cut) = (None, None);
+        self.forget_marks();
         let marks: Vec<Mark> = self.marks().cloned().collect();
         marks.iter().for_each(|mark| self.remember(mark));
     }

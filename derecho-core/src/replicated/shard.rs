@@ -200,7 +200,7 @@ impl ShardState {
         // The newest checkpoint; of equal ones the first in the order of seats.
         let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
         let seated = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
-        self.holders.settle(&readers, || seated.rev().max_by_key(checkpoint));
+        self.holders.settle(&readers, |_| seated.rev().max_by_key(checkpoint));
     }
 }
 

@@ -11,19 +11,25 @@
 //!     Holds, to all                               unpins
 //! ```
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::frontier::Frontier;
 use super::holders::Holders;
+use super::journal::Journal;
 use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
+use super::logbook::{LogBook, Standing};
 use super::parcel::{BlockHead, Numbers, Parcel};
 pub use super::porter::porter_geometry;
 use super::porter::{Porter, Want};
+use super::scribe::Scribe;
 use super::store::{Meaning, Retention};
 use crate::bytes::Wire;
 use crate::group::registry::Layout;
+use crate::group::report::StreamId;
 use crate::group::{Group, State};
 use crate::ids::{NodeId, RegionId, Time};
 use crate::machine::Effects;
@@ -35,6 +41,8 @@ use crate::node::{NodeEvent, Origin, SubgroupId, SubscriptionId};
 const BLOCKS_A_TURN: usize = 4;
 /// While something is on its way it is looked after so often at least.
 const LOOK: u64 = 1_000_000;
+/// How often it is looked again for logs that are awaited.
+const CLAIM_AGAIN: u64 = 100_000_000;
 
 impl core::fmt::Debug for Depot {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -50,6 +58,9 @@ impl core::fmt::Debug for Depot {
 pub trait Holding: State {
     /// Who has what is kept of a subgroup; none if nothing is.
     fn holders(&self, key: u64) -> Option<&Holders>;
+
+    /// Who keeps logs of a subgroup; none if nobody is to.
+    fn logs(&self, key: u64) -> Option<&LogBook>;
 
     /// The message by which a member says this.
     fn motion(&self, key: u64, motion: Motion) -> Vec<u8>;
@@ -72,6 +83,10 @@ pub struct Depot {
     unsettled: BTreeSet<u64>,
     requests: u64,
     look_at: Option<Time>,
+    /// Of subgroups that are kept in logs, what of them is durable.
+    frontiers: BTreeMap<u64, Frontier>,
+    /// When it is looked again for logs that are awaited.
+    claim_at: Option<Time>,
 }
 
 impl Default for Depot {
@@ -83,6 +98,8 @@ impl Default for Depot {
             unsettled: BTreeSet::new(),
             requests: 0,
             look_at: None,
+            frontiers: BTreeMap::new(),
+            claim_at: None,
         }
     }
 }
@@ -108,6 +125,37 @@ impl Depot {
     /// From now on what is delivered in a subgroup is kept, as soon as this member begins in it.
     pub fn keep(&mut self, key: u64, retention: Retention, meaning: Meaning) {
         self.keepers.entry(key).or_insert_with(|| Keeper::new(retention, meaning));
+    }
+
+    /// What is kept of a subgroup is kept in this log as well. Once is enough.
+    pub fn log(&mut self, key: u64, journal: Box<dyn Journal>) {
+        if let Some(keeper) = self.keepers.get_mut(&key) {
+            keeper.attach(journal);
+            self.unsettled.insert(key);
+        }
+    }
+
+    /// No log is kept any more.
+    pub fn end_logs(&mut self) {
+        self.keepers.values_mut().for_each(Keeper::detach);
+    }
+
+    /// Whether all that was delivered to this member in a subgroup so far, of its own, is durable everywhere.
+    pub fn is_durable(&mut self, key: u64) -> bool {
+        self.catch_up(key);
+        let durable = self.durable(key);
+        let is_durable = |it: &Keeper| it.has_taken_all() && it.own_version() <= durable;
+        self.keepers.get(&key).is_none_or(is_durable)
+    }
+
+    /// Whether this member keeps a log of a subgroup.
+    pub fn has_log(&self, key: u64) -> bool {
+        self.keepers.get(&key).is_some_and(|keeper| keeper.condition().is_some())
+    }
+
+    /// The last version that is durable in all logs of a subgroup, as far as is known here.
+    pub fn durable(&self, key: u64) -> u64 {
+        self.frontiers.get(&key).map_or(0, Frontier::everywhere)
     }
 
     /// What is kept of a subgroup.
@@ -136,8 +184,14 @@ impl Depot {
         (epoch, layout): (u64, &Layout),
     ) {
         let Some(keeper) = self.keepers.get_mut(&key) else { return };
-        let holders = group.state().holders(key).cloned();
-        keeper.begun(group.node_mut(), subgroup, (epoch, layout), holders.as_ref());
+        let (holders, logs) = (group.state().holders(key), group.state().logs(key));
+        let (holders, logs) = (holders.cloned(), logs.cloned());
+        let state = (holders.as_ref(), logs.as_ref());
+        keeper.begun(group.node_mut(), subgroup, (epoch, layout), state);
+        if logs.is_some() {
+            let (me, frontier) = (group.node().id(), self.frontiers.entry(key).or_default());
+            frontier.begun(layout.seats.iter().map(|seat| seat.node).filter(|node| *node != me));
+        }
         self.unsettled.insert(key);
         self.look_at(group, key);
     }
@@ -146,12 +200,18 @@ impl Depot {
     pub fn left(&mut self, key: u64) {
         self.keepers.remove(&key);
         self.unsettled.remove(&key);
+        self.frontiers.remove(&key);
     }
 
     /// The group's state has changed.
     pub fn changed<S: Holding>(&mut self, group: &mut Group<S>) {
         for key in self.unsettled.iter().copied().collect::<Vec<u64>>() {
             self.look_at(group, key);
+        }
+        // Those alone have logs that have a frontier.
+        for key in self.frontiers.keys() {
+            let keeper = self.keepers.get_mut(key);
+            keeper.into_iter().for_each(|it| it.note_keepers(group.state().logs(*key)));
         }
         let view = group.view();
         self.porter.retain(|node| view.rank_of(node).is_some());
@@ -160,13 +220,14 @@ impl Depot {
     fn look_at<S: Holding>(&mut self, group: &mut Group<S>, key: u64) {
         let me = group.node().id();
         let Some(keeper) = self.keepers.get_mut(&key) else { return };
-        let Some(holders) = group.state().holders(key).cloned() else { return };
-        if let Some(motion) = keeper.changed(me, &holders) {
+        let Some(holders) = group.state().holders(key) else { return };
+        let motion = keeper.changed(me, holders, group.state().logs(key));
+        if keeper.is_settled(holders, me) {
+            self.unsettled.remove(&key);
+        }
+        if let Some(motion) = motion {
             let message = group.state().motion(key, motion);
             group.submit(&message);
-        }
-        if keeper.is_settled(Some(&holders), me) {
-            self.unsettled.remove(&key);
         }
     }
 
@@ -200,14 +261,21 @@ impl Depot {
             Some(Parcel::Want { key, request, epoch, until, from: known }) => {
                 self.porter.want(Want { node: from, key, request, epoch, until, from: known });
             }
-            Some(Parcel::Give { key, request, stream, streams }) => {
-                let is_it = |keeper: &mut Keeper| {
-                    keeper.asked().is_some_and(|it| (it.node, it.request) == (from, request))
-                };
-                let Some(keeper) = self.keepers.get_mut(&key) else { return true };
-                let peer = group.peer_of(from);
-                let (true, Some(peer)) = (is_it(keeper), peer) else { return true };
-                keeper.given(&streams);
+            Some(Parcel::Durable { key, version }) => {
+                // It may know of the epoch before this member does.
+                if self.keepers.contains_key(&key) {
+                    self.frontiers.entry(key).or_default().told(from, version);
+                }
+            }
+            Some(Parcel::Later { key, request, since }) => {
+                if let Some(keeper) = self.asked_of(key, (from, request)) {
+                    keeper.begin_later(since);
+                }
+            }
+            Some(Parcel::Give { key, request, stream, streams, version, since }) => {
+                let Some(peer) = group.peer_of(from) else { return true };
+                let Some(keeper) = self.asked_of(key, (from, request)) else { return true };
+                keeper.given(&streams, version, since);
                 match group.node_mut().subscribe(Origin::Peer(peer), stream) {
                     Some(subscription) => {
                         self.arrivals.push(Arrival { subscription, key, request, inbox: None });
@@ -217,15 +285,19 @@ impl Depot {
                 }
             }
             Some(Parcel::Lack { key, request }) => {
-                if let Some(keeper) = self.keepers.get_mut(&key)
-                    && keeper.asked().is_some_and(|it| (it.node, it.request) == (from, request))
-                {
+                if let Some(keeper) = self.asked_of(key, (from, request)) {
                     keeper.ask(None);
                 }
             }
             None => return false,
         }
         true
+    }
+
+    /// The keeper that has asked this of this one.
+    fn asked_of(&mut self, key: u64, of: (NodeId, u64)) -> Option<&mut Keeper> {
+        let keeper = self.keepers.get_mut(&key)?;
+        keeper.asked().is_some_and(|it| (it.node, it.request) == of).then_some(keeper)
     }
 
     /// Something has become of a stream. `true` if it is one of these.
@@ -290,15 +362,20 @@ impl Depot {
         effects: &mut Effects,
     ) -> (usize, Vec<u64>) {
         let (mut done, mut whole) = (0, Vec::new());
+        let mut speaks = Vec::new();
         for (&key, keeper) in &mut self.keepers {
             let (taken, is_whole) = keeper.turn();
             done += taken;
             whole.extend(is_whole.then_some(key));
+            speaks.extend(keeper.has_news().then_some(key));
         }
+        speaks.iter().for_each(|key| self.look_at(group, *key));
+        done += self.spread(group, effects);
         if !self.is_busy() {
             return (done, whole);
         }
         self.look_at = Some(now.after(LOOK));
+        self.claim_again(group, now);
         whole.iter().for_each(|key| self.look_at(group, *key));
         done += self.arrive(group) + self.ask(group, effects);
         if self.porter.is_free() {
@@ -309,6 +386,44 @@ impl Depot {
         }
         done += self.porter.turn();
         (done, whole)
+    }
+
+    /// Tells how far this member's logs are durable, and finds out what is durable everywhere. Returns for how many
+    /// subgroups that has moved.
+    fn spread<S: Holding>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
+        let (me, mut done) = (group.node().id(), 0);
+        for (&key, frontier) in &mut self.frontiers {
+            let own = self.keepers.get(&key).and_then(Keeper::scribe).map_or(0, Scribe::durable);
+            for node in frontier.untold(own) {
+                let told = Parcel::Durable { key, version: own };
+                if group.send_direct(node, told.to_bytes(), effects) {
+                    frontier.tells(node, own);
+                }
+            }
+            let (holders, logs) = (group.state().holders(key), group.state().logs(key));
+            let (Some(holders), Some(logs)) = (holders, logs) else { continue };
+            let storers = logs.complete(holders).map(|(node, _)| node);
+            done += usize::from(frontier.settle((me, own), storers));
+        }
+        done
+    }
+
+    /// Looks again for logs that are awaited: their folders may be nobody's by now.
+    fn claim_again<S: Holding>(&mut self, group: &Group<S>, now: Time) {
+        if self.claim_at.is_some_and(|at| now < at) {
+            return;
+        }
+        self.claim_at = Some(now.after(CLAIM_AGAIN));
+        for key in &self.unsettled {
+            let (holders, logs) = (group.state().holders(*key), group.state().logs(*key));
+            let (Some(holders), Some(logs)) = (holders, logs) else { continue };
+            let vacancy = holders.vacancies();
+            let waits = matches!(logs.standing(vacancy), Standing::Waits(_));
+            let scribe = self.keepers.get_mut(key).and_then(Keeper::scribe_mut);
+            if holders.names().is_empty() && waits {
+                scribe.into_iter().for_each(|scribe| scribe.claim(vacancy, true));
+            }
+        }
     }
 
     fn arrive<S: Holding>(&mut self, group: &mut Group<S>) -> usize {
@@ -349,10 +464,19 @@ impl Depot {
                 group.send_direct(node, Parcel::Lack { key, request }.to_bytes(), effects);
                 return 1;
             };
-            let Some(found) = keeper.serve(&want) else { continue };
+            let since = keeper.since();
+            if let Some(since) = since.filter(|since| is_before(&want, since)) {
+                let later = Parcel::Later { key, request, since: since.clone() };
+                self.porter.queue.remove(index);
+                group.send_direct(node, later.to_bytes(), effects);
+                return 1;
+            }
+            let since = since.cloned().unwrap_or_default();
+            let Some((found, version)) = keeper.serve(&want) else { continue };
             let streams: Numbers = keeper.store().met().collect();
             self.porter.queue.remove(index);
-            let give = Parcel::Give { key, request, stream, streams: streams.clone() };
+            let given = streams.clone();
+            let give = Parcel::Give { key, request, stream, streams: given, version, since };
             if group.send_direct(node, give.to_bytes(), effects) {
                 self.porter.serve(want, found, &streams, now);
             }
@@ -363,11 +487,21 @@ impl Depot {
     }
 
     fn is_busy(&self) -> bool {
-        !self.arrivals.is_empty() || self.porter.is_busy() || !self.unsettled.is_empty()
+        let keepers = || self.frontiers.keys().filter_map(|key| self.keepers.get(key));
+        let logs = || keepers().any(Keeper::is_logging);
+        !self.arrivals.is_empty() || self.porter.is_busy() || !self.unsettled.is_empty() || logs()
     }
 
     /// When it wants a turn at the latest.
     pub fn wants_turn_at(&self) -> Option<Time> {
         self.look_at.filter(|_| self.is_busy())
     }
+}
+
+/// Whether what somebody wants ends before what was begun from a log goes on.
+fn is_before(want: &Want, (epoch, numbers): &(u64, Numbers)) -> bool {
+    let ends = |stream: &StreamId| want.until.iter().find(|(known, _)| known == stream);
+    let mut numbers = numbers.iter();
+    let earlier = |(stream, from): &(StreamId, u64)| ends(stream).is_some_and(|it| it.1 < *from);
+    want.epoch < *epoch || want.epoch == *epoch && numbers.any(earlier)
 }

@@ -50,6 +50,16 @@ impl Holders {
         self.vacant.then_some(self.vacancy)
     }
 
+    /// How often nobody had it any more.
+    pub fn vacancies(&self) -> u64 {
+        self.vacancy
+    }
+
+    /// Whether it has ever begun, in this era.
+    pub fn has_begun(&self) -> bool {
+        self.beginning & ((1 << ERA) - 1) > 0
+    }
+
     /// A member has it, of this beginning.
     pub fn holds(&mut self, node: NodeId, beginning: u128) {
         if beginning == self.beginning && !self.names.contains(&node) {
@@ -79,20 +89,21 @@ impl Holders {
         self.vacant = false;
     }
 
-    /// What follows while these members could have it. If it is to begin anew, `founder` says with whom.
-    pub fn settle(&mut self, members: &[NodeId], founder: impl FnOnce() -> Option<NodeId>) {
+    /// What follows while these members could have it. If it is to begin anew, `founder` says with whom in
+    /// this vacancy.
+    pub fn settle(&mut self, members: &[NodeId], founder: impl FnOnce(u64) -> Option<NodeId>) {
         if !self.names.is_empty() {
             self.vacant = false;
             return;
         }
-        if self.beginning & ((1 << ERA) - 1) > 0 && !self.vacant {
+        if self.has_begun() && !self.vacant {
             (self.vacant, self.vacancy) = (true, self.vacancy + 1);
             self.lacking.clear();
         }
         if self.vacant && members.iter().any(|node| !self.lacking.contains(node)) {
             return;
         }
-        if let Some(founder) = founder() {
+        if let Some(founder) = founder(self.vacancy) {
             self.beginning += 1;
             self.names.push(founder);
             self.vacant = false;

@@ -10,32 +10,66 @@
 //! ```
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::cursor::Cursor;
 use super::holders::Holders;
+use super::logbook::{Claim, LogBook};
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
+use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store};
+use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
+use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
 use crate::node::{Node, Origin, SubgroupId};
 
 /// Bytes of what has waited that are put into the store in one turn.
 const REPLAY: usize = 512 << 10;
 
-/// Says that it has it, or lacks it, to all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+mod logging;
+
+/// Says to all how it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Motion {
     /// It has it, of this beginning.
     Holds(u128),
     /// It lacks it, and was asked in this vacancy.
     Lacks(u64),
+    /// It has a log, and in this vacancy claims this.
+    Claims(u64, Box<Claim>),
+    /// Its log takes nothing more; `true` if it has the store all the same.
+    Disclaims(bool),
+}
+
+impl Wire for Motion {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Motion::Holds(beginning) => (0_u8, *beginning).encode(out),
+            Motion::Lacks(vacancy) => (1_u8, *vacancy).encode(out),
+            Motion::Claims(vacancy, claim) => {
+                (2_u8, *vacancy).encode(out);
+                claim.encode(out);
+            }
+            Motion::Disclaims(holds) => (3_u8, *holds).encode(out),
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => Motion::Holds(Wire::decode(from)?),
+            1 => Motion::Lacks(Wire::decode(from)?),
+            2 => Motion::Claims(Wire::decode(from)?, Box::new(Wire::decode(from)?)),
+            3 => Motion::Disclaims(Wire::decode(from)?),
+            _ => return None,
+        })
+    }
 }
 
 /// Whom a keeper asks.
@@ -44,6 +78,8 @@ pub(super) struct Asked {
     pub(super) request: u64,
     /// What is called so in the run, by this store's numbers.
     pub(super) streams: Option<Vec<u32>>,
+    /// So many messages were before this member began.
+    version: u64,
     /// A record that has come in part.
     partial: Vec<u8>,
 }
@@ -59,8 +95,12 @@ struct Lacking {
     asked: Option<Asked>,
     /// The vacancy about which it has spoken.
     spoke: Option<u64>,
+    /// The beginning that it gets the store of, once it was given any.
+    beginning: Option<u128>,
     /// The store is there but for what waits: how far that was put in.
     replay: Option<Cursor>,
+    /// From which version of what waits on what is of which epoch, and kept in which logs.
+    turnings: VecDeque<(u64, u64, Vec<LogId>)>,
 }
 
 enum Stage {
@@ -97,6 +137,19 @@ pub struct Keeper {
     told: Option<u128>,
     spoke: Option<u64>,
     gaps: u64,
+    me: NodeId,
+    era: u64,
+    base: Tail,
+    since: Option<(u64, Numbers)>,
+    /// Its log, if it keeps one.
+    scribe: Option<Scribe>,
+    /// The version after the last message of its own.
+    own: u64,
+    /// What the log wants said to all.
+    motion: Option<Motion>,
+    speaks: bool,
+    /// Logs of others that hold the store.
+    holding: Vec<LogId>,
 }
 
 impl Keeper {
@@ -114,7 +167,26 @@ impl Keeper {
             told: None,
             spoke: None,
             gaps: 0,
+            me: NodeId(0),
+            era: 0,
+            base: Tail::default(),
+            since: None,
+            scribe: None,
+            own: 0,
+            motion: None,
+            speaks: false,
+            holding: Vec::new(),
         }
+    }
+
+    /// Whether all that was delivered to it is in its store.
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.is_whole() && self.inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
+    }
+
+    /// The version after its own member's last message, as far as that was delivered.
+    pub fn own_version(&self) -> u64 {
+        self.own
     }
 
     /// What it keeps, as far as it has it.
@@ -143,12 +215,13 @@ impl Keeper {
         self.opening = None;
     }
 
-    pub(super) fn is_settled(&self, holders: Option<&Holders>, me: NodeId) -> bool {
-        let named = holders.is_some_and(|holders| holders.names().contains(&me));
+    pub(super) fn is_settled(&self, holders: &Holders, me: NodeId) -> bool {
+        let named = holders.names().contains(&me);
         match self.stage {
-            Stage::Away => true,
+            // It may wait for logs.
+            Stage::Away => self.scribe.is_none(),
             Stage::Lacks(_) => false,
-            Stage::Has => named && self.pins.is_empty(),
+            Stage::Has => named && self.pins.is_empty() && !self.awaits_log(),
         }
     }
 
@@ -158,7 +231,7 @@ impl Keeper {
         node: &mut Node,
         subgroup: SubgroupId,
         (epoch, layout): (u64, &Layout),
-        holders: Option<&Holders>,
+        (holders, logs): (Option<&Holders>, Option<&LogBook>),
     ) {
         let me = node.id();
         let reads = layout.seat_of(me).is_some_and(|seat| seat.reads);
@@ -171,13 +244,19 @@ impl Keeper {
             // What this member has had before ends somewhere else than where it begins now.
             self.go_away();
         }
+        // What comes from now on is of this epoch.
+        self.take_all();
+        self.me = me;
         let numbers = self.meet(node, subgroup);
         self.epoch = epoch;
         if !goes_on {
             self.inbox = node.add_subgroup_reader(subgroup);
             let waiting = Store::new(Retention::default(), self.meaning);
             let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
-            let lacking = Lacking { epoch, from, waiting, asked, spoke, replay };
+            let turnings = VecDeque::new();
+            let beginning = None;
+            let lacking =
+                Lacking { epoch, from, waiting, asked, spoke, beginning, replay, turnings };
             self.stage = Stage::Lacks(Box::new(lacking));
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
@@ -200,6 +279,7 @@ impl Keeper {
                 takes.expect(stream, number);
             }
         }
+        self.note_keepers(logs);
     }
 
     /// Learns who sends, and from where on.
@@ -222,20 +302,31 @@ impl Keeper {
 
     /// This member is no reader there any more.
     pub(super) fn go_away(&mut self) {
-        *self = Keeper::new(self.retention, self.meaning);
+        let scribe = self.scribe.take().map(Scribe::begin_again);
+        *self = Keeper { scribe, ..Keeper::new(self.retention, self.meaning) };
     }
 
     /// What the group says of who has it. Returns what is to be said to all.
-    pub(super) fn changed(&mut self, me: NodeId, holders: &Holders) -> Option<Motion> {
+    pub(super) fn changed(
+        &mut self,
+        me: NodeId,
+        holders: &Holders,
+        logs: Option<&LogBook>,
+    ) -> Option<Motion> {
         self.pins.retain(|node, _| !holders.names().contains(node));
         let named = holders.names().contains(&me);
+        self.look_at_logs(me, holders, logs);
+        if let Some(motion) = self.motion.take() {
+            return Some(motion);
+        }
+        let awaits_log = self.awaits_log();
         match &mut self.stage {
             Stage::Away => None,
             Stage::Has => {
                 let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
                 let (news, beginning) =
                     (self.told != Some(holders.beginning()), holders.beginning());
-                if named || !(news || speaks.is_some()) {
+                if named || awaits_log || !(news || speaks.is_some()) {
                     return None;
                 }
                 (self.told, self.spoke) = (Some(beginning), holders.vacancy());
@@ -245,9 +336,21 @@ impl Keeper {
                 if named && lacking.replay.is_none() {
                     lacking.asked = None;
                     self.told = Some(holders.beginning());
-                    self.begin_replay();
+                    match &mut self.scribe {
+                        Some(scribe) => {
+                            scribe.load((self.retention, self.meaning), &lacking.from);
+                        }
+                        None => self.begin_replay(),
+                    }
                     return None;
                 }
+                let other = lacking.beginning.is_some_and(|known| known != holders.beginning());
+                if other && logs.is_some() && lacking.replay.is_none() {
+                    // It began anew from a log, which may not have all that was given: nothing of that is kept.
+                    self.store = Store::new(self.retention, self.meaning);
+                    lacking.asked = None;
+                }
+                lacking.beginning = Some(holders.beginning());
                 let asked = lacking.asked.as_ref();
                 if asked.is_some_and(|asked| !holders.names().contains(&asked.node)) {
                     lacking.asked = None;
@@ -285,25 +388,40 @@ impl Keeper {
     pub(super) fn ask(&mut self, asked: Option<(NodeId, u64)>) {
         if let Stage::Lacks(lacking) = &mut self.stage {
             lacking.asked = asked.map(|(node, request)| {
-                let (streams, partial) = (None, Vec::new());
-                Asked { node, request, streams, partial }
+                let (streams, version, partial) = (None, 0, Vec::new());
+                Asked { node, request, streams, version, partial }
             });
         }
     }
 
     /// The streams of what comes, as the one who gives it calls them.
-    pub(super) fn given(&mut self, streams: &Numbers) {
+    pub(super) fn given(&mut self, streams: &Numbers, version: u64, since: (u64, Numbers)) {
+        self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
         streams.iter().for_each(|(stream, met)| self.store.meet(*stream, *met));
         let known = streams.iter().map(|(stream, _)| self.store.stream(*stream)).collect();
         if let Some(asked) = self.asked() {
-            asked.streams = Some(known);
+            (asked.streams, asked.version) = (Some(known), version);
         }
+    }
+
+    /// What it has asked for began anew from a log only in this epoch, after these numbers: so does it, here.
+    pub(super) fn begin_later(&mut self, since: (u64, Numbers)) {
+        if let Stage::Lacks(lacking) = &mut self.stage {
+            (lacking.asked, lacking.epoch, lacking.from) = (None, since.0, since.1.clone());
+            self.since = Some(since);
+        }
+    }
+
+    /// If it began from a log: in which epoch, and from which numbers on.
+    pub(super) fn since(&self) -> Option<&(u64, Numbers)> {
+        self.since.as_ref()
     }
 
     /// Takes in a block of what it has asked for.
     pub(super) fn take_block(&mut self, head: BlockHead, mut run: &[u8]) -> Taken {
         let Stage::Lacks(lacking) = &mut self.stage else { return Taken::Nonsense };
-        let Some(Asked { streams: Some(streams), partial, .. }) = &mut lacking.asked else {
+        let Some(Asked { streams: Some(streams), version, partial, .. }) = &mut lacking.asked
+        else {
             return Taken::Nonsense;
         };
         while !run.is_empty() {
@@ -327,6 +445,7 @@ impl Keeper {
                 continue;
             };
             let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
+            self.store.resume(head.version);
             self.store.append(stream, head.number, bytes);
             match partial.is_empty() {
                 true => run = &run[RECORD_HEAD + bytes.len()..],
@@ -336,6 +455,7 @@ impl Keeper {
         match (head.last, partial.is_empty()) {
             (false, _) => Taken::More,
             (true, true) => {
+                self.store.resume(*version);
                 self.begin_replay();
                 Taken::Whole
             }
@@ -350,7 +470,11 @@ impl Keeper {
         for (stream, number) in &lacking.from {
             self.store.expect(*stream, *number);
         }
-        self.opening = Some(self.store.cursor());
+        let (cursor, begin) = (self.store.cursor(), self.store.version());
+        if let Some(scribe) = &mut self.scribe {
+            scribe.follow((cursor.fork(), begin), (self.base, self.era), self.holding.clone());
+        }
+        self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {
             lacking.waiting = Store::new(Retention::default(), self.meaning);
         }
@@ -361,59 +485,77 @@ impl Keeper {
     pub(super) fn turn(&mut self) -> (usize, bool) {
         let done = self.take();
         let (replayed, whole) = self.replay();
-        (done + replayed, whole)
+        (done + replayed + self.log(), whole)
     }
 
+    /// Takes in what was delivered, unless its log is too far behind.
     pub(super) fn take(&mut self) -> usize {
+        match self.scribe.as_ref().is_some_and(Scribe::holds_up) {
+            // What is not taken holds its writers up, as with any reader that does not take.
+            true => 0,
+            false => self.take_all(),
+        }
+    }
+
+    fn take_all(&mut self) -> usize {
         let mut done = 0;
-        if let Some(inbox) = &self.inbox {
+        while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
+            done += 1;
+            let sender = self.senders.get(record.sender()).copied().flatten();
+            let Some(stream) = sender else {
+                self.gaps += 1;
+                continue;
+            };
             let to = match &mut self.stage {
                 Stage::Lacks(lacking) => &mut lacking.waiting,
                 _ => &mut self.store,
             };
-            while let Some(record) = inbox.take() {
-                done += 1;
-                let sender = self.senders.get(record.sender()).copied().flatten();
-                let Some(stream) = sender else {
-                    self.gaps += 1;
-                    continue;
-                };
-                let (number, stream) = (record.number(), to.stream(stream));
-                self.gaps += u64::from(to.next_in(stream).is_some_and(|next| next != number));
-                to.append(stream, number, record.bytes());
+            let (number, index) = (record.number(), to.stream(stream));
+            self.gaps += u64::from(to.next_in(index).is_some_and(|next| next != number));
+            to.append(index, number, record.bytes());
+            if matches!(self.stage, Stage::Has) {
+                self.kept(stream, record.bytes());
             }
         }
         done
     }
 
     fn replay(&mut self) -> (usize, bool) {
-        let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
-        let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
-            return (0, false);
-        };
         let (mut done, mut bytes) = (0, 0);
         while bytes < REPLAY {
+            let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
+            let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
+                return (0, false);
+            };
             let Some(kept) = replay.next() else {
                 waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
                 waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
+                self.turn_over(u64::MAX);
                 self.stage = Stage::Has;
                 return (done + 1, true);
             };
-            let stream = self.store.stream(waiting.streams()[kept.stream() as usize]);
+            let (of, met) = waiting.met().nth(kept.stream() as usize).expect("it is one of these");
+            self.turn_over(kept.version());
+            let stream = self.store.stream(of);
             let expected = self.store.next_in(stream).unwrap_or(kept.number());
-            self.gaps += u64::from(kept.number() > expected);
+            let is_over = self.since.as_ref().is_some_and(|(epoch, numbers)| {
+                // It had ended when the store began anew.
+                numbers.iter().all(|(known, _)| *known != of) && met <= *epoch
+            });
+            self.gaps += u64::from(kept.number() > expected && !is_over);
             // Of a stream that began only after this member a holder may have given what is live here.
-            if kept.number() >= expected {
+            if kept.number() >= expected && !is_over {
                 self.store.append(stream, kept.number(), kept.bytes());
+                self.kept(of, kept.bytes());
             }
             (done, bytes) = (done + 1, bytes + kept.bytes().len() + RECORD_HEAD);
         }
         (done, false)
     }
 
-    /// Along what another member wants: what was kept before `until`. None as long as this member has not come
+    /// Along what another member wants: what was kept before `until`, and how many messages that were in all. None as long as this member has not come
     /// so far itself.
-    pub(super) fn serve(&mut self, want: &Want) -> Option<Cursor> {
+    pub(super) fn serve(&mut self, want: &Want) -> Option<(Cursor, u64)> {
         let Want { node, epoch, until, .. } = want;
         if !self.is_whole() || self.epoch < *epoch {
             return None;
@@ -438,8 +580,9 @@ impl Keeper {
             beyond = 0;
         }
         // What was replaced before the newcomer began is none of its business.
-        self.store.cut(&mut cursor, self.store.version().saturating_sub(beyond));
-        Some(cursor)
+        let cut = self.store.version().saturating_sub(beyond);
+        self.store.cut(&mut cursor, cut);
+        Some((cursor, cut))
     }
 }
 
@@ -448,7 +591,9 @@ impl core::fmt::Debug for Keeper {
         let (version, epoch, pins) = (self.store.version(), self.epoch, self.pins.keys());
         match &self.stage {
             Stage::Away => write!(f, "away"),
-            Stage::Has => write!(f, "has {version} in {epoch}, pins {pins:?}"),
+            Stage::Has => {
+                write!(f, "has {version} in {epoch}, pins {pins:?}, logs {:?}", self.scribe)
+            }
             Stage::Lacks(lacking) => {
                 let asked = lacking.asked.as_ref().map(|it| (it.node, it.request, &it.streams));
                 let Lacking { epoch: began, from, replay, spoke, .. } = &**lacking;
@@ -456,7 +601,8 @@ impl core::fmt::Debug for Keeper {
                 write!(
                     f,
                     "lacks, began {began} at {from:?}, now in {epoch} with {version}, asked {asked:?}, \
-                     replays {replays}, spoke {spoke:?}"
+                     replays {replays}, spoke {spoke:?}, logs {:?}",
+                    self.scribe
                 )
             }
         }

@@ -6,7 +6,7 @@
 //! Records go by a stream of their own, as one run of bytes that is cut into blocks:
 //! ```text
 //!   block    request: u64, kind: u64 (1 records, 2 the last), then bytes of the run
-//!   record   number: u64, stream: u32 (by its place in `Give`), length: u32, then its bytes
+//!   record   number: u64, version: u64, stream: u32 (by its place in `Give`), length: u32, then its bytes
 //! ```
 
 use alloc::vec::Vec;
@@ -25,10 +25,22 @@ pub(super) enum Parcel {
     /// what is before `from`.
     Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
     /// It comes by this stream of the one who says so; records name their streams by their places here. Of
-    /// each, the first epoch in which it is known to have been there.
-    Give { key: u64, request: u64, stream: RegionId, streams: Numbers },
+    /// each, the first epoch in which it is known to have been there. So many messages were before what the one who
+    /// asked begins with. The store began anew from a log in this epoch, with these numbers of what is delivered.
+    Give {
+        key: u64,
+        request: u64,
+        stream: RegionId,
+        streams: Numbers,
+        version: u64,
+        since: (u64, Numbers),
+    },
+    /// The one who says so has it only since it began anew, which was later than the one who asked began.
+    Later { key: u64, request: u64, since: (u64, Numbers) },
     /// The one who says so has not got it.
     Lack { key: u64, request: u64 },
+    /// The log of the one who says so is durable up to this version.
+    Durable { key: u64, version: u64 },
 }
 
 impl Wire for Parcel {
@@ -40,14 +52,24 @@ impl Wire for Parcel {
                 until.encode(out);
                 from.encode(out);
             }
-            Parcel::Give { key, request, stream, streams } => {
+            Parcel::Give { key, request, stream, streams, version, since } => {
                 out.push(1);
-                ((*key, *request), *stream).encode(out);
+                ((*key, *request), (*stream, *version)).encode(out);
+                since.encode(out);
                 streams.encode(out);
             }
             Parcel::Lack { key, request } => {
                 out.push(2);
                 (*key, *request).encode(out);
+            }
+            Parcel::Later { key, request, since } => {
+                out.push(4);
+                (*key, *request).encode(out);
+                since.encode(out);
+            }
+            Parcel::Durable { key, version } => {
+                out.push(3);
+                (*key, *version).encode(out);
             }
         }
     }
@@ -60,12 +82,22 @@ impl Wire for Parcel {
                 Parcel::Want { key, request, epoch, until, from: Wire::decode(from)? }
             }
             1 => {
-                let ((key, request), stream) = Wire::decode(from)?;
-                Parcel::Give { key, request, stream, streams: Wire::decode(from)? }
+                let ((key, request), (stream, version)) = Wire::decode(from)?;
+                let since = Wire::decode(from)?;
+                let streams = Wire::decode(from)?;
+                Parcel::Give { key, request, stream, streams, version, since }
             }
             2 => {
                 let (key, request) = Wire::decode(from)?;
                 Parcel::Lack { key, request }
+            }
+            3 => {
+                let (key, version) = Wire::decode(from)?;
+                Parcel::Durable { key, version }
+            }
+            4 => {
+                let (key, request) = Wire::decode(from)?;
+                Parcel::Later { key, request, since: Wire::decode(from)? }
             }
             _ => return None,
         })
@@ -75,7 +107,7 @@ impl Wire for Parcel {
 /// Bytes before the run in a block.
 pub(super) const BLOCK_HEAD: usize = 16;
 /// Bytes before a record in the run.
-pub(super) const RECORD_HEAD: usize = 16;
+pub(super) const RECORD_HEAD: usize = 24;
 
 /// What a block says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +140,7 @@ impl BlockHead {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RecordHead {
     pub(super) number: u64,
+    pub(super) version: u64,
     pub(super) stream: u32,
     pub(super) length: u32,
 }
@@ -115,13 +148,19 @@ pub(super) struct RecordHead {
 impl RecordHead {
     pub(super) fn bytes(self) -> [u8; RECORD_HEAD] {
         let last = u64::from(self.stream) | u64::from(self.length) << 32;
-        (u128::from(self.number) | u128::from(last) << 64).to_le_bytes()
+        let mut bytes = [0; RECORD_HEAD];
+        for (place, word) in bytes.chunks_exact_mut(8).zip([self.number, self.version, last]) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
     }
 
     pub(super) fn read(run: &[u8]) -> Option<RecordHead> {
-        let bytes = u128::from_le_bytes(*run.first_chunk()?);
-        let (number, last) = (bytes as u64, (bytes >> 64) as u64);
-        Some(RecordHead { number, stream: last as u32, length: (last >> 32) as u32 })
+        let (number, rest) = run.split_first_chunk()?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let last = u64::from_le_bytes(*rest.first_chunk()?);
+        let [number, version] = [number, version].map(|word| u64::from_le_bytes(*word));
+        Some(RecordHead { number, version, stream: last as u32, length: (last >> 32) as u32 })
     }
 }
 
@@ -137,8 +176,11 @@ mod tests {
         let want =
             Parcel::Want { key: 1, request: 2, epoch: 3, until: numbers.clone(), from: Vec::new() };
         let streams = alloc::vec![(stream(3), 4)];
-        let give = Parcel::Give { key: 1, request: 2, stream: RegionId(70), streams };
-        for parcel in [want, give, Parcel::Lack { key: 3, request: 4 }] {
+        let (stream, version, since) = (RegionId(70), 9, (8, numbers));
+        let later = Parcel::Later { key: 6, request: 7, since: since.clone() };
+        let give = Parcel::Give { key: 1, request: 2, stream, streams, version, since };
+        let durable = Parcel::Durable { key: 5, version: 6 };
+        for parcel in [want, give, Parcel::Lack { key: 3, request: 4 }, later, durable] {
             let bytes = parcel.to_bytes();
             assert_eq!(Parcel::from_bytes(&bytes), Some(parcel));
             for end in 0..bytes.len() {

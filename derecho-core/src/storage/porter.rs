@@ -191,7 +191,8 @@ impl Serving {
                 },
             };
             let (stream, length) = (kept.stream(), kept.bytes().len());
-            let head = RecordHead { number: kept.number(), stream, length: length as u32 }.bytes();
+            let (number, version, length) = (kept.number(), kept.version(), length as u32);
+            let head = RecordHead { number, version, stream, length }.bytes();
             // As if head and record were one.
             let (first, at_record) = (&head[at.min(RECORD_HEAD)..], at.saturating_sub(RECORD_HEAD));
             let mut put = 0;
@@ -201,7 +202,7 @@ impl Serving {
                 to.copy_from_slice(&part[..count]);
                 (block, put) = (rest, put + count);
             }
-            if at + put < RECORD_HEAD + length {
+            if at + put < RECORD_HEAD + length as usize {
                 self.partial = Some((kept, at + put));
                 return (room, false);
             }

@@ -204,6 +204,11 @@ impl Store {
         self.numbers[index] = self.numbers[index].max(Some(number));
     }
 
+    /// What comes next has this version at least: what is between has been, and is kept no more.
+    pub fn resume(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
     /// A record was delivered.
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
         let version = self.version;

@@ -1,25 +1,32 @@
-//! [`DdsType`] for sequences (`Vec`) and arrays.
+//! [`DdsType`] for sequences (`Vec`), maps (`BTreeMap`) and arrays.
 //!
 //! Owns the rule which collections say their size: those whose elements are not primitive. An
 //! array of arrays is one array of several dimensions, as in IDL; its size stands once, in front.
 
+use std::collections::BTreeMap;
+
+use crate::dds_type::as_unbounded;
 use crate::dds_type::try_array;
-use crate::{CdrError, CdrReader, CdrWriter, DdsType, Fingerprint, PlainLayout, UNBOUNDED};
+use crate::member::require_present;
+use crate::{
+    CdrError, CdrReader, CdrWriter, DdsType, Fingerprint, PlainLayout, TypeDescriptor, TypeKind,
+    UNBOUNDED, descriptor_of,
+};
 
 impl<T: DdsType> DdsType for Vec<T> {
     const TYPE_NAME: &'static str = "sequence";
     const LAYOUT: Option<PlainLayout<Self>> = None;
-    const FINGERPRINT: u64 = Fingerprint::new("sequence").number(T::FINGERPRINT).finish();
+    const DESCRIPTOR: TypeDescriptor =
+        TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::Sequence(descriptor_of::<T>) };
     const MIN_CDR_SIZE: usize = size_of::<u32>();
     const BOUNDS: usize = 1 + T::BOUNDS;
+    const LENGTH_CODE: u32 = if T::PRIMITIVE { row_length_code(T::MIN_CDR_SIZE) } else { 5 };
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
+    fn default_value() -> Self {
+        Vec::new()
     }
 
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     fn serialize_bounded(
         &self,
@@ -34,9 +41,11 @@ impl<T: DdsType> DdsType for Vec<T> {
         }
         let open = writer.begin_delimited()?;
         writer.write_length(self.len(), bound)?;
+        writer.enter()?;
         for element in self {
             element.serialize_bounded(writer, inner)?;
         }
+        writer.leave();
         writer.end_delimited(open)
     }
 
@@ -49,9 +58,84 @@ impl<T: DdsType> DdsType for Vec<T> {
         }
         let open = reader.begin_delimited()?;
         let count = reader.read_length(T::MIN_CDR_SIZE, bound)?;
+        reader.enter()?;
         let elements = T::deserialize_elements(reader, count, inner)?;
+        reader.leave();
         reader.end_delimited(open)?;
         Ok(elements)
+    }
+
+    fn trim(&mut self, bound: u32) {
+        self.truncate(bound as usize);
+    }
+}
+
+/// The bounds of a map are its own, those of its keys, those of its values.
+impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
+    const TYPE_NAME: &'static str = "map";
+    const DESCRIPTOR: TypeDescriptor = TypeDescriptor {
+        name: Self::TYPE_NAME,
+        kind: TypeKind::Map(descriptor_of::<K>, descriptor_of::<V>),
+    };
+    const LAYOUT: Option<PlainLayout<Self>> = None;
+    const MIN_CDR_SIZE: usize = size_of::<u32>();
+    const BOUNDS: usize = 1 + K::BOUNDS + V::BOUNDS;
+    const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
+
+    fn default_value() -> Self {
+        BTreeMap::new()
+    }
+
+    as_unbounded!();
+
+    fn serialize_bounded(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        bounds: &[u32],
+    ) -> Result<(), CdrError> {
+        const { require_bytes::<K>() };
+        const { require_present::<V>() };
+        let (bound, inner) = outermost(bounds);
+        let (of_keys, of_values) = inner.split_at(K::BOUNDS.min(inner.len()));
+        let delimited = !(K::PRIMITIVE && V::PRIMITIVE);
+        let open = if delimited { Some(writer.begin_delimited()?) } else { None };
+        writer.write_length(self.len(), bound)?;
+        writer.enter()?;
+        for (key, value) in self {
+            key.serialize_bounded(writer, of_keys)?;
+            value.serialize_bounded(writer, of_values)?;
+        }
+        writer.leave();
+        open.map_or(Ok(()), |open| writer.end_delimited(open))
+    }
+
+    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+        const { require_bytes::<K>() };
+        const { require_present::<V>() };
+        let (bound, inner) = outermost(bounds);
+        let (of_keys, of_values) = inner.split_at(K::BOUNDS.min(inner.len()));
+        let delimited = !(K::PRIMITIVE && V::PRIMITIVE);
+        let open = if delimited { Some(reader.begin_delimited()?) } else { None };
+        let count = reader.read_length(K::MIN_CDR_SIZE.saturating_add(V::MIN_CDR_SIZE), bound)?;
+        reader.enter()?;
+        let mut map = BTreeMap::new();
+        for _ in 0..count {
+            let offset = reader.position();
+            let key = K::deserialize_bounded(reader, of_keys)?;
+            let value = V::deserialize_bounded(reader, of_values)?;
+            if map.insert(key, value).is_some() {
+                return Err(CdrError::DuplicateKey { offset });
+            }
+        }
+        reader.leave();
+        open.map_or(Ok(()), |open| reader.end_delimited(open))?;
+        Ok(map)
+    }
+
+    fn trim(&mut self, bound: u32) {
+        while self.len() > bound as usize {
+            self.pop_last();
+        }
     }
 }
 
@@ -66,25 +150,25 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
             Some(unsafe { PlainLayout::new(hash) })
         }
     };
-    const FINGERPRINT: u64 =
-        Fingerprint::new("array").number(N as u64).number(T::FINGERPRINT).finish();
+    const DESCRIPTOR: TypeDescriptor =
+        TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::Array(descriptor_of::<T>, N) };
     const MIN_CDR_SIZE: usize = N.saturating_mul(T::MIN_CDR_SIZE);
     const PRIMITIVE_ROW: bool = T::PRIMITIVE_ROW;
     const BOUNDS: usize = T::BOUNDS;
+    const LENGTH_CODE: u32 = if T::PRIMITIVE_ROW { 4 } else { 5 };
 
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        self.serialize_bounded(writer, &[])
+    fn default_value() -> Self {
+        std::array::from_fn(|_| T::default_value())
     }
 
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, &[])
-    }
+    as_unbounded!();
 
     fn serialize_bounded(
         &self,
         writer: &mut CdrWriter<'_>,
         bounds: &[u32],
     ) -> Result<(), CdrError> {
+        const { require_present::<T>() };
         if T::PRIMITIVE_ROW {
             return T::serialize_row(self, writer, bounds);
         }
@@ -94,6 +178,7 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
     }
 
     fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+        const { require_present::<T>() };
         if T::PRIMITIVE_ROW {
             return T::deserialize_row(reader, bounds);
         }
@@ -127,9 +212,21 @@ fn outermost(bounds: &[u32]) -> (u32, &[u32]) {
     }
 }
 
+/// How a parameter says the length of a row of primitives behind its number: by that number, where there is
+/// a code for elements of this size.
+const fn row_length_code(element: usize) -> u32 {
+    match element {
+        1 => 5,
+        4 => 6,
+        8 => 7,
+        _ => 4,
+    }
+}
+
 /// The length of a sequence is checked against the bytes that follow it, which says nothing about
 /// elements without bytes.
 const fn require_bytes<T: DdsType>() {
+    require_present::<T>();
     assert!(
         T::MIN_CDR_SIZE > 0,
         "the elements of a sequence must take bytes in CDR: give the element type a member"

@@ -3,17 +3,33 @@
 //! Owns the contract between a type and the encodings. The derive macro and the implementations
 //! for primitives and collections are the only ones that are meant to implement it.
 
-use crate::{CdrError, CdrReader, CdrWriter, PlainLayout};
+use crate::{
+    CdrError, CdrReader, CdrWriter, Extensibility, MemberDescriptor, PlainLayout, TypeDescriptor,
+};
 
 /// The bound of a string or sequence that has none.
 pub const UNBOUNDED: u32 = u32::MAX;
 
+/// The two methods for whole values of a type whose others can do with no bounds.
+macro_rules! as_unbounded {
+    () => {
+        fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+            self.serialize_bounded(writer, &[])
+        }
+
+        fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+            Self::deserialize_bounded(reader, &[])
+        }
+    };
+}
+pub(crate) use as_unbounded;
+
 /// A type that topics can carry.
 ///
 /// Derive it: `#[derive(DdsType)]`. Describing the type: the constants. Whole values:
-/// [`serialize`](Self::serialize), [`deserialize`](Self::deserialize),
-/// [`serialize_key`](Self::serialize_key). The other methods are how collections and bounds reach
-/// through a type; their defaults are right for every struct and enum.
+/// [`serialize`](Self::serialize), [`deserialize`](Self::deserialize). The other methods are how
+/// collections, members and bounds reach through a type; their defaults are right for every struct,
+/// union and enum.
 ///
 /// `bounds` lists, from the outside in, the largest number of elements of each sequence and string
 /// that the type is nested of: a `sequence<string<32>, 8>` has the bounds `[8, 32]`. What the list
@@ -22,23 +38,25 @@ pub const UNBOUNDED: u32 = u32::MAX;
     message = "`{Self}` is not a type that DDS can carry",
     label = "not a DDS type",
     note = "add `#[derive(DdsType)]` to `{Self}` if it is yours",
-    note = "the types that DDS can carry are the integers from 8 to 64 bits, f32, f64, bool, \
-            String, and Vec and arrays of such"
+    note = "the types that DDS can carry are the integers from 8 to 64 bits, f32, f64, bool, char, \
+            String, and Vec, BTreeMap, Box, Option and arrays of such"
 )]
 pub trait DdsType: Sized + Send + Sync + 'static {
     /// The type's name in IDL, with its modules: `Nav::Attitude`.
     const TYPE_NAME: &'static str;
 
+    /// What it is made of.
+    const DESCRIPTOR: TypeDescriptor;
+
     /// How values lie in memory, if their bytes may be copied as they are.
     const LAYOUT: Option<PlainLayout<Self>>;
-
-    /// A hash of the type's name and of its members' names and types. Two types with the same
-    /// fingerprint have the same CDR form.
-    const FINGERPRINT: u64;
 
     /// The least number of bytes that a value takes in CDR, alignment left out. A reader refuses a
     /// sequence that would need more bytes than there are before it allocates for it.
     const MIN_CDR_SIZE: usize;
+
+    /// How the type may change.
+    const EXTENSIBILITY: Extensibility = Extensibility::Final;
 
     /// Whether a member belongs to the key.
     const KEYED: bool = false;
@@ -53,18 +71,28 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     /// How many bounds the type can take.
     const BOUNDS: usize = 0;
 
+    /// Whether values may be absent: `Option` and nothing else.
+    const OPTIONAL: bool = false;
+
+    /// Whether values lie elsewhere in memory: `Box`, and an `Option` of it.
+    const EXTERNAL: bool = false;
+
+    /// How a parameter of XCDR2 says the length of a value of this type: 0 to 3, it has 1, 2, 4 or 8
+    /// bytes; 4, by a number in front; 5 to 7, by the value's own first four bytes, which count bytes, four or
+    /// eight bytes.
+    const LENGTH_CODE: u32 = 4;
+
+    /// The value of a member that a sample lacks: zero, empty, or the first of several.
+    fn default_value() -> Self;
+
     /// Writes the value.
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError>;
 
     /// Reads a value.
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
 
-    /// Writes the members of the key in the order of their declaration; nothing if there are none.
-    fn serialize_key(&self, _writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        Ok(())
-    }
-
     /// Writes the value, which must keep the bounds.
+    #[inline(always)]
     fn serialize_bounded(
         &self,
         writer: &mut CdrWriter<'_>,
@@ -74,8 +102,54 @@ pub trait DdsType: Sized + Send + Sync + 'static {
     }
 
     /// Reads a value, which must keep the bounds.
+    #[inline(always)]
     fn deserialize_bounded(reader: &mut CdrReader<'_>, _bounds: &[u32]) -> Result<Self, CdrError> {
         Self::deserialize(reader)
+    }
+
+    /// Whether the keys of all values fit into a key hash as they are.
+    fn keys_fit_hash() -> bool {
+        crate::key::keys_fit_hash::<Self>()
+    }
+
+    /// Cuts the value to the bound of its outermost string, sequence or map.
+    fn trim(&mut self, _bound: u32) {}
+
+    /// Writes the value as a member among others, one after the other.
+    #[inline(always)]
+    fn serialize_member(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        member: &MemberDescriptor,
+    ) -> Result<(), CdrError> {
+        self.serialize_bounded(writer, member.bounds)
+    }
+
+    /// Reads what [`serialize_member`](Self::serialize_member) wrote for the member of this id.
+    #[inline(always)]
+    fn deserialize_member(
+        reader: &mut CdrReader<'_>,
+        _id: u32,
+        bounds: &[u32],
+    ) -> Result<Self, CdrError> {
+        Self::deserialize_bounded(reader, bounds)
+    }
+
+    /// Writes the value as a parameter of a list.
+    fn serialize_parameter(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        member: &MemberDescriptor,
+    ) -> Result<(), CdrError> {
+        let open = writer.begin_parameter(member.id, member.must_understand, Self::LENGTH_CODE)?;
+        self.serialize_bounded(writer, member.bounds)?;
+        writer.end_parameter(open)
+    }
+
+    /// Reads the content of a parameter.
+    #[inline(always)]
+    fn deserialize_parameter(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+        Self::deserialize_bounded(reader, bounds)
     }
 
     /// Writes the elements of an array, one after the other.
@@ -102,7 +176,9 @@ pub trait DdsType: Sized + Send + Sync + 'static {
         count: usize,
         bounds: &[u32],
     ) -> Result<Vec<Self>, CdrError> {
-        let mut elements = Vec::with_capacity(count);
+        // A value may be larger in memory than in CDR: what is not there yet gets no memory in advance.
+        let certain = reader.remaining() / size_of::<Self>().max(1) + 1;
+        let mut elements = Vec::with_capacity(count.min(certain));
         for _ in 0..count {
             elements.push(Self::deserialize_bounded(reader, bounds)?);
         }

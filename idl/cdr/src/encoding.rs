@@ -2,8 +2,14 @@
 //!
 //! Owns the representation identifiers and what follows from them (alignment, delimiters). Never
 //! touches a payload's body.
+//!
+//! ```text
+//!              final             appendable            mutable
+//!  XCDR1   0x0000 CDR         0x0000 CDR            0x0002 PL_CDR       and one more
+//!  XCDR2   0x0006 CDR2        0x0008 D_CDR2         0x000a PL_CDR2      for little endian
+//! ```
 
-use crate::CdrError;
+use crate::{CdrError, Extensibility};
 
 /// Bytes of the encapsulation header in front of every payload.
 pub const HEADER_SIZE: usize = 4;
@@ -17,13 +23,18 @@ pub enum Endianness {
     Little,
 }
 
+impl Endianness {
+    /// The order of this machine.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+}
+
 /// The two generations of CDR that the OMG defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CdrVersion {
-    /// Plain CDR: numbers are aligned to their size, up to 8.
+    /// Numbers are aligned to their size, up to 8.
     Xcdr1,
-    /// PLAIN_CDR2: numbers are aligned to their size, up to 4, and collections whose elements are
-    /// not primitive say how many bytes they take.
+    /// Numbers are aligned to their size, up to 4; collections whose elements are not primitive
+    /// and types that may change say how many bytes they take.
     Xcdr2,
 }
 
@@ -37,13 +48,13 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// Plain CDR, big endian (0x0000).
+    /// XCDR1, big endian.
     pub const CDR_BE: Self = Self::new(CdrVersion::Xcdr1, Endianness::Big);
-    /// Plain CDR, little endian (0x0001).
+    /// XCDR1, little endian.
     pub const CDR_LE: Self = Self::new(CdrVersion::Xcdr1, Endianness::Little);
-    /// XCDR2, big endian (0x0006). Keys are hashed in this form.
+    /// XCDR2, big endian. Keys are hashed in this form.
     pub const PLAIN_CDR2_BE: Self = Self::new(CdrVersion::Xcdr2, Endianness::Big);
-    /// XCDR2, little endian (0x0007). What is written unless something else is asked for.
+    /// XCDR2, little endian. What is written unless something else is asked for.
     pub const PLAIN_CDR2_LE: Self = Self::new(CdrVersion::Xcdr2, Endianness::Little);
 
     const fn new(version: CdrVersion, endianness: Endianness) -> Self {
@@ -63,40 +74,50 @@ impl Encoding {
         matches!(self.version, CdrVersion::Xcdr2)
     }
 
-    /// The identifier that stands in the encapsulation header.
-    pub const fn representation_id(self) -> u16 {
-        match (self.version, self.endianness) {
-            (CdrVersion::Xcdr1, Endianness::Big) => 0x0000,
-            (CdrVersion::Xcdr1, Endianness::Little) => 0x0001,
-            (CdrVersion::Xcdr2, Endianness::Big) => 0x0006,
-            (CdrVersion::Xcdr2, Endianness::Little) => 0x0007,
-        }
+    /// The identifier that stands in the encapsulation header of a type of this extensibility.
+    #[inline]
+    pub const fn representation_id(self, extensibility: Extensibility) -> u16 {
+        let little = matches!(self.endianness, Endianness::Little) as u16;
+        little
+            + match (self.version, extensibility) {
+                (CdrVersion::Xcdr1, Extensibility::Final | Extensibility::Appendable) => 0x0000,
+                (CdrVersion::Xcdr1, Extensibility::Mutable) => 0x0002,
+                (CdrVersion::Xcdr2, Extensibility::Final) => 0x0006,
+                (CdrVersion::Xcdr2, Extensibility::Appendable) => 0x0008,
+                (CdrVersion::Xcdr2, Extensibility::Mutable) => 0x000a,
+            }
     }
 
     /// The encoding that an identifier of the encapsulation header stands for.
+    #[inline]
     pub const fn from_representation_id(id: u16) -> Option<Self> {
         match id {
-            0x0000 => Some(Self::CDR_BE),
-            0x0001 => Some(Self::CDR_LE),
-            0x0006 => Some(Self::PLAIN_CDR2_BE),
-            0x0007 => Some(Self::PLAIN_CDR2_LE),
+            0x0000 | 0x0002 => Some(Self::CDR_BE),
+            0x0001 | 0x0003 => Some(Self::CDR_LE),
+            0x0006 | 0x0008 | 0x000a => Some(Self::PLAIN_CDR2_BE),
+            0x0007 | 0x0009 | 0x000b => Some(Self::PLAIN_CDR2_LE),
             _ => None,
         }
     }
 
     /// The header of a payload whose body ends with `padding` bytes that mean nothing.
-    pub(crate) const fn header(self, padding: u8) -> [u8; HEADER_SIZE] {
-        let [high, low] = self.representation_id().to_be_bytes();
+    pub(crate) const fn header(
+        self,
+        extensibility: Extensibility,
+        padding: u8,
+    ) -> [u8; HEADER_SIZE] {
+        let [high, low] = self.representation_id(extensibility).to_be_bytes();
         [high, low, 0, padding & PADDING_MASK]
     }
 
-    /// Reads a header: the encoding, and the number of padding bytes at the body's end.
-    pub(crate) fn parse_header(header: [u8; HEADER_SIZE]) -> Result<(Self, usize), CdrError> {
+    /// Reads a header: the encoding, its identifier, and the number of padding bytes at the body's end.
+    #[inline]
+    pub(crate) fn parse_header(header: [u8; HEADER_SIZE]) -> Result<(Self, u16, usize), CdrError> {
         let [high, low, _, options] = header;
         let found = u16::from_be_bytes([high, low]);
         let encoding =
             Self::from_representation_id(found).ok_or(CdrError::UnknownRepresentation { found })?;
-        Ok((encoding, usize::from(options & PADDING_MASK)))
+        Ok((encoding, found, usize::from(options & PADDING_MASK)))
     }
 }
 
@@ -116,21 +137,25 @@ mod tests {
 
     #[test]
     fn representation_ids_are_those_of_the_standard() {
-        for (encoding, id) in [
-            (Encoding::CDR_BE, 0),
-            (Encoding::CDR_LE, 1),
-            (Encoding::PLAIN_CDR2_BE, 6),
-            (Encoding::PLAIN_CDR2_LE, 7),
+        let kinds = [Extensibility::Final, Extensibility::Appendable, Extensibility::Mutable];
+        for (encoding, ids) in [
+            (Encoding::CDR_BE, [0, 0, 2]),
+            (Encoding::CDR_LE, [1, 1, 3]),
+            (Encoding::PLAIN_CDR2_BE, [6, 8, 10]),
+            (Encoding::PLAIN_CDR2_LE, [7, 9, 11]),
         ] {
-            assert_eq!(encoding.representation_id(), id);
-            assert_eq!(Encoding::from_representation_id(id), Some(encoding));
-            assert_eq!(Encoding::parse_header(encoding.header(2)), Ok((encoding, 2)));
+            for (kind, id) in kinds.into_iter().zip(ids) {
+                assert_eq!(encoding.representation_id(kind), id);
+                assert_eq!(Encoding::from_representation_id(id), Some(encoding));
+                let header = encoding.header(kind, 2);
+                assert_eq!(Encoding::parse_header(header), Ok((encoding, id, 2)));
+            }
         }
     }
 
     #[test]
     fn other_representations_are_refused() {
-        for id in (0..=u16::MAX).filter(|id| ![0, 1, 6, 7].contains(id)) {
+        for id in (4..=u16::MAX).filter(|id| !(6..=11).contains(id)) {
             let [high, low] = id.to_be_bytes();
             assert_eq!(
                 Encoding::parse_header([high, low, 0, 0]),

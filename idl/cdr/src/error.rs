@@ -97,6 +97,83 @@ pub enum CdrError {
         /// How many bytes follow.
         left: usize,
     },
+    /// The payload is in the representation of a type of another extensibility.
+    WrongRepresentation {
+        /// The identifier in the header.
+        found: u16,
+        /// The one of the type that is read.
+        expected: u16,
+    },
+    /// A value of the discriminator that selects no case.
+    UnknownDiscriminator {
+        /// Where it stands.
+        offset: usize,
+        /// The union's DDS name.
+        type_name: &'static str,
+        /// What stands there.
+        found: i64,
+    },
+    /// The default case of a union whose other cases have all values of the discriminator.
+    NoLabel {
+        /// Where the union was to be written.
+        offset: usize,
+        /// The union's DDS name.
+        type_name: &'static str,
+    },
+    /// A member that the type does not know, and that whoever reads the sample has to understand.
+    UnknownMember {
+        /// Where it stands.
+        offset: usize,
+        /// The DDS name of the type that does not know it.
+        type_name: &'static str,
+        /// Its id.
+        id: u32,
+    },
+    /// A member of the key, or a discriminator, that is not there.
+    MissingMember {
+        /// Where the members end.
+        offset: usize,
+        /// The DDS name of the type that it belongs to.
+        type_name: &'static str,
+        /// Its id.
+        id: u32,
+    },
+    /// Another member is where an optional one should be.
+    UnexpectedMember {
+        /// Where it stands.
+        offset: usize,
+        /// The id of the optional member.
+        expected: u32,
+        /// The id that is there, if it is no list's end.
+        found: Option<u32>,
+    },
+    /// A map has a key twice.
+    DuplicateKey {
+        /// Where it stands the second time.
+        offset: usize,
+    },
+    /// Values contain others more often than is followed.
+    TooDeep {
+        /// Where the next level begins.
+        offset: usize,
+    },
+    /// A decimal number with something that is no digit, too many of them, or no sign.
+    InvalidFixed {
+        /// Where it stands.
+        offset: usize,
+    },
+    /// A character that does not fit its type.
+    WideCharacter {
+        /// Where it was to be written.
+        offset: usize,
+        /// The character.
+        found: char,
+    },
+    /// A number that does not fit the bits of its field.
+    BitsExceeded {
+        /// How many there are.
+        bits: u32,
+    },
     /// One of the above, in a member of a struct.
     InMember {
         /// The struct's DDS name.
@@ -114,6 +191,8 @@ pub enum CdrError {
 pub enum StringFault {
     /// Its bytes are not UTF-8.
     NotUtf8,
+    /// Its 16-bit characters are not UTF-16.
+    NotUtf16,
     /// Its last byte is not NUL.
     NotTerminated,
     /// It has a NUL before its end.
@@ -191,10 +270,64 @@ impl fmt::Display for CdrError {
             ),
             Self::UnknownRepresentation { found } => write!(
                 f,
-                "the payload's representation is {found:#06x} ({}), expected CDR (0x0000, 0x0001) \
-                 or PLAIN_CDR2 (0x0006, 0x0007)",
+                "the payload's representation is {found:#06x} ({}), expected one of CDR",
                 representation_name(*found)
             ),
+            Self::WrongRepresentation { found, expected } => write!(
+                f,
+                "the payload's representation is {found:#06x} ({}), expected {expected:#06x} ({}); \
+                 check that the writer's type has the same extensibility",
+                representation_name(*found),
+                representation_name(*expected)
+            ),
+            Self::UnknownDiscriminator { offset, type_name, found } => write!(
+                f,
+                "{found} at byte {offset} selects no case of {type_name}; check that the writer \
+                 uses the same version of the type"
+            ),
+            Self::NoLabel { type_name, .. } => write!(
+                f,
+                "the default case of {type_name} cannot be written, because its other cases have \
+                 all values of the discriminator; remove it"
+            ),
+            Self::UnknownMember { offset, type_name, id } => write!(
+                f,
+                "the member {id} at byte {offset} is not known to {type_name} and has to be \
+                 understood; use the writer's version of the type"
+            ),
+            Self::MissingMember { offset, type_name, id } => write!(
+                f,
+                "the member {id} of {type_name} is not there, up to byte {offset}, and the value \
+                 is nothing without it; check that the writer uses the same type"
+            ),
+            Self::UnexpectedMember { offset, expected, found } => {
+                write!(f, "the optional member {expected} is expected at byte {offset}, found ")?;
+                match found {
+                    Some(id) => write!(f, "the member {id}")?,
+                    None => write!(f, "the end of a list")?,
+                }
+                write!(f, "; check that the writer uses the same type")
+            }
+            Self::DuplicateKey { offset } => {
+                write!(f, "the key at byte {offset} is in the map already; a map has each key once")
+            }
+            Self::TooDeep { offset } => write!(
+                f,
+                "at byte {offset} values contain others more than {} times; make the value flatter",
+                crate::MAX_DEPTH
+            ),
+            Self::InvalidFixed { offset } => write!(
+                f,
+                "the bytes at {offset} are no decimal number of this type; check that the writer \
+                 uses the same type"
+            ),
+            Self::WideCharacter { found, .. } => write!(
+                f,
+                "the character {found:?} does not fit its type; use a string, or a wide character"
+            ),
+            Self::BitsExceeded { bits } => {
+                write!(f, "the number does not fit {bits} bits; give the field more, or less to it")
+            }
             Self::TrailingBytes { offset, left } => write!(
                 f,
                 "{left} bytes are left after the value's end at byte {offset}; check that the \
@@ -217,6 +350,7 @@ impl fmt::Display for StringFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotUtf8 => "is not UTF-8; the writer must encode its strings as UTF-8",
+            Self::NotUtf16 => "is not UTF-16; the writer must encode its wide strings as UTF-16",
             Self::NotTerminated => {
                 "does not end in NUL, expected a NUL as its last byte; check that the writer uses \
                  the same type"
@@ -232,9 +366,11 @@ impl fmt::Display for StringFault {
 /// The name that the standards give a representation, for messages.
 fn representation_name(id: u16) -> &'static str {
     match id {
-        0x0002 | 0x0003 => "PL_CDR, parameter lists",
+        0x0000 | 0x0001 => "CDR, for final and appendable types",
+        0x0002 | 0x0003 => "PL_CDR, for mutable types",
+        0x0006 | 0x0007 => "CDR2, for final types",
         0x0004 => "XML",
-        0x0008 | 0x0009 => "DELIMITED_CDR2, for appendable types",
+        0x0008 | 0x0009 => "D_CDR2, for appendable types",
         0x000a | 0x000b => "PL_CDR2, for mutable types",
         _ => "not one that the standards name",
     }

@@ -1,7 +1,9 @@
-//! Hashes of types, computed by the compiler.
+//! Hashes of types: of their layouts, computed by the compiler, and of all that they are made of.
 //!
 //! Owns the hash function (FNV-1a, 64 bits) and the way names and numbers go into it. A hash is
 //! compared between processes, so nothing here may depend on the machine.
+
+use crate::{CaseDescriptor, DdsType, MemberDescriptor, TypeDescriptor, TypeKind, descriptor_of};
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -41,19 +43,6 @@ impl Fingerprint {
         next
     }
 
-    /// Adds a member of a struct: its name, its type's fingerprint, the bounds of its type, and
-    /// whether it belongs to the key.
-    #[must_use]
-    pub const fn member(
-        self,
-        name: &str,
-        type_fingerprint: u64,
-        bounds: &[u32],
-        key: bool,
-    ) -> Self {
-        self.text(name).number(type_fingerprint).numbers(bounds).number(key as u64)
-    }
-
     /// The finished hash.
     pub const fn finish(self) -> u64 {
         self.0
@@ -68,6 +57,81 @@ impl Fingerprint {
         }
         Self(hash)
     }
+}
+
+/// A hash of a type's name and of its members' names, ids and types, with all that counts in CDR. Two types
+/// with the same fingerprint have the same CDR form.
+pub fn fingerprint<T: DdsType>() -> u64 {
+    let mut seen = Vec::new();
+    add_type(Fingerprint::new("type"), descriptor_of::<T>(), &mut seen).finish()
+}
+
+/// Adds a type. One with members is added whole once; then its name and its place among those that
+/// were seen stand for it, so that types may contain each other.
+fn add_type(hash: Fingerprint, of: &TypeDescriptor, seen: &mut Vec<&'static str>) -> Fingerprint {
+    let hash = hash.text(of.name);
+    if matches!(of.kind, TypeKind::Structure(_) | TypeKind::Union(_)) {
+        if let Some(place) = seen.iter().position(|name| *name == of.name) {
+            return hash.text("seen").number(place as u64);
+        }
+        seen.push(of.name);
+    }
+    match of.kind {
+        TypeKind::Primitive(size) => hash.text("primitive").number(size as u64),
+        TypeKind::String => hash.text("string"),
+        TypeKind::WideString => hash.text("wide string"),
+        TypeKind::Fixed { digits, scale } => hash.text("fixed").numbers(&[digits, scale]),
+        TypeKind::Sequence(element) => add_type(hash.text("sequence"), element(), seen),
+        TypeKind::Array(element, count) => {
+            add_type(hash.text("array").number(count as u64), element(), seen)
+        }
+        TypeKind::Map(key, value) => {
+            add_type(add_type(hash.text("map"), key(), seen), value(), seen)
+        }
+        TypeKind::Optional(inner) => add_type(hash.text("optional"), inner(), seen),
+        TypeKind::External(inner) => add_type(hash.text("external"), inner(), seen),
+        TypeKind::Enumeration { bit_bound, literals } => {
+            literals.iter().fold(hash.text("enum").numbers(&[bit_bound]), |hash, literal| {
+                hash.text(literal.name).numbers(&[literal.value as u32, literal.default as u32])
+            })
+        }
+        TypeKind::Bitmask { bit_bound, .. } => hash.text("bitmask").numbers(&[bit_bound]),
+        TypeKind::Bitset(fields) => fields.iter().fold(hash.text("bitset"), |hash, field| {
+            hash.text(field.name).numbers(&[field.position, field.bits])
+        }),
+        TypeKind::Structure(of) => {
+            let mut hash = hash.text("struct").numbers(&[of.extensibility as u32]);
+            if let Some(base) = of.base {
+                hash = add_type(hash.text("base"), base(), seen);
+            }
+            of.members.iter().fold(hash, |hash, member| add_member(hash, member, seen))
+        }
+        TypeKind::Union(of) => {
+            let hash = hash.text("union").numbers(&[of.extensibility as u32]);
+            let hash = add_member(hash, &of.discriminator, seen);
+            of.cases.iter().fold(hash, |hash, case| add_case(hash, case, seen))
+        }
+    }
+}
+
+fn add_case(hash: Fingerprint, case: &CaseDescriptor, seen: &mut Vec<&'static str>) -> Fingerprint {
+    let labels = hash.number(case.labels.len() as u64);
+    let hash = case.labels.iter().fold(labels, |hash, label| hash.number(*label as u64));
+    let hash = hash.numbers(&[case.default as u32, case.member.is_some() as u32]);
+    case.member.iter().fold(hash, |hash, member| add_member(hash, member, seen))
+}
+
+fn add_member(
+    hash: Fingerprint,
+    member: &MemberDescriptor,
+    seen: &mut Vec<&'static str>,
+) -> Fingerprint {
+    let flags = [member.id, member.key as u32, member.must_understand as u32];
+    add_type(
+        hash.text(member.name).numbers(&flags).numbers(member.bounds),
+        (member.type_of)(),
+        seen,
+    )
 }
 
 #[cfg(test)]

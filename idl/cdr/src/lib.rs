@@ -1,7 +1,7 @@
 //! CDR, the wire form of topic types, and [`DdsType`], the trait that a topic type implements.
 //!
-//! This crate owns the byte rules of XCDR1 and XCDR2 for final types, the encapsulation header in
-//! front of a payload, and the description of types that may travel as they lie in memory
+//! This crate owns the byte rules of XCDR1 and XCDR2, the encapsulation header in front of a payload,
+//! the description of types ([`TypeDescriptor`]), and the proof that some may travel as they lie in memory
 //! ([`PlainLayout`]). It never opens a connection, reads a file or knows a topic.
 //!
 //! ```text
@@ -28,25 +28,54 @@
 
 mod collections;
 mod dds_type;
+mod decimal;
+mod descriptor;
 mod encoding;
+mod enumeration;
 mod error;
 mod fingerprint;
+mod key;
+mod member;
 mod payload;
 mod plain;
 mod primitives;
 mod reader;
+mod structure;
+mod text;
+mod union;
 mod writer;
 
 pub use dds_type::{DdsType, UNBOUNDED};
+pub use decimal::{Fixed, LongDouble};
+pub use descriptor::{
+    BitField, CaseDescriptor, DescriptorOf, Extensibility, LARGEST_MEMBER_ID, Literal,
+    MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind, UnionDescriptor,
+    descriptor_of,
+};
 pub use encoding::{CdrVersion, Encoding, Endianness, HEADER_SIZE};
 pub use error::{CdrError, StringFault};
-pub use fingerprint::Fingerprint;
-/// Implements [`trait@DdsType`] for a struct with named fields or an enum without data.
+pub use fingerprint::{Fingerprint, fingerprint};
+/// Implements [`trait@DdsType`] for a struct, an enum, a union, a bitmask or a bitset.
 pub use idl_derive::DdsType;
-pub use payload::{
-    from_cdr, key_hash, key_to_cdr, serialize_into, serialize_key_into, serialized_size, to_cdr,
-    to_cdr_with,
-};
+pub use key::{key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
+pub use member::{Form, MAX_DEPTH};
+pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with};
 pub use plain::{PlainLayout, PlainMembers, from_plain_bytes, plain_bytes, plain_ref};
-pub use reader::{CdrReader, OpenRead};
-pub use writer::{CdrWriter, OpenWrite};
+pub use reader::{CdrReader, OpenRead, Parameter};
+pub use structure::DdsStruct;
+pub use text::{WChar, WString};
+pub use union::{DdsUnion, Discriminator};
+pub use writer::{CdrWriter, OpenParameter, OpenWrite};
+
+/// What the derive macro's code calls, beside the traits.
+pub mod derived {
+    pub use crate::enumeration::{
+        Bits, bytes_for, fits_bits, length_code_for, lowest, place_bits, read_bits,
+        read_enumerator, take_bits, write_bits,
+    };
+    pub use crate::key::keys_fit_hash;
+    pub use crate::structure::{
+        are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,
+    };
+    pub use crate::union::{are_distinct, deserialize_union, serialize_union};
+}

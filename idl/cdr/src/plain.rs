@@ -141,6 +141,23 @@ pub fn from_plain_bytes<T: DdsType>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+/// The values of which these are the bytes, side by side, if the type is plain; what is left over at the end is
+/// left out. Copied in one go, whatever their alignment.
+pub(crate) fn plain_row<T: DdsType>(bytes: &[u8]) -> Option<Vec<T>> {
+    let layout = T::LAYOUT?;
+    let count = bytes.len().checked_div(layout.size)?;
+    let mut row = Vec::<T>::with_capacity(count);
+    // SAFETY: the vector has room for `count` values of size_of::<T>() bytes each, which `layout.size` is, and
+    // so many bytes are in the slice; the two do not overlap because the room is new. Afterwards all of these
+    // values are initialised, and the layout proves that whatever the bytes are they are valid values.
+    unsafe {
+        let room = row.as_mut_ptr().cast::<u8>();
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), room, count * layout.size);
+        row.set_len(count);
+    }
+    Some(row)
+}
+
 /// The value that lies in these bytes, without a copy, if the type is plain and size and alignment
 /// are right.
 pub fn plain_ref<T: DdsType>(bytes: &[u8]) -> Option<&T> {

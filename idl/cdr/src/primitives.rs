@@ -1,9 +1,13 @@
-//! [`DdsType`] for numbers, `bool` and `String`.
+//! [`DdsType`] for numbers and `bool`.
 //!
-//! Owns the IDL names of the primitives. Rows of numbers are copied in one go.
+//! Owns the IDL names of the primitives. Rows of numbers are copied in one go, without a first
+//! filling with zeroes.
 
+use crate::enumeration::length_code_for;
+use crate::plain::plain_row;
 use crate::{
-    CdrError, CdrReader, CdrWriter, DdsType, Endianness, Fingerprint, PlainLayout, UNBOUNDED,
+    CdrError, CdrReader, CdrWriter, DdsType, Endianness, Fingerprint, PlainLayout, TypeDescriptor,
+    TypeKind,
 };
 
 macro_rules! number {
@@ -11,6 +15,8 @@ macro_rules! number {
         $(
             impl DdsType for $number {
                 const TYPE_NAME: &'static str = $name;
+                const DESCRIPTOR: TypeDescriptor =
+                    TypeDescriptor { name: $name, kind: TypeKind::Primitive(size_of::<Self>()) };
                 const LAYOUT: Option<PlainLayout<Self>> = {
                     let hash = Fingerprint::new("primitive")
                         .text($name)
@@ -20,14 +26,21 @@ macro_rules! number {
                     // neither has pointers, padding or interior mutability.
                     Some(unsafe { PlainLayout::new(hash) })
                 };
-                const FINGERPRINT: u64 = Fingerprint::new("primitive").text($name).finish();
                 const MIN_CDR_SIZE: usize = size_of::<Self>();
                 const PRIMITIVE: bool = true;
+                const LENGTH_CODE: u32 = length_code_for(size_of::<Self>());
 
+                #[inline(always)]
+                fn default_value() -> Self {
+                    Self::default()
+                }
+
+                #[inline(always)]
                 fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
                     writer.$write(*self)
                 }
 
+                #[inline(always)]
                 fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
                     reader.$read()
                 }
@@ -62,7 +75,16 @@ macro_rules! number {
                     _bounds: &[u32],
                 ) -> Result<[Self; N], CdrError> {
                     let mut row = [Self::default(); N];
-                    read_row(reader, &mut row, Self::from_be_bytes, Self::from_le_bytes)?;
+                    let numbers = take_row(reader, N)?;
+                    let places = row.iter_mut().zip(numbers);
+                    match reader.encoding().endianness {
+                        Endianness::Big => {
+                            places.for_each(|(to, bytes)| *to = Self::from_be_bytes(*bytes));
+                        }
+                        Endianness::Little => {
+                            places.for_each(|(to, bytes)| *to = Self::from_le_bytes(*bytes));
+                        }
+                    }
                     Ok(row)
                 }
 
@@ -71,9 +93,20 @@ macro_rules! number {
                     count: usize,
                     _bounds: &[u32],
                 ) -> Result<Vec<Self>, CdrError> {
-                    let mut row = vec![Self::default(); count];
-                    read_row(reader, &mut row, Self::from_be_bytes, Self::from_le_bytes)?;
-                    Ok(row)
+                    let numbers = take_row(reader, count)?;
+                    let is_native = reader.encoding().endianness == Endianness::NATIVE;
+                    if is_native && let Some(row) = plain_row(numbers.as_flattened()) {
+                        return Ok(row);
+                    }
+                    let numbers = numbers.iter();
+                    Ok(match reader.encoding().endianness {
+                        Endianness::Big => {
+                            numbers.map(|bytes| Self::from_be_bytes(*bytes)).collect()
+                        }
+                        Endianness::Little => {
+                            numbers.map(|bytes| Self::from_le_bytes(*bytes)).collect()
+                        }
+                    })
                 }
             }
         )*
@@ -93,66 +126,62 @@ number! {
     f64, "double", write_f64, read_f64;
 }
 
-/// Fills `row` with numbers of `SIZE` bytes each.
-fn read_row<T, const SIZE: usize>(
-    reader: &mut CdrReader<'_>,
-    row: &mut [T],
-    from_be: fn([u8; SIZE]) -> T,
-    from_le: fn([u8; SIZE]) -> T,
-) -> Result<(), CdrError> {
-    if row.is_empty() {
-        return Ok(());
+/// The bytes of `count` numbers of `SIZE` bytes each.
+fn take_row<'a, const SIZE: usize>(
+    reader: &mut CdrReader<'a>,
+    count: usize,
+) -> Result<&'a [[u8; SIZE]], CdrError> {
+    if count == 0 {
+        return Ok(&[]);
     }
-    let bytes = reader.take(SIZE, row.len() * SIZE, "a row of numbers")?;
-    let (numbers, _) = bytes.as_chunks::<SIZE>();
-    let from = match reader.encoding().endianness {
-        Endianness::Big => from_be,
-        Endianness::Little => from_le,
-    };
-    row.iter_mut().zip(numbers).for_each(|(to, bytes)| *to = from(*bytes));
-    Ok(())
+    let bytes = reader.take(SIZE, count.saturating_mul(SIZE), "a row of numbers")?;
+    Ok(bytes.as_chunks::<SIZE>().0)
 }
 
 impl DdsType for bool {
     const TYPE_NAME: &'static str = "boolean";
+    const DESCRIPTOR: TypeDescriptor =
+        TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::Primitive(1) };
     const LAYOUT: Option<PlainLayout<Self>> = None;
-    const FINGERPRINT: u64 = Fingerprint::new("primitive").text(Self::TYPE_NAME).finish();
     const MIN_CDR_SIZE: usize = 1;
     const PRIMITIVE: bool = true;
+    const LENGTH_CODE: u32 = 0;
 
+    fn default_value() -> Self {
+        false
+    }
+
+    #[inline(always)]
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
         writer.write_bool(*self)
     }
 
+    #[inline(always)]
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
         reader.read_bool()
     }
-}
 
-impl DdsType for String {
-    const TYPE_NAME: &'static str = "string";
-    const LAYOUT: Option<PlainLayout<Self>> = None;
-    const FINGERPRINT: u64 = Fingerprint::new("string").finish();
-    const MIN_CDR_SIZE: usize = size_of::<u32>();
-    const BOUNDS: usize = 1;
-
-    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-        writer.write_string(self, UNBOUNDED)
-    }
-
-    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        reader.read_string(UNBOUNDED).map(str::to_owned)
-    }
-
-    fn serialize_bounded(
-        &self,
+    fn serialize_row(
+        row: &[Self],
         writer: &mut CdrWriter<'_>,
-        bounds: &[u32],
+        _bounds: &[u32],
     ) -> Result<(), CdrError> {
-        writer.write_string(self, bounds.first().copied().unwrap_or(UNBOUNDED))
+        if let Some(room) = writer.claim(1, row.len())? {
+            room.iter_mut().zip(row).for_each(|(to, &flag)| *to = u8::from(flag));
+        }
+        Ok(())
     }
 
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
-        reader.read_string(bounds.first().copied().unwrap_or(UNBOUNDED)).map(str::to_owned)
+    fn deserialize_elements(
+        reader: &mut CdrReader<'_>,
+        count: usize,
+        _bounds: &[u32],
+    ) -> Result<Vec<Self>, CdrError> {
+        let offset = reader.position();
+        let bytes = reader.take(1, count, "a row of booleans")?;
+        if let Some(index) = bytes.iter().position(|&byte| byte > 1) {
+            return Err(CdrError::InvalidBool { offset: offset + index, found: bytes[index] });
+        }
+        Ok(bytes.iter().map(|&byte| byte == 1).collect())
     }
 }

@@ -3,22 +3,31 @@
 //! Owns position and alignment. Never allocates: who wants a vector counts first, and then writes
 //! into one of the right size.
 
-use crate::{CdrError, Encoding, Endianness, HEADER_SIZE, StringFault, UNBOUNDED};
+use crate::{
+    CdrError, CdrVersion, DdsType, Encoding, Endianness, Extensibility, Form, HEADER_SIZE,
+    MAX_DEPTH, MemberDescriptor, StringFault, UNBOUNDED,
+};
 
 /// Where values are written as CDR.
 ///
 /// Making one: [`over`](Self::over), [`counting`](Self::counting). Framing:
 /// [`write_header`](Self::write_header), [`begin_delimited`](Self::begin_delimited),
-/// [`end_delimited`](Self::end_delimited), [`finish`](Self::finish). The rest writes one value
+/// [`end_delimited`](Self::end_delimited), [`begin_parameter`](Self::begin_parameter),
+/// [`end_parameter`](Self::end_parameter), [`finish`](Self::finish). The rest writes one value
 /// each.
 #[derive(Debug)]
 pub struct CdrWriter<'a> {
     sink: Sink<'a>,
     position: usize,
-    /// Alignment counts from here: after the header, if there is one.
+    /// Alignment counts from here: after the header, or where a parameter of XCDR1 begins.
     origin: usize,
-    header_at: Option<usize>,
+    /// What alignment to more than four bytes leaves of an offset.
+    align_mask: usize,
     encoding: Encoding,
+    header: Option<(usize, Extensibility)>,
+    /// Only members of the key are written, in the order of their ids, and nothing is delimited.
+    key: bool,
+    depth: u32,
 }
 
 #[derive(Debug)]
@@ -36,50 +45,122 @@ pub struct OpenWrite {
     content: Option<usize>,
 }
 
+/// A parameter whose length is still to be filled in; goes back to [`CdrWriter::end_parameter`].
+#[derive(Debug)]
+#[must_use = "the length stays zero unless end_parameter gets this back"]
+pub struct OpenParameter {
+    id: u32,
+    must_understand: bool,
+    /// Where its value begins.
+    content: usize,
+    header: ParameterHeader,
+    /// From where alignment counted before.
+    origin: usize,
+}
+
+#[derive(Debug, PartialEq)]
+enum ParameterHeader {
+    /// XCDR1: four bytes; becomes a long one if the length does not fit.
+    Short,
+    /// XCDR1: twelve bytes, the length in the last four.
+    Long,
+    /// XCDR2: the length in the four bytes before the value.
+    Counted,
+    /// XCDR2: nothing to fill in.
+    Known,
+}
+
+/// Ids of XCDR1 from here on need a long header.
+pub(crate) const FIRST_LONG_ID: u32 = 0x3f00;
+/// The id that says that a long header follows.
+pub(crate) const PID_EXTENDED: u16 = 0x3f01;
+/// The id that ends a list.
+pub(crate) const PID_LIST_END: u16 = 0x3f02;
+/// The id of what is to be skipped.
+pub(crate) const PID_IGNORE: u16 = 0x3f03;
+/// In a short header: whoever does not know the member refuses the sample.
+pub(crate) const SHORT_MUST_UNDERSTAND: u16 = 0x4000;
+/// In a long header: the same.
+pub(crate) const LONG_MUST_UNDERSTAND: u32 = 1 << 30;
+/// In a header of XCDR2: the same.
+pub(crate) const EM_MUST_UNDERSTAND: u32 = 1 << 31;
+/// What a long header has more than a short one.
+const LONGER: usize = 8;
+
 impl<'a> CdrWriter<'a> {
     /// A writer that fills `buffer` from its start and fails when it is full.
     pub fn over(buffer: &'a mut [u8], encoding: Encoding) -> Self {
-        Self { sink: Sink::Bytes(buffer), position: 0, origin: 0, header_at: None, encoding }
+        Self::new(Sink::Bytes(buffer), encoding)
     }
 
     /// A writer that writes nothing; its [`position`](Self::position) tells the size.
     pub fn counting(encoding: Encoding) -> CdrWriter<'static> {
-        CdrWriter { sink: Sink::Count, position: 0, origin: 0, header_at: None, encoding }
+        CdrWriter::new(Sink::Count, encoding)
+    }
+
+    fn new(sink: Sink<'_>, encoding: Encoding) -> CdrWriter<'_> {
+        CdrWriter {
+            sink,
+            position: 0,
+            origin: 0,
+            align_mask: encoding.max_align() - 1,
+            encoding,
+            header: None,
+            key: false,
+            depth: 0,
+        }
+    }
+
+    /// The same, of whose values only the key is written.
+    #[must_use]
+    pub fn of_keys(self) -> Self {
+        Self { key: true, ..self }
+    }
+
+    /// Whether only the key of values is written.
+    #[inline]
+    pub fn is_of_keys(&self) -> bool {
+        self.key
     }
 
     /// How values are written.
+    #[inline]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
     /// How many bytes have been written.
+    #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Writes the encapsulation header; alignment counts from its end.
-    pub fn write_header(&mut self) -> Result<(), CdrError> {
+    /// Writes the encapsulation header of a type of this extensibility; alignment counts from its
+    /// end.
+    #[inline]
+    pub fn write_header(&mut self, extensibility: Extensibility) -> Result<(), CdrError> {
         let header_at = self.position;
-        self.put(1, &self.encoding.header(0))?;
+        self.put(1, &self.encoding.header(extensibility, 0))?;
         self.origin = self.position;
-        self.header_at = Some(header_at);
+        self.header = Some((header_at, extensibility));
         Ok(())
     }
 
     /// Ends the payload and gives its size. Behind a header, the body is padded to a multiple of
     /// four, as the standard asks, and the header says by how much.
+    #[inline]
     pub fn finish(mut self) -> Result<usize, CdrError> {
-        if let Some(header_at) = self.header_at {
+        if let Some((header_at, extensibility)) = self.header {
             let padding = (self.origin.wrapping_sub(self.position) % HEADER_SIZE) as u8;
             self.put(1, &[0; HEADER_SIZE][..usize::from(padding)])?;
-            let header = self.encoding.header(padding);
+            let header = self.encoding.header(extensibility, padding);
             self.patch(header_at, header);
         }
         Ok(self.position)
     }
 
-    /// Opens a collection whose elements are not primitive: where the encoding wants it, leaves
-    /// room for the collection's size in bytes.
+    /// Opens what says its size in XCDR2, a collection whose elements are not primitive or a type
+    /// that may change: leaves room for the size in bytes.
     pub fn begin_delimited(&mut self) -> Result<OpenWrite, CdrError> {
         if !self.encoding.delimits_collections() {
             return Ok(OpenWrite { content: None });
@@ -91,23 +172,120 @@ impl<'a> CdrWriter<'a> {
     /// Closes what [`begin_delimited`](Self::begin_delimited) opened.
     pub fn end_delimited(&mut self, open: OpenWrite) -> Result<(), CdrError> {
         let Some(content) = open.content else { return Ok(()) };
-        let length = self.position - content;
-        let size =
-            u32::try_from(length).map_err(|_| CdrError::TooLong { offset: content, length })?;
-        let bytes = match self.encoding.endianness {
-            Endianness::Big => size.to_be_bytes(),
-            Endianness::Little => size.to_le_bytes(),
-        };
-        self.patch(content - size_of::<u32>(), bytes);
+        let size = self.size_since(content)?;
+        self.patch_u32(content - size_of::<u32>(), size);
         Ok(())
     }
 
+    /// Opens a parameter. The length code, which counts in XCDR2, is that of the value's type:
+    /// [`DdsType::LENGTH_CODE`].
+    pub fn begin_parameter(
+        &mut self,
+        id: u32,
+        must_understand: bool,
+        length_code: u32,
+    ) -> Result<OpenParameter, CdrError> {
+        let origin = self.origin;
+        let header = match self.encoding.version {
+            CdrVersion::Xcdr2 => {
+                let flag = if must_understand { EM_MUST_UNDERSTAND } else { 0 };
+                self.write_u32(flag | length_code << 28 | id)?;
+                if length_code == 4 {
+                    self.write_u32(0)?;
+                    ParameterHeader::Counted
+                } else {
+                    ParameterHeader::Known
+                }
+            }
+            CdrVersion::Xcdr1 => {
+                let long = id >= FIRST_LONG_ID;
+                self.claim(4, if long { 4 + LONGER } else { 4 })?;
+                self.origin = self.position;
+                if long { ParameterHeader::Long } else { ParameterHeader::Short }
+            }
+        };
+        Ok(OpenParameter { id, must_understand, content: self.position, header, origin })
+    }
+
+    /// Closes what [`begin_parameter`](Self::begin_parameter) opened.
+    pub fn end_parameter(&mut self, open: OpenParameter) -> Result<(), CdrError> {
+        let OpenParameter { id, must_understand, content, header, origin } = open;
+        let size = self.size_since(content)?;
+        match header {
+            ParameterHeader::Known => {}
+            ParameterHeader::Counted => self.patch_u32(content - 4, size),
+            ParameterHeader::Short => match u16::try_from(size) {
+                Ok(size) => {
+                    let flag = if must_understand { SHORT_MUST_UNDERSTAND } else { 0 };
+                    self.patch_u16(content - 4, flag | id as u16);
+                    self.patch_u16(content - 2, size);
+                }
+                Err(_) => {
+                    // What is there counts alignment from its own beginning, so it may be moved.
+                    self.claim(1, LONGER)?;
+                    if let Sink::Bytes(buffer) = &mut self.sink {
+                        let end = content + size as usize;
+                        buffer.copy_within(content..end, content + LONGER);
+                    }
+                    self.patch_long(content - 4, id, must_understand, size);
+                }
+            },
+            ParameterHeader::Long => {
+                self.patch_long(content - 4 - LONGER, id, must_understand, size);
+            }
+        }
+        self.origin = origin;
+        Ok(())
+    }
+
+    /// Ends a list of parameters where the encoding marks it.
+    pub fn end_parameters(&mut self) -> Result<(), CdrError> {
+        if self.encoding.version == CdrVersion::Xcdr1 {
+            self.claim(4, 4)?;
+            self.patch_u16(self.position - 4, PID_LIST_END | SHORT_MUST_UNDERSTAND);
+            self.patch_u16(self.position - 2, 0);
+        }
+        Ok(())
+    }
+
+    /// Writes a member.
+    #[inline(always)]
+    pub fn write_member<T: DdsType>(
+        &mut self,
+        value: &T,
+        member: &'static MemberDescriptor,
+        form: Form,
+    ) -> Result<(), CdrError> {
+        match form {
+            Form::Plain => value.serialize_member(self, member),
+            Form::Parameters => value.serialize_parameter(self, member),
+        }
+        .map_err(|error| error.in_member(member.owner, member.name))
+    }
+
+    /// Goes one level deeper into a value; what is deeper than a reader would follow is refused.
+    #[inline]
+    pub(crate) fn enter(&mut self) -> Result<(), CdrError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(CdrError::TooDeep { offset: self.position });
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
     /// Writes a boolean as one byte.
+    #[inline(always)]
     pub fn write_bool(&mut self, value: bool) -> Result<(), CdrError> {
         self.write_u8(u8::from(value))
     }
 
     /// Writes the number of elements of a sequence, which may not exceed `bound`.
+    #[inline]
     pub fn write_length(&mut self, length: usize, bound: u32) -> Result<(), CdrError> {
         let offset = self.position;
         let number = u32::try_from(length).map_err(|_| CdrError::TooLong { offset, length })?;
@@ -118,17 +296,23 @@ impl<'a> CdrWriter<'a> {
     }
 
     /// Writes a string of at most `bound` bytes: its length with the closing NUL, its bytes, NUL.
+    #[inline(never)]
     pub fn write_string(&mut self, text: &str, bound: u32) -> Result<(), CdrError> {
         let offset = self.position;
         if bound != UNBOUNDED && text.len() > bound as usize {
             return Err(CdrError::BoundExceeded { offset, bound, found: text.len() });
         }
-        if text.as_bytes().contains(&0) {
+        let size = text.len().saturating_add(1);
+        self.write_length(size, UNBOUNDED)?;
+        // Where bytes are only counted, nobody has to look at them.
+        let Some(room) = self.claim(1, size)? else { return Ok(()) };
+        if has_nul(text.as_bytes()) {
             return Err(CdrError::InvalidString { offset, fault: StringFault::InnerNul });
         }
-        self.write_length(text.len().saturating_add(1), UNBOUNDED)?;
-        self.put(1, text.as_bytes())?;
-        self.write_u8(0)
+        let (to, nul) = room.split_at_mut(text.len());
+        to.copy_from_slice(text.as_bytes());
+        nul.fill(0);
+        Ok(())
     }
 
     /// Writes bytes as they are, without alignment.
@@ -136,7 +320,8 @@ impl<'a> CdrWriter<'a> {
         self.put(1, bytes)
     }
 
-    fn put(&mut self, align: usize, bytes: &[u8]) -> Result<(), CdrError> {
+    #[inline(always)]
+    pub(crate) fn put(&mut self, align: usize, bytes: &[u8]) -> Result<(), CdrError> {
         if let Some(room) = self.claim(align, bytes.len())? {
             room.copy_from_slice(bytes);
         }
@@ -145,37 +330,112 @@ impl<'a> CdrWriter<'a> {
 
     /// Aligns and gives the next `size` bytes to fill, or `None` where bytes are only counted.
     /// Padding is written as zeroes, so that nothing old goes out with it.
+    #[inline(always)]
     pub(crate) fn claim(
         &mut self,
         align: usize,
         size: usize,
     ) -> Result<Option<&mut [u8]>, CdrError> {
-        let align = align.min(self.encoding.max_align());
         let offset = self.position;
-        let padding = self.origin.wrapping_sub(offset) % align;
-        let too_long = CdrError::TooLong { offset, length: size };
-        let needed = padding.checked_add(size).ok_or(too_long.clone())?;
-        let end = offset.checked_add(needed).ok_or(too_long)?;
-        let room = match &mut self.sink {
-            Sink::Count => None,
-            Sink::Bytes(buffer) => {
-                let left = buffer.len() - offset;
-                let room =
-                    buffer.get_mut(offset..end).ok_or(CdrError::NoRoom { offset, needed, left })?;
-                let (padding, room) = room.split_at_mut(padding);
-                padding.fill(0);
-                Some(room)
+        // Up to four, all encodings align alike.
+        let mask = if align <= 4 { align - 1 } else { self.align_mask };
+        let start = offset + (self.origin.wrapping_sub(offset) & mask);
+        // Only a count of what does not fit into memory anyway can come to the end of numbers.
+        let end = start.saturating_add(size);
+        match &mut self.sink {
+            Sink::Count => {
+                self.position = end;
+                Ok(None)
             }
-        };
-        self.position = end;
-        Ok(room)
-    }
-
-    fn patch(&mut self, at: usize, bytes: [u8; 4]) {
-        if let Sink::Bytes(buffer) = &mut self.sink {
-            buffer[at..at + 4].copy_from_slice(&bytes);
+            Sink::Bytes(buffer) => {
+                if end > buffer.len() {
+                    return Err(no_room(offset, end, buffer.len()));
+                }
+                if start != offset {
+                    zero(&mut buffer[offset..start]);
+                }
+                self.position = end;
+                Ok(Some(&mut buffer[start..end]))
+            }
         }
     }
+
+    fn size_since(&self, content: usize) -> Result<u32, CdrError> {
+        let length = self.position - content;
+        u32::try_from(length).map_err(|_| CdrError::TooLong { offset: content, length })
+    }
+
+    fn patch_long(&mut self, at: usize, id: u32, must_understand: bool, size: u32) {
+        self.patch_u16(at, PID_EXTENDED | SHORT_MUST_UNDERSTAND);
+        self.patch_u16(at + 2, LONGER as u16);
+        self.patch_u32(at + 4, id | if must_understand { LONG_MUST_UNDERSTAND } else { 0 });
+        self.patch_u32(at + 8, size);
+    }
+
+    fn patch_u16(&mut self, at: usize, number: u16) {
+        self.patch(at, self.encoding.endianness.bytes_of_u16(number));
+    }
+
+    fn patch_u32(&mut self, at: usize, number: u32) {
+        self.patch(at, self.encoding.endianness.bytes_of_u32(number));
+    }
+
+    fn patch<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+        if let Sink::Bytes(buffer) = &mut self.sink {
+            buffer[at..at + N].copy_from_slice(&bytes);
+        }
+    }
+}
+
+impl Endianness {
+    fn bytes_of_u16(self, number: u16) -> [u8; 2] {
+        match self {
+            Endianness::Big => number.to_be_bytes(),
+            Endianness::Little => number.to_le_bytes(),
+        }
+    }
+
+    fn bytes_of_u32(self, number: u32) -> [u8; 4] {
+        match self {
+            Endianness::Big => number.to_be_bytes(),
+            Endianness::Little => number.to_le_bytes(),
+        }
+    }
+}
+
+/// Up to seven bytes of padding: too few for a call.
+#[inline(always)]
+fn zero(padding: &mut [u8]) {
+    let (fours, rest) = padding.as_chunks_mut::<4>();
+    if let [four] = fours {
+        *four = [0; 4];
+    }
+    if let [byte, ..] = rest {
+        *byte = 0;
+    }
+    if let [_, byte, ..] = rest {
+        *byte = 0;
+    }
+    if let [_, _, byte] = rest {
+        *byte = 0;
+    }
+}
+
+/// Whether a string has a NUL. Most are short: too short to be searched by more than one byte at a time.
+#[inline]
+pub(crate) fn has_nul(text: &[u8]) -> bool {
+    const SHORT: usize = 16;
+    if text.len() <= SHORT {
+        text.iter().fold(false, |nul, &byte| nul | (byte == 0))
+    } else {
+        text.contains(&0)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_room(offset: usize, end: usize, size: usize) -> CdrError {
+    CdrError::NoRoom { offset, needed: end - offset, left: size - offset }
 }
 
 /// One method a primitive: align, then the bytes in the encoding's order.
@@ -184,6 +444,7 @@ macro_rules! write_number {
         impl CdrWriter<'_> {
             $(
                 #[doc = concat!("Writes ", $what, ", aligned.")]
+                #[inline(always)]
                 pub fn $name(&mut self, value: $number) -> Result<(), CdrError> {
                     let bytes = match self.encoding.endianness {
                         Endianness::Big => value.to_be_bytes(),

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use idl_cdr::{
-    CdrError, CdrReader, CdrWriter, DdsType, Encoding, StringFault, from_cdr, key_to_cdr,
-    serialize_into, serialize_key_into, serialized_size, to_cdr, to_cdr_with,
+    CdrError, CdrReader, CdrWriter, DdsType, Encoding, Extensibility, StringFault, fingerprint,
+    from_cdr, key_to_cdr, serialize_into, serialize_key_into, serialized_size, to_cdr, to_cdr_with,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -256,7 +256,11 @@ fn wrong_bytes_are_named() {
     );
     assert!(matches!(from_cdr::<u8>(&[0, 7, 0, 3, 1]), Err(CdrError::Truncated { .. })));
     assert!(matches!(from_cdr::<u8>(&[0, 7]), Err(CdrError::Truncated { .. })));
-    assert_eq!(from_cdr::<u8>(&[0, 9, 0, 0, 1]), Err(CdrError::UnknownRepresentation { found: 9 }));
+    assert_eq!(from_cdr::<u8>(&[0, 4, 0, 0, 1]), Err(CdrError::UnknownRepresentation { found: 4 }));
+    assert_eq!(
+        from_cdr::<u8>(&[0, 9, 0, 0, 1]),
+        Err(CdrError::WrongRepresentation { found: 9, expected: 7 })
+    );
 }
 
 #[test]
@@ -279,7 +283,7 @@ fn a_header_in_the_middle_restarts_alignment() {
     let mut buffer = [0xff; 16];
     let mut writer = CdrWriter::over(&mut buffer, Encoding::CDR_LE);
     writer.write_u8(1).unwrap();
-    writer.write_header().unwrap();
+    writer.write_header(Extensibility::Final).unwrap();
     writer.write_u32(2).unwrap();
     writer.write_u8(3).unwrap();
     assert_eq!(writer.finish().unwrap(), 13);
@@ -311,10 +315,10 @@ fn names_and_fingerprints_tell_types_apart() {
         #[dds(name = "real")]
         named_otherwise_in_rust: f32,
     }
-    assert_eq!(Same::FINGERPRINT, Mixed::FINGERPRINT);
-    assert_ne!(SameButForAKey::FINGERPRINT, Mixed::FINGERPRINT);
-    assert_ne!(<[u8; 2]>::FINGERPRINT, <[u8; 3]>::FINGERPRINT);
-    assert_ne!(Vec::<u8>::FINGERPRINT, Vec::<i8>::FINGERPRINT);
+    assert_eq!(fingerprint::<Same>(), fingerprint::<Mixed>());
+    assert_ne!(fingerprint::<SameButForAKey>(), fingerprint::<Mixed>());
+    assert_ne!(fingerprint::<[u8; 2]>(), fingerprint::<[u8; 3]>());
+    assert_ne!(fingerprint::<Vec<u8>>(), fingerprint::<Vec<i8>>());
 }
 
 #[test]

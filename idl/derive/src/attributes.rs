@@ -1,111 +1,367 @@
 //! Reads the `#[dds(...)]` attributes.
 //!
-//! Owns their spelling and the messages about wrong ones. Never writes code.
+//! Owns their spelling, where each of them belongs, and the messages about wrong ones. Never writes
+//! code.
 
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, DeriveInput, Error, Field, Lit, LitStr, Path, Token, Variant, bracketed,
-    meta::ParseNestedMeta, parse::ParseStream, parse_quote, token::Bracket,
+    Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Path, Token, Type, bracketed,
+    parenthesized, parse_quote, token::Bracket,
 };
 
-/// The attributes of a struct or enum.
-pub(crate) struct Container {
-    /// The DDS name of the type.
-    pub(crate) name: String,
-    /// The path at which generated code finds `DdsType` and its company.
-    pub(crate) types: Path,
+/// What an attribute may stand in front of.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Place {
+    Struct,
+    Enum,
+    Union,
+    Bitmask,
+    Bitset,
+    Field,
+    BitsetField,
+    Enumerator,
+    Variant,
 }
 
-/// The attributes of a field.
-pub(crate) struct Member {
-    /// The IDL name of the member.
-    pub(crate) name: String,
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Struct => "a struct",
+            Place::Enum => "an enum without data",
+            Place::Union => "a union",
+            Place::Bitmask => "a bitmask",
+            Place::Bitset => "a bitset",
+            Place::Field => "a field",
+            Place::BitsetField => "a field of a bitset",
+            Place::Enumerator => "an enumerator",
+            Place::Variant => "a variant of a union",
+        }
+    }
+
+    /// The attributes that belong there, as they are written.
+    fn allowed(self) -> &'static [&'static str] {
+        match self {
+            Place::Struct => &[
+                "name = \"Module::Type\"",
+                "crate = \"path\"",
+                "extensibility = \"final\"",
+                "nested",
+                "autoid = \"sequential\"",
+            ],
+            Place::Enum => &["name = \"Module::Type\"", "crate = \"path\"", "bit_bound = 8"],
+            Place::Union => &[
+                "union",
+                "discriminator = \"i32\"",
+                "discriminator_key",
+                "name = \"Module::Type\"",
+                "crate = \"path\"",
+                "extensibility = \"final\"",
+                "nested",
+                "autoid = \"sequential\"",
+            ],
+            Place::Bitmask => &[
+                "bitmask",
+                "bit_bound = 8",
+                "flags(NAME = 0)",
+                "name = \"Module::Type\"",
+                "crate = \"path\"",
+            ],
+            Place::Bitset => &["bitset", "name = \"Module::Type\"", "crate = \"path\""],
+            Place::Field => &[
+                "key",
+                "id = 7",
+                "hashid",
+                "must_understand",
+                "default = EXPR",
+                "external",
+                "name = \"member\"",
+                "bound = 32",
+                "element_bound = 32",
+                "try_construct = \"discard\"",
+                "base",
+                "non_serialized",
+                "range(min = 0, max = 9)",
+                "min = 0",
+                "max = 9",
+                "unit = \"m\"",
+            ],
+            Place::BitsetField => &["bits = 3", "name = \"member\""],
+            Place::Enumerator => &["name = \"ENUMERATOR\"", "default_literal"],
+            Place::Variant => &[
+                "case = 1, 2",
+                "default",
+                "name = \"member\"",
+                "id = 7",
+                "hashid",
+                "external",
+                "bound = 32",
+                "element_bound = 32",
+                "try_construct = \"discard\"",
+                "range(min = 0, max = 9)",
+                "min = 0",
+                "max = 9",
+                "unit = \"m\"",
+            ],
+        }
+    }
+}
+
+const PLACES: [Place; 9] = [
+    Place::Struct,
+    Place::Enum,
+    Place::Union,
+    Place::Bitmask,
+    Place::Bitset,
+    Place::Field,
+    Place::BitsetField,
+    Place::Enumerator,
+    Place::Variant,
+];
+
+/// The word with which an attribute begins, as it is listed.
+fn word_of(attribute: &str) -> &str {
+    attribute.split([' ', '(']).next().unwrap_or_default()
+}
+
+/// All that can be said in `#[dds(...)]`, in whatever place.
+#[derive(Default)]
+pub(crate) struct Attributes {
+    said: Vec<Ident>,
+    pub(crate) name: Option<String>,
+    pub(crate) types: Option<Path>,
+    pub(crate) extensibility: Extensibility,
+    pub(crate) nested: bool,
+    pub(crate) autoid_hash: bool,
+    pub(crate) bit_bound: Option<u32>,
+    pub(crate) union: bool,
+    pub(crate) bitmask: bool,
+    pub(crate) bitset: bool,
+    pub(crate) discriminator: Option<Type>,
+    pub(crate) discriminator_key: bool,
+    pub(crate) flags: Vec<(String, u32)>,
     pub(crate) key: bool,
-    /// The bounds of its strings and sequences, outermost first.
-    pub(crate) bounds: Vec<u32>,
+    pub(crate) id: Option<u32>,
+    /// The text whose hash is the id; empty for the member's own name.
+    pub(crate) hashid: Option<String>,
+    pub(crate) must_understand: bool,
+    pub(crate) default: Option<Expr>,
+    pub(crate) default_case: bool,
+    pub(crate) default_literal: bool,
+    pub(crate) external: bool,
+    bounds: Vec<u32>,
+    element_bounds: Vec<u32>,
+    pub(crate) try_construct: Option<Ident>,
+    pub(crate) base: bool,
+    pub(crate) non_serialized: bool,
+    pub(crate) remembered: Vec<(String, String)>,
+    pub(crate) bits: Option<u32>,
+    pub(crate) cases: Vec<Expr>,
+}
+
+/// How a type may change.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(crate) enum Extensibility {
+    #[default]
+    Final,
+    Appendable,
+    Mutable,
 }
 
 /// What `idl-cdr` takes for no bound.
 const UNBOUNDED: u32 = u32::MAX;
 const LARGEST_BOUND: u32 = UNBOUNDED - 1;
+/// Member ids have 28 bits.
+const LARGEST_ID: u32 = (1 << 28) - 1;
 
-impl Container {
-    pub(crate) fn read(input: &DeriveInput) -> syn::Result<Self> {
-        let mut name = unraw(&input.ident);
-        let mut types: Path = parse_quote!(::dds_api::types);
-        for_each_item(&input.attrs, |item| {
-            if item.path.is_ident("name") {
-                name = read_name(&item)?;
-            } else if item.path.is_ident("crate") {
-                types = read_crate(&item)?;
-            } else if item.path.is_ident("key") || item.path.is_ident("bound") {
-                return Err(item.error(
-                    "this attribute belongs on a field: move it in front of the field it is \
-                     meant for",
-                ));
-            } else {
-                return Err(item.error(
-                    "unknown dds attribute, expected one of: name = \"Module::Type\", \
-                     crate = \"path\"",
-                ));
-            }
-            Ok(())
-        })?;
-        Ok(Self { name, types })
-    }
-}
-
-impl Member {
-    pub(crate) fn read(field: &Field) -> syn::Result<Self> {
-        let mut name = field.ident.as_ref().map(unraw).unwrap_or_default();
-        let (mut key, mut bounds) = (false, Vec::new());
-        for_each_item(&field.attrs, |item| {
-            if item.path.is_ident("key") {
-                key = true;
-            } else if item.path.is_ident("name") {
-                name = read_name(&item)?;
-            } else if item.path.is_ident("bound") {
-                bounds = read_bounds(&item)?;
-            } else {
-                return Err(item.error(
-                    "unknown dds attribute, expected one of: key, name = \"member\", \
-                     bound = 32, bound = [8, 32]",
-                ));
-            }
-            Ok(())
-        })?;
-        Ok(Self { name, key, bounds })
-    }
-}
-
-/// The IDL name of an enumerator.
-pub(crate) fn enumerator_name(variant: &Variant) -> syn::Result<String> {
-    let mut name = unraw(&variant.ident);
-    for_each_item(&variant.attrs, |item| {
-        if !item.path.is_ident("name") {
-            return Err(item.error(
-                "this attribute cannot be on an enumerator, expected name = \"ENUMERATOR\" or \
-                 nothing",
-            ));
+impl Attributes {
+    /// Reads what is said in front of something.
+    pub(crate) fn read(attributes: &[Attribute]) -> syn::Result<Self> {
+        let mut read = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("dds")) {
+            let tokens = attribute.meta.require_list()?.tokens.clone();
+            (|input: ParseStream<'_>| read.read_list(input)).parse2(tokens)?;
         }
-        name = read_name(&item)?;
+        Ok(read)
+    }
+
+    /// What the thing of this identifier is called in IDL.
+    pub(crate) fn name_of(&self, ident: &Ident) -> String {
+        self.name.clone().unwrap_or_else(|| ident.unraw().to_string())
+    }
+
+    /// Refuses what does not belong here.
+    pub(crate) fn only(&self, place: Place) -> syn::Result<()> {
+        let belongs = |place: Place, word: &Ident| {
+            place.allowed().iter().any(|allowed| word == word_of(allowed))
+        };
+        let Some(word) = self.said.iter().find(|word| !belongs(place, word)) else {
+            return Ok(());
+        };
+        let message = match PLACES.into_iter().find(|place| belongs(*place, word)) {
+            Some(other) => format!(
+                "`{word}` belongs on {}, this is {}: move it in front of what it is meant for",
+                other.name(),
+                place.name()
+            ),
+            None => format!("unknown dds attribute, expected one of: {}", list(place)),
+        };
+        Err(Error::new(word.span(), message))
+    }
+
+    /// The bounds of strings, sequences and maps, outermost first.
+    pub(crate) fn bounds(&self) -> Vec<u32> {
+        let mut bounds = self.bounds.clone();
+        if bounds.is_empty() && !self.element_bounds.is_empty() {
+            bounds.push(UNBOUNDED);
+        }
+        bounds.extend(&self.element_bounds);
+        bounds
+    }
+
+    /// The path at which generated code finds `DdsType` and its company.
+    pub(crate) fn types(&self) -> Path {
+        self.types.clone().unwrap_or_else(|| parse_quote!(::dds_api::types))
+    }
+
+    fn read_list(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+        while !input.is_empty() {
+            let word = input.call(Ident::parse_any)?;
+            if self.said.contains(&word) {
+                return Err(Error::new(word.span(), format!("`{word}` is said twice: remove one")));
+            }
+            self.read_item(&word, input)?;
+            self.said.push(word);
+            if input.is_empty() {
+                break;
+            }
+            input.parse::<Token![,]>()?;
+        }
         Ok(())
-    })?;
-    Ok(name)
+    }
+
+    fn read_item(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        match word.to_string().as_str() {
+            "name" => self.name = Some(read_name(input)?),
+            "crate" => self.types = Some(read_crate(input)?),
+            "extensibility" => {
+                let words = ["final", "appendable", "mutable"];
+                self.extensibility = match read_word(input, &words)? {
+                    0 => Extensibility::Final,
+                    1 => Extensibility::Appendable,
+                    _ => Extensibility::Mutable,
+                };
+            }
+            "nested" => self.nested = true,
+            "autoid" => self.autoid_hash = read_word(input, &["sequential", "hash"])? == 1,
+            "bit_bound" => self.bit_bound = Some(read_number(input, 1, 64, "a number of bits")?),
+            "union" => self.union = true,
+            "bitmask" => self.bitmask = true,
+            "bitset" => self.bitset = true,
+            "discriminator" => self.discriminator = Some(read_type(input)?),
+            "discriminator_key" => self.discriminator_key = true,
+            "flags" => self.flags = read_flags(input)?,
+            "key" => self.key = true,
+            "id" => self.id = Some(read_number(input, 0, LARGEST_ID, "a member id")?),
+            "hashid" => self.hashid = Some(read_hashid(input)?),
+            "must_understand" => self.must_understand = true,
+            "default" if input.peek(Token![=]) => self.default = Some(read_value(input)?),
+            "default" => self.default_case = true,
+            "default_literal" => self.default_literal = true,
+            "external" => self.external = true,
+            "bound" => self.bounds = read_bounds(input)?,
+            "element_bound" => self.element_bounds = read_bounds(input)?,
+            "try_construct" => {
+                let at = input.span();
+                let index = read_word(input, &["discard", "use_default", "trim"])?;
+                let kinds = ["Discard", "UseDefault", "Trim"];
+                self.try_construct = Some(Ident::new(kinds[index], at));
+            }
+            "base" => self.base = true,
+            "non_serialized" => self.non_serialized = true,
+            "range" => {
+                let limits;
+                parenthesized!(limits in input);
+                while !limits.is_empty() {
+                    let limit: Ident = limits.parse()?;
+                    if limit != "min" && limit != "max" {
+                        return Err(Error::new(
+                            limit.span(),
+                            "expected min = VALUE or max = VALUE",
+                        ));
+                    }
+                    self.remember(&limit, &limits)?;
+                    limits.parse::<Option<Token![,]>>()?;
+                }
+            }
+            "min" | "max" | "unit" => self.remember(word, input)?,
+            "bits" => self.bits = Some(read_number(input, 1, 64, "a number of bits")?),
+            "case" => self.cases = read_cases(input)?,
+            // Its value is skipped; where it stands is known better later.
+            _ => skip_value(input)?,
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let text = match read_value(input)? {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value(),
+            value => value.to_token_stream().to_string(),
+        };
+        self.remembered.push((word.to_string(), text));
+        Ok(())
+    }
 }
 
-fn for_each_item(
-    attributes: &[Attribute],
-    mut read: impl FnMut(ParseNestedMeta<'_>) -> syn::Result<()>,
-) -> syn::Result<()> {
-    attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("dds"))
-        .try_for_each(|attribute| attribute.parse_nested_meta(&mut read))
+/// What belongs in a place, for a message.
+fn list(place: Place) -> String {
+    place.allowed().join(", ")
 }
 
-fn read_name(item: &ParseNestedMeta<'_>) -> syn::Result<String> {
-    let text: LitStr = item.value()?.parse()?;
+fn read_value(input: ParseStream<'_>) -> syn::Result<Expr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+fn skip_value(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<proc_macro2::TokenTree>()?;
+    }
+    Ok(())
+}
+
+fn read_text(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// One of some words, in quotes.
+fn read_word(input: ParseStream<'_>, words: &[&str]) -> syn::Result<usize> {
+    let text = read_text(input)?;
+    let found = words.iter().position(|word| *word == text.value());
+    found.ok_or_else(|| {
+        let list = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        Error::new_spanned(&text, format!("expected one of: {list}"))
+    })
+}
+
+fn read_number(input: ParseStream<'_>, least: u32, most: u32, what: &str) -> syn::Result<u32> {
+    input.parse::<Token![=]>()?;
+    let literal: Lit = input.parse()?;
+    if let Lit::Int(number) = &literal
+        && let Ok(value) = number.base10_parse::<u32>()
+        && (least..=most).contains(&value)
+    {
+        return Ok(value);
+    }
+    Err(Error::new_spanned(literal, format!("expected {what}: from {least} to {most}")))
+}
+
+fn read_name(input: ParseStream<'_>) -> syn::Result<String> {
+    let text = read_text(input)?;
     let name = text.value();
     let is_identifier = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -122,8 +378,8 @@ fn read_name(item: &ParseNestedMeta<'_>) -> syn::Result<String> {
 
 /// Crate names are given a leading `::`, so that a module of the same name at the place of use does
 /// not come between.
-fn read_crate(item: &ParseNestedMeta<'_>) -> syn::Result<Path> {
-    let text: LitStr = item.value()?.parse()?;
+fn read_crate(input: ParseStream<'_>) -> syn::Result<Path> {
+    let text = read_text(input)?;
     let mut path: Path = text.parse().map_err(|_| {
         Error::new_spanned(&text, "expected the path of a module, such as \"dds_api::types\"")
     })?;
@@ -134,35 +390,88 @@ fn read_crate(item: &ParseNestedMeta<'_>) -> syn::Result<Path> {
     Ok(path)
 }
 
-fn read_bounds(item: &ParseNestedMeta<'_>) -> syn::Result<Vec<u32>> {
-    let input = item.value()?;
+fn read_type(input: ParseStream<'_>) -> syn::Result<Type> {
+    let text = read_text(input)?;
+    text.parse().map_err(|_| {
+        Error::new_spanned(&text, "expected a type, such as \"i32\" or the path of an enum")
+    })
+}
+
+fn read_hashid(input: ParseStream<'_>) -> syn::Result<String> {
+    if !input.peek(Token![=]) {
+        return Ok(String::new());
+    }
+    let text = read_text(input)?;
+    if text.value().is_empty() {
+        return Err(Error::new_spanned(text, "expected the text whose hash is to be the id"));
+    }
+    Ok(text.value())
+}
+
+fn read_flags(input: ParseStream<'_>) -> syn::Result<Vec<(String, u32)>> {
+    let list;
+    parenthesized!(list in input);
+    let flags = Punctuated::<_, Token![,]>::parse_terminated_with(&list, |input| {
+        let name = input.call(Ident::parse_any)?;
+        Ok((name.to_string(), read_number(input, 0, 63, "the position of a bit")?))
+    })?;
+    Ok(flags.into_iter().collect())
+}
+
+/// Labels, up to the next attribute: a word that is one and stands alone.
+fn read_cases(input: ParseStream<'_>) -> syn::Result<Vec<Expr>> {
+    let mut cases = vec![read_value(input)?];
+    loop {
+        let ahead = input.fork();
+        if ahead.parse::<Token![,]>().is_err() || ahead.is_empty() {
+            return Ok(cases);
+        }
+        let word = ahead.fork().call(Ident::parse_any).ok();
+        let is_attribute = word.is_some_and(|word| {
+            PLACES.iter().flat_map(|place| place.allowed()).any(|known| word == word_of(known))
+        });
+        if is_attribute && !ahead.peek2(Token![::]) {
+            return Ok(cases);
+        }
+        input.parse::<Token![,]>()?;
+        cases.push(input.parse()?);
+    }
+}
+
+fn read_bounds(input: ParseStream<'_>) -> syn::Result<Vec<u32>> {
+    input.parse::<Token![=]>()?;
     if !input.peek(Bracket) {
         return Ok(vec![read_bound(input)?]);
     }
     let list;
     bracketed!(list in input);
-    let bounds = Punctuated::<_, Token![,]>::parse_terminated_with(&list, |input| match input
-        .parse::<Option<
-        Token![_],
-    >>()? {
+    let bounds = Punctuated::<_, Token![,]>::parse_terminated_with(&list, read_bound_of_list)?;
+    Ok(bounds.into_iter().collect())
+}
+
+fn read_bound_of_list(input: ParseStream<'_>) -> syn::Result<u32> {
+    match input.parse::<Option<Token![_]>>()? {
         Some(_) => Ok(UNBOUNDED),
         None => read_bound(input),
-    })?;
-    Ok(bounds.into_iter().collect())
+    }
 }
 
 fn read_bound(input: ParseStream<'_>) -> syn::Result<u32> {
     let literal: Lit = input.parse()?;
     if let Lit::Int(number) = &literal
-        && let Ok(value @ 1..=LARGEST_BOUND) = number.base10_parse::<u32>()
+        && let Ok(value @ 1..=LARGEST_BOUND) = LitInt::base10_parse::<u32>(number)
     {
         return Ok(value);
     }
     Err(Error::new_spanned(literal, "expected a bound: a number from 1 to 4294967294"))
 }
 
-/// An identifier without the `r#` of raw ones.
-fn unraw(ident: &syn::Ident) -> String {
-    let text = ident.to_string();
-    text.strip_prefix("r#").map(str::to_owned).unwrap_or(text)
+/// A variant of an enum of `idl-cdr`, by its path.
+pub(crate) fn extensibility(types: &Path, extensibility: Extensibility) -> TokenStream {
+    let kind = match extensibility {
+        Extensibility::Final => quote::quote!(Final),
+        Extensibility::Appendable => quote::quote!(Appendable),
+        Extensibility::Mutable => quote::quote!(Mutable),
+    };
+    quote::quote!(#types::Extensibility::#kind)
 }

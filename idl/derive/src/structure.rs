@@ -3,225 +3,384 @@
 //! Owns the order of the members on the wire (that of their declaration) and the one claim in
 //! generated code that needs a proof: that a struct of plain members is plain.
 
-use crate::attributes::{Container, Member};
-use proc_macro2::{TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
-use syn::{DataStruct, DeriveInput, Error, Fields, Ident, Type};
+use crate::attributes::{Attributes, Extensibility, Place, extensibility};
+use crate::members::{Id, Member, index, require_distinct};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DataStruct, DeriveInput, Error, Fields, Ident, Path, Type};
 
-/// A field, its attributes, and its place in the generated code.
-struct FieldPlan<'a> {
+/// A struct and what it is made of.
+struct Plan<'a> {
     ident: &'a Ident,
-    ty: &'a Type,
-    member: Member,
+    name: String,
+    types: Path,
+    container: &'a Attributes,
+    /// The field with the base, and its type.
+    base: Option<(&'a Ident, &'a Type)>,
+    /// What is in samples, but for the base.
+    members: Vec<Member<'a>>,
+    /// What is not in samples.
+    skipped: Vec<Member<'a>>,
 }
 
 pub(crate) fn implement(
     input: &DeriveInput,
     data: &DataStruct,
-    container: &Container,
+    container: &Attributes,
 ) -> syn::Result<TokenStream> {
-    refuse_packed(input)?;
-    let plans = plan(input, data)?;
-    let constants = constants(input, container, &plans);
-    let methods = methods(container, &plans);
-    let checks = checks(input, container, &plans);
-    let (name, types) = (&input.ident, &container.types);
+    container.only(Place::Struct)?;
+    let plan = plan(input, data, container)?;
+    let (constants, methods) = (plan.constants(), plan.methods());
+    let (parts, checks) = (plan.parts(), plan.checks());
+    let (name, types) = (plan.ident, &plan.types);
     Ok(quote! {
         #[automatically_derived]
         impl #types::DdsType for #name {
             #constants
             #methods
         }
+        #[automatically_derived]
+        impl #types::DdsStruct for #name {
+            #parts
+        }
         #checks
     })
 }
 
-fn plan<'a>(input: &'a DeriveInput, data: &'a DataStruct) -> syn::Result<Vec<FieldPlan<'a>>> {
+fn plan<'a>(
+    input: &'a DeriveInput,
+    data: &'a DataStruct,
+    container: &'a Attributes,
+) -> syn::Result<Plan<'a>> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(
             &input.ident,
             "the members of a DDS type have names: give this struct named fields, \
-             `struct Name { field: Type }`",
+             `struct Name { field: Type }`; a bitmask says so with #[dds(bitmask)]",
         ));
     };
-    let mut plans: Vec<FieldPlan<'_>> = Vec::new();
-    for field in &fields.named {
-        let (member, ty) = (Member::read(field)?, &field.ty);
-        if plans.iter().any(|other| other.member.name.eq_ignore_ascii_case(&member.name)) {
-            return Err(Error::new_spanned(
-                field,
-                "two members have the same IDL name (case does not count in IDL): rename one",
-            ));
-        }
-        if names(&input.ident, quote!(#ty)) {
-            return Err(Error::new_spanned(
-                ty,
-                "a DDS type cannot contain itself: keep the parts in a sequence elsewhere and \
-                 refer to them by number",
-            ));
-        }
+    let mut plan = Plan {
+        ident: &input.ident,
+        name: container.name_of(&input.ident),
+        types: container.types(),
+        container,
+        base: None,
+        members: Vec::new(),
+        skipped: Vec::new(),
+    };
+    let mut next = Id::Number(0);
+    for (place, field) in fields.named.iter().enumerate() {
         let Some(ident) = &field.ident else { continue };
-        plans.push(FieldPlan { ident, ty, member });
-    }
-    Ok(plans)
-}
-
-fn constants(input: &DeriveInput, container: &Container, plans: &[FieldPlan<'_>]) -> TokenStream {
-    let Container { name, types } = container;
-    let struct_name = &input.ident;
-    let idents: Vec<_> = plans.iter().map(|plan| plan.ident).collect();
-    let tys: Vec<_> = plans.iter().map(|plan| plan.ty).collect();
-    let names = plans.iter().map(|plan| &plan.member.name);
-    let bounds = plans.iter().map(|plan| &plan.member.bounds);
-    let keys = plans.iter().map(|plan| plan.member.key);
-    let keyed = plans.iter().any(|plan| plan.member.key);
-    quote! {
-        const TYPE_NAME: &'static str = #name;
-        const LAYOUT: ::core::option::Option<#types::PlainLayout<Self>> = {
-            let members = #types::PlainMembers::new()
-                #(.member::<#tys>(::core::mem::offset_of!(#struct_name, #idents)))*;
-            match members.hash() {
-                ::core::option::Option::None => ::core::option::Option::None,
-                // SAFETY: the list above has every field of the struct, because it is made from
-                // the struct's definition. Each of them is plain, otherwise there would be no
-                // hash, so every bit pattern of the struct is valid.
-                ::core::option::Option::Some(hash) => {
-                    ::core::option::Option::Some(unsafe { #types::PlainLayout::new(hash) })
-                }
-            }
-        };
-        const FINGERPRINT: u64 = #types::Fingerprint::new("struct")
-            .text(#name)
-            #(.member(#names, <#tys as #types::DdsType>::FINGERPRINT, &[#(#bounds),*], #keys))*
-            .finish();
-        const MIN_CDR_SIZE: usize = 0usize
-            #(.saturating_add(<#tys as #types::DdsType>::MIN_CDR_SIZE))*;
-        const KEYED: bool = #keyed;
-    }
-}
-
-fn methods(container: &Container, plans: &[FieldPlan<'_>]) -> TokenStream {
-    let types = &container.types;
-    let result = |value: TokenStream| quote!(::core::result::Result<#value, #types::CdrError>);
-    let (unit, this) = (result(quote!(())), result(quote!(Self)));
-    let idents = plans.iter().map(|plan| plan.ident);
-    let writes = plans.iter().map(|plan| write(types, plan));
-    let reads = plans.iter().map(|plan| read(types, plan));
-    let key_writes = plans.iter().filter(|plan| plan.member.key).map(|plan| {
-        let FieldPlan { ident, ty, .. } = plan;
-        let (whole, context) = (write(types, plan), context(types, plan));
-        // A struct with a key of its own takes part with that key; any other member as a whole.
-        quote! {
-            if <#ty as #types::DdsType>::KEYED {
-                <#ty as #types::DdsType>::serialize_key(&self.#ident, writer)#context?;
-            } else {
-                #whole
-            }
+        let attributes = Attributes::read(&field.attrs)?;
+        attributes.only(Place::Field)?;
+        if attributes.default_case {
+            return Err(Error::new_spanned(
+                ident,
+                "the default of a field has a value: write default = VALUE",
+            ));
         }
-    });
-    quote! {
-        #[allow(unused_variables)]
-        fn serialize(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {
-            #(#writes)*
-            ::core::result::Result::Ok(())
-        }
-
-        #[allow(unused_variables)]
-        fn deserialize(reader: &mut #types::CdrReader<'_>) -> #this {
-            ::core::result::Result::Ok(Self { #(#idents: #reads),* })
-        }
-
-        #[allow(unused_variables)]
-        fn serialize_key(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {
-            #(#key_writes)*
-            ::core::result::Result::Ok(())
-        }
-    }
-}
-
-fn write(types: &syn::Path, plan: &FieldPlan<'_>) -> TokenStream {
-    let FieldPlan { ident, ty, member } = plan;
-    let (bounds, context) = (&member.bounds, context(types, plan));
-    if bounds.is_empty() {
-        quote!(<#ty as #types::DdsType>::serialize(&self.#ident, writer)#context?;)
-    } else {
-        quote! {
-            <#ty as #types::DdsType>::serialize_bounded(&self.#ident, writer, &[#(#bounds),*])
-                #context?;
-        }
-    }
-}
-
-fn read(types: &syn::Path, plan: &FieldPlan<'_>) -> TokenStream {
-    let FieldPlan { ty, member, .. } = plan;
-    let (bounds, context) = (&member.bounds, context(types, plan));
-    if bounds.is_empty() {
-        quote!(<#ty as #types::DdsType>::deserialize(reader)#context?)
-    } else {
-        quote!(<#ty as #types::DdsType>::deserialize_bounded(reader, &[#(#bounds),*])#context?)
-    }
-}
-
-/// What tells the reader of an error which member it is about.
-fn context(types: &syn::Path, plan: &FieldPlan<'_>) -> TokenStream {
-    let name = &plan.member.name;
-    quote! {
-        .map_err(|error| error.in_member(<Self as #types::DdsType>::TYPE_NAME, #name))
-    }
-}
-
-/// Constants that make wrong uses errors at the derive, not at the first use of the type.
-fn checks(input: &DeriveInput, container: &Container, plans: &[FieldPlan<'_>]) -> TokenStream {
-    let (name, types) = (&input.ident, &container.types);
-    let bounds = plans.iter().filter(|plan| !plan.member.bounds.is_empty()).map(|plan| {
-        let (ty, count) = (plan.ty, plan.member.bounds.len());
-        quote_spanned! {plan.ty.span()=>
-            const _: () = ::core::assert!(
-                #count <= <#ty as #types::DdsType>::BOUNDS,
-                "more bounds than the field's type has strings and sequences: a bound belongs on \
-                 a String, a Vec, or an array of such"
-            );
-        }
-    });
-    quote! {
-        // Types that contain each other have no fingerprint; the compiler reports the cycle here.
-        const _: u64 = <#name as #types::DdsType>::FINGERPRINT;
-        #(#bounds)*
-    }
-}
-
-/// Whether a type's text has `ident` as a word of its own, not as a part of a path.
-fn names(ident: &Ident, ty: TokenStream) -> bool {
-    let is_colon = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
-    let tokens: Vec<TokenTree> = ty.into_iter().collect();
-    tokens.iter().enumerate().any(|(index, token)| match token {
-        TokenTree::Group(group) => names(ident, group.stream()),
-        TokenTree::Ident(word) => {
-            let before = index.checked_sub(1).and_then(|before| tokens.get(before));
-            word == ident && !is_colon(before) && !is_colon(tokens.get(index + 1))
-        }
-        _ => false,
-    })
-}
-
-/// A packed struct cannot lend references to its fields.
-fn refuse_packed(input: &DeriveInput) -> syn::Result<()> {
-    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
-        attribute.parse_nested_meta(|item| {
-            if item.path.is_ident("packed") {
-                return Err(item.error(
-                    "a packed struct cannot be a DDS type: remove `packed`; CDR has padding \
-                     rules of its own",
+        if attributes.base {
+            if place > 0 {
+                return Err(Error::new_spanned(
+                    ident,
+                    "the base comes first: make it the first field of the struct",
                 ));
             }
-            if item.input.peek(syn::token::Paren) {
-                let content;
-                syn::parenthesized!(content in item.input);
-                content.parse::<TokenStream>()?;
+            plan.base = Some((ident, &field.ty));
+            next = Id::AfterBase(0);
+            continue;
+        }
+        let member = Member::new(ident, &field.ty, attributes, next, container.autoid_hash)?;
+        if member.attributes.non_serialized {
+            if member.attributes.key {
+                return Err(Error::new_spanned(
+                    ident,
+                    "a member of the key has to be in every sample: remove `key` or \
+                     `non_serialized`",
+                ));
             }
-            Ok(())
-        })?;
+            plan.skipped.push(member);
+        } else {
+            next = member.id.next();
+            plan.members.push(member);
+        }
     }
-    Ok(())
+    require_distinct(&plan.members)?;
+    Ok(plan)
+}
+
+impl Plan<'_> {
+    fn base_type(&self) -> Option<&Type> {
+        self.base.map(|(_, ty)| ty)
+    }
+
+    /// All fields' names and types that are in samples, in order.
+    fn fields(&self) -> (Vec<&Ident>, Vec<&Type>) {
+        let own = self.members.iter().map(|member| (member.ident, member.ty));
+        self.base.into_iter().chain(own).unzip()
+    }
+
+    /// The constant of a member in the table.
+    fn descriptor(&self, place: usize) -> TokenStream {
+        let (types, place) = (&self.types, index(place));
+        quote!(&<Self as #types::DdsStruct>::MEMBERS[#place])
+    }
+
+    fn constants(&self) -> TokenStream {
+        let Plan { ident, name, types, container, .. } = self;
+        let (idents, tys) = self.fields();
+        let kind = extensibility(types, container.extensibility);
+        let nested = container.nested;
+        let base = match self.base_type() {
+            Some(base) => quote!(::core::option::Option::Some(#types::descriptor_of::<#base>)),
+            None => quote!(::core::option::Option::None),
+        };
+        let keyed = self.members.iter().any(|member| member.attributes.key);
+        let base_keyed = self.base_type().map(|base| quote!(|| <#base as #types::DdsType>::KEYED));
+        let layout = if self.skipped.is_empty() {
+            quote! {{
+                let members = #types::PlainMembers::new()
+                    #(.member::<#tys>(::core::mem::offset_of!(#ident, #idents)))*;
+                match members.hash() {
+                    ::core::option::Option::None => ::core::option::Option::None,
+                    // SAFETY: the list above has every field of the struct, because it is made from
+                    // the struct's definition. Each of them is plain, otherwise there would be no
+                    // hash, so every bit pattern of the struct is valid.
+                    ::core::option::Option::Some(hash) => {
+                        ::core::option::Option::Some(unsafe { #types::PlainLayout::new(hash) })
+                    }
+                }
+            }}
+        } else {
+            quote!(::core::option::Option::None)
+        };
+        // Of a type that may change, the members need not be there; in XCDR2 its size is.
+        let least = match container.extensibility {
+            Extensibility::Final => quote!(sum),
+            Extensibility::Appendable => quote!(if sum < 4 { sum } else { 4 }),
+            Extensibility::Mutable => quote!(4),
+        };
+        let code = if container.extensibility == Extensibility::Final { 4u32 } else { 5u32 };
+        quote! {
+            const TYPE_NAME: &'static str = #name;
+            const DESCRIPTOR: #types::TypeDescriptor = #types::TypeDescriptor {
+                name: #name,
+                kind: #types::TypeKind::Structure(#types::StructureDescriptor {
+                    extensibility: #kind,
+                    nested: #nested,
+                    base: #base,
+                    members: <Self as #types::DdsStruct>::MEMBERS,
+                }),
+            };
+            const LAYOUT: ::core::option::Option<#types::PlainLayout<Self>> = #layout;
+            const MIN_CDR_SIZE: usize = {
+                #[allow(unused_variables)]
+                let sum = 0usize
+                    #(.saturating_add(<#tys as #types::DdsType>::MIN_CDR_SIZE))*;
+                #least
+            };
+            const EXTENSIBILITY: #types::Extensibility = #kind;
+            const KEYED: bool = #keyed #base_keyed;
+            const LENGTH_CODE: u32 = #code;
+        }
+    }
+
+    fn methods(&self) -> TokenStream {
+        let types = &self.types;
+        let result = |value: TokenStream| quote!(::core::result::Result<#value, #types::CdrError>);
+        let (unit, this) = (result(quote!(())), result(quote!(Self)));
+        let base =
+            self.base.map(|(ident, ty)| quote!(#ident: <#ty as #types::DdsType>::default_value(),));
+        let defaults = self.members.iter().chain(&self.skipped).map(|member| {
+            let (ident, default) = (member.ident, member.default_function(types));
+            quote!(#ident: (#default)())
+        });
+        quote! {
+            fn default_value() -> Self {
+                Self { #base #(#defaults),* }
+            }
+
+            #[inline]
+            fn serialize(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {
+                #types::derived::serialize_struct(self, writer)
+            }
+
+            #[inline]
+            fn deserialize(reader: &mut #types::CdrReader<'_>) -> #this {
+                #types::derived::deserialize_struct(reader)
+            }
+
+            fn keys_fit_hash() -> bool {
+                static FIT: ::std::sync::OnceLock<bool> = ::std::sync::OnceLock::new();
+                *FIT.get_or_init(#types::derived::keys_fit_hash::<Self>)
+            }
+        }
+    }
+
+    fn parts(&self) -> TokenStream {
+        let types = &self.types;
+        let tables = self.tables();
+        let unit = quote!(::core::result::Result<(), #types::CdrError>);
+        let ok = quote!(::core::result::Result::Ok);
+        let plain = quote!(#types::Form::Plain);
+        let (base_writes, base_reads) = self
+            .base
+            .map(|(ident, ty)| {
+                let of_base = quote!(<#ty as #types::DdsStruct>);
+                (
+                    quote!(#of_base::serialize_members(&self.#ident, writer)?;),
+                    quote!(#ident: #of_base::deserialize_members(reader)?,),
+                )
+            })
+            .unzip();
+        let (base_write, base_read) = match self.base {
+            None => (quote!(#ok(())), quote!(#ok(false))),
+            Some((ident, ty)) => {
+                let of_base = quote!(<#ty as #types::DdsStruct>);
+                (
+                    quote!(#of_base::write_member(&self.#ident, id, writer, form)),
+                    quote!(#of_base::read_member(&mut self.#ident, id, reader, form)),
+                )
+            }
+        };
+        let members =
+            || self.members.iter().enumerate().map(|(at, member)| (self.descriptor(at), member));
+        let writes = members().map(|(descriptor, Member { ident, .. })| {
+            quote!(writer.write_member(&self.#ident, #descriptor, #plain)?;)
+        });
+        let reads = members().map(|(descriptor, member)| {
+            let (ident, read) = (member.ident, member.read(types, &descriptor, &plain));
+            if self.container.extensibility == Extensibility::Appendable {
+                let default = member.default_function(types);
+                quote!(#ident: if reader.lacks_more() { (#default)() } else { #read },)
+            } else {
+                quote!(#ident: #read,)
+            }
+        });
+        let skipped = self.skipped.iter().map(|member| {
+            let (ident, default) = (member.ident, member.default_function(types));
+            quote!(#ident: (#default)(),)
+        });
+        let write_ones = members().map(|(descriptor, Member { ident, .. })| {
+            quote! {
+                if id == (#descriptor).id {
+                    return writer.write_member(&self.#ident, #descriptor, form);
+                }
+            }
+        });
+        let read_ones = members().map(|(descriptor, member)| {
+            let (ident, read) = (member.ident, member.read(types, &descriptor, &quote!(form)));
+            quote! {
+                if id == (#descriptor).id {
+                    self.#ident = #read;
+                    return #ok(true);
+                }
+            }
+        });
+        quote! {
+            #tables
+
+            #[inline]
+            #[allow(unused_variables)]
+            fn serialize_members(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {
+                #base_writes
+                #(#writes)*
+                #ok(())
+            }
+
+            #[inline]
+            #[allow(unused_variables)]
+            fn deserialize_members(
+                reader: &mut #types::CdrReader<'_>,
+            ) -> ::core::result::Result<Self, #types::CdrError> {
+                #ok(Self { #base_reads #(#reads)* #(#skipped)* })
+            }
+
+            #[allow(unused_variables)]
+            fn write_member(
+                &self,
+                id: u32,
+                writer: &mut #types::CdrWriter<'_>,
+                form: #types::Form,
+            ) -> #unit {
+                #(#write_ones)*
+                #base_write
+            }
+
+            #[allow(unused_variables)]
+            fn read_member(
+                &mut self,
+                id: u32,
+                reader: &mut #types::CdrReader<'_>,
+                form: #types::Form,
+            ) -> ::core::result::Result<bool, #types::CdrError> {
+                #(#read_ones)*
+                #base_read
+            }
+        }
+    }
+
+    /// The constants about members and their ids.
+    fn tables(&self) -> TokenStream {
+        let Plan { types, name, .. } = self;
+        let base = self.base_type();
+        let descriptors = self.members.iter().map(|member| member.descriptor(types, name, base));
+        let expression = |member: &Member<'_>| member.id.expression(types, base);
+        let ids: Vec<_> = self.members.iter().map(expression).collect();
+        let keys = self.members.iter().filter(|member| member.attributes.key);
+        let keys: Vec<_> = keys.map(expression).collect();
+        let (count, key_count) = (ids.len(), keys.len());
+        let (base_ids, base_keys) = match base {
+            None => (quote!((&[] as &[u32])), quote!((&[] as &[u32]))),
+            Some(base) => (
+                quote!(<#base as #types::DdsStruct>::IDS),
+                quote!(#types::derived::key_ids_of_base::<#base>()),
+            ),
+        };
+        let next = match (self.members.last(), base) {
+            (Some(last), _) => {
+                let last = expression(last);
+                quote!(#last + 1)
+            }
+            (None, Some(base)) => quote!(<#base as #types::DdsStruct>::NEXT_ID),
+            (None, None) => quote!(0),
+        };
+        let derived = quote!(#types::derived);
+        quote! {
+            const MEMBERS: &'static [#types::MemberDescriptor] = &[#(#descriptors),*];
+            const IDS: &'static [u32] =
+                &#derived::join_ids::<{ #base_ids.len() + #count }>(#base_ids, &[#(#ids),*]);
+            const KEY_IDS: &'static [u32] = {
+                const KEYS: [u32; { #base_keys.len() + #key_count }] =
+                    #derived::sort_ids(#derived::join_ids(#base_keys, &[#(#keys),*]));
+                const ALL: [u32; { #base_ids.len() + #count }] =
+                    #derived::sort_ids(#derived::join_ids(#base_ids, &[#(#ids),*]));
+                if KEYS.is_empty() { &ALL } else { &KEYS }
+            };
+            const NEXT_ID: u32 = #next;
+        }
+    }
+
+    /// Constants that make wrong uses errors at the derive, not at the first use of the type.
+    fn checks(&self) -> TokenStream {
+        let (name, types) = (self.ident, &self.types);
+        let members = self.members.iter().map(|member| member.checks(types));
+        let base = self.base_type().map(|base| {
+            quote! {
+                const _: () = ::core::assert!(
+                    <#name as #types::DdsType>::EXTENSIBILITY as u8
+                        == <#base as #types::DdsType>::EXTENSIBILITY as u8,
+                    "a struct changes as its base does: give it the same extensibility"
+                );
+            }
+        });
+        quote! {
+            const _: () = ::core::assert!(
+                #types::derived::are_unique(<#name as #types::DdsStruct>::IDS),
+                "two members, of the base or of the struct, have the same id: give one another id"
+            );
+            #base
+            #(#members)*
+        }
+    }
 }

@@ -1,9 +1,11 @@
 // Generated from IDL. Changes belong in the IDL file.
 
+/// Every construct that the compiler takes.
+///
 /// IDL module `Nav`.
 pub mod nav {
     /// IDL enum `Nav::FlightPhase`.
-    #[derive(::idl_cdr::DdsType, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(::idl_cdr::DdsType, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[dds(name = "Nav::FlightPhase", crate = "idl_cdr")]
     pub enum FlightPhase {
         /// IDL enumerator `TAXI`.
@@ -25,11 +27,14 @@ pub mod nav {
     /// IDL typedef `Nav::Formation`: `sequence<Nav::CallSign, 4>`.
     pub type Formation = Vec<CallSign>;
 
+    /// A module inside.
+    ///
     /// IDL module `Nav::Detail`.
     pub mod detail {
         /// IDL struct `Nav::Detail::Position`.
         #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
         #[dds(name = "Nav::Detail::Position", crate = "idl_cdr")]
+        #[dds(extensibility = "final")]
         pub struct Position {
             /// IDL member `latitude`: `double`.
             pub latitude: f64,

@@ -1,9 +1,13 @@
 // Generated from IDL. Changes belong in the IDL file.
 
+/// Every construct that the compiler takes.
+///
 /// IDL module `Nav`.
 pub mod nav {
     /// IDL enum `Nav::FlightPhase`.
-    #[derive(::dds_api::types::DdsType, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(
+        ::dds_api::types::DdsType, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
+    )]
     #[dds(name = "Nav::FlightPhase")]
     pub enum FlightPhase {
         /// IDL enumerator `TAXI`.
@@ -25,11 +29,13 @@ pub mod nav {
     /// IDL typedef `Nav::Formation`: `sequence<Nav::CallSign, 4>`.
     pub type Formation = Vec<CallSign>;
 
+    /// A module inside.
+    ///
     /// IDL module `Nav::Detail`.
     pub mod detail {
         /// IDL struct `Nav::Detail::Position`.
         #[derive(::dds_api::types::DdsType, Clone, Debug, PartialEq)]
-        #[dds(name = "Nav::Detail::Position")]
+        #[dds(name = "Nav::Detail::Position", extensibility = "final")]
         pub struct Position {
             /// IDL member `latitude`: `double`.
             pub latitude: f64,

@@ -1,5 +1,6 @@
 //! What all roles have in common: where they meet, and what they count of themselves.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -34,6 +35,8 @@ pub(crate) enum Level {
     Atomic,
     /// The same, and kept in memory for readers that come later.
     Volatile,
+    /// The same, and in logs.
+    Logged,
 }
 
 /// What is measured: the whole product, or what it stands on.
@@ -64,12 +67,23 @@ pub(crate) enum Transport {
 }
 
 impl Level {
+    /// Whether all readers get one order.
+    pub(crate) fn is_ordered(self) -> bool {
+        self != Level::Unordered
+    }
+
+    /// Whether samples are kept.
+    pub(crate) fn is_kept(self) -> bool {
+        matches!(self, Level::Volatile | Level::Logged)
+    }
+
     /// As it is written on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Level::Unordered => "unordered",
             Level::Atomic => "atomic",
             Level::Volatile => "volatile",
+            Level::Logged => "logged",
         }
     }
 }
@@ -129,7 +143,10 @@ pub(crate) struct Means {
     /// Samples of each writer that may be under way (the product's default otherwise).
     #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) in_flight: Option<u32>,
-    /// At level volatile every member keeps so many MiB of samples.
+    /// At level logged every member logs in a folder of its own in this one; they are removed in the end.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) logs: Option<PathBuf>,
+    /// At levels volatile and logged every member keeps so many MiB of samples in memory.
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) keep: u32,
     /// Optimisations to switch off, of an atomic topic, to see what each is worth: send-batching,
@@ -191,7 +208,22 @@ impl Means {
                 "only what an atomic topic does can be switched off: add --level atomic".to_owned(),
             ));
         }
+        if (self.level == Level::Logged) != self.logs.is_some() {
+            return Err(Failure::Usage(
+                "--level logged needs a folder on the disk that is meant: --logs DIR, and only that level does"
+                    .to_owned(),
+            ));
+        }
         Ok(())
+    }
+
+    /// A folder for the logs of one run, if there are to be any: what was logged before is no part of it.
+    pub(crate) fn fresh_logs(&self) -> Result<Option<tempfile::TempDir>, Failure> {
+        let Some(dir) = &self.logs else { return Ok(None) };
+        let made = tempfile::Builder::new().prefix("squall-perf-").tempdir_in(dir);
+        made.map(Some).map_err(|error| {
+            Failure::new(format!("no logs can be kept in `{}`: {error}", dir.display()))
+        })
     }
 
     /// What is switched off.
@@ -228,6 +260,7 @@ impl Means {
             Level::Unordered => topic,
             Level::Atomic => topic.atomic(),
             Level::Volatile => topic.transient_local().durability_service(self.service(size)),
+            Level::Logged => topic.persistent().durability_service(self.service(size)),
         };
         Ok(topic.create()?)
     }
@@ -241,6 +274,9 @@ impl Means {
         }
         if let Some(micros) = self.linger {
             config = config.linger(Duration::from_micros(micros));
+        }
+        if let Some(folder) = &self.logs {
+            config = config.log_folder(folder);
         }
         Ok(DomainParticipant::with_config(self.domain, config)?)
     }

@@ -160,9 +160,9 @@ impl Run {
 
 /// The bare rings that a level is measured beside; the first is its limit.
 fn rings(level: Level) -> &'static [Kind] {
-    match level {
-        Level::Unordered => &[Kind::Plain, Kind::Futex],
-        Level::Atomic | Level::Volatile => &[Kind::Stable, Kind::Plain, Kind::Futex],
+    match level.is_ordered() {
+        false => &[Kind::Plain, Kind::Futex],
+        true => &[Kind::Stable, Kind::Plain, Kind::Futex],
     }
 }
 
@@ -172,9 +172,9 @@ type Bare = (Kind, Vec<BareThroughput>);
 /// Runs the command.
 pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     args.part.means.are_offered()?;
-    if args.interface == Interface::Core && args.part.means.level == Level::Volatile {
+    if args.interface == Interface::Core && args.part.means.level.is_kept() {
         return Err(Failure::Usage(
-            "the core keeps nothing by itself: --level volatile needs --interface dds".to_owned(),
+            "the core keeps nothing by itself: this level needs --interface dds".to_owned(),
         ));
     }
     if let Some(members) = args.members {
@@ -222,9 +222,11 @@ fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
         return members::measure(args, &Duty::apart(args.pubs, args.subs));
     }
     let mut crew = Crew::new(args.limit())?;
+    let logs = args.part.means.fresh_logs()?;
     let common = |role: &str| {
         let mut arguments = vec![role.to_owned(), format!("--size={}", args.part.size)];
         arguments.extend(args.part.means.arguments());
+        arguments.extend(logs.iter().map(|logs| format!("--logs={}", logs.path().display())));
         arguments.push("--harness".to_owned());
         arguments
     };

@@ -11,16 +11,23 @@ use derecho_core::group::Group;
 use derecho_core::link::{Arbiter, Link};
 use derecho_core::machine::Effects;
 
-use super::{Berth, LocalReader, LocalWriter, ParticipantMachine, Refusal};
+use super::{LocalReader, LocalWriter, ParticipantMachine};
 use crate::mapping::discovery::Discovery;
+use crate::mapping::shares::Refusal;
+use crate::mapping::topic_logs::TopicLogs;
 
 impl ParticipantMachine {
+    /// The logs of this life, which is over. Their folder is free for the next one when they are dropped.
+    pub(crate) fn end_logs(&mut self) -> Option<TopicLogs> {
+        self.atomic.end_logs()
+    }
+
     /// The machine of the next life, over another link. Until this has gone well nothing here has changed, and
     /// it can be tried again; then this one turns no more.
     pub(crate) fn begin_again(
         &self,
-        group: Group<Discovery>,
-        host: Option<Arc<dyn Arbiter>>,
+        (group, host): (Group<Discovery>, Option<Arc<dyn Arbiter>>),
+        logs: Option<TopicLogs>,
         link: &mut impl Link,
         effects: &mut Effects,
     ) -> Result<ParticipantMachine, Refusal> {
@@ -28,6 +35,8 @@ impl ParticipantMachine {
         let node = group.node().id();
         let mut next = ParticipantMachine::new(group, standing, host, life);
         next.next_endpoint = self.next_endpoint;
+        next.has_to_log = Arc::clone(&self.has_to_log);
+        logs.into_iter().for_each(|logs| next.keep_logs(logs));
         let mut berths = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared }) in &self.writers {
             let share = (*geometry, Arc::clone(shared));
@@ -54,24 +63,5 @@ impl ParticipantMachine {
         // Publishes all of that.
         self.standing.begin(life, node);
         Ok(next)
-    }
-}
-
-impl super::WriterShared {
-    fn move_to(&self, berth: Berth) {
-        *self.berth.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
-    }
-}
-
-impl super::ReaderShared {
-    /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;
-    /// that of still earlier lives, at which nobody has looked at all, goes uncounted.
-    fn leave_behind(&self, new: super::Life) {
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.retain(|source| source.life.next() >= new);
-        sources.iter_mut().for_each(|source| source.ended = true);
-        drop(sources);
-        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.reads_history.store(false, Ordering::Release);
     }
 }

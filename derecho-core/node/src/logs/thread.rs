@@ -88,9 +88,9 @@ pub enum Ending {
     Late,
 }
 
-type Work<D> = Box<dyn FnOnce(&mut Writer<D>) + Send>;
+pub(super) type Work<D> = Box<dyn FnOnce(&mut Writer<D>) + Send>;
 
-enum Job<D> {
+pub(super) enum Job<D> {
     Batch(Arc<Shown>, Batch),
     /// Something that wants the logs as they are, with all before it committed.
     Work(Work<D>),
@@ -98,17 +98,39 @@ enum Job<D> {
 }
 
 /// What a stream's log shows.
-struct Shown {
-    key: StreamKey,
+pub(super) struct Shown {
+    pub(super) key: StreamKey,
     on_full: OnFull,
     durable: AtomicU64,
     state: AtomicU8,
     error: Mutex<Option<LogError>>,
-    waker: Box<dyn Fn() + Send + Sync>,
+    pub(super) waker: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Shown {
-    fn state(&self) -> StreamState {
+    pub(super) fn new(
+        (key, on_full): (StreamKey, OnFull),
+        waker: impl Fn() + Send + Sync + 'static,
+    ) -> Shown {
+        Shown {
+            key,
+            on_full,
+            durable: AtomicU64::new(0),
+            state: AtomicU8::new(StreamState::Open as u8),
+            error: Mutex::default(),
+            waker: Box::new(waker),
+        }
+    }
+
+    pub(super) fn durable(&self) -> Version {
+        Version(self.durable.load(Ordering::Acquire))
+    }
+
+    pub(super) fn error(&self) -> Option<LogError> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn state(&self) -> StreamState {
         let states =
             [StreamState::Open, StreamState::Full, StreamState::Detached, StreamState::Failed];
         let state = self.state.load(Ordering::Acquire);
@@ -124,7 +146,11 @@ impl Shown {
         (self.waker)();
     }
 
-    fn publish(&self, version: Version) {
+    pub(super) fn show_failed(&self, error: LogError) {
+        self.show(StreamState::Failed, Some(error));
+    }
+
+    pub(super) fn publish(&self, version: Version) {
         if self.durable.swap(version.0, Ordering::Release) != version.0 {
             (self.waker)();
         }
@@ -143,8 +169,8 @@ pub struct Logs<D = Folder> {
 
 /// One stream's log, for whoever pushes to it.
 pub struct StreamHandle<D = Folder> {
-    shown: Arc<Shown>,
-    queue: SyncSender<Job<D>>,
+    pub(super) shown: Arc<Shown>,
+    pub(super) queue: SyncSender<Job<D>>,
     spare: Arc<Mutex<Vec<Batch>>>,
 }
 
@@ -206,6 +232,11 @@ impl<D: Disk + Send + 'static> Logs<D> {
         self.owner
     }
 
+    /// For whoever pushes to the log that shows this.
+    pub(super) fn handle(&self, shown: Arc<Shown>) -> StreamHandle<D> {
+        StreamHandle { shown, queue: self.queue.clone(), spare: Arc::clone(&self.spare) }
+    }
+
     /// Opens the log of a stream. `waker` is called whenever more is durable or the state changes, by the log
     /// thread: it must not block. One that has failed may be opened again.
     ///
@@ -228,22 +259,14 @@ impl<D: Disk + Send + 'static> Logs<D> {
                 writer.settings.check,
             );
             opened.map(|(log, recovery)| {
-                let shown = Arc::new(Shown {
-                    key,
-                    on_full,
-                    durable: AtomicU64::new(log.durable().0),
-                    state: AtomicU8::new(StreamState::Open as u8),
-                    error: Mutex::default(),
-                    waker: Box::new(waker),
-                });
+                let shown = Arc::new(Shown::new((key, on_full), waker));
+                shown.publish(log.durable());
                 writer.logs.insert(key, Kept { log, shown: Arc::clone(&shown) });
                 (shown, recovery)
             })
         });
         let (shown, recovery) = opened.unwrap_or(Err(LogError::Failed))?;
-        let handle =
-            StreamHandle { shown, queue: self.queue.clone(), spare: Arc::clone(&self.spare) };
-        Ok((handle, recovery))
+        Ok((self.handle(shown), recovery))
     }
 
     /// Has all that was pushed written and synced, and ends the thread, if that is done within this time.
@@ -319,7 +342,7 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 
     /// The last message that is durable (I-80).
     pub fn durable(&self) -> Version {
-        Version(self.shown.durable.load(Ordering::Acquire))
+        self.shown.durable()
     }
 
     /// How the log is.
@@ -329,7 +352,7 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 
     /// Why it is not [`StreamState::Open`].
     pub fn error(&self) -> Option<LogError> {
-        self.shown.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shown.error()
     }
 
     /// Has the log thread do something with the log as it is when all that was pushed before is committed:
@@ -353,19 +376,28 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 }
 
 /// A log, and what it shows.
-struct Kept {
-    log: StreamLog,
-    shown: Arc<Shown>,
+pub(super) struct Kept {
+    pub(super) log: StreamLog,
+    pub(super) shown: Arc<Shown>,
 }
 
 /// What the log thread has.
-struct Writer<D> {
-    disk: D,
-    owner: Owner,
-    settings: Settings,
-    logs: BTreeMap<StreamKey, Kept>,
+pub(super) struct Writer<D> {
+    pub(super) disk: D,
+    pub(super) owner: Owner,
+    pub(super) settings: Settings,
+    pub(super) logs: BTreeMap<StreamKey, Kept>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
+}
+
+impl<D> Drop for Writer<D> {
+    fn drop(&mut self) {
+        // However the thread ends, nobody waits for it.
+        let takes = |state| matches!(state, StreamState::Open | StreamState::Full);
+        let shown = self.logs.values().map(|kept| &kept.shown);
+        shown.filter(|it| takes(it.state())).for_each(|it| it.show(StreamState::Closed, None));
+    }
 }
 
 impl<D: Disk> Writer<D> {
@@ -464,7 +496,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
+    pub(super) fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
         tracing::error!("the log of stream {key} takes nothing more: {error}");
         if let Some(kept) = self.logs.remove(&key) {
             kept.shown.show(state, Some(error));

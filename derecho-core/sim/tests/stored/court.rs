@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::ids::NodeId;
+use derecho_core::storage::errands::message_of;
 use derecho_core::storage::store::Retention;
 
 use super::member::key_of;
+use super::root::Found;
 
 type Id = (NodeId, u64);
 
@@ -38,6 +40,10 @@ pub(crate) struct Court {
     pub(crate) strict: bool,
     pub(crate) histories: usize,
     pub(crate) exact: usize,
+    /// What is kept is kept in logs as well.
+    pub(crate) logged: bool,
+    /// So many of the order were said to be durable everywhere.
+    pub(crate) durable: usize,
 }
 
 impl Court {
@@ -114,7 +120,9 @@ impl Court {
         if !self.is_right(node, id, bytes) || self.gone.contains(&node) {
             return;
         }
-        let place = self.places[&id];
+        let place = *self.places.get(&id).unwrap_or_else(|| {
+            panic!("{node:?} reads {id:?}, which nobody got, of {}", self.order.len())
+        });
         let got = &mut self.readings[name].got;
         assert!(
             got.last().is_none_or(|last| *last < place),
@@ -147,6 +155,10 @@ impl Court {
         let Reading { from, got, .. } = &self.readings[name];
         let from = from.unwrap_or(self.order.len());
         let (history, live): (Vec<usize>, Vec<usize>) = got.iter().partition(|at| **at < from);
+        if self.lost && self.logged {
+            // Of what nobody else had what was not durable is gone; what that would have replaced is there.
+            return;
+        }
         assert_eq!(live, (from..self.order.len()).collect::<Vec<_>>(), "all that came live");
         let kept = self.kept_of(from);
         assert!(history.iter().all(|at| kept.contains(at)), "nothing that was replaced before");
@@ -175,6 +187,12 @@ impl Court {
     pub(crate) fn end(&mut self) {
         let kept = self.kept_of(self.order.len());
         let ids: Vec<Id> = kept.iter().map(|at| self.order[*at].0).collect();
+        if self.lost && self.logged {
+            let all = std::mem::take(&mut self.kept);
+            let first = all.values().next();
+            assert!(all.values().all(|kept| Some(kept) == first), "all keep the same: {all:?}");
+            return;
+        }
         for (node, theirs) in std::mem::take(&mut self.kept) {
             match self.lost {
                 true => assert!(theirs.iter().all(|id| ids.contains(id)), "{node:?}"),
@@ -185,5 +203,52 @@ impl Court {
 
     pub(crate) fn length(&self) -> usize {
         self.order.len()
+    }
+
+    /// A member says that so many are durable everywhere.
+    pub(crate) fn durable(&mut self, node: NodeId, version: u64) {
+        if !self.lost && !self.gone.contains(&node) {
+            assert!(version <= self.order.len() as u64, "it was not even delivered");
+            self.durable = self.durable.max(version as usize);
+        }
+    }
+
+    /// All have crashed, and this is what is left in logs: the newest has all that was durable, and all of them
+    /// are of the same order. What comes next comes after the newest.
+    pub(crate) fn restart(&mut self, logs: &[Found]) {
+        for Found { log, records, .. } in logs {
+            for owned in records {
+                let record = owned.record();
+                let place = record.version.0 as usize - 1;
+                let (stream, number) = message_of(&record);
+                let id = (stream.node, number);
+                assert_eq!(self.order.get(place).map(|(id, _)| *id), Some(id), "in {log}");
+                assert_eq!(record.entry.payload, self.contents[&id]);
+            }
+        }
+        let newest = logs.iter().map(|found| found.tail).max();
+        let length = newest.map_or(0, |tail| tail.version.0 as usize);
+        assert!(self.durable <= length, "{} durable, and {length} are left", self.durable);
+        for (id, _) in self.order.drain(length..) {
+            self.places.remove(&id);
+        }
+        self.next.clear();
+        self.waiting.clear();
+        self.readings.clear();
+        self.kept.clear();
+        // What was lost is no part of the order any more.
+        (self.lost, self.durable) = (false, self.durable.min(length));
+    }
+
+    /// In the end logs agree, record by record, epochs included, and have all.
+    pub(crate) fn compare(&self, logs: &[Found]) {
+        let mut epochs = BTreeMap::new();
+        for Found { log, records, .. } in logs {
+            for owned in records {
+                let record = owned.record();
+                let known = epochs.entry(record.version).or_insert(record.entry.epoch);
+                assert_eq!(*known, record.entry.epoch, "of {} in {log}", record.version);
+            }
+        }
     }
 }

@@ -24,10 +24,12 @@ use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::storage::cursor::Cursor;
 use derecho_core::storage::depot::{Depot, Holding, Motion, porter_geometry};
 use derecho_core::storage::holders::Holders;
+use derecho_core::storage::logbook::LogBook;
 use derecho_core::storage::store::{Key, Meaning, Retention};
 use derecho_sim::{Random, SimLink};
 
 use super::court::Court;
+use super::root::Root;
 
 const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
 /// The subgroup.
@@ -46,12 +48,17 @@ pub(crate) fn key_of(record: &[u8]) -> Key {
 pub(crate) struct Topic {
     seats: Vec<NodeId>,
     holders: Holders,
+    /// Only where it is kept in logs.
+    logs: Option<LogBook>,
 }
 
 impl Topic {
     fn settle(&mut self) {
-        let (seats, first) = (self.seats.clone(), self.seats.first().copied());
-        self.holders.settle(&seats, || first);
+        let Topic { seats, holders, logs } = self;
+        holders.settle(seats, |vacancy| match logs {
+            Some(logs) => logs.begin(vacancy),
+            None => seats.first().copied(),
+        });
     }
 }
 
@@ -65,6 +72,16 @@ impl State for Topic {
             }
             3 => {
                 self.holders.lacks(from, u64::from_bytes(&message[1..]).unwrap());
+            }
+            4 if self.seats.contains(&from) => {
+                let (vacancy, claim) = Wire::from_bytes(&message[1..]).unwrap();
+                self.logs.as_mut().unwrap().claim(from, vacancy, claim);
+            }
+            5 => {
+                self.logs.as_mut().unwrap().forget(from);
+                if message[1] == 0 {
+                    self.holders.forget(from);
+                }
             }
             _ => {}
         }
@@ -81,21 +98,22 @@ impl State for Topic {
     }
 
     fn layout(&self, _: u64, view: &View) -> Layout {
-        let seats = self.seats.iter().filter(|node| view.rank_of(**node).is_some());
+        // I-106
+        let waits = self.logs.is_some() && !self.holders.has_begun();
+        let here = |node: &&NodeId| !waits && view.rank_of(**node).is_some();
+        let seats = self.seats.iter().filter(here);
         let seat =
             |node: &NodeId| Seat { node: *node, reads: true, sends: Some(STREAM), lines: LINES };
         Layout { level: Level::Atomic, seats: seats.map(seat).collect() }
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        let mut bytes = self.seats.to_bytes();
-        self.holders.encode(&mut bytes);
-        bytes
+        (self.seats.clone(), (self.holders.clone(), self.logs.clone())).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
-        let Some((seats, holders)) = Wire::from_bytes(bytes) else { return false };
-        (self.seats, self.holders) = (seats, holders);
+        let Some((seats, (holders, logs))) = Wire::from_bytes(bytes) else { return false };
+        (self.seats, self.holders, self.logs) = (seats, holders, logs);
         true
     }
 }
@@ -104,6 +122,11 @@ impl Topic {
     fn forget_seat(&mut self, node: NodeId) -> Vec<u64> {
         self.seats.retain(|seat| *seat != node);
         self.holders.forget(node);
+        self.logs.iter_mut().for_each(|logs| logs.forget(node));
+        if self.seats.is_empty() && self.logs.is_some() {
+            // Whoever comes later begins from the logs.
+            (self.holders, self.logs) = (Holders::default(), Some(LogBook::default()));
+        }
         self.settle();
         vec![KEY]
     }
@@ -114,10 +137,16 @@ impl Holding for Topic {
         (key == KEY).then_some(&self.holders)
     }
 
+    fn logs(&self, _: u64) -> Option<&LogBook> {
+        self.logs.as_ref()
+    }
+
     fn motion(&self, _: u64, motion: Motion) -> Vec<u8> {
         match motion {
             Motion::Holds(beginning) => [vec![2], beginning.to_bytes()].concat(),
             Motion::Lacks(vacancy) => [vec![3], vacancy.to_bytes()].concat(),
+            Motion::Claims(vacancy, claim) => [vec![4], (vacancy, *claim).to_bytes()].concat(),
+            Motion::Disclaims(holds) => vec![5, u8::from(holds)],
         }
     }
 }
@@ -148,6 +177,8 @@ pub(crate) struct Member {
     pub(crate) whole: bool,
     pub(crate) leaves: bool,
     retention: Retention,
+    /// Where it keeps its log, if it does.
+    root: Option<(Root, usize)>,
 }
 
 impl Member {
@@ -155,6 +186,7 @@ impl Member {
         link: &mut SimLink,
         court: &Rc<RefCell<Court>>,
         retention: Retention,
+        root: Option<(Root, usize)>,
     ) -> Member {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
@@ -177,17 +209,19 @@ impl Member {
             whole: false,
             leaves: false,
             retention,
+            root,
         }
     }
 
-    pub(crate) fn begin(&mut self, entrance: Entrance, effects: &mut Effects) {
+    pub(crate) fn begin(&mut self, entrance: Entrance, logged: bool, effects: &mut Effects) {
         let (node, control) = self.prepared.take().unwrap();
         let local = matches!(entrance, Entrance::Local);
         let terms =
             Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
         let host = self.link.arbiter().filter(|_| local);
         let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
-        let mut group = Group::new(node, terms, Topic::default(), control, host);
+        let topic = Topic { logs: logged.then(LogBook::default), ..Topic::default() };
+        let mut group = Group::new(node, terms, topic, control, host);
         let lines = self.link.open(LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
         let geometry = Geometry::fitting(64 << 10, 64, 8 << 10).unwrap();
         let memory = self.link.open(STREAM, geometry.words()).unwrap();
@@ -199,6 +233,9 @@ impl Member {
         self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
         let meaning = Meaning { key: key_of, time: |_| 0 };
         self.depot.keep(KEY, self.retention, meaning);
+        if let Some((root, at)) = &self.root {
+            self.depot.log(KEY, Box::new(root.journal(*at, self.random.next_word())));
+        }
         group.submit(&[0]);
         self.group = Some(group);
     }
@@ -286,8 +323,24 @@ impl Member {
             GroupEvent::Node(event) => {
                 depot.take_in(&event);
             }
-            GroupEvent::Out(_) => self.court.borrow_mut().died(self.me),
+            GroupEvent::Out(_) => {
+                self.court.borrow_mut().died(self.me);
+                self.end(false);
+            }
             GroupEvent::Gathered { .. } => {}
+        }
+    }
+
+    /// Whether it keeps a log.
+    pub(crate) fn stores(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// It keeps its log no more: its process has ended, or it is out.
+    pub(crate) fn end(&mut self, power: bool) {
+        if let Some((root, at)) = self.root.take() {
+            self.depot = Depot::default();
+            root.give_back(at, power);
         }
     }
 
@@ -297,6 +350,7 @@ impl Member {
             let from = self.senders[&record.sender()];
             court.delivers(self.me, from, record.number(), record.bytes());
         }
+        court.durable(self.me, self.depot.durable(KEY));
         let Some(keeper) = self.depot.keeper_mut(KEY) else { return };
         assert_eq!(keeper.gaps(), 0, "nothing is missing between what comes one after the other");
         if keeper.is_whole() && !self.whole {

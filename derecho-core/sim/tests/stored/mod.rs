@@ -3,6 +3,7 @@
 
 pub(crate) mod court;
 pub(crate) mod member;
+pub(crate) mod root;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
 use court::Court;
 use member::{KEY, Member};
+use root::Root;
 
 pub(crate) struct World {
     pub(crate) cluster: Cluster<Member>,
@@ -24,29 +26,47 @@ pub(crate) struct World {
     pub(crate) random: Random,
     founders: usize,
     retention: Retention,
+    /// Where logs are kept, if they are.
+    root: Option<Root>,
 }
 
 impl World {
     /// A group of so many nodes on one host, or of so many founders in a network.
     pub(crate) fn new(config: Config, nodes: usize, local: bool, retention: Retention) -> World {
-        let seed = config.seed;
         let mut court = Court::default();
         court.retention = retention;
+        World::over(config, nodes, local, (Rc::new(RefCell::new(court)), None))
+    }
+
+    /// The same over these logs, and after what this court has seen.
+    pub(crate) fn over(
+        config: Config,
+        nodes: usize,
+        local: bool,
+        (court, root): (Rc<RefCell<Court>>, Option<Root>),
+    ) -> World {
+        let (seed, retention) = (config.seed, court.borrow().retention);
         let mut world = World {
             cluster: Cluster::new(config),
-            court: Rc::new(RefCell::new(court)),
+            court,
+            root,
             random: Random::new(seed ^ 0x57_04ed),
             founders: if local { 0 } else { nodes },
             retention,
         };
-        let nodes: Vec<NodeIndex> = (0..nodes).map(|_| world.add_node()).collect();
+        // Some keep no logs, but the first does.
+        let mut nodes: Vec<bool> = (0..nodes).map(|_| !world.random.one_in(4)).collect();
+        nodes[0] = true;
+        let nodes: Vec<NodeIndex> = nodes.into_iter().map(|it| world.add_node(it)).collect();
         nodes.into_iter().for_each(|node| world.begin(node));
         world
     }
 
-    fn add_node(&mut self) -> NodeIndex {
+    fn add_node(&mut self, stores: bool) -> NodeIndex {
         let (court, retention) = (Rc::clone(&self.court), self.retention);
-        self.cluster.add_node(move |link| vec![Member::new(link, &court, retention)])
+        let root = self.root.clone().filter(|_| stores);
+        let root = root.map(|root| (root.clone(), root.take(&mut self.random)));
+        self.cluster.add_node(move |link| vec![Member::new(link, &court, retention, root)])
     }
 
     fn begin(&mut self, node: NodeIndex) {
@@ -55,13 +75,18 @@ impl World {
             0 => Entrance::Local,
             _ => Entrance::Network(founders.collect()),
         };
-        let mut effects = Effects::new();
-        self.cluster.machine_mut(node, 0).begin(entrance, &mut effects);
+        let (mut effects, logged) = (Effects::new(), self.root.is_some());
+        self.cluster.machine_mut(node, 0).begin(entrance, logged, &mut effects);
         assert!(effects.is_empty(), "nobody is there yet");
     }
 
     pub(crate) fn add(&mut self) -> NodeIndex {
-        let node = self.add_node();
+        let stores = !self.random.one_in(4);
+        self.add_one(stores)
+    }
+
+    fn add_one(&mut self, stores: bool) -> NodeIndex {
+        let node = self.add_node(stores);
         self.begin(node);
         node
     }
@@ -70,7 +95,19 @@ impl World {
         let me = self.member(node).me;
         self.court.borrow_mut().died(me);
         self.cluster.crash(node);
+        let power = self.random.one_in(2);
+        self.cluster.machine_mut(node, 0).end(power);
         self.notice_loss();
+    }
+
+    /// All crash.
+    pub(crate) fn crash_all(&mut self) {
+        for node in self.living() {
+            self.crash(node);
+        }
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            self.cluster.machine_mut(node, 0).end(true);
+        }
     }
 
     /// Nobody who lives has it any more.
@@ -165,11 +202,26 @@ impl World {
             eprintln!("{:?}: {:?}, {:?}", member.me, member.depot, member.group().state());
             eprintln!("  {}", member.group().describe());
         }
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            let member = self.member(node);
+            let (me, standing) = (member.me, member.group().standing());
+            let (runs, stores) = (self.cluster.is_running(node), member.stores());
+            eprintln!("{me:?} runs {runs}, {standing:?}, keeps a log {stores}");
+        }
         panic!("nothing comes to rest");
     }
 
     /// In the end all readers have got what they are to get, and all keep the same.
     pub(crate) fn check(&mut self) {
+        if self.root.is_some()
+            && !self.living().iter().any(|node| {
+                let member = self.member(*node);
+                member.stores() && !member.leaves
+            })
+        {
+            // Nothing goes on without anybody who keeps a log.
+            self.add_one(true);
+        }
         self.settle();
         self.flow(3);
         self.settle();

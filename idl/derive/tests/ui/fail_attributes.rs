@@ -1,15 +1,15 @@
 use idl_cdr::DdsType;
 
 #[derive(DdsType)]
-#[dds(crate = "idl_cdr", extensibility = "final")]
-struct UnknownOnStruct {
+#[dds(crate = "idl_cdr", extensibility = "open")]
+struct UnknownExtensibility {
     value: u32,
 }
 
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
 struct UnknownOnField {
-    #[dds(id)]
+    #[dds(idd = 3)]
     value: u32,
 }
 

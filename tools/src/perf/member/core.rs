@@ -46,9 +46,9 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
     let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
     let messages = messages.unwrap_or(USUAL.1);
-    let entries = match means.level {
-        Level::Unordered => messages,
-        Level::Atomic | Level::Volatile => messages + messages.div_ceil(7),
+    let entries = match means.level.is_ordered() {
+        false => messages,
+        true => messages + messages.div_ceil(7),
     };
     Geometry::fitting(bytes, entries, size).ok_or_else(|| {
         Failure::Usage(format!("no sender keeps {bytes} bytes in {messages} messages of {size}"))
@@ -68,7 +68,7 @@ impl CoreSeat {
         let level = match means.level {
             Level::Unordered => subgroup::Level::Unordered,
             Level::Atomic => subgroup::Level::Atomic,
-            Level::Volatile => {
+            Level::Volatile | Level::Logged => {
                 let text = "the core keeps nothing by itself: add --interface dds";
                 return Err(Failure::Usage(text.to_owned()));
             }
@@ -85,9 +85,9 @@ impl CoreSeat {
             let words = link.open(region, shape.words()).map_err(failed)?;
             memory = Some((
                 region,
-                match means.level {
-                    Level::Atomic | Level::Volatile => SenderMemory::with_nulls(words, shape),
-                    Level::Unordered => SenderMemory::new(words, shape),
+                match means.level.is_ordered() {
+                    true => SenderMemory::with_nulls(words, shape),
+                    false => SenderMemory::new(words, shape),
                 }
                 .with_barrier(link.barrier()),
             ));

@@ -1,0 +1,65 @@
+//! How a topic is kept, as an application sees it.
+//!
+//! Owns: the status and its words. Never does: find it out.
+
+use derecho_core::storage::journal::Condition;
+
+/// How a topic's samples are kept, as far as this participant knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageStatus {
+    /// So many samples were delivered since the topic began, also before all participants were gone and came again.
+    pub samples: u64,
+    /// So many of them are kept in memory for readers that come late.
+    pub kept: u64,
+    /// The first so many of all samples are in all logs of the topic, and no crash can take them: the durable
+    /// frontier. Of a topic that is not logged 0.
+    pub durable: u64,
+    /// So many participants keep logs of the topic that lack nothing.
+    pub logs: usize,
+    /// This participant's log, if it keeps one.
+    pub log: Option<LogCondition>,
+    /// What the topic waits for before it begins: logs, by their identities, that have to be there, or anybody who
+    /// keeps logs. Nothing if it has begun.
+    pub waits_for: Vec<String>,
+}
+
+impl StorageStatus {
+    /// What the topic waits for, as the end of a sentence; nothing if it has begun.
+    pub(crate) fn waiting(&self) -> String {
+        match self.waits_for.as_slice() {
+            [] => String::new(),
+            all => format!(
+                ". The topic has not begun: it waits for {}. Start who keeps it, or give a participant a log folder \
+                 (ParticipantConfig::log_folder), or run `squall store`",
+                all.join(", ")
+            ),
+        }
+    }
+}
+
+/// How a participant's log of a topic is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogCondition {
+    /// It takes what is delivered.
+    Open,
+    /// Its disk is full: it waits for room, and so does the topic.
+    Full,
+    /// Its disk was full, and it takes nothing more; the topic goes on without it.
+    Detached,
+    /// It has failed, for this reason, and takes nothing more; the topic goes on without it.
+    Failed(String),
+}
+
+impl From<Condition> for LogCondition {
+    fn from(condition: Condition) -> LogCondition {
+        match condition {
+            Condition::Open => LogCondition::Open,
+            Condition::Full => LogCondition::Full,
+            Condition::Detached => LogCondition::Detached,
+            Condition::Failed(error) => {
+                let why = error.map(|error| error.to_string());
+                LogCondition::Failed(why.unwrap_or_else(|| "its thread has ended".to_owned()))
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is kept of topics for those who come later: readers read along it, and then get queues.
+//!
+//! Owns: when a reader begins to read along, and when it gets its queue. Never does: keep anything; the depot does.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::{NodeId, Time};
+use derecho_core::machine::Effects;
+use derecho_core::node::NodeEvent;
+use derecho_core::storage::depot::Depot;
+
+use super::{AtomicTopics, Domain, Reading, Stay};
+use crate::mapping::history::Catching;
+use crate::mapping::shares::{ReaderSource, SourceId};
+
+impl AtomicTopics {
+    /// What all have heard of has changed.
+    pub(in crate::mapping) fn changed(&mut self, domain: &mut Domain) {
+        self.depot.changed(domain);
+    }
+
+    /// Another participant tells this one something.
+    pub(in crate::mapping) fn direct(&mut self, domain: &mut Domain, from: NodeId, bytes: &[u8]) {
+        if !self.depot.direct(domain, from, bytes) {
+            tracing::warn!(node = %from, "a participant tells what makes no sense");
+        }
+    }
+
+    /// Something has become of a stream; `true` if it is one of what is kept.
+    pub(in crate::mapping) fn take_in(&mut self, event: &NodeEvent) -> bool {
+        self.depot.take_in(event)
+    }
+
+    /// Keeps what was delivered, and brings readers on that read along it.
+    pub(in crate::mapping) fn turn(
+        &mut self,
+        domain: &mut Domain,
+        now: Time,
+        effects: &mut Effects,
+    ) -> usize {
+        let (mut done, whole) = self.depot.turn(domain, now, effects);
+        for key in whole {
+            self.connect(domain, key);
+        }
+        for key in self.catching.iter().copied().collect::<Vec<u64>>() {
+            done += self.bring_on(domain, key);
+        }
+        done
+    }
+
+    /// When it wants a turn at the latest.
+    pub(in crate::mapping) fn wants_turn_at(&self) -> Option<Time> {
+        self.depot.wants_turn_at()
+    }
+
+    /// Gives queues to the readers of a topic that have none.
+    pub(super) fn connect(&mut self, domain: &mut Domain, key: u64) {
+        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+        if !stay.kept {
+            return stay.connect(domain);
+        }
+        // All that was delivered so far is in the store before anybody begins to read along it.
+        self.depot.catch_up(key);
+        let limit = stay.limit(&self.depot, key);
+        let Some(keeper) = self.depot.keeper_mut(key) else { return };
+        stay.tell_of_senders();
+        if !keeper.is_whole() {
+            return;
+        }
+        for reading in stay.readers.values_mut() {
+            if reading.inbox.is_some() || reading.catching.is_some() {
+                continue;
+            }
+            let cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
+            let reader = (&*reading.shared, reading.wants_history);
+            reading.catching = Some(Catching::begin(cursor, (keeper.store(), limit), reader));
+            self.catching.insert(key);
+        }
+        keeper.close_opening();
+    }
+
+    /// Readers that have come to the end of what is kept, or that keep too much waiting, get queues.
+    pub(super) fn bring_on(&mut self, domain: &mut Domain, key: u64) -> usize {
+        let mut done = 0;
+        let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
+        let (Some(stay), Some(keeper)) = (stay, self.depot.keeper(key)) else {
+            self.catching.remove(&key);
+            return 0;
+        };
+        let Some(subgroup) = stay.subgroup else { return 0 };
+        let (writers, sending) = (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending);
+        let (limit, mut left) = (stay.limit(&self.depot, key), false);
+        for (&id, reading) in &mut stay.readers {
+            let Some(catching) = &mut reading.catching else { continue };
+            done += catching.show(keeper.store(), limit);
+            if stay.durable_first || !catching.is_over() {
+                left = true;
+                continue;
+            }
+            let Some(inbox) = domain.node_mut().add_subgroup_reader(subgroup) else { continue };
+            // Everything below this version is in the store; everything else comes by the queue.
+            catching.end(keeper.store());
+            let Reading { shared, .. } = &*reading;
+            let (id, ended) = (SourceId::Atomic(id), false);
+            let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
+            let source = ReaderSource {
+                id,
+                writers: Arc::clone(&writers),
+                inbox: Arc::clone(&inbox),
+                ended,
+                life,
+            };
+            shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
+            shared.changes.fetch_add(1, Ordering::Release);
+            shared.matched.store(sending, Ordering::Release);
+            (reading.inbox, reading.catching, done) = (Some(inbox), None, done + 1);
+        }
+        if !left {
+            self.catching.remove(&key);
+        }
+        done
+    }
+}
+
+impl Stay {
+    /// The version up to which readers may see what is kept.
+    fn limit(&self, depot: &Depot, key: u64) -> u64 {
+        match self.durable_first {
+            true => depot.durable(key),
+            false => u64::MAX,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Topics that are kept in logs: this participant's part.
+//!
+//! Owns: which topics are logged here, and how they stand. Never does: write a log; the depot's journals do.
+
+use std::path::PathBuf;
+
+use derecho_core::link::Link;
+use derecho_core::log::StreamKey;
+use derecho_core::machine::Effects;
+use derecho_core::storage::depot::Holding;
+use derecho_core::storage::logbook::Standing;
+
+use super::{AtomicTopics, Domain};
+use crate::infrastructure::{LogCondition, StorageStatus};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::history::MEANING;
+use crate::mapping::topic_logs::TopicLogs;
+
+impl AtomicTopics {
+    /// Topics that are logged are logged here.
+    pub(in crate::mapping) fn keep_logs(&mut self, logs: TopicLogs) {
+        self.archive = Some(logs);
+    }
+
+    /// No log is kept any more. Others may have the folder when what this gives is dropped.
+    pub(in crate::mapping) fn end_logs(&mut self) -> Option<TopicLogs> {
+        let logs = self.archive.take()?;
+        self.depot.end_logs();
+        Some(logs)
+    }
+
+    /// Whether a topic of which somebody has this endpoint is to be logged here, and is not.
+    pub(in crate::mapping) fn wants(&self, endpoint: &Endpoint) -> bool {
+        let wanted = |logs: &TopicLogs| logs.wants(endpoint);
+        let fresh = || !self.depot.has_log(endpoint.key());
+        endpoint.level.is_logged() && self.archive.as_ref().is_some_and(wanted) && fresh()
+    }
+
+    /// How a topic is kept, as far as is known here; none if it is not.
+    pub(in crate::mapping) fn storage(&self, domain: &Domain, key: u64) -> Option<StorageStatus> {
+        let keeper = self.depot.keeper(key)?;
+        let state = domain.state();
+        let complete = state.logs(key).zip(state.holders(key));
+        let mut status = StorageStatus {
+            samples: keeper.store().version(),
+            kept: keeper.store().len(),
+            durable: self.depot.durable(key),
+            logs: complete.map_or(0, |(logs, holders)| logs.complete(holders).count()),
+            log: keeper.condition().map(LogCondition::from),
+            waits_for: Vec::new(),
+        };
+        match domain.state().awaited(key) {
+            Some(Standing::Waits(logs)) => {
+                status.waits_for = logs.iter().map(ToString::to_string).collect();
+            }
+            Some(Standing::NoLogs) => {
+                status.waits_for.push("a participant that keeps logs".to_owned());
+            }
+            Some(Standing::Begins(_)) | None => {}
+        }
+        Some(status)
+    }
+
+    /// Where the log is of an endpoint's topic, if there is one here.
+    pub(in crate::mapping) fn log_of(&self, endpoint: &Endpoint) -> Option<(PathBuf, StreamKey)> {
+        let has_log = self.depot.has_log(endpoint.key());
+        self.archive.as_ref().filter(|_| has_log).map(|logs| logs.place_of(endpoint))
+    }
+
+    /// The topics that are kept here, by their names and types, and how.
+    pub(in crate::mapping) fn stored(
+        &self,
+        domain: &Domain,
+    ) -> Vec<(String, String, StorageStatus)> {
+        let stays = self.stays.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
+        let named = stays.filter_map(|(key, stay)| Some((key, stay.endpoints.values().next()?)));
+        let all = named.filter_map(|(key, endpoint)| {
+            let (topic, of) = (endpoint.topic.clone(), endpoint.data_type.name.clone());
+            Some((topic, of, self.storage(domain, key)?))
+        });
+        all.collect()
+    }
+
+    /// From now on this participant takes part in such a topic.
+    pub(in crate::mapping) fn log(
+        &mut self,
+        domain: &mut Domain,
+        link: &mut impl Link,
+        endpoint: &Endpoint,
+        effects: &mut Effects,
+    ) {
+        if self.wants(endpoint) {
+            match self.stay(domain, link, endpoint, effects) {
+                Ok(_) => self.keep(domain, endpoint),
+                Err(_) => tracing::error!(topic = %endpoint.topic, "no memory for a topic's log"),
+            }
+        }
+    }
+
+    /// Samples of this topic are kept from now on, if they are to be.
+    pub(super) fn keep(&mut self, domain: &mut Domain, endpoint: &Endpoint) {
+        let key = endpoint.key();
+        if endpoint.level.is_kept() {
+            self.depot.keep(key, endpoint.keeping.retention(), MEANING);
+        }
+        let logs = self.archive.as_ref().filter(|_| endpoint.level.is_logged());
+        let (Some(logs), false) = (logs, self.depot.has_log(key)) else { return };
+        self.depot.log(key, logs.journal(endpoint));
+        // It is logged as long as this participant is there, whoever else goes.
+        let Some(stays) = self.stays.get_mut(&key) else { return };
+        let is_first = stays.len() == 1;
+        let Some(stay) = stays.back_mut() else { return };
+        let lines = stay.lines.0.0;
+        let keeper = Endpoint { kind: EndpointKind::Keeper, stream: 0, lines, ..endpoint.clone() };
+        stay.add(domain, key, (keeper_of(key), keeper), is_first);
+    }
+}
+
+/// What a participant calls the endpoint that stands for its log of a topic. No other is called so: they are counted
+/// from one on.
+fn keeper_of(key: u64) -> u64 {
+    key | 1 << 63
+}

@@ -1,0 +1,90 @@
+//! Which topics this participant logs, and where.
+//!
+//! Owns: the participant's folder of logs, and the rule by which a topic is logged here. Never does: write into a log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use derecho_core::log::StreamKey;
+use derecho_core::storage::journal::Journal;
+use derecho_node::logs::{Archive, OnFull};
+use qos_profiles::Glob;
+
+use super::endpoint::Endpoint;
+
+/// See the [module](self).
+pub(crate) struct TopicLogs {
+    archive: Archive,
+    /// Patterns of names of topics that are logged here whether anybody here uses them or not.
+    chosen: Vec<String>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl TopicLogs {
+    pub(crate) fn new(
+        archive: Archive,
+        chosen: Vec<String>,
+        wake: Arc<dyn Fn() + Send + Sync>,
+    ) -> TopicLogs {
+        TopicLogs { archive, chosen, wake }
+    }
+
+    /// Whether a topic is logged here although nobody here uses it: it is chosen, or there is a log of it here from
+    /// before.
+    pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
+        let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
+        chosen || self.archive.knows(stream_of(endpoint))
+    }
+
+    /// Where the log of a topic is.
+    pub(super) fn place_of(&self, endpoint: &Endpoint) -> (PathBuf, StreamKey) {
+        (self.archive.folder().to_owned(), stream_of(endpoint))
+    }
+
+    /// The log of a topic.
+    pub(super) fn journal(&self, endpoint: &Endpoint) -> Box<dyn Journal> {
+        let on_full = if endpoint.keeping.detach { OnFull::Detach } else { OnFull::Wait };
+        let wake = Arc::clone(&self.wake);
+        Box::new(self.archive.journal(stream_of(endpoint), on_full, move || wake()))
+    }
+}
+
+/// What a topic is called in logs.
+fn stream_of(endpoint: &Endpoint) -> StreamKey {
+    // Stream 0 is the log of views.
+    StreamKey(u128::from(endpoint.key()) | 1 << 64)
+}
+
+/// Whether a name matches a pattern, in which `*` stands for any text, and `?` for any one character.
+fn matches(pattern: &str, name: &str) -> bool {
+    // Nothing else has a meaning here.
+    let plain = pattern.replace('\\', "\\\\").replace('[', "\\[");
+    Glob::new(&plain).is_ok_and(|glob| glob.matches(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn names_match_patterns() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("*", "Attitude", true),
+            ("Att*", "Attitude", true),
+            ("*tude", "Attitude", true),
+            ("A*t*e", "Attitude", true),
+            ("A?titude", "Attitude", true),
+            ("A?", "Attitude", false),
+            ("*x", "Attitude", false),
+            ("", "Attitude", false),
+            ("Attitude*", "Attitude", true),
+            ("a*", "Attitude", false),
+            ("Att[1]", "Att[1]", true),
+            ("Att[1]", "Att1", false),
+            ("a\\*", "a\\b", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

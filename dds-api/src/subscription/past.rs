@@ -1,0 +1,140 @@
+//! Reading what is in a participant's log of a topic: from a sample on, from a time on, or the state at a time.
+//!
+//! Owns: where such a reading is. Never does: hold the topic up, or ask the log's thread; it reads the files.
+
+use std::marker::PhantomData;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use derecho_core::log::cursor::Cursor;
+use derecho_core::log::{Check, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder};
+use derecho_core::storage::errands::message_of;
+use derecho_core::storage::store::{Retention, Store};
+use derecho_node::logs::Folder;
+use idl_cdr::DdsType;
+
+use super::sample::Sample;
+use crate::infrastructure::{DdsError, DdsResult};
+use crate::mapping::history::MEANING;
+
+/// Samples that are read from the files at once.
+const AT_ONCE: usize = 64;
+
+/// Where in the past to begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Since {
+    /// With this sample of the topic, counted from 1 on, in its order.
+    Sample(u64),
+    /// With the first one that was written at this time or later.
+    Time(SystemTime),
+}
+
+/// What was logged, one after the other, with the place of each in the topic's order. It ends with what is in the files when
+/// it comes to their end; more may come later.
+///
+/// Made by [`DataReader::past`](super::DataReader::past).
+pub struct PastSamples<T> {
+    disk: Folder,
+    log: StreamLog,
+    cursor: Cursor,
+    read: std::vec::IntoIter<(u64, Sample<T>)>,
+    over: bool,
+    _type: PhantomData<fn() -> T>,
+}
+
+fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> {
+    let mut disk = Folder::read(dir)?;
+    let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
+    let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
+    Ok((disk, log))
+}
+
+fn nanos(time: SystemTime) -> WallTime {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Samples of records: they are copied to where samples may lie.
+fn samples<T: DdsType>(records: &[derecho_core::log::OwnedRecord]) -> Vec<(u64, Sample<T>)> {
+    let mut store = Store::new(Retention::default(), MEANING);
+    let mut found = Vec::new();
+    for owned in records {
+        let record: Record<'_> = owned.record();
+        let (stream, number) = message_of(&record);
+        let index = store.stream(stream);
+        store.append(index, number, record.entry.payload);
+        found.push((record.version.0, stream.node));
+    }
+    let kept = store.cursor().zip(found);
+    // What is not of this type was written under another one of the same name, long ago.
+    kept.filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?))).collect()
+}
+
+impl<T: DdsType> PastSamples<T> {
+    pub(super) fn open(dir: &Path, stream: StreamKey, since: Since) -> Result<Self, LogError> {
+        let (disk, log) = open(dir, stream)?;
+        let cursor = match since {
+            Since::Sample(place) => log.after(Version(place.saturating_sub(1)))?,
+            Since::Time(time) => log.since(nanos(time)),
+        };
+        let read = Vec::new().into_iter();
+        Ok(PastSamples { disk, log, cursor, read, over: false, _type: PhantomData })
+    }
+
+    /// The last sample of each instance that was written at this time or before, in their order.
+    pub(super) fn state_at(
+        dir: &Path,
+        stream: StreamKey,
+        time: SystemTime,
+    ) -> Result<Vec<(u64, Sample<T>)>, LogError> {
+        let (mut disk, log) = open(dir, stream)?;
+        let state = log.last_of_each_key_at(&mut disk, nanos(time))?;
+        let mut state: Vec<_> = state.into_values().collect();
+        state.sort_unstable_by_key(|owned| owned.record().version);
+        Ok(samples(&state))
+    }
+
+    fn read_on(&mut self) -> Result<(), LogError> {
+        let mut records = Vec::new();
+        while records.len() < AT_ONCE {
+            match self.cursor.next(&mut self.disk, &self.log)? {
+                Some(record) => records.push(record.to_owned()),
+                None => {
+                    self.over = true;
+                    break;
+                }
+            }
+        }
+        self.read = samples(&records).into_iter();
+        Ok(())
+    }
+}
+
+impl<T: DdsType> Iterator for PastSamples<T> {
+    type Item = DdsResult<(u64, Sample<T>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(next) = self.read.next() {
+                return Some(Ok(next));
+            }
+            if self.over {
+                return None;
+            }
+            if let Err(error) = self.read_on() {
+                self.over = true;
+                return Some(Err(unreadable(&error)));
+            }
+        }
+    }
+}
+
+/// The error of a log that cannot be read.
+pub(super) fn unreadable(error: &LogError) -> DdsError {
+    match error {
+        LogError::Gone { .. } | LogError::Beyond { .. } => {
+            DdsError::BadParameter(error.to_string())
+        }
+        error => DdsError::Error(format!("the log cannot be read: {error}")),
+    }
+}

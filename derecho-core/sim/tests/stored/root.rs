@@ -1,0 +1,242 @@
+//! Log folders on simulated disks, and the logs that members keep there.
+//!
+//! Owns: which folder is whose, and when what was put into a log becomes durable. Never does: do an errand in its
+//! own way; that is the core's business.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use derecho_core::log::{
+    Check, Disk, DiskError, Entry, GroupId, Limits, LogId, Mark, OwnedRecord, Owner, Record,
+    StreamKey, StreamLog, Tail, Version, folder,
+};
+use derecho_core::storage::errands::{self, Neighbour};
+use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
+use derecho_sim::Random;
+use derecho_sim::disk::{Mishaps, SimDisk};
+
+const GROUP: GroupId = GroupId(9);
+const STREAM: StreamKey = StreamKey(7);
+/// Small, so that logs have many files.
+const LIMITS: Limits = Limits { segment_bytes: 16 << 10 };
+
+/// A folder.
+#[derive(Clone)]
+pub(crate) struct Folder(Arc<Mutex<SimDisk>>);
+
+macro_rules! passed_on {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $name(&mut self, $($arg: $type),*) -> Result<$result, DiskError> {
+            self.0.lock().unwrap().$name($($arg),*)
+        }
+    )*};
+}
+
+impl Disk for Folder {
+    passed_on! {
+        list() -> Vec<String>;
+        length(name: &str) -> u64;
+        read_at(name: &str, at: u64, into: &mut [u8]) -> usize;
+        create(name: &str) -> ();
+        write_at(name: &str, at: u64, bytes: &[u8]) -> ();
+        sync_file(name: &str) -> ();
+        sync_folder() -> ();
+        rename(from: &str, to: &str) -> ();
+        remove(name: &str) -> ();
+        truncate(name: &str, length: u64) -> ();
+    }
+}
+
+struct Slot {
+    log: LogId,
+    folder: Folder,
+    busy: bool,
+}
+
+/// What is in a log.
+pub(crate) struct Found {
+    pub(crate) log: LogId,
+    pub(crate) tail: Tail,
+    /// Those that are in its segments.
+    pub(crate) records: Vec<OwnedRecord>,
+}
+
+/// All folders of a host.
+#[derive(Clone, Default)]
+pub(crate) struct Root(Arc<Mutex<Vec<Slot>>>);
+
+impl Root {
+    /// A folder that nobody has, or another one.
+    pub(crate) fn take(&self, random: &mut Random) -> usize {
+        let mut slots = self.0.lock().unwrap();
+        let free: Vec<usize> = (0..slots.len()).filter(|at| !slots[*at].busy).collect();
+        let some = free.get(random.below(free.len() as u64 + 1) as usize);
+        let at = some.copied().unwrap_or_else(|| {
+            let mut disk = SimDisk::new(random.next_word());
+            disk.plan(Mishaps::default());
+            let log = LogId(slots.len() as u128 + 1);
+            let mut folder = Folder(Arc::new(Mutex::new(disk)));
+            folder::claim(&mut folder, GROUP, log).unwrap();
+            slots.push(Slot { log, folder, busy: false });
+            slots.len() - 1
+        });
+        slots[at].busy = true;
+        at
+    }
+
+    /// Its process has ended; of what was not synced some is lost if the power was.
+    pub(crate) fn give_back(&self, at: usize, power: bool) {
+        let slot = &mut self.0.lock().unwrap()[at];
+        slot.busy = false;
+        let mut disk = slot.folder.0.lock().unwrap();
+        match power {
+            true => disk.lose_power(),
+            false => disk.kill(),
+        }
+    }
+
+    /// The log in this folder.
+    pub(crate) fn journal(&self, at: usize, seed: u64) -> SimJournal {
+        let slot = &mut self.0.lock().unwrap()[at];
+        let owner = Owner { group: GROUP, log: slot.log };
+        let (log, _) =
+            StreamLog::open(&mut slot.folder, (owner, STREAM), LIMITS, Check::All).unwrap();
+        SimJournal {
+            root: self.clone(),
+            at,
+            folder: slot.folder.clone(),
+            log,
+            random: Random::new(seed),
+            queue: VecDeque::new(),
+            errand: None,
+            answer: None,
+        }
+    }
+
+    /// What is in all logs, as whoever reads them finds it.
+    pub(crate) fn logs(&self) -> Vec<Found> {
+        let mut slots = self.0.lock().unwrap();
+        let all = slots.iter_mut().filter_map(|Slot { log, folder, .. }| {
+            let owner = Owner { group: GROUP, log: *log };
+            let known = folder::streams(folder).unwrap().contains(&STREAM);
+            let (read, _) =
+                known.then(|| StreamLog::read(folder, (owner, STREAM), Check::All).unwrap())?;
+            let mut records = Vec::new();
+            let mut cursor = read.after(Version(read.complete_from().0 - 1)).unwrap();
+            while let Some(record) = cursor.next(folder, &read).unwrap() {
+                records.push(record.to_owned());
+            }
+            Some(Found { log: *log, tail: read.tail(), records })
+        });
+        all.collect()
+    }
+}
+
+enum Put {
+    Message(OwnedRecord),
+    Mark(Mark),
+}
+
+/// A log, and the thread that would write it.
+pub(crate) struct SimJournal {
+    root: Root,
+    at: usize,
+    folder: Folder,
+    log: StreamLog,
+    random: Random,
+    queue: VecDeque<Put>,
+    errand: Option<Errand>,
+    answer: Option<Answer>,
+}
+
+/// What is in the queue at most.
+const ROOM: usize = 40;
+
+impl SimJournal {
+    /// The log's thread has some time.
+    fn advance(&mut self) {
+        if self.random.one_in(3) {
+            return;
+        }
+        self.log.sync(&mut self.folder).unwrap();
+        let some = match self.random.below(3) {
+            0 if self.errand.is_none() => self.random.below(self.queue.len() as u64 + 1) as usize,
+            _ => self.queue.len(),
+        };
+        for put in self.queue.drain(..some) {
+            match put {
+                Put::Message(record) => {
+                    self.log.append(record.record().entry, &self.folder).unwrap();
+                }
+                Put::Mark(mark) => {
+                    self.log.mark(&mark, Default::default(), &self.folder).unwrap();
+                }
+            }
+        }
+        // A process may end between these two.
+        self.log.write(&mut self.folder).unwrap();
+        if self.random.one_in(2) {
+            self.log.sync(&mut self.folder).unwrap();
+        } else {
+            return;
+        }
+        let Some(errand) = self.errand.take() else { return };
+        let slots = self.root.0.lock().unwrap();
+        // Some have no others in reach once they are at work: these get what they lack from the store.
+        let reaches = self.at.is_multiple_of(2) || !matches!(errand, Errand::Complete(..));
+        let others = slots.iter().enumerate().filter(|(at, _)| *at != self.at && reaches);
+        let neighbour = |(_, slot): (usize, &Slot)| Neighbour {
+            log: slot.log,
+            disk: slot.folder.clone(),
+            busy: slot.busy,
+        };
+        let mut others: Vec<Neighbour<Folder>> = others.map(neighbour).collect();
+        drop(slots);
+        let answer = errands::run(errand, &mut self.log, &mut self.folder, &mut others);
+        self.answer = Some(answer);
+    }
+}
+
+impl Journal for SimJournal {
+    fn log(&self) -> LogId {
+        self.log.owner().log
+    }
+
+    fn ask(&mut self, errand: &mut Option<Errand>) -> bool {
+        self.errand = errand.take();
+        true
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        self.advance();
+        self.answer.take()
+    }
+
+    fn put(&mut self, entry: Entry<'_>) -> bool {
+        let has_room = self.queue.len() < ROOM;
+        if has_room {
+            self.queue.push_back(Put::Message(Record { version: Version(0), entry }.to_owned()));
+        }
+        has_room
+    }
+
+    fn mark(&mut self, mark: Mark) -> bool {
+        let has_room = self.queue.len() < ROOM;
+        if has_room {
+            self.queue.push_back(Put::Mark(mark));
+        }
+        has_room
+    }
+
+    fn hand_over(&mut self) {
+        self.advance();
+    }
+
+    fn durable(&self) -> Version {
+        self.log.durable()
+    }
+
+    fn condition(&self) -> Condition {
+        Condition::Open
+    }
+}

@@ -1,0 +1,265 @@
+//! How errands are done: with the log, its disk, and the folders in reach.
+//!
+//! Owns: the steps, the same on real disks and on simulated ones. Never does: wait, or take anybody's lock.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::journal::{Answer, Errand};
+use super::logbook::Claim;
+use super::store::Store;
+use crate::group::report::StreamId;
+use crate::ids::RegionId;
+use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
+use crate::log::{
+    Check, Disk, EpochId, LogError, LogId, Record, StreamKey, StreamLog, Tail, Version, folder,
+};
+use crate::log::{Mark, WallTime};
+
+/// Bytes that are appended before they are written and synced.
+const PIECE: usize = 4 << 20;
+
+/// Bits of a message's number in its stream; those above name the stream among its writer's.
+const NUMBER: u32 = 40;
+
+/// What a message is called in a log: its stream and its number there, in one word. Streams of one writer are
+/// told apart as long as it has no more than 2^24 of them in its life.
+pub(super) fn sequence_of(stream: StreamId, number: u64) -> u64 {
+    stream.region.0 << NUMBER | number
+}
+
+/// The message that a record in a log is of.
+pub fn message_of(record: &Record<'_>) -> (StreamId, u64) {
+    let sequence = record.entry.writer_sequence;
+    let region = RegionId(sequence >> NUMBER);
+    (StreamId { node: record.entry.writer, region }, sequence & ((1 << NUMBER) - 1))
+}
+
+/// Another folder in reach.
+pub struct Neighbour<D> {
+    /// Whose it is.
+    pub log: LogId,
+    /// To be read.
+    pub disk: D,
+    /// Somebody may write in it.
+    pub busy: bool,
+}
+
+/// Does an errand. All that was appended before is durable, or the log has failed.
+pub fn run<D: Disk, N: Disk>(
+    errand: Errand,
+    log: &mut StreamLog,
+    disk: &mut D,
+    neighbours: &mut [Neighbour<N>],
+) -> Answer {
+    let done = match errand {
+        Errand::Claim(vacant) => {
+            claim(log, disk, neighbours, vacant).map(|claim| Answer::Claimed(Box::new(claim)))
+        }
+        Errand::Load(retention, meaning, until) => {
+            let store = Store::new(retention, meaning);
+            load(log, disk, store, &until).map(|store| Answer::Loaded(Box::new(store)))
+        }
+        Errand::Complete(of, until, began) => {
+            Ok(complete(log, disk, neighbours, (&of, until, began)))
+        }
+        Errand::Replace(tail, state) => {
+            let state = state.iter().map(|owned| owned.record());
+            log.replace(disk, tail, state).map(|()| Answer::Replaced)
+        }
+    };
+    done.unwrap_or_else(Answer::Failed)
+}
+
+/// Takes over what is in folders that nobody keeps, and says what there is.
+fn claim<D: Disk, N: Disk>(
+    log: &mut StreamLog,
+    disk: &mut D,
+    neighbours: &mut [Neighbour<N>],
+    vacant: bool,
+) -> Result<Claim, LogError> {
+    let own = log.owner().log;
+    let (mut accounts, mut awaits, mut logs) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for neighbour in neighbours.iter_mut() {
+        let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&log.stream()));
+        match (has, neighbour.busy) {
+            (Ok(false), _) => accounts.push(neighbour.log),
+            (Ok(true), false) => match read(neighbour, log.stream()) {
+                Ok(other) => {
+                    accounts.push(neighbour.log);
+                    logs.insert(neighbour.log, other);
+                }
+                // It may be the one that matters.
+                Err(_) => awaits.push(neighbour.log),
+            },
+            (Ok(true), true) | (Err(_), _) => awaits.push(neighbour.log),
+        }
+    }
+    let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
+    let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
+    match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
+        Some(Verdict::Ready(restart)) if vacant => {
+            if let Some(version) = restart.cuts.get(&own) {
+                log.cut_after(disk, *version)?;
+            }
+            let winner = neighbours.iter_mut().find(|neighbour| neighbour.log == restart.winner);
+            if let (Some(winner), Some(other)) = (winner, logs.get(&restart.winner)) {
+                take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
+            }
+        }
+        // What these logs say to be elsewhere is waited for; or they themselves, if it is here and not whole.
+        Some(Verdict::Wait(missing)) if missing.is_empty() => {
+            awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
+        }
+        Some(Verdict::Wait(missing)) => awaits.extend(missing),
+        _ => {}
+    }
+    Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0 })
+}
+
+fn read<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
+    let owner = folder::owner(&mut from.disk)?;
+    let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
+    StreamLog::read(&mut from.disk, (owner, stream), Check::Last).map(|(log, _)| log)
+}
+
+/// Has a log what the winner has, up to a version.
+fn take_over<D: Disk, N: Disk>(
+    (log, disk): (&mut StreamLog, &mut D),
+    restart: &Restart,
+    (other, other_disk): (&StreamLog, &mut N),
+    until: Version,
+) -> Result<(), LogError> {
+    match restart.completions.get(&log.owner().log) {
+        Some(Completion::After(_)) => {}
+        Some(Completion::Anew) => {
+            let (mut state, mut tail) = (Vec::new(), Tail::default());
+            if let Some(checkpoint) = other.checkpoint() {
+                checkpoint.each(other_disk, |record| state.push(record.to_owned()))?;
+                tail = Tail { epoch: checkpoint.header.epoch, version: checkpoint.header.version };
+            }
+            log.replace(disk, tail, state.iter().map(|owned| owned.record()))?;
+        }
+        None => return Ok(()),
+    }
+    let mut cursor = other.after(log.tail().version)?;
+    while let Some(Record { version, entry }) = cursor.next(other_disk, other)? {
+        if version > until.min(restart.tail.version) {
+            break;
+        }
+        log.append(entry, disk)?;
+        if log.pending() > PIECE {
+            log.commit(disk)?;
+        }
+    }
+    let noted: BTreeSet<Mark> = log.marks().cloned().collect();
+    let newest = begun_of(log);
+    let is_there = log.tail().version == other.tail().version;
+    for mark in other.marks().filter(|mark| !noted.contains(mark)) {
+        let epoch = epoch_of(mark);
+        // What begins only with what is still to come is noted by whoever puts that.
+        if is_there && until > log.tail().version || epoch <= log.tail().epoch {
+            log.mark(mark, WallTime::default(), disk)?;
+        }
+    }
+    // Older ones may have come after it.
+    let is_older =
+        |newest: &Mark| begun_of(log).is_some_and(|last| epoch_of(&last) < epoch_of(newest));
+    if let Some(newest) = newest.filter(is_older) {
+        log.mark(&newest, WallTime::default(), disk)?;
+    }
+    log.commit(disk).map(|_| ())
+}
+
+fn epoch_of(mark: &Mark) -> EpochId {
+    let (Mark::Begun(epoch, _) | Mark::Cut(epoch, _)) = mark;
+    *epoch
+}
+
+/// The last epoch that a log has noted.
+fn begun_of(log: &StreamLog) -> Option<Mark> {
+    log.epoch().map(|(epoch, keepers)| Mark::Begun(epoch, keepers.to_vec()))
+}
+
+/// Takes over from the logs of members that hold the store what this one lacks up to a version.
+fn complete<D: Disk, N: Disk>(
+    log: &mut StreamLog,
+    disk: &mut D,
+    neighbours: &mut [Neighbour<N>],
+    (of, until, (base, era)): (&[LogId], Version, (Tail, u64)),
+) -> Answer {
+    let (stream, own) = (log.stream(), log.owner().log);
+    let mut answer = Answer::OutOfReach;
+    // As many messages may be others: of the beginning that goes on, or where it began, they are not.
+    let tail = log.tail();
+    let mut agrees = tail == base || tail.epoch.view == era;
+    for neighbour in neighbours.iter_mut().filter(|it| of.contains(&it.log)) {
+        if agrees && log.tail().version == until {
+            break;
+        }
+        // It is written at this moment: what is not right may be so in a while.
+        answer = Answer::NotYet;
+        let Ok(other) = read(neighbour, stream) else { continue };
+        let [ours, theirs] = [&*log, &other].map(|log| FoundStream::of(log).without_keepers());
+        let both = [(own, &ours), (neighbour.log, &theirs)].into();
+        let Some(Verdict::Ready(restart)) = restart::logs_of_stream(&both) else { continue };
+        if restart.winner != neighbour.log {
+            continue;
+        }
+        if let Some(version) = restart.cuts.get(&own)
+            && let Err(error) = log.cut_after(disk, *version)
+        {
+            return Answer::Failed(error);
+        }
+        if log.tail().version > until {
+            return Answer::OutOfReach;
+        }
+        let other = (&other, &mut neighbour.disk);
+        // What was taken over so far stays, whatever is wrong with the rest.
+        let is_taken_over = take_over((log, disk), &restart, other, until).is_ok();
+        agrees = is_taken_over || restart.completions.get(&own) != Some(&Completion::Anew);
+    }
+    match agrees && log.tail().version == until {
+        true => Answer::Completed,
+        false if log.tail().version > until => Answer::OutOfReach,
+        false => answer,
+    }
+}
+
+/// A store of what a log leads to, without what comes from these messages on.
+fn load<D: Disk>(
+    log: &StreamLog,
+    disk: &mut D,
+    mut store: Store,
+    until: &[(StreamId, u64)],
+) -> Result<Store, LogError> {
+    let mut take = |record: &Record<'_>| {
+        let (stream, number) = message_of(record);
+        if until.iter().any(|(known, from)| *known == stream && number >= *from) {
+            return false;
+        }
+        store.resume(record.version.0 - 1);
+        let index = store.stream(stream);
+        // It is older than any epoch in which somebody could ask for it.
+        store.meet(stream, 0);
+        store.append(index, number, record.entry.payload);
+        true
+    };
+    let mut after = Version(log.complete_from().0 - 1);
+    if let Some(checkpoint) = log.checkpoint() {
+        let mut goes_on = true;
+        checkpoint.each(disk, |record| goes_on = goes_on && take(record))?;
+        after = after.max(checkpoint.header.version);
+    }
+    let mut cursor = log.after(after)?;
+    let mut last = log.durable().0;
+    while let Some(record) = cursor.next(disk, log)? {
+        if !take(&record) {
+            last = record.version.0 - 1;
+            break;
+        }
+    }
+    store.resume(last);
+    Ok(store)
+}

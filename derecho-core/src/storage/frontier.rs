@@ -1,0 +1,67 @@
+//! Up to which version the logs of a subgroup are durable everywhere (I-105).
+//!
+//! Owns: what the storers have told, and whom this member has told what. Never does: take back what it has
+//! said to be durable.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::ids::NodeId;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Frontier {
+    /// The members of the epoch but this one.
+    members: Vec<NodeId>,
+    told_by: BTreeMap<NodeId, u64>,
+    told_to: BTreeMap<NodeId, u64>,
+    everywhere: u64,
+}
+
+impl Frontier {
+    /// These are the members from now on.
+    pub(super) fn begun(&mut self, members: impl Iterator<Item = NodeId>) {
+        self.members = members.collect();
+        let Frontier { members, told_by, told_to, .. } = self;
+        told_by.retain(|node, _| members.contains(node));
+        told_to.retain(|node, _| members.contains(node));
+    }
+
+    /// A member tells up to which version its log is durable.
+    pub(super) fn told(&mut self, by: NodeId, version: u64) {
+        let known = self.told_by.entry(by).or_default();
+        *known = version.max(*known);
+    }
+
+    /// Those who are still to be told this.
+    pub(super) fn untold(&self, version: u64) -> Vec<NodeId> {
+        let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
+        self.members.iter().filter(knows).copied().filter(|_| version > 0).collect()
+    }
+
+    /// This one was told.
+    pub(super) fn tells(&mut self, to: NodeId, version: u64) {
+        self.told_to.insert(to, version);
+    }
+
+    /// What is durable everywhere, if these are the storers that hold the store. Returns whether it has moved.
+    pub(super) fn settle(
+        &mut self,
+        me: (NodeId, u64),
+        storers: impl Iterator<Item = NodeId>,
+    ) -> bool {
+        let of = |node: NodeId| match node == me.0 {
+            true => me.1,
+            false => self.told_by.get(&node).copied().unwrap_or(0),
+        };
+        let least = storers.map(of).min().unwrap_or(0);
+        let moved = least > self.everywhere;
+        self.everywhere = self.everywhere.max(least);
+        moved
+    }
+
+    /// The last version that is durable everywhere.
+    pub(super) fn everywhere(&self) -> u64 {
+        self.everywhere
+    }
+}

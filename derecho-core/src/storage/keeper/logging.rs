@@ -1,0 +1,145 @@
+//! A keeper's part in keeping a log: what its scribe is told, and what it says to all.
+//!
+//! Owns: which epochs begin where, for the log. Never does: put anything into a log; the scribe does.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::super::holders::Holders;
+use super::super::journal::{Condition, Journal};
+use super::super::logbook::LogBook;
+use super::super::scribe::{News, Scribe, footprint};
+use super::{Keeper, Motion, Stage};
+use crate::group::report::StreamId;
+use crate::ids::NodeId;
+use crate::log::{EpochId, LogId};
+
+impl Keeper {
+    /// It keeps a log from now on.
+    pub(in crate::storage) fn attach(&mut self, journal: Box<dyn Journal>) {
+        self.scribe.get_or_insert_with(|| Scribe::new(journal));
+    }
+
+    /// It keeps no log any more.
+    pub(in crate::storage) fn detach(&mut self) {
+        self.scribe = None;
+    }
+
+    /// Its log, if it keeps one.
+    pub(in crate::storage) fn scribe(&self) -> Option<&Scribe> {
+        self.scribe.as_ref()
+    }
+
+    pub(in crate::storage) fn scribe_mut(&mut self) -> Option<&mut Scribe> {
+        self.scribe.as_mut()
+    }
+
+    /// How its log is, if it keeps one.
+    pub fn condition(&self) -> Option<Condition> {
+        self.scribe.as_ref().map(Scribe::condition)
+    }
+
+    /// Whether its log is still on its way to following.
+    pub(super) fn awaits_log(&self) -> bool {
+        self.scribe.as_ref().is_some_and(|scribe| !scribe.is_settled())
+    }
+
+    /// Which logs keep what comes from now on.
+    pub(in crate::storage) fn note_keepers(&mut self, logs: Option<&LogBook>) {
+        let (Some(logs), Some(scribe)) = (logs, &mut self.scribe) else { return };
+        self.era = logs.era();
+        let keepers: Vec<LogId> = logs.storers().map(|(_, log)| log).collect();
+        match &mut self.stage {
+            Stage::Has => {
+                let epoch = EpochId { view: self.era, sequence: self.epoch };
+                scribe.turning(self.store.version(), epoch, keepers);
+            }
+            Stage::Lacks(lacking) => {
+                let version = lacking.waiting.version();
+                let known = lacking.turnings.back();
+                if known.is_none_or(|(_, epoch, of)| (*epoch, of) != (self.epoch, &keepers)) {
+                    lacking.turnings.push_back((version, self.epoch, keepers));
+                }
+            }
+            Stage::Away => {}
+        }
+    }
+
+    /// Has its log claim, and follow once it can.
+    pub(super) fn look_at_logs(&mut self, me: NodeId, holders: &Holders, logs: Option<&LogBook>) {
+        let (Some(scribe), Some(logs)) = (&mut self.scribe, logs) else { return };
+        let vacancy = holders.vacancies();
+        (self.base, self.era) = (logs.base(), logs.era());
+        if scribe.may_claim(vacancy) && !holders.names().contains(&me) {
+            scribe.claim(vacancy, holders.names().is_empty());
+        }
+        let others = logs.complete(holders).filter(|(node, _)| *node != me);
+        self.holding = others.map(|(_, log)| log).collect();
+        if matches!(self.stage, Stage::Has) && scribe.awaits_store() && logs.claimed(me).is_some() {
+            // It had the store before it had a log.
+            let start = (self.store.cursor(), self.store.version());
+            scribe.follow(start, (self.base, logs.era()), self.holding.clone());
+            self.note_keepers(Some(logs));
+        }
+    }
+
+    /// Has its log go on. Returns how much was done.
+    pub(super) fn log(&mut self) -> usize {
+        let Some(scribe) = &mut self.scribe else { return 0 };
+        let (done, news) = scribe.turn(&self.store, self.meaning);
+        match news {
+            Some(News::Claimed(vacancy, mut claim)) => {
+                claim.began = match &self.stage {
+                    Stage::Lacks(lacking) => lacking.epoch,
+                    _ => self.epoch,
+                };
+                self.motion = Some(Motion::Claims(vacancy, claim));
+            }
+            Some(News::Loaded(store)) => {
+                self.store = *store;
+                if let Stage::Lacks(lacking) = &self.stage {
+                    self.since = Some((lacking.epoch, lacking.from.clone()));
+                }
+                self.begin_replay();
+            }
+            Some(News::Over) => {
+                self.motion = Some(Motion::Disclaims(matches!(self.stage, Stage::Has)));
+            }
+            Some(News::Moved) => {}
+            None => return done,
+        }
+        self.speaks = true;
+        done
+    }
+
+    /// Whether its log has come to something of which all may have to hear.
+    pub(in crate::storage) fn has_news(&mut self) -> bool {
+        core::mem::take(&mut self.speaks)
+    }
+
+    /// Whether its log is at something.
+    pub(in crate::storage) fn is_logging(&self) -> bool {
+        self.scribe.as_ref().is_some_and(Scribe::is_busy)
+    }
+
+    /// A message was put into the store.
+    pub(super) fn kept(&mut self, stream: StreamId, bytes: &[u8]) {
+        if let Some(scribe) = &mut self.scribe {
+            scribe.grows(footprint(bytes));
+        }
+        if stream.node == self.me {
+            self.own = self.store.version();
+        }
+    }
+
+    /// What of what waits has this version, and all before it, is of another epoch than what follows.
+    pub(super) fn turn_over(&mut self, waited: u64) {
+        let Stage::Lacks(lacking) = &mut self.stage else { return };
+        let Some(scribe) = &mut self.scribe else { return };
+        while let Some(next) = lacking.turnings.pop_front_if(|next| next.0 <= waited) {
+            // What has waited is of the era in which it is put in, whenever it was delivered.
+            let epoch = EpochId { view: self.era, sequence: next.1 };
+            scribe.turning(self.store.version(), epoch, next.2);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Who keeps logs of a subgroup, and which of them it begins from (I-106).
+//!
+//! Owns: the rule, applied in one order by all members of the group. Never does: read a log.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::holders::Holders;
+use crate::bytes::in_order;
+use crate::ids::NodeId;
+use crate::log::restart::{self, FoundStream, Restart, Verdict};
+use crate::log::{LogId, Tail};
+
+/// What a member that keeps a log says of what it has found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Its log.
+    pub log: LogId,
+    /// Logs that it has looked at, and that nobody keeps at this moment: all that is in them is in its own.
+    pub accounts: Vec<LogId>,
+    /// Logs of this stream that are there, and that others keep, or that cannot be read.
+    pub awaits: Vec<LogId>,
+    /// What its log says.
+    pub found: FoundStream,
+    /// The epoch in which the member has begun.
+    pub began: u64,
+}
+
+in_order! { Claim { log, accounts, awaits, found, began } }
+
+/// An era is a number above these bits, and below it something of who began it.
+const ERA: u32 = 32;
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LogBook {
+    /// What was claimed, and in which vacancy.
+    claims: BTreeMap<NodeId, (u64, Claim)>,
+    /// Beginnings so far, of which the logs know.
+    era: u64,
+    /// Where the log ended that it began from.
+    base: Tail,
+}
+
+in_order! { LogBook { claims, era, base } }
+
+/// How it stands with a beginning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// No member keeps a log.
+    NoLogs,
+    /// Not before these are accounted for.
+    Waits(BTreeSet<LogId>),
+    /// This member's log wins.
+    Begins(NodeId),
+}
+
+impl LogBook {
+    /// A member has a log, and claims this in this vacancy.
+    pub fn claim(&mut self, node: NodeId, vacancy: u64, claim: Claim) {
+        self.claims.insert(node, (vacancy, claim));
+    }
+
+    /// A member keeps no log, or no more.
+    pub fn forget(&mut self, node: NodeId) {
+        self.claims.remove(&node);
+    }
+
+    /// Those alone who stay keep logs.
+    pub fn retain(&mut self, stays: impl Fn(&NodeId) -> bool) {
+        self.claims.retain(|node, _| stays(node));
+    }
+
+    /// The vacancy in which a member has claimed last.
+    pub fn claimed(&self, node: NodeId) -> Option<u64> {
+        self.claims.get(&node).map(|(vacancy, _)| *vacancy)
+    }
+
+    /// Who keeps logs, and which.
+    pub fn storers(&self) -> impl Iterator<Item = (NodeId, LogId)> + '_ {
+        self.claims.iter().map(|(node, (_, claim))| (*node, claim.log))
+    }
+
+    /// Of those who keep logs those who have what is kept, too: their logs lack nothing.
+    pub fn complete<'a>(&'a self, holders: &'a Holders) -> impl Iterator<Item = (NodeId, LogId)> {
+        self.storers().filter(|(node, _)| holders.names().contains(node))
+    }
+
+    /// The era: logs of a later one are newer, whatever their versions.
+    pub fn era(&self) -> u64 {
+        self.era
+    }
+
+    /// Where the log ended from which it began.
+    pub fn base(&self) -> Tail {
+        self.base
+    }
+
+    fn of_vacancy(&self, vacancy: u64) -> impl Iterator<Item = (NodeId, &Claim)> {
+        let claims = self.claims.iter().filter(move |(_, (of, _))| *of == vacancy);
+        claims.map(|(node, (_, claim))| (*node, claim))
+    }
+
+    /// How it stands with a beginning in this vacancy.
+    pub fn standing(&self, vacancy: u64) -> Standing {
+        let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
+        if claims().next().is_none() {
+            return Standing::NoLogs;
+        }
+        let begun = claims().filter_map(|claim| claim.found.begun.as_ref());
+        let begun = begun.max_by_key(|(epoch, _)| *epoch);
+        let named = begun.into_iter().flat_map(|(_, keepers)| keepers);
+        let wanted = named.chain(claims().flat_map(|claim| &claim.awaits)).copied();
+        let there: BTreeSet<LogId> =
+            claims().flat_map(|claim| claim.accounts.iter().copied().chain([claim.log])).collect();
+        let missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();
+        if !missing.is_empty() {
+            return Standing::Waits(missing);
+        }
+        match self.restart(vacancy) {
+            Some(Verdict::Ready(restart)) => {
+                let claims = self.of_vacancy(vacancy);
+                let mut equal = claims.filter(|(_, claim)| claim.found.tail == restart.tail);
+                // Of several that have as much in their logs, who has been there longest has received most.
+                let least = |claim: &Claim| (claim.began, claim.log != restart.winner, claim.log);
+                let winner = equal.by_ref().min_by_key(|(_, claim)| least(claim));
+                winner.map_or(Standing::NoLogs, |(node, _)| Standing::Begins(node))
+            }
+            Some(Verdict::Wait(logs)) => Standing::Waits(logs),
+            None => Standing::NoLogs,
+        }
+    }
+
+    fn restart(&self, vacancy: u64) -> Option<Verdict<Restart>> {
+        let claims = self.of_vacancy(vacancy).map(|(_, claim)| claim);
+        // Whom the marks name is accounted for by now; what they have is in these logs.
+        let logs = claims.map(|claim| (claim.log, claim.found.clone().without_keepers()));
+        let logs: BTreeMap<LogId, FoundStream> = logs.collect();
+        restart::logs_of_stream(&logs.iter().map(|(log, found)| (*log, found)).collect())
+    }
+
+    /// With whom it begins in this vacancy, if it can; it is another era then.
+    pub fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
+        let Standing::Begins(node) = self.standing(vacancy) else { return None };
+        let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
+        let last = eras.chain([self.era]).max().unwrap_or(0);
+        // Two beginnings that know nothing of each other are two eras: what follows on one is no prefix of the other.
+        let founder = (node.0 ^ node.0 >> 32 ^ node.0 >> 64 ^ node.0 >> 96) as u32;
+        self.era = ((last >> ERA) + 1) << ERA | u64::from(founder);
+        self.base = self.claims.get(&node).map(|(_, claim)| claim.found.tail).unwrap_or_default();
+        Some(node)
+    }
+}

@@ -1,0 +1,56 @@
+//! A flight recorder: what was written outlives all who wrote and read it, and the past can be asked.
+//!
+//! ```text
+//! cargo run --release -p squall-examples --bin recorder
+//! ```
+//! The altitude is a persistent topic. The first life writes, and ends; in the second one a newcomer gets the last value, and
+//! the whole record.
+
+use std::path::Path;
+
+use dds_api::prelude::*;
+use dds_api::subscription::Since;
+use squall_examples::Outcome;
+
+/// An altitude.
+#[derive(DdsType, Clone, Copy, Debug, Default)]
+struct Altitude {
+    #[dds(key)]
+    aircraft: u32,
+    feet: f64,
+}
+
+/// So long something may take.
+const SOON: Timeout = Timeout::secs(10);
+
+fn join(logs: &Path) -> DdsResult<(DomainParticipant, Topic<Altitude>)> {
+    let config = ParticipantConfig::new().log_folder(logs);
+    let participant = DomainParticipant::with_config(0, config)?;
+    let topic = participant.topic::<Altitude>("Altitude").persistent().create()?;
+    Ok((participant, topic))
+}
+
+fn main() -> Outcome {
+    // In an aircraft a folder on a disk, the same for all processes of the host.
+    let logs = tempfile::tempdir()?;
+    {
+        let (participant, topic) = join(logs.path())?;
+        let writer = participant.writer(&topic).create()?;
+        for feet in [0.0, 400.0, 1200.0, 2100.0] {
+            writer.write(&Altitude { aircraft: 7, feet })?;
+        }
+        writer.wait_for_acknowledgments(SOON)?;
+        println!("all of it is on the disk; everybody leaves");
+    }
+    let (participant, topic) = join(logs.path())?;
+    let reader = participant.reader(&topic).create()?;
+    reader.wait_for_historical_data(SOON)?;
+    for altitude in reader.take(.., SOON)? {
+        println!("aircraft {} was last seen at {} feet", altitude.aircraft, altitude.feet);
+    }
+    for read in reader.past(Since::Sample(1))? {
+        let (place, altitude) = read?;
+        println!("record {place}: {} feet", altitude.feet);
+    }
+    Ok(())
+}

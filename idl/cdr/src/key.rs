@@ -1,0 +1,231 @@
+//! Keys: the members that say which instance a sample is of.
+//!
+//! Owns the forms of a key. In each, members stand in the order of their ids, of a nested type only
+//! those of its own key if it has one, and nothing is delimited, whatever the extensibility.
+
+use md5::{Digest, Md5};
+
+use crate::{
+    CdrError, CdrReader, CdrWriter, DdsType, Encoding, Extensibility, StructureDescriptor,
+    TypeDescriptor, TypeKind, UNBOUNDED, descriptor_of,
+};
+
+/// Bytes of a key hash.
+const HASH: usize = 16;
+
+/// The key of a value as XCDR2, big endian, without header; empty if the type has no key.
+pub fn key_to_cdr<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
+    let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_BE).of_keys();
+    let mut key = vec![0; write_key(value, &mut counter)?];
+    serialize_key_into(value, &mut key)?;
+    Ok(key)
+}
+
+/// Writes what [`key_to_cdr`] gives at the start of `buffer`, and gives its size. Allocates
+/// nothing.
+pub fn serialize_key_into<T: DdsType>(value: &T, buffer: &mut [u8]) -> Result<usize, CdrError> {
+    write_key(value, &mut CdrWriter::over(buffer, Encoding::PLAIN_CDR2_BE).of_keys())
+}
+
+/// A payload that has the key of a value alone, in the given encoding: what is sent of an instance that is
+/// no more.
+pub fn key_to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<u8>, CdrError> {
+    let mut size = 0;
+    let mut payload = Vec::new();
+    for writing in [false, true] {
+        payload.resize(size, 0);
+        let mut writer = match writing {
+            false => CdrWriter::counting(encoding),
+            true => CdrWriter::over(&mut payload, encoding),
+        }
+        .of_keys();
+        writer.write_header(Extensibility::Final)?;
+        write_key(value, &mut writer)?;
+        size = writer.finish()?;
+    }
+    Ok(payload)
+}
+
+/// The value of which [`key_to_cdr_with`] gave the key; what is not in the key has its default.
+pub fn key_from_cdr<T: DdsType>(payload: &[u8]) -> Result<T, CdrError> {
+    let mut reader = CdrReader::from_payload(payload)?.of_keys();
+    reader.expect(Extensibility::Final)?;
+    let value = if T::KEYED { T::deserialize(&mut reader)? } else { T::default_value() };
+    reader.finish()?;
+    Ok(value)
+}
+
+/// The key of a value in 16 bytes: the key itself if that of every value of the type fits, else its MD5. All
+/// zeros if the type has no key. Allocates only for a key that does not fit.
+pub fn key_hash<T: DdsType>(value: &T) -> Result<[u8; HASH], CdrError> {
+    let mut hash = [0; HASH];
+    match serialize_key_into(value, &mut hash) {
+        Ok(_) if T::keys_fit_hash() => Ok(hash),
+        Ok(size) => Ok(Md5::digest(&hash[..size]).into()),
+        Err(CdrError::NoRoom { .. }) => Ok(Md5::digest(key_to_cdr(value)?).into()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_key<T: DdsType>(value: &T, writer: &mut CdrWriter<'_>) -> Result<usize, CdrError> {
+    if T::KEYED {
+        value.serialize(writer)?;
+    }
+    Ok(writer.position())
+}
+
+/// Whether the keys of all values of the type fit into a key hash, so that they need no MD5.
+pub fn keys_fit_hash<T: DdsType>() -> bool {
+    let mut open = Vec::new();
+    !T::KEYED || end_of(descriptor_of::<T>(), &[], 0, &mut open).is_some_and(|end| end <= HASH)
+}
+
+/// Where the longest value ends, in the form of keys, that begins at this offset. `None` if there is no
+/// such end, or none that would still fit. The end never comes sooner because the beginning comes later, so that
+/// the longest parts make the longest whole.
+fn end_of(
+    of: &TypeDescriptor,
+    bounds: &[u32],
+    offset: usize,
+    open: &mut Vec<&'static str>,
+) -> Option<usize> {
+    if offset > HASH {
+        return None;
+    }
+    let align = |offset: usize, size: usize| offset.next_multiple_of(size.clamp(1, 4));
+    let (bound, inner) = match bounds.split_first() {
+        Some((&bound, inner)) if bound != UNBOUNDED => (Some(bound as usize), inner),
+        Some((_, inner)) => (None, inner),
+        None => (None, bounds),
+    };
+    match of.kind {
+        TypeKind::Primitive(size) => Some(align(offset, size) + size),
+        TypeKind::String => Some(align(offset, 4) + 4 + bound? + 1),
+        TypeKind::WideString => Some(align(offset, 4) + 4 + 2 * bound?),
+        TypeKind::Fixed { digits, .. } => Some(offset + digits as usize / 2 + 1),
+        TypeKind::Sequence(element) => {
+            let length = align(offset, 4) + delimiter(element()) + 4;
+            repeat(bound?, length, |offset| end_of(element(), inner, offset, open))
+        }
+        TypeKind::Array(element, count) => {
+            let start = match delimiter(innermost(element())) {
+                0 => offset,
+                size => align(offset, 4) + size,
+            };
+            // The elements of an array of arrays are those of one array.
+            let count = count.saturating_mul(rows(element()));
+            repeat(count, start, |offset| end_of(innermost(element()), bounds, offset, open))
+        }
+        TypeKind::Map(..) => None,
+        TypeKind::Optional(inner) => end_of(inner(), bounds, offset + 1, open),
+        TypeKind::External(inner) => end_of(inner(), bounds, offset, open),
+        TypeKind::Enumeration { bit_bound, .. } | TypeKind::Bitmask { bit_bound, .. } => {
+            let size = crate::enumeration::bytes_for(bit_bound);
+            Some(align(offset, size) + size)
+        }
+        TypeKind::Bitset(fields) => {
+            let bits = fields.iter().map(|field| field.bits).sum();
+            let size = crate::enumeration::bytes_for(bits);
+            Some(align(offset, size) + size)
+        }
+        TypeKind::Structure(structure) => nested(of.name, open, |open| {
+            end_of_members(&structure, has_key(&structure), offset, open)
+        }),
+        TypeKind::Union(union) => nested(of.name, open, |open| {
+            let discriminator = (union.discriminator.type_of)();
+            let start = end_of(discriminator, &[], offset, open)?;
+            if union.discriminator.key {
+                return Some(start);
+            }
+            union.cases.iter().filter_map(|case| case.member).try_fold(start, |most, member| {
+                end_of((member.type_of)(), member.bounds, start, open).map(|end| end.max(most))
+            })
+        }),
+    }
+}
+
+/// A type within itself has no longest value.
+fn nested(
+    name: &'static str,
+    open: &mut Vec<&'static str>,
+    end: impl FnOnce(&mut Vec<&'static str>) -> Option<usize>,
+) -> Option<usize> {
+    if open.contains(&name) {
+        return None;
+    }
+    open.push(name);
+    let end = end(open);
+    open.pop();
+    end
+}
+
+fn end_of_members(
+    structure: &StructureDescriptor,
+    keyed: bool,
+    offset: usize,
+    open: &mut Vec<&'static str>,
+) -> Option<usize> {
+    let mut members = Vec::new();
+    gather(structure, &mut members);
+    members.retain(|member| member.key || !keyed);
+    members.sort_by_key(|member| member.id);
+    members
+        .iter()
+        .try_fold(offset, |offset, member| end_of((member.type_of)(), member.bounds, offset, open))
+}
+
+/// All members, those of the base first.
+fn gather(structure: &StructureDescriptor, members: &mut Vec<&'static crate::MemberDescriptor>) {
+    if let Some(base) = base_of(structure) {
+        gather(base, members);
+    }
+    members.extend(structure.members);
+}
+
+fn has_key(structure: &StructureDescriptor) -> bool {
+    structure.members.iter().any(|member| member.key) || base_of(structure).is_some_and(has_key)
+}
+
+fn base_of(structure: &StructureDescriptor) -> Option<&'static StructureDescriptor> {
+    match structure.base.map(|base| &base().kind) {
+        Some(TypeKind::Structure(base)) => Some(base),
+        _ => None,
+    }
+}
+
+fn repeat(
+    count: usize,
+    start: usize,
+    mut next: impl FnMut(usize) -> Option<usize>,
+) -> Option<usize> {
+    let mut offset = start;
+    for _ in 0..count {
+        let end = next(offset)?;
+        if end == offset {
+            break;
+        }
+        offset = end;
+    }
+    Some(offset)
+}
+
+/// Bytes that say the size of a collection of such elements.
+fn delimiter(element: &TypeDescriptor) -> usize {
+    if matches!(element.kind, TypeKind::Primitive(_)) { 0 } else { 4 }
+}
+
+fn innermost(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {
+    while let TypeKind::Array(element, _) = of.kind {
+        of = element();
+    }
+    of
+}
+
+fn rows(mut of: &'static TypeDescriptor) -> usize {
+    let mut rows = 1_usize;
+    while let TypeKind::Array(element, count) = of.kind {
+        rows = rows.saturating_mul(count);
+        of = element();
+    }
+    rows
+}

@@ -1,0 +1,228 @@
+//! Members on their way in and out: absent, external, missing, or not what their type allows.
+//!
+//! Owns [`DdsType`] for `Option` and `Box`, and what a reader does about each member. Never knows
+//! which members there are.
+
+use crate::dds_type::as_unbounded;
+use crate::{
+    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, MemberDescriptor, PlainLayout,
+    TryConstruct, TypeDescriptor, TypeKind, UNBOUNDED, descriptor_of,
+};
+
+/// How deep values may contain others through `Box`, `Vec` and `BTreeMap`.
+pub const MAX_DEPTH: u32 = 128;
+
+/// How the members of an object follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One after the other.
+    Plain,
+    /// Each in a parameter, with its id.
+    Parameters,
+}
+
+impl CdrReader<'_> {
+    /// Reads a member whose faults are its object's.
+    #[inline(always)]
+    pub fn read_member<T: DdsType>(
+        &mut self,
+        member: &'static MemberDescriptor,
+        form: Form,
+    ) -> Result<T, CdrError> {
+        match form {
+            Form::Plain => T::deserialize_member(self, member.id, member.bounds),
+            Form::Parameters => T::deserialize_parameter(self, member.bounds),
+        }
+        .map_err(|error| error.in_member(member.owner, member.name))
+    }
+
+    /// Reads a member as its [`TryConstruct`] says.
+    pub fn try_member<T: DdsType>(
+        &mut self,
+        member: &'static MemberDescriptor,
+        form: Form,
+        default: fn() -> T,
+    ) -> Result<T, CdrError> {
+        let mut relaxed = member.bounds.to_vec();
+        if let (TryConstruct::Trim, Some(bound)) = (member.try_construct, relaxed.first_mut()) {
+            *bound = UNBOUNDED;
+        }
+        let read = |reader: &mut Self| match form {
+            Form::Plain => T::deserialize_member(reader, member.id, &relaxed),
+            Form::Parameters => {
+                reader.read_confined(default, |reader| T::deserialize_parameter(reader, &relaxed))
+            }
+        };
+        let in_member = |error: CdrError| error.in_member(member.owner, member.name);
+        let (mut value, fault) = self.leniently(read).map_err(in_member)?;
+        match (member.try_construct, fault) {
+            (TryConstruct::UseDefault, Some(_)) => return Ok(default()),
+            (_, Some(error)) => self.fault(in_member(error))?,
+            (_, None) => {}
+        }
+        if let (TryConstruct::Trim, Some(&bound)) = (member.try_construct, member.bounds.first()) {
+            value.trim(bound);
+        }
+        Ok(value)
+    }
+
+    /// Whether the object ends here: a reader of a longer version of the type takes defaults for the
+    /// members that follow.
+    #[inline]
+    pub fn lacks_more(&self) -> bool {
+        self.remaining() == 0 && !self.is_of_keys()
+    }
+}
+
+impl<T: DdsType> DdsType for Option<T> {
+    const TYPE_NAME: &'static str = "optional";
+    const DESCRIPTOR: TypeDescriptor =
+        TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::Optional(descriptor_of::<T>) };
+    const LAYOUT: Option<PlainLayout<Self>> = None;
+    const MIN_CDR_SIZE: usize = 1;
+    const BOUNDS: usize = T::BOUNDS;
+    const OPTIONAL: bool = true;
+    const EXTERNAL: bool = T::EXTERNAL;
+
+    fn default_value() -> Self {
+        None
+    }
+
+    /// Where it is no member, as in XCDR2: whether it is there, and it.
+    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+        write_marked(self, writer, &[])
+    }
+
+    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+        read_marked(reader, &[])
+    }
+
+    fn serialize_member(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        member: &MemberDescriptor,
+    ) -> Result<(), CdrError> {
+        const { require_present::<T>() };
+        if writer.encoding().version == CdrVersion::Xcdr2 {
+            return write_marked(self, writer, member.bounds);
+        }
+        let open = writer.begin_parameter(member.id, member.must_understand, 4)?;
+        if let Some(value) = self {
+            value.serialize_bounded(writer, member.bounds)?;
+        }
+        writer.end_parameter(open)
+    }
+
+    fn deserialize_member(
+        reader: &mut CdrReader<'_>,
+        id: u32,
+        bounds: &[u32],
+    ) -> Result<Self, CdrError> {
+        const { require_present::<T>() };
+        if reader.encoding().version == CdrVersion::Xcdr2 {
+            return read_marked(reader, bounds);
+        }
+        let offset = reader.position();
+        let Some(parameter) = reader.next_parameter()? else {
+            return Err(CdrError::UnexpectedMember { offset, expected: id, found: None });
+        };
+        if parameter.id != id {
+            let found = Some(parameter.id);
+            return Err(CdrError::UnexpectedMember { offset, expected: id, found });
+        }
+        let value = if parameter.is_empty(reader) {
+            None
+        } else {
+            Some(T::deserialize_bounded(reader, bounds)?)
+        };
+        reader.end_parameter(parameter);
+        Ok(value)
+    }
+
+    fn serialize_parameter(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        member: &MemberDescriptor,
+    ) -> Result<(), CdrError> {
+        self.as_ref().map_or(Ok(()), |value| value.serialize_parameter(writer, member))
+    }
+
+    fn deserialize_parameter(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+        T::deserialize_bounded(reader, bounds).map(Some)
+    }
+
+    fn trim(&mut self, bound: u32) {
+        if let Some(value) = self {
+            value.trim(bound);
+        }
+    }
+}
+
+fn write_marked<T: DdsType>(
+    value: &Option<T>,
+    writer: &mut CdrWriter<'_>,
+    bounds: &[u32],
+) -> Result<(), CdrError> {
+    writer.write_bool(value.is_some())?;
+    value.as_ref().map_or(Ok(()), |value| value.serialize_bounded(writer, bounds))
+}
+
+fn read_marked<T: DdsType>(
+    reader: &mut CdrReader<'_>,
+    bounds: &[u32],
+) -> Result<Option<T>, CdrError> {
+    if reader.read_bool()? { T::deserialize_bounded(reader, bounds).map(Some) } else { Ok(None) }
+}
+
+impl<T: DdsType> DdsType for Box<T> {
+    const TYPE_NAME: &'static str = "external";
+    const DESCRIPTOR: TypeDescriptor =
+        TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::External(descriptor_of::<T>) };
+    const LAYOUT: Option<PlainLayout<Self>> = None;
+    const MIN_CDR_SIZE: usize = T::MIN_CDR_SIZE;
+    const EXTENSIBILITY: crate::Extensibility = T::EXTENSIBILITY;
+    const KEYED: bool = T::KEYED;
+    const BOUNDS: usize = T::BOUNDS;
+    const EXTERNAL: bool = true;
+    const LENGTH_CODE: u32 = T::LENGTH_CODE;
+
+    fn default_value() -> Self {
+        Box::new(T::default_value())
+    }
+
+    as_unbounded!();
+
+    fn serialize_bounded(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        bounds: &[u32],
+    ) -> Result<(), CdrError> {
+        const { require_present::<T>() };
+        writer.enter()?;
+        T::serialize_bounded(self, writer, bounds)?;
+        writer.leave();
+        Ok(())
+    }
+
+    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+        const { require_present::<T>() };
+        reader.enter()?;
+        let value = T::deserialize_bounded(reader, bounds)?;
+        reader.leave();
+        Ok(Box::new(value))
+    }
+
+    fn trim(&mut self, bound: u32) {
+        T::trim(self, bound);
+    }
+}
+
+/// What may be absent is a member: nothing says so of an element, and `Option<Box<T>>` is how an
+/// optional member is external.
+pub(crate) const fn require_present<T: DdsType>() {
+    assert!(
+        !T::OPTIONAL,
+        "only a member can be optional: make the elements a struct with an optional member, and \
+         write Option<Box<T>> for Box<Option<T>>"
+    );
+}

@@ -1,0 +1,183 @@
+//! Structs: their members in their order, or by their ids.
+//!
+//! Owns the framing of a struct in each encoding by its extensibility, and which members a key has.
+//! Never knows a member's bytes.
+
+use crate::{
+    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Extensibility, Form, MemberDescriptor,
+};
+
+/// What the derive macro says of a struct, beside [`DdsType`].
+///
+/// A struct may be the base of another one; then everything here is asked of it as of a part.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a DDS struct",
+    label = "not a struct with `#[derive(DdsType)]`",
+    note = "the field with `#[dds(base)]` has a struct as its type that derives DdsType"
+)]
+pub trait DdsStruct: DdsType {
+    /// Its own members, in the order of their declaration.
+    const MEMBERS: &'static [MemberDescriptor];
+
+    /// The ids of all members, the base's first, in the order of their declaration.
+    const IDS: &'static [u32];
+
+    /// The ids of the members that make the key, ascending. If none is marked, all ids: so it counts where
+    /// the struct is itself a member of a key.
+    const KEY_IDS: &'static [u32];
+
+    /// The id that the next member would get.
+    const NEXT_ID: u32;
+
+    /// Writes all members, one after the other.
+    fn serialize_members(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError>;
+
+    /// Reads all members, one after the other.
+    fn deserialize_members(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
+
+    /// Writes the member of this id; nothing if there is none.
+    fn write_member(&self, id: u32, writer: &mut CdrWriter<'_>, form: Form)
+    -> Result<(), CdrError>;
+
+    /// Reads the member of this id; gives whether there is one.
+    fn read_member(
+        &mut self,
+        id: u32,
+        reader: &mut CdrReader<'_>,
+        form: Form,
+    ) -> Result<bool, CdrError>;
+}
+
+/// Writes a struct.
+#[inline]
+pub fn serialize_struct<T: DdsStruct>(
+    value: &T,
+    writer: &mut CdrWriter<'_>,
+) -> Result<(), CdrError> {
+    if writer.is_of_keys() {
+        return T::KEY_IDS.iter().try_for_each(|&id| value.write_member(id, writer, Form::Plain));
+    }
+    match T::EXTENSIBILITY {
+        Extensibility::Final => value.serialize_members(writer),
+        Extensibility::Appendable => {
+            let open = writer.begin_delimited()?;
+            value.serialize_members(writer)?;
+            writer.end_delimited(open)
+        }
+        Extensibility::Mutable => {
+            let open = writer.begin_delimited()?;
+            T::IDS.iter().try_for_each(|&id| value.write_member(id, writer, Form::Parameters))?;
+            writer.end_parameters()?;
+            writer.end_delimited(open)
+        }
+    }
+}
+
+/// Reads a struct.
+#[inline]
+pub fn deserialize_struct<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
+    if reader.is_of_keys() {
+        let mut value = T::default_value();
+        for &id in T::KEY_IDS {
+            value.read_member(id, reader, Form::Plain)?;
+        }
+        return Ok(value);
+    }
+    match T::EXTENSIBILITY {
+        Extensibility::Final => T::deserialize_members(reader),
+        Extensibility::Appendable => {
+            let open = reader.begin_delimited()?;
+            let value = T::deserialize_members(reader)?;
+            reader.skip_delimited(open);
+            Ok(value)
+        }
+        Extensibility::Mutable => {
+            let open = reader.begin_delimited()?;
+            let value = deserialize_parameters(reader)?;
+            reader.skip_delimited(open);
+            Ok(value)
+        }
+    }
+}
+
+fn deserialize_parameters<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
+    let mut value = T::default_value();
+    // Of a key of more than 64 members the rest is not missed.
+    let mut missing = if T::KEYED { u64::MAX >> (64 - T::KEY_IDS.len().min(64)) } else { 0 };
+    while let Some(parameter) = reader.next_parameter()? {
+        let (offset, id, ignored) = (parameter.offset, parameter.id, parameter.ignored);
+        if !ignored && value.read_member(id, reader, Form::Parameters)? {
+            require_end(reader)?;
+            if let Some(place) = T::KEY_IDS.iter().position(|&key| key == id).filter(|&p| p < 64) {
+                missing &= !(1 << place);
+            }
+        } else if parameter.must_understand {
+            return Err(CdrError::UnknownMember { offset, type_name: T::TYPE_NAME, id });
+        }
+        reader.end_parameter(parameter);
+    }
+    if missing != 0 {
+        let id = T::KEY_IDS[missing.trailing_zeros() as usize];
+        let offset = reader.position();
+        return Err(CdrError::MissingMember { offset, type_name: T::TYPE_NAME, id });
+    }
+    Ok(value)
+}
+
+/// A parameter of XCDR2 ends where its value does. One of XCDR1 may be padded, and hold what a later version
+/// of its type has at the end.
+pub(crate) fn require_end(reader: &CdrReader<'_>) -> Result<(), CdrError> {
+    let left = reader.remaining();
+    if left > 0 && reader.encoding().version == CdrVersion::Xcdr2 {
+        return Err(CdrError::SizeMismatch { offset: reader.position(), left });
+    }
+    Ok(())
+}
+
+/// The ids of a base's key: none if it has no key, where all of them would stand in.
+pub const fn key_ids_of_base<T: DdsStruct>() -> &'static [u32] {
+    if T::KEYED { T::KEY_IDS } else { &[] }
+}
+
+/// The ids of a base and of what is added to it.
+pub const fn join_ids<const N: usize>(base: &[u32], own: &[u32]) -> [u32; N] {
+    let mut ids = [0; N];
+    let mut index = 0;
+    while index < N {
+        ids[index] = if index < base.len() { base[index] } else { own[index - base.len()] };
+        index += 1;
+    }
+    ids
+}
+
+/// Ids in ascending order.
+pub const fn sort_ids<const N: usize>(mut ids: [u32; N]) -> [u32; N] {
+    let mut end = N;
+    while end > 1 {
+        let mut index = 1;
+        while index < end {
+            if ids[index - 1] > ids[index] {
+                (ids[index - 1], ids[index]) = (ids[index], ids[index - 1]);
+            }
+            index += 1;
+        }
+        end -= 1;
+    }
+    ids
+}
+
+/// Whether no id is there twice.
+pub const fn are_unique(ids: &[u32]) -> bool {
+    let mut index = 0;
+    while index < ids.len() {
+        let mut other = index + 1;
+        while other < ids.len() {
+            if ids[index] == ids[other] {
+                return false;
+            }
+            other += 1;
+        }
+        index += 1;
+    }
+    true
+}

@@ -1,0 +1,244 @@
+//! Unions: a discriminator, and the member that it selects.
+//!
+//! Owns the framing of a union in each encoding, and which value of the discriminator stands for a case.
+//! Never knows a member's bytes.
+
+use crate::structure::require_end;
+use crate::{
+    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, MemberDescriptor,
+};
+
+/// A type whose values can tell the cases of a union apart.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the discriminator of a union",
+    note = "use an integer, bool, char, WChar or an enum that derives DdsType"
+)]
+pub trait Discriminator: DdsType {
+    /// The value that a label means, if the type has it.
+    fn from_label(label: i64) -> Option<Self>;
+
+    /// The label of the value.
+    fn label(&self) -> i64;
+
+    /// The labels that a default case would take first, ascending from zero, or in the order of their
+    /// declaration.
+    fn nth_label(index: usize) -> Option<i64>;
+}
+
+macro_rules! integer_discriminator {
+    ($($integer:ty),*) => {
+        $(
+            impl Discriminator for $integer {
+                fn from_label(label: i64) -> Option<Self> {
+                    // The labels of a u64 are its bits.
+                    if size_of::<Self>() == 8 { Some(label as Self) } else { label.try_into().ok() }
+                }
+
+                fn label(&self) -> i64 {
+                    *self as i64
+                }
+
+                fn nth_label(index: usize) -> Option<i64> {
+                    Self::try_from(index).ok().map(|label| label as i64)
+                }
+            }
+        )*
+    };
+}
+
+integer_discriminator!(u8, i8, u16, i16, u32, i32, u64, i64);
+
+impl Discriminator for bool {
+    fn from_label(label: i64) -> Option<Self> {
+        matches!(label, 0 | 1).then_some(label == 1)
+    }
+
+    fn label(&self) -> i64 {
+        i64::from(*self)
+    }
+
+    fn nth_label(index: usize) -> Option<i64> {
+        (index < 2).then_some(index as i64)
+    }
+}
+
+impl Discriminator for char {
+    fn from_label(label: i64) -> Option<Self> {
+        u8::try_from(label).ok().map(char::from)
+    }
+
+    fn label(&self) -> i64 {
+        i64::from(u32::from(*self))
+    }
+
+    fn nth_label(index: usize) -> Option<i64> {
+        u8::try_from(index).ok().map(i64::from)
+    }
+}
+
+/// What the derive macro says of a union, beside [`DdsType`].
+pub trait DdsUnion: DdsType {
+    /// What says which case it is.
+    type Discriminator: Discriminator;
+
+    /// The discriminator as a member.
+    const DISCRIMINATOR: &'static MemberDescriptor;
+
+    /// The cases, in the order of the variants.
+    const CASES: &'static [CaseDescriptor];
+
+    /// Which case it is.
+    fn case(&self) -> usize;
+
+    /// The default value of a case.
+    fn of_case(case: usize) -> Option<Self>;
+
+    /// Writes the member.
+    fn write_case(&self, writer: &mut CdrWriter<'_>, form: Form) -> Result<(), CdrError>;
+
+    /// Reads the member of the case that this is.
+    fn read_case(&mut self, reader: &mut CdrReader<'_>, form: Form) -> Result<(), CdrError>;
+}
+
+/// Writes a union.
+pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+    let case = &T::CASES[value.case()];
+    let label = label_of::<T>(case).and_then(T::Discriminator::from_label);
+    let Some(discriminator) = label else {
+        return Err(CdrError::NoLabel { offset: writer.position(), type_name: T::TYPE_NAME });
+    };
+    if writer.is_of_keys() {
+        discriminator.serialize(writer)?;
+        return if T::KEYED { Ok(()) } else { value.write_case(writer, Form::Plain) };
+    }
+    if T::EXTENSIBILITY == Extensibility::Final {
+        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
+        return value.write_case(writer, Form::Plain);
+    }
+    let open = writer.begin_delimited()?;
+    if T::EXTENSIBILITY == Extensibility::Appendable {
+        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
+        value.write_case(writer, Form::Plain)?;
+    } else {
+        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Parameters)?;
+        value.write_case(writer, Form::Parameters)?;
+        writer.end_parameters()?;
+    }
+    writer.end_delimited(open)
+}
+
+/// Reads a union.
+pub fn deserialize_union<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
+    if reader.is_of_keys() || T::EXTENSIBILITY == Extensibility::Final {
+        return members(reader);
+    }
+    let open = reader.begin_delimited()?;
+    let value = match T::EXTENSIBILITY {
+        Extensibility::Mutable => parameters(reader),
+        _ => members(reader),
+    };
+    match value {
+        Ok(value) => {
+            reader.skip_delimited(open);
+            Ok(value)
+        }
+        Err(error) => {
+            reader.skip_union(open, error)?;
+            Ok(T::default_value())
+        }
+    }
+}
+
+/// The discriminator and the member, one after the other.
+fn members<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
+    if T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more() {
+        return Ok(T::default_value());
+    }
+    let offset = reader.position();
+    let discriminator: T::Discriminator = reader.read_member(T::DISCRIMINATOR, Form::Plain)?;
+    let mut value = select::<T>(offset, &discriminator)?;
+    let is_key = reader.is_of_keys() && T::KEYED;
+    let is_short = T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more();
+    if !is_key && !is_short {
+        value.read_case(reader, Form::Plain)?;
+    }
+    Ok(value)
+}
+
+/// The discriminator and the member by their ids; the discriminator comes first.
+fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
+    let mut value: Option<T> = None;
+    while let Some(parameter) = reader.next_parameter()? {
+        let (offset, id) = (parameter.offset, parameter.id);
+        let selected = value.as_ref().and_then(|value| T::CASES[value.case()].member);
+        if parameter.ignored {
+        } else if id == T::DISCRIMINATOR.id {
+            let at = reader.position();
+            let discriminator = reader.read_member(T::DISCRIMINATOR, Form::Parameters)?;
+            require_end(reader)?;
+            value = Some(select::<T>(at, &discriminator)?);
+        } else if let (Some(value), true) = (&mut value, selected.is_some_and(|m| m.id == id)) {
+            value.read_case(reader, Form::Parameters)?;
+            require_end(reader)?;
+        } else if parameter.must_understand {
+            return Err(CdrError::UnknownMember { offset, type_name: T::TYPE_NAME, id });
+        }
+        reader.end_parameter(parameter);
+    }
+    let (offset, id) = (reader.position(), T::DISCRIMINATOR.id);
+    value.ok_or(CdrError::MissingMember { offset, type_name: T::TYPE_NAME, id })
+}
+
+/// The value with which a case begins that a discriminator selects.
+fn select<T: DdsUnion>(offset: usize, discriminator: &T::Discriminator) -> Result<T, CdrError> {
+    let label = discriminator.label();
+    let labelled = T::CASES.iter().position(|case| case.labels.contains(&label));
+    let case = labelled.or_else(|| T::CASES.iter().position(|case| case.default));
+    match case.and_then(T::of_case) {
+        Some(value) => Ok(value),
+        // What would follow is not known either, so that nobody can go on behind it.
+        None => {
+            Err(CdrError::UnknownDiscriminator { offset, type_name: T::TYPE_NAME, found: label })
+        }
+    }
+}
+
+/// The label that is written for a case: its first one, or the first that no case has.
+fn label_of<T: DdsUnion>(case: &CaseDescriptor) -> Option<i64> {
+    if let Some(&label) = case.labels.first() {
+        return Some(label);
+    }
+    let is_taken = |label: &i64| T::CASES.iter().any(|case| case.labels.contains(label));
+    (0..).map_while(T::Discriminator::nth_label).find(|label| !is_taken(label))
+}
+
+/// Whether no label is in two cases, and not more than one case is the default.
+pub const fn are_distinct(cases: &[CaseDescriptor]) -> bool {
+    let (mut one, mut defaults) = (0, 0);
+    while one < cases.len() {
+        defaults += cases[one].default as usize;
+        let labels = cases[one].labels;
+        let mut index = 0;
+        while index < labels.len() {
+            if times(cases, labels[index]) > 1 {
+                return false;
+            }
+            index += 1;
+        }
+        one += 1;
+    }
+    defaults <= 1
+}
+
+const fn times(cases: &[CaseDescriptor], label: i64) -> usize {
+    let (mut one, mut found) = (0, 0);
+    while one < cases.len() {
+        let mut index = 0;
+        while index < cases[one].labels.len() {
+            found += (cases[one].labels[index] == label) as usize;
+            index += 1;
+        }
+        one += 1;
+    }
+    found
+}

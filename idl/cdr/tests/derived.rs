@@ -1,0 +1,141 @@
+//! What the derive macro remembers of a type, and the order of members with ids of their own.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{
+    DdsStruct, DdsType, DdsUnion, Encoding, TryConstruct, TypeKind, UNBOUNDED, fingerprint,
+    from_cdr, key_to_cdr, to_cdr, to_cdr_with,
+};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", nested)]
+struct Members {
+    #[dds(hashid)]
+    color: u8,
+    #[dds(hashid = "color of the other")]
+    other: u8,
+    #[dds(id = 6, unit = "m", range(min = -1.5, max = 9), default = 3)]
+    six: i32,
+    seven: Option<Box<u8>>,
+    #[dds(element_bound = 4)]
+    names: Vec<String>,
+    #[dds(bound = 2, element_bound = [3, 5])]
+    more: Vec<Vec<String>>,
+    #[dds(bound = [2, 3, 4])]
+    map: BTreeMap<String, Vec<u8>>,
+    #[dds(non_serialized, default = 5)]
+    cache: u64,
+    #[dds(must_understand, try_construct = "use_default")]
+    vital: bool,
+}
+
+#[test]
+fn members_have_the_ids_and_bounds_that_are_said() {
+    // `printf color | md5sum` begins with 70dda5df.
+    let members = Members::MEMBERS;
+    assert_eq!(members[0].id, 0x0fa5_dd70);
+    assert_eq!(members[1].id, 0x0f5e_6095);
+    let ids: Vec<u32> = members[2..].iter().map(|member| member.id).collect();
+    assert_eq!(ids, [6, 7, 8, 9, 10, 11]);
+    assert_eq!(
+        members[2].remembered,
+        [("unit", "m"), ("min", "- 1.5"), ("max", "9"), ("default", "3")]
+    );
+    assert!(members[3].optional && members[3].external && !members[2].optional);
+    assert_eq!(members[4].bounds, [UNBOUNDED, 4]);
+    assert_eq!(members[5].bounds, [2, 3, 5]);
+    assert_eq!(members[6].bounds, [2, 3, 4]);
+    assert_eq!((members[7].name, members[7].must_understand), ("vital", true));
+    assert_eq!(members[7].try_construct, TryConstruct::UseDefault);
+    let TypeKind::Structure(structure) = Members::DESCRIPTOR.kind else { panic!() };
+    assert!(structure.nested && structure.members.len() == 8);
+    assert!(Members::LAYOUT.is_none());
+}
+
+#[test]
+fn what_is_not_serialized_takes_no_bytes_and_has_its_default() {
+    let members = Members { six: 9, cache: 77, ..Members::default_value() };
+    assert_eq!((Members::default_value().six, Members::default_value().cache), (3, 5));
+    let again = from_cdr::<Members>(&to_cdr(&members).unwrap()).unwrap();
+    assert_eq!(again, Members { cache: 5, ..members.clone() });
+    let long = Members { more: vec![vec!["too long".into()]], ..members.clone() };
+    assert!(to_cdr(&long).is_err());
+    let long = Members { map: [("a".into(), vec![0; 5])].into(), ..members.clone() };
+    assert!(to_cdr(&long).is_err());
+    let long = Members { map: [("abcd".into(), vec![])].into(), ..members };
+    assert!(to_cdr(&long).is_err());
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", autoid = "hash")]
+struct Base {
+    #[dds(key)]
+    color: u8,
+    size: u16,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Middle {
+    #[dds(base)]
+    base: Base,
+    #[dds(key, id = 2)]
+    two: u16,
+    three: u8,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Top {
+    #[dds(base)]
+    base: Middle,
+    #[dds(key, id = 1)]
+    one: u8,
+    #[dds(id = 9)]
+    last: u8,
+}
+
+/// Members of the base come first; keys go by their ids, whoever has them.
+#[test]
+fn a_base_comes_first_and_its_keys_in_the_order_of_their_ids() {
+    let base = Base { color: 0xc0, size: 0x0102 };
+    let middle = Middle { base, two: 0x0304, three: 5 };
+    let top = Top { base: middle, one: 6, last: 7 };
+    let body = [0xc0, 0, 1, 2, 3, 4, 5, 6, 7];
+    assert_eq!(to_cdr_with(&top, Encoding::CDR_BE).unwrap()[4..13], body);
+    assert_eq!(from_cdr::<Top>(&to_cdr(&top).unwrap()).unwrap(), top);
+    assert_eq!(Top::KEY_IDS, [1, 2, 0x0fa5_dd70]);
+    assert_eq!(key_to_cdr(&top).unwrap(), [6, 0, 3, 4, 0xc0]);
+    assert_eq!((Middle::NEXT_ID, Top::NEXT_ID), (4, 10));
+    assert_eq!(Top::IDS[2..], [2, 3, 1, 9]);
+    const { assert!(Top::KEYED && Base::KEYED) };
+    assert_ne!(fingerprint::<Top>(), fingerprint::<Middle>());
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "char", name = "M::Letter")]
+enum Letter {
+    #[dds(case = 'a', 'b', name = "first", id = 4, unit = "m")]
+    First(u8),
+    #[dds(case = 'c', bound = 2)]
+    Second(String),
+    #[dds(default)]
+    Third(f32),
+}
+
+#[test]
+fn cases_have_their_labels_and_ids() {
+    let cases = Letter::CASES;
+    assert_eq!(Letter::TYPE_NAME, "M::Letter");
+    assert_eq!(cases[0].labels, [97, 98]);
+    let ids: Vec<u32> = cases.iter().map(|case| case.member.unwrap().id).collect();
+    assert_eq!(ids, [4, 5, 6]);
+    assert_eq!(
+        (cases[0].member.unwrap().name, cases[1].member.unwrap().bounds),
+        ("first", &[2][..])
+    );
+    assert!(cases[2].default && cases[2].labels.is_empty());
+    assert!(to_cdr(&Letter::Second("abc".into())).is_err());
+}

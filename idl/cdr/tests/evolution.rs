@@ -1,0 +1,515 @@
+//! Readers of one version of a type and writers of another, and values that a reader's type does not allow.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{
+    CdrError, CdrVersion, CdrWriter, DdsType, Encoding, Endianness, Fixed, LongDouble, WChar,
+    WString, fingerprint, from_cdr, to_cdr, to_cdr_with,
+};
+
+const ENCODINGS: [Encoding; 4] =
+    [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
+
+/// What a reader of `R` makes of a value.
+fn read_as<R: DdsType>(value: &impl DdsType, encoding: Encoding) -> Result<R, CdrError> {
+    from_cdr(&to_cdr_with(value, encoding).unwrap())
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Track", extensibility = "appendable")]
+struct Track1 {
+    id: u16,
+    name: String,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Track", extensibility = "appendable")]
+struct Track2 {
+    id: u16,
+    name: String,
+    #[dds(default = 7.5)]
+    speed: f64,
+    #[dds(default = "none")]
+    remark: String,
+    maybe: Option<u8>,
+    level: Level,
+    marks: [u16; 3],
+    texts: BTreeMap<String, u8>,
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+enum Level {
+    Low,
+    #[dds(default_literal)]
+    Middle,
+    High,
+}
+
+#[test]
+fn an_appendable_type_is_read_longer_and_shorter() {
+    let long = Track2 {
+        id: 3,
+        name: "three".into(),
+        speed: 1.0,
+        remark: "more".into(),
+        maybe: Some(4),
+        level: Level::High,
+        marks: [1, 2, 3],
+        texts: BTreeMap::new(),
+    };
+    let short = Track1 { id: 3, name: "three".into() };
+    for encoding in ENCODINGS {
+        assert_eq!(read_as::<Track1>(&long, encoding).unwrap(), short);
+        let filled = Track2 {
+            speed: 7.5,
+            remark: "none".into(),
+            maybe: None,
+            level: Level::Middle,
+            marks: [0; 3],
+            ..long.clone()
+        };
+        assert_eq!(read_as::<Track2>(&short, encoding).unwrap(), filled);
+    }
+    assert_ne!(fingerprint::<Track1>(), fingerprint::<Track2>());
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Outer")]
+struct Outer1 {
+    first: Vec<Track1>,
+    second: Track1,
+    last: u32,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Outer")]
+struct Outer2 {
+    first: Vec<Track2>,
+    second: Track2,
+    last: u32,
+}
+
+/// Where a size is in front of each, the ones within others may change too.
+#[test]
+fn appendable_types_within_others_are_read_longer_and_shorter() {
+    let short = Track1 { id: 3, name: "three".into() };
+    let outer = Outer1 { first: vec![short.clone(); 2], second: short.clone(), last: 9 };
+    for endianness in [Endianness::Big, Endianness::Little] {
+        let encoding = Encoding { version: CdrVersion::Xcdr2, endianness };
+        let long = read_as::<Outer2>(&outer, encoding).unwrap();
+        assert_eq!((long.first.len(), long.first[1].speed, long.last), (2, 7.5, 9));
+        assert_eq!(read_as::<Outer1>(&long, encoding).unwrap(), outer);
+    }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Plan", extensibility = "mutable")]
+struct Plan1 {
+    #[dds(key, id = 5)]
+    number: u32,
+    #[dds(id = 2)]
+    name: String,
+    #[dds(id = 70000)]
+    large: Vec<u8>,
+    #[dds(id = 8)]
+    gone: Option<f64>,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Plan", extensibility = "mutable")]
+struct Plan2 {
+    #[dds(id = 70000)]
+    large: Vec<u8>,
+    #[dds(id = 9, default = 1.5)]
+    new: f32,
+    #[dds(key, id = 5)]
+    number: u32,
+    #[dds(id = 2)]
+    name: String,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Plan", extensibility = "mutable")]
+struct Plan3 {
+    #[dds(key, id = 5)]
+    number: u32,
+    #[dds(id = 12, must_understand)]
+    vital: bool,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Plan", extensibility = "mutable")]
+struct Plan4 {
+    #[dds(id = 2)]
+    name: String,
+}
+
+#[test]
+fn members_of_a_mutable_type_are_known_by_their_ids() {
+    // Larger than the length of a short header can say.
+    for size in [0, 5, 70_000] {
+        let large = vec![7; size];
+        let one = Plan1 { number: 1, name: "one".into(), large, gone: Some(2.5) };
+        for encoding in ENCODINGS {
+            let two = read_as::<Plan2>(&one, encoding).unwrap();
+            let Plan1 { number, name, large, .. } = one.clone();
+            assert_eq!(two, Plan2 { large, new: 1.5, number, name });
+            assert_eq!(
+                read_as::<Plan1>(&two, encoding).unwrap(),
+                Plan1 { gone: None, ..one.clone() }
+            );
+        }
+    }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Large {
+    octets: Option<Vec<u8>>,
+    texts: Option<Vec<String>>,
+    last: u8,
+}
+
+/// A header of XCDR1 that turns out to be too short is made a long one.
+#[test]
+fn long_values_have_long_headers() {
+    for size in [0xfffb, 0xfffc, 0xfffd, 70_000] {
+        let octets = Some((0..size).map(|number| number as u8).collect());
+        let texts = Some(vec!["a".to_owned(), "b".repeat(size)]);
+        let large = Large { octets, texts, last: 7 };
+        for encoding in ENCODINGS {
+            let payload = to_cdr_with(&large, encoding).unwrap();
+            assert_eq!(from_cdr::<Large>(&payload).unwrap(), large);
+            if encoding == Encoding::CDR_LE {
+                assert_eq!(payload[4] == 0x01 && payload[5] == 0x7f, size + 4 > 0xffff, "{size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_to_be_understood_and_is_not_known_is_refused() {
+    let three = Plan3 { number: 1, vital: true };
+    let four = Plan4 { name: "four".into() };
+    for encoding in ENCODINGS {
+        let error = read_as::<Plan2>(&three, encoding).unwrap_err();
+        assert!(matches!(error, CdrError::UnknownMember { id: 12, .. }), "{error}");
+        let error = read_as::<Plan2>(&four, encoding).unwrap_err();
+        assert!(matches!(error, CdrError::MissingMember { id: 5, .. }), "{error}");
+        // A member of the key has to be understood.
+        let error = read_as::<Plan4>(&three, encoding).unwrap_err();
+        assert!(matches!(error, CdrError::UnknownMember { id: 5, .. }), "{error}");
+    }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+struct Sized {
+    #[dds(id = 1)]
+    a: u8,
+    #[dds(id = 2)]
+    b: u16,
+    #[dds(id = 3)]
+    c: u32,
+    #[dds(id = 4)]
+    d: u64,
+    #[dds(id = 5)]
+    e: String,
+    #[dds(id = 6)]
+    f: Vec<u32>,
+    #[dds(id = 7)]
+    g: Vec<u64>,
+}
+
+/// Every length code, each where it fits, and the general one for all.
+#[test]
+fn all_length_codes_are_read() {
+    let value = Sized { a: 1, b: 2, c: 3, d: 4, e: "five".into(), f: vec![6], g: vec![7, 8] };
+    let bodies: [(u32, &[u8]); 7] = [
+        (1, &[1]),
+        (2, &[2, 0]),
+        (3, &[3, 0, 0, 0]),
+        (4, &[4, 0, 0, 0, 0, 0, 0, 0]),
+        (5, &[5, 0, 0, 0, b'f', b'i', b'v', b'e', 0]),
+        (6, &[1, 0, 0, 0, 6, 0, 0, 0]),
+        (7, &[2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]),
+    ];
+    for codes in [[0, 1, 2, 3, 5, 6, 7], [4; 7], [0, 1, 2, 3, 4, 4, 4], [4, 4, 2, 3, 5, 4, 7]] {
+        let mut body: Vec<u8> = Vec::new();
+        for ((id, bytes), code) in bodies.into_iter().zip(codes) {
+            body.resize(body.len().next_multiple_of(4), 0);
+            body.extend((id | code << 28_u32).to_le_bytes());
+            if code == 4 {
+                body.extend((bytes.len() as u32).to_le_bytes());
+            }
+            body.extend(bytes);
+        }
+        let mut payload = vec![0, 0x0b, 0, 0];
+        payload.extend((body.len() as u32).to_le_bytes());
+        payload.extend(&body);
+        assert_eq!(from_cdr::<Sized>(&payload).unwrap(), value, "{codes:?}");
+        if codes == [0, 1, 2, 3, 5, 6, 7] {
+            assert_eq!(to_cdr(&value).unwrap()[4..], payload[4..]);
+        }
+    }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Loose")]
+struct Loose {
+    before: u8,
+    text: String,
+    words: Vec<String>,
+    level: i32,
+    wide: WString,
+    choice: LooseChoice,
+    after: u32,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Loose")]
+struct Strict {
+    before: u8,
+    #[dds(bound = 3, try_construct = "trim")]
+    text: String,
+    #[dds(bound = [2, 4], try_construct = "use_default")]
+    words: Vec<String>,
+    #[dds(try_construct = "use_default", default = Level::High)]
+    level: Level,
+    #[dds(bound = 2, try_construct = "trim")]
+    wide: WString,
+    #[dds(try_construct = "use_default")]
+    choice: StrictChoice,
+    after: u32,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(
+    crate = "idl_cdr",
+    name = "Choice",
+    union,
+    discriminator = "u8",
+    extensibility = "appendable"
+)]
+enum LooseChoice {
+    #[dds(case = 1)]
+    Known(u16),
+    #[dds(case = 2)]
+    Unknown(u64),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(
+    crate = "idl_cdr",
+    name = "Choice",
+    union,
+    discriminator = "u8",
+    extensibility = "appendable"
+)]
+enum StrictChoice {
+    #[dds(case = 1)]
+    Known(u16),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Loose")]
+struct Discarding {
+    before: u8,
+    #[dds(bound = 3)]
+    text: String,
+    #[dds(bound = [2, 4], try_construct = "discard")]
+    words: Vec<String>,
+    level: Level,
+    #[dds(bound = 2)]
+    wide: WString,
+    choice: StrictChoice,
+    after: u32,
+}
+
+#[test]
+fn what_a_type_does_not_allow_is_discarded_replaced_or_cut() {
+    let fine = Loose {
+        before: 1,
+        text: "abc".into(),
+        words: vec!["word".into()],
+        level: 0,
+        wide: "ab".into(),
+        choice: LooseChoice::Known(5),
+        after: 9,
+    };
+    let wrong = Loose {
+        text: "ab\u{e9}d".into(),
+        words: vec!["words".into()],
+        level: 77,
+        wide: "a\u{1f600}".into(),
+        choice: LooseChoice::Unknown(3),
+        ..fine.clone()
+    };
+    let encoding = Encoding::PLAIN_CDR2_LE;
+    let kept = read_as::<Strict>(&fine, encoding).unwrap();
+    assert_eq!((kept.text.as_str(), kept.words.len(), kept.level), ("abc", 1, Level::Low));
+    assert_eq!(kept.choice, StrictChoice::Known(5));
+    let mended = read_as::<Strict>(&wrong, encoding).unwrap();
+    assert_eq!(
+        mended,
+        Strict {
+            before: 1,
+            // Cut where a character ends.
+            text: "ab".into(),
+            words: Vec::new(),
+            level: Level::High,
+            wide: "a".into(),
+            choice: StrictChoice::Known(0),
+            after: 9,
+        }
+    );
+    assert!(read_as::<Discarding>(&fine, encoding).is_ok());
+    for one in [
+        Loose { text: wrong.text.clone(), ..fine.clone() },
+        Loose { words: wrong.words.clone(), ..fine.clone() },
+        Loose { words: vec![String::new(); 3], ..fine.clone() },
+        Loose { level: wrong.level, ..fine.clone() },
+        Loose { wide: wrong.wide.clone(), ..fine.clone() },
+        Loose { choice: wrong.choice.clone(), ..fine.clone() },
+    ] {
+        assert!(read_as::<Strict>(&one, encoding).is_ok(), "{one:?}");
+        assert!(read_as::<Discarding>(&one, encoding).is_err(), "{one:?}");
+    }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+struct Node {
+    next: Option<Box<Node>>,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Link {
+    next: Option<Box<Link>>,
+}
+
+/// Bytes do not decide how much of the stack is used.
+#[test]
+fn depth_has_a_limit_in_both_directions() {
+    let chain = |length| {
+        (1..length).fold(Node { next: None }, |node, _| Node { next: Some(Box::new(node)) })
+    };
+    for encoding in ENCODINGS {
+        let deep = chain(129);
+        assert_eq!(read_as::<Node>(&deep, encoding).unwrap(), deep);
+        let error = to_cdr_with(&chain(130), encoding).unwrap_err();
+        assert!(matches!(error.root(), CdrError::TooDeep { .. }), "{error}");
+    }
+    let ones = |count| [&[0, 7, 0, 0][..], &vec![1; count], &[0]].concat();
+    assert!(from_cdr::<Link>(&ones(128)).is_ok());
+    for count in [129, 1 << 20] {
+        let error = from_cdr::<Link>(&ones(count)).unwrap_err();
+        assert!(matches!(error.root(), CdrError::TooDeep { .. }), "{error}");
+    }
+}
+
+/// What no type of the other tests has: the bytes of wide text, of numbers that Rust lacks, and of the label of a
+/// default case.
+#[test]
+fn rare_types_have_the_bytes_of_the_standard() {
+    fn body(value: &impl DdsType, encoding: Encoding) -> Vec<u8> {
+        let payload = to_cdr_with(value, encoding).unwrap();
+        payload[4..payload.len() - usize::from(payload[3])].to_vec()
+    }
+    let (big, little) = (Encoding::CDR_BE, Encoding::PLAIN_CDR2_LE);
+    assert_eq!(body(&WString::from("a\u{20ac}"), big), [0, 0, 0, 4, 0, b'a', 0x20, 0xac]);
+    assert_eq!(body(&WChar(0x20ac), little), [0xac, 0x20]);
+    assert_eq!(body(&'\u{e9}', little), [0xe9]);
+    assert!(matches!(to_cdr(&'\u{20ac}'), Err(CdrError::WideCharacter { found: '\u{20ac}', .. })));
+    let one = LongDouble::from(1.0);
+    assert_eq!(body(&one, big), [0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(body(&Fixed::<3, 1>::from_units(-125).unwrap(), little), [0x12, 0x5d]);
+    // Eight, four: alignment of sixteen bytes.
+    for (encoding, offset) in [(Encoding::CDR_LE, 8), (little, 4)] {
+        let mut buffer = [0xee; 32];
+        let mut writer = CdrWriter::over(&mut buffer, encoding);
+        1_u8.serialize(&mut writer).unwrap();
+        one.serialize(&mut writer).unwrap();
+        assert_eq!(writer.position(), offset + 16);
+    }
+    let map: BTreeMap<u8, u16> = [(3, 4), (1, 2)].into();
+    assert_eq!(body(&map, little), [2, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0]);
+    let map: BTreeMap<String, u8> = [("a".to_owned(), 2)].into();
+    assert_eq!(body(&map, little), [11, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, b'a', 0, 2]);
+    let twice = [0, 7, 0, 0, 2, 0, 0, 0, 1, 9, 1, 9];
+    assert_eq!(from_cdr::<BTreeMap<u8, u8>>(&twice), Err(CdrError::DuplicateKey { offset: 10 }));
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "Level", discriminator_key)]
+enum ByLevel {
+    #[dds(case = Level::Low, Level::High)]
+    Some(u64),
+    #[dds(default)]
+    Rest,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "WChar")]
+enum ByCharacter {
+    #[dds(case = 'a', '\0')]
+    Some(u8),
+    #[dds(default)]
+    Rest(u8),
+}
+
+#[test]
+fn labels_are_read_and_the_first_one_is_written() {
+    let some = ByLevel::Some(7);
+    let payload = to_cdr(&some).unwrap();
+    assert_eq!(payload[4..8], [0; 4]);
+    let high = [&[0, 7, 0, 0, 2, 0, 0, 0][..], &payload[8..]].concat();
+    assert_eq!(from_cdr::<ByLevel>(&high).unwrap(), some);
+    // The first that no case has.
+    assert_eq!(to_cdr(&ByLevel::Rest).unwrap(), [0, 7, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(idl_cdr::key_to_cdr(&some).unwrap(), [0; 4]);
+    assert_eq!(idl_cdr::key_hash(&ByLevel::Rest).unwrap()[..5], [0, 0, 0, 1, 0]);
+    assert_eq!(to_cdr(&ByCharacter::Rest(3)).unwrap(), [0, 7, 0, 1, 1, 0, 3, 0]);
+    assert_eq!(from_cdr::<ByCharacter>(&[0, 7, 0, 1, 0, 0, 3, 0]).unwrap(), ByCharacter::Some(3));
+}
+
+/// The hash is the key itself only if that of every value fits.
+#[test]
+fn key_hashes_go_by_the_longest_key() {
+    fn is_raw<T: DdsType>(value: &T) -> bool {
+        let key = idl_cdr::key_to_cdr(value).unwrap();
+        let raw = [&key[..], &[0; 16]].concat();
+        idl_cdr::key_hash(value).unwrap()[..] == raw[..16]
+    }
+    macro_rules! keyed {
+        ($name:ident, $key:ty $(, $attribute:meta)?) => {
+            #[derive(DdsType)]
+            #[dds(crate = "idl_cdr")]
+            struct $name {
+                #[dds(key)]
+                $(#[$attribute])?
+                key: $key,
+            }
+        };
+    }
+    keyed!(Text, String);
+    keyed!(ShortText, String, dds(bound = 11));
+    keyed!(LongText, String, dds(bound = 12));
+    keyed!(Numbers, [u32; 4]);
+    keyed!(Enums, [Level; 3]);
+    keyed!(MoreEnums, [Level; 4]);
+    keyed!(Octets, Vec<u8>, dds(bound = 12));
+    keyed!(More, Vec<u8>, dds(bound = 13));
+    assert!(!is_raw(&Text { key: "a".into() }));
+    assert!(is_raw(&ShortText { key: "a".into() }));
+    assert!(!is_raw(&LongText { key: "a".into() }));
+    assert!(is_raw(&Numbers { key: [1, 2, 3, 4] }));
+    assert!(is_raw(&Enums { key: [Level::High; 3] }));
+    assert!(!is_raw(&MoreEnums { key: [Level::High; 4] }));
+    assert!(is_raw(&Octets { key: vec![1] }));
+    assert!(!is_raw(&More { key: vec![1] }));
+}

@@ -1,0 +1,325 @@
+//! A type of every kind, and random values of them.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{DdsType, Encoding, Fixed, LongDouble, WChar, WString};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+pub(crate) const ENCODINGS: [Encoding; 4] =
+    [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", bit_bound = 8)]
+#[repr(i16)]
+pub(crate) enum Color {
+    Red = -3,
+    #[dds(default_literal)]
+    Green = 5,
+    Blue = 200,
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", bitmask, bit_bound = 12, flags(READ = 0, WRITE = 11))]
+pub(crate) struct Flags(pub(crate) u16);
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", bitset)]
+pub(crate) struct Gear {
+    #[dds(bits = 3)]
+    pub(crate) position: u8,
+    #[dds(bits = 1)]
+    pub(crate) locked: bool,
+    #[dds(bits = 10)]
+    pub(crate) load: i16,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Numbers {
+    pub(crate) a: u8,
+    pub(crate) b: i64,
+    pub(crate) c: f32,
+    pub(crate) d: bool,
+    pub(crate) e: u16,
+    pub(crate) f: f64,
+    pub(crate) g: LongDouble,
+    pub(crate) h: Fixed<7, 2>,
+    pub(crate) i: [[i16; 3]; 2],
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+pub(crate) struct Texts {
+    pub(crate) a: String,
+    pub(crate) b: WString,
+    pub(crate) c: char,
+    pub(crate) d: WChar,
+    #[dds(bound = [4, 6])]
+    pub(crate) e: Vec<String>,
+    pub(crate) f: Option<WString>,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Collections {
+    pub(crate) octets: Vec<u8>,
+    pub(crate) doubles: Vec<f64>,
+    pub(crate) flags: Vec<bool>,
+    pub(crate) colors: Vec<Color>,
+    pub(crate) rows: [Vec<u16>; 2],
+    #[dds(bound = [3, 5, 7])]
+    pub(crate) names: BTreeMap<String, Vec<u64>>,
+    pub(crate) squares: BTreeMap<i32, f64>,
+    pub(crate) gears: [[Gear; 1]; 2],
+    pub(crate) letters: Vec<char>,
+    pub(crate) texts: Vec<Texts>,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "i16")]
+pub(crate) enum Choice {
+    #[dds(case = 1, -7)]
+    Number(u64),
+    #[dds(case = 0, bound = 9)]
+    Text(String),
+    #[dds(case = 5)]
+    Nothing,
+    #[dds(default)]
+    Other(Vec<u8>),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "Color", extensibility = "appendable")]
+pub(crate) enum Colored {
+    #[dds(case = Color::Red, Color::Blue)]
+    Sharp(f64),
+    #[dds(case = Color::Green)]
+    Soft(Box<Choice>),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "bool", extensibility = "mutable")]
+pub(crate) enum Either {
+    #[dds(case = true)]
+    Left(String),
+    #[dds(case = false, id = 70000)]
+    Right(Gear),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+pub(crate) struct Changing {
+    #[dds(key, id = 9)]
+    pub(crate) number: u32,
+    #[dds(hashid)]
+    pub(crate) wide: u64,
+    #[dds(id = 3)]
+    pub(crate) name: String,
+    pub(crate) maybe: Option<u16>,
+    pub(crate) octets: Vec<u8>,
+    pub(crate) words: Vec<u32>,
+    pub(crate) doubles: Vec<f64>,
+    pub(crate) texts: Vec<String>,
+    #[dds(must_understand, id = 20)]
+    pub(crate) inner: Point,
+    pub(crate) choice: Either,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Point {
+    pub(crate) x: i32,
+    pub(crate) y: f64,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+pub(crate) struct Derived {
+    #[dds(base)]
+    pub(crate) base: Changing,
+    #[dds(key, id = 1)]
+    pub(crate) more: Color,
+    #[dds(non_serialized)]
+    pub(crate) cache: u64,
+    pub(crate) last: Flags,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+pub(crate) struct Tree {
+    pub(crate) value: i8,
+    pub(crate) children: Vec<Tree>,
+    #[dds(external)]
+    pub(crate) next: Option<Box<Tree>>,
+}
+
+/// One of each.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+pub(crate) struct Everything {
+    #[dds(key)]
+    pub(crate) derived: Derived,
+    pub(crate) numbers: Numbers,
+    pub(crate) texts: Texts,
+    pub(crate) collections: Collections,
+    pub(crate) choice: Choice,
+    pub(crate) colored: Colored,
+    pub(crate) maybe: Option<Numbers>,
+    pub(crate) tree: Tree,
+}
+
+pub(crate) fn encoding() -> impl Strategy<Value = Encoding> {
+    (0..ENCODINGS.len()).prop_map(|index| ENCODINGS[index])
+}
+
+/// Numbers that are equal to themselves.
+fn double() -> impl Strategy<Value = f64> {
+    any::<i32>().prop_map(|number| f64::from(number) / 8.0)
+}
+
+fn color() -> impl Strategy<Value = Color> {
+    prop_oneof![Just(Color::Red), Just(Color::Green), Just(Color::Blue)]
+}
+
+fn gear() -> impl Strategy<Value = Gear> {
+    (0..8_u8, any::<bool>(), -512..512_i16).prop_map(|(position, locked, load)| Gear {
+        position,
+        locked,
+        load,
+    })
+}
+
+fn narrow() -> impl Strategy<Value = char> {
+    any::<u8>().prop_map(char::from)
+}
+
+pub(crate) fn numbers() -> impl Strategy<Value = Numbers> {
+    let digits = -9_999_999..=9_999_999_i128;
+    let fixed = digits.prop_map(|units| Fixed::from_units(units).unwrap());
+    let long = any::<[u8; 16]>().prop_map(LongDouble);
+    let small = (any::<u8>(), any::<i64>(), any::<bool>(), any::<u16>());
+    (small, double(), double(), long, fixed, any::<[[i16; 3]; 2]>())
+        .prop_map(|((a, b, d, e), c, f, g, h, i)| Numbers { a, b, c: c as f32, d, e, f, g, h, i })
+}
+
+fn wide_text() -> impl Strategy<Value = WString> {
+    "[a-z\u{100}\u{1f600}]{0,5}".prop_map(WString)
+}
+
+pub(crate) fn texts() -> impl Strategy<Value = Texts> {
+    (
+        "[^\0]{0,6}",
+        wide_text(),
+        narrow(),
+        any::<u16>().prop_map(WChar),
+        vec("[a-z]{0,6}", 0..4),
+        option::of(wide_text()),
+    )
+        .prop_map(|(a, b, c, d, e, f)| Texts { a, b, c, d, e, f })
+}
+
+pub(crate) fn collections() -> impl Strategy<Value = Collections> {
+    let rows = vec(any::<u16>(), 0..4);
+    (
+        vec(any::<u8>(), 0..9),
+        vec(double(), 0..4),
+        vec(any::<bool>(), 0..4),
+        vec(color(), 0..4),
+        [rows.clone(), rows],
+        btree_map("[a-z]{0,5}", vec(any::<u64>(), 0..7), 0..3),
+        btree_map(any::<i32>(), double(), 0..4),
+        (gear(), gear()).prop_map(|(a, b)| [[a], [b]]),
+        vec(narrow(), 0..4),
+        vec(texts(), 0..3),
+    )
+        .prop_map(
+            |(octets, doubles, flags, colors, rows, names, squares, gears, letters, texts)| {
+                Collections {
+                    octets,
+                    doubles,
+                    flags,
+                    colors,
+                    rows,
+                    names,
+                    squares,
+                    gears,
+                    letters,
+                    texts,
+                }
+            },
+        )
+}
+
+pub(crate) fn choice() -> impl Strategy<Value = Choice> {
+    prop_oneof![
+        any::<u64>().prop_map(Choice::Number),
+        "[a-z]{0,9}".prop_map(Choice::Text),
+        Just(Choice::Nothing),
+        vec(any::<u8>(), 0..5).prop_map(Choice::Other),
+    ]
+}
+
+pub(crate) fn colored() -> impl Strategy<Value = Colored> {
+    prop_oneof![
+        double().prop_map(Colored::Sharp),
+        choice().prop_map(|choice| Colored::Soft(Box::new(choice))),
+    ]
+}
+
+pub(crate) fn either() -> impl Strategy<Value = Either> {
+    prop_oneof!["[a-z]{0,9}".prop_map(Either::Left), gear().prop_map(Either::Right)]
+}
+
+pub(crate) fn changing() -> impl Strategy<Value = Changing> {
+    (
+        (any::<u32>(), any::<u64>(), "[a-z]{0,9}", option::of(any::<u16>())),
+        vec(any::<u8>(), 0..9),
+        vec(any::<u32>(), 0..4),
+        vec(double(), 0..4),
+        vec("[a-z]{0,9}", 0..4),
+        (any::<i32>(), double()).prop_map(|(x, y)| Point { x, y }),
+        either(),
+    )
+        .prop_map(
+            |((number, wide, name, maybe), octets, words, doubles, texts, inner, choice)| {
+                Changing { number, wide, name, maybe, octets, words, doubles, texts, inner, choice }
+            },
+        )
+}
+
+pub(crate) fn derived() -> impl Strategy<Value = Derived> {
+    (changing(), color(), 0..4096_u16).prop_map(|(base, more, last)| Derived {
+        base,
+        more,
+        cache: 0,
+        last: Flags(last),
+    })
+}
+
+pub(crate) fn tree() -> impl Strategy<Value = Tree> {
+    let leaf = any::<i8>().prop_map(|value| Tree { value, children: Vec::new(), next: None });
+    leaf.prop_recursive(4, 12, 3, |inner| {
+        (any::<i8>(), vec(inner.clone(), 0..3), option::of(inner))
+            .prop_map(|(value, children, next)| Tree { value, children, next: next.map(Box::new) })
+    })
+}
+
+pub(crate) fn everything() -> impl Strategy<Value = Everything> {
+    (
+        derived(),
+        numbers(),
+        texts(),
+        collections(),
+        choice(),
+        colored(),
+        option::of(numbers()),
+        tree(),
+    )
+        .prop_map(|(derived, numbers, texts, collections, choice, colored, maybe, tree)| {
+            Everything { derived, numbers, texts, collections, choice, colored, maybe, tree }
+        })
+}

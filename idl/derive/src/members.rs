@@ -1,0 +1,202 @@
+//! A member of a struct or union, in generated code.
+//!
+//! Owns its description, its id, its default, and how it is read. Never knows what it belongs to.
+
+use md5::{Digest, Md5};
+use proc_macro2::{Literal, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Error, Expr, ExprLit, Ident, Lit, Path, Type};
+
+use crate::attributes::Attributes;
+
+/// A member, its attributes, and its place in the generated code.
+pub(crate) struct Member<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) ty: &'a Type,
+    pub(crate) name: String,
+    pub(crate) id: Id,
+    pub(crate) attributes: Attributes,
+}
+
+/// A member id: counted from a number, or from where the base's ids end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Id {
+    Number(u32),
+    AfterBase(u32),
+}
+
+impl Id {
+    pub(crate) fn next(self) -> Id {
+        match self {
+            Id::Number(number) => Id::Number(number.saturating_add(1)),
+            Id::AfterBase(offset) => Id::AfterBase(offset + 1),
+        }
+    }
+
+    pub(crate) fn expression(self, types: &Path, base: Option<&Type>) -> TokenStream {
+        match (self, base) {
+            (Id::AfterBase(offset), Some(base)) => {
+                quote!((<#base as #types::DdsStruct>::NEXT_ID + #offset))
+            }
+            (Id::Number(number) | Id::AfterBase(number), _) => quote!(#number),
+        }
+    }
+}
+
+impl<'a> Member<'a> {
+    /// A member whose id, unless something else is said, is the next one.
+    pub(crate) fn new(
+        ident: &'a Ident,
+        ty: &'a Type,
+        attributes: Attributes,
+        next: Id,
+        autoid_hash: bool,
+    ) -> syn::Result<Self> {
+        if attributes.id.is_some() && attributes.hashid.is_some() {
+            return Err(Error::new_spanned(ident, "an id and a hashid: remove one"));
+        }
+        let name = attributes.name_of(ident);
+        let id = match (&attributes.hashid, attributes.id) {
+            (Some(text), _) if !text.is_empty() => Id::Number(hash_of(text)),
+            (Some(_), _) => Id::Number(hash_of(&name)),
+            (None, Some(id)) => Id::Number(id),
+            (None, None) if autoid_hash => Id::Number(hash_of(&name)),
+            (None, None) => next,
+        };
+        Ok(Member { ident, ty, name, id, attributes })
+    }
+
+    /// The constant that describes it.
+    pub(crate) fn descriptor(&self, types: &Path, owner: &str, base: Option<&Type>) -> TokenStream {
+        let Member { ty, name, attributes, .. } = self;
+        let id = self.id.expression(types, base);
+        let key = attributes.key.then(|| quote!(.key()));
+        let must_understand = attributes.must_understand.then(|| quote!(.must_understand()));
+        let bounds = attributes.bounds();
+        let bounds = (!bounds.is_empty()).then(|| quote!(.bounds(&[#(#bounds),*])));
+        let try_construct = attributes
+            .try_construct
+            .as_ref()
+            .map(|kind| quote!(.try_construct(#types::TryConstruct::#kind)));
+        let mut texts = attributes.remembered.clone();
+        if let Some(default) = &attributes.default {
+            texts.push(("default".to_owned(), quote!(#default).to_string()));
+        }
+        let texts = texts.iter().map(|(word, text)| quote!((#word, #text)));
+        let texts: Vec<TokenStream> = texts.collect();
+        let remembered = (!texts.is_empty()).then(|| quote!(.remembered(&[#(#texts),*])));
+        // What is wrong with the type is said at the type.
+        quote_spanned! {ty.span()=>
+            #types::MemberDescriptor::new::<#ty>(#owner, #name, #id)
+                #key #must_understand #bounds #try_construct #remembered
+        }
+    }
+
+    /// A function that gives its default. What the user wrote sees nothing of the code around.
+    pub(crate) fn default_function(&self, types: &Path) -> TokenStream {
+        let Member { ty, attributes, .. } = self;
+        match &attributes.default {
+            None if attributes.non_serialized => {
+                quote!(<#ty as ::core::default::Default>::default)
+            }
+            None => quote!(<#ty as #types::DdsType>::default_value),
+            Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => quote! {
+                { fn default() -> #ty { ::core::convert::Into::into(#text) } default }
+            },
+            Some(value) => quote!({ fn default() -> #ty { #value } default }),
+        }
+    }
+
+    /// Reads it; `descriptor` is its constant.
+    pub(crate) fn read(
+        &self,
+        types: &Path,
+        descriptor: &TokenStream,
+        form: &TokenStream,
+    ) -> TokenStream {
+        let ty = self.ty;
+        let tries = |kind: &Ident| kind != "Discard";
+        if self.attributes.try_construct.as_ref().is_some_and(tries) {
+            let default = self.default_function(types);
+            quote!(reader.try_member::<#ty>(#descriptor, #form, #default)?)
+        } else {
+            quote!(reader.read_member::<#ty>(#descriptor, #form)?)
+        }
+    }
+
+    /// Constants that make wrong uses errors at the derive, not at the first use of the type.
+    pub(crate) fn checks(&self, types: &Path) -> TokenStream {
+        let ty = self.ty;
+        let bounds = self.attributes.bounds().len();
+        let bounds = (bounds > 0).then(|| {
+            quote_spanned! {ty.span()=>
+                const _: () = ::core::assert!(
+                    #bounds <= <#ty as #types::DdsType>::BOUNDS,
+                    "more bounds than the field's type has strings and sequences: a bound belongs on \
+                     a String, a Vec, a BTreeMap, or an array of such"
+                );
+            }
+        });
+        let external = self.attributes.external.then(|| {
+            quote_spanned! {ty.span()=>
+                const _: () = ::core::assert!(
+                    <#ty as #types::DdsType>::EXTERNAL,
+                    "an external member lies elsewhere in memory: make its type a Box, or an \
+                     Option of a Box"
+                );
+            }
+        });
+        let present = self.attributes.key.then(|| {
+            quote_spanned! {ty.span()=>
+                const _: () = ::core::assert!(
+                    !<#ty as #types::DdsType>::OPTIONAL,
+                    "a member of the key is in every sample: remove `key` or `Option`"
+                );
+            }
+        });
+        let trims = self.attributes.try_construct.as_ref().filter(|kind| *kind == "Trim");
+        let trim = trims.filter(|_| self.attributes.bounds().is_empty()).map(|kind| {
+            quote_spanned! {kind.span()=>
+                ::core::compile_error!("nothing to trim to: give the member a bound, or use \"use_default\"");
+            }
+        });
+        quote!(#bounds #external #present #trim)
+    }
+}
+
+/// The member id that the standard derives from a text.
+fn hash_of(text: &str) -> u32 {
+    let digest = Md5::digest(text.as_bytes());
+    u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]) & 0x0fff_ffff
+}
+
+/// Refuses two members of the same name or, as far as they are known here, the same id.
+pub(crate) fn require_distinct(members: &[Member<'_>]) -> syn::Result<()> {
+    for (index, member) in members.iter().enumerate() {
+        let before = &members[..index];
+        if before.iter().any(|other| other.name.eq_ignore_ascii_case(&member.name)) {
+            return Err(Error::new_spanned(
+                member.ident,
+                "two members have the same IDL name (case does not count in IDL): rename one",
+            ));
+        }
+        if let Some(other) = before.iter().find(|other| other.id == member.id)
+            && let Id::Number(id) | Id::AfterBase(id) = member.id
+        {
+            return Err(Error::new_spanned(
+                member.ident,
+                format!(
+                    "`{}` has the member id {id} as well: give one of them another id",
+                    other.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A number without a type, for indices.
+pub(crate) fn index(number: usize) -> Literal {
+    Literal::usize_unsuffixed(number)
+}

@@ -1,0 +1,293 @@
+//! `DdsType` for unions: enums whose variants carry a member each.
+//!
+//! Owns which labels select which variant.
+
+use crate::attributes::{Attributes, Extensibility, Place, extensibility};
+use crate::members::{Id, Member, index, require_distinct};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{DataEnum, DeriveInput, Error, Expr, ExprLit, Fields, Ident, Lit, Type, Variant};
+
+/// A variant and what selects it.
+struct Case<'a> {
+    ident: &'a Ident,
+    labels: Vec<Expr>,
+    default: bool,
+    /// Its place among the members, if it has one.
+    member: Option<usize>,
+}
+
+pub(crate) fn implement(
+    input: &DeriveInput,
+    data: &DataEnum,
+    container: &Attributes,
+) -> syn::Result<TokenStream> {
+    container.only(Place::Union)?;
+    let Some(discriminator) = &container.discriminator else {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "a union says what selects its member: add discriminator = \"i32\", or another \
+             integer, bool, char, WChar or an enum",
+        ));
+    };
+    let (mut cases, mut members) = (Vec::new(), Vec::new());
+    // The discriminator is the member 0.
+    let mut next = Id::Number(1);
+    for variant in &data.variants {
+        let (case, member) = read(variant, next, container.autoid_hash)?;
+        if let Some(member) = &member {
+            next = member.id.next();
+        }
+        cases.push(Case { member: member.is_some().then_some(members.len()), ..case });
+        members.extend(member);
+    }
+    if cases.is_empty() {
+        return Err(Error::new_spanned(&input.ident, "a union needs at least one case: add one"));
+    }
+    require_distinct(&members)?;
+    if let Some(member) = members.iter().find(|member| member.id == Id::Number(0)) {
+        return Err(Error::new_spanned(
+            member.ident,
+            "the member id 0 is the discriminator's: give this one another id",
+        ));
+    }
+    Ok(generate(input, container, discriminator, &cases, &members))
+}
+
+fn read(
+    variant: &Variant,
+    next: Id,
+    autoid_hash: bool,
+) -> syn::Result<(Case<'_>, Option<Member<'_>>)> {
+    let mut attributes = Attributes::read(&variant.attrs)?;
+    attributes.only(Place::Variant)?;
+    if attributes.default.is_some() {
+        return Err(Error::new_spanned(
+            &variant.ident,
+            "`default` of a variant takes no value: it is the member of all labels without a case",
+        ));
+    }
+    let (labels, default) = (std::mem::take(&mut attributes.cases), attributes.default_case);
+    if labels.is_empty() && !default {
+        return Err(Error::new_spanned(
+            &variant.ident,
+            "nothing selects this variant: add #[dds(case = LABEL)], or #[dds(default)] for all \
+             other labels",
+        ));
+    }
+    let ty = match &variant.fields {
+        Fields::Unit => None,
+        Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
+        _ => {
+            return Err(Error::new_spanned(
+                &variant.ident,
+                "a variant of a union has one member without a name, or none: put more of them into \
+                 a struct",
+            ));
+        }
+    };
+    let member = ty
+        .map(|field| Member::new(&variant.ident, &field.ty, attributes, next, autoid_hash))
+        .transpose()?;
+    Ok((Case { ident: &variant.ident, labels, default, member: None }, member))
+}
+
+fn generate(
+    input: &DeriveInput,
+    container: &Attributes,
+    discriminator: &Type,
+    cases: &[Case<'_>],
+    members: &[Member<'_>],
+) -> TokenStream {
+    let (ident, types) = (&input.ident, container.types());
+    let name = container.name_of(ident);
+    let kind = extensibility(&types, container.extensibility);
+    let (nested, keyed) = (container.nested, container.discriminator_key);
+    let key = if keyed { quote!(.key()) } else { quote!(.must_understand()) };
+    let code = if container.extensibility == Extensibility::Final { 4u32 } else { 5u32 };
+    let least = match container.extensibility {
+        Extensibility::Mutable => quote!(4),
+        _ => quote!(<#discriminator as #types::DdsType>::MIN_CDR_SIZE),
+    };
+    let (some, none) = (quote!(::core::option::Option::Some), quote!(::core::option::Option::None));
+    let ok = quote!(::core::result::Result::Ok);
+    let unit = quote!(::core::result::Result<(), #types::CdrError>);
+    let default_member = |case: &Case<'_>| {
+        case.member.map(|at| {
+            let default = members[at].default_function(&types);
+            quote!(((#default)()))
+        })
+    };
+    let descriptors = cases.iter().map(|case| {
+        let (labels, default) = (&case.labels, case.default);
+        let member = match case.member {
+            None => none.clone(),
+            Some(at) => {
+                let member = members[at].descriptor(&types, &name, None);
+                quote!(#some(#member))
+            }
+        };
+        quote! {
+            #types::CaseDescriptor {
+                labels: &[#((#labels) as i64),*],
+                default: #default,
+                member: #member,
+            }
+        }
+    });
+    let first = cases.first().map(|case| {
+        let (variant, member) = (case.ident, default_member(case));
+        quote!(Self::#variant #member)
+    });
+    let places = cases.iter().enumerate().map(|(at, case)| {
+        let (variant, at) = (case.ident, index(at));
+        let member = case.member.map(|_| quote!((_)));
+        quote!(Self::#variant #member => #at,)
+    });
+    let made = cases.iter().enumerate().map(|(at, case)| {
+        let (variant, at, member) = (case.ident, index(at), default_member(case));
+        quote!(#at => #some(Self::#variant #member),)
+    });
+    let described = |at: usize| {
+        let at = index(at);
+        quote!(&<Self as #types::DdsUnion>::CASES[#at].member)
+    };
+    let writes = cases.iter().enumerate().map(|(at, case)| match case.member {
+        None => {
+            let variant = case.ident;
+            quote!(Self::#variant => #ok(()),)
+        }
+        Some(_) => {
+            let (variant, described) = (case.ident, described(at));
+            quote! {
+                Self::#variant(value) => match #described {
+                    #some(member) => writer.write_member(value, member, form),
+                    #none => #ok(()),
+                },
+            }
+        }
+    });
+    let reads = cases.iter().enumerate().map(|(at, case)| match case.member {
+        None => {
+            let variant = case.ident;
+            quote!(Self::#variant => {})
+        }
+        Some(place) => {
+            let (variant, described) = (case.ident, described(at));
+            let read = members[place].read(&types, &quote!(member), &quote!(form));
+            quote! {
+                Self::#variant(value) => {
+                    if let #some(member) = #described {
+                        *value = #read;
+                    }
+                }
+            }
+        }
+    });
+    let label_types = label_types(discriminator, cases);
+    let checks = members.iter().map(|member| member.checks(&types));
+    let present = members.iter().map(|member| {
+        let ty = member.ty;
+        quote_spanned! {ty.span()=>
+            const _: () = ::core::assert!(
+                !<#ty as #types::DdsType>::OPTIONAL,
+                "the member of a union is there if it is selected: remove Option, or give the case \
+                 where nothing is there a variant without a member"
+            );
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        impl #types::DdsType for #ident {
+            const TYPE_NAME: &'static str = #name;
+            const DESCRIPTOR: #types::TypeDescriptor = #types::TypeDescriptor {
+                name: #name,
+                kind: #types::TypeKind::Union(#types::UnionDescriptor {
+                    extensibility: #kind,
+                    nested: #nested,
+                    discriminator: *<Self as #types::DdsUnion>::DISCRIMINATOR,
+                    cases: <Self as #types::DdsUnion>::CASES,
+                }),
+            };
+            const LAYOUT: ::core::option::Option<#types::PlainLayout<Self>> = #none;
+            const MIN_CDR_SIZE: usize = #least;
+            const EXTENSIBILITY: #types::Extensibility = #kind;
+            const KEYED: bool = #keyed;
+            const LENGTH_CODE: u32 = #code;
+
+            fn default_value() -> Self {
+                #first
+            }
+
+            fn serialize(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {
+                #types::derived::serialize_union(self, writer)
+            }
+
+            fn deserialize(
+                reader: &mut #types::CdrReader<'_>,
+            ) -> ::core::result::Result<Self, #types::CdrError> {
+                #types::derived::deserialize_union(reader)
+            }
+
+            fn keys_fit_hash() -> bool {
+                static FIT: ::std::sync::OnceLock<bool> = ::std::sync::OnceLock::new();
+                *FIT.get_or_init(#types::derived::keys_fit_hash::<Self>)
+            }
+        }
+        #[automatically_derived]
+        impl #types::DdsUnion for #ident {
+            type Discriminator = #discriminator;
+            const DISCRIMINATOR: &'static #types::MemberDescriptor =
+                &#types::MemberDescriptor::new::<#discriminator>(#name, "discriminator", 0) #key;
+            const CASES: &'static [#types::CaseDescriptor] = &[#(#descriptors),*];
+
+            fn case(&self) -> usize {
+                match self { #(#places)* }
+            }
+
+            fn of_case(case: usize) -> ::core::option::Option<Self> {
+                match case { #(#made)* _ => #none }
+            }
+
+            #[allow(unused_variables)]
+            fn write_case(
+                &self,
+                writer: &mut #types::CdrWriter<'_>,
+                form: #types::Form,
+            ) -> #unit {
+                match self { #(#writes)* }
+            }
+
+            #[allow(unused_variables)]
+            fn read_case(
+                &mut self,
+                reader: &mut #types::CdrReader<'_>,
+                form: #types::Form,
+            ) -> #unit {
+                match self { #(#reads)* }
+                #ok(())
+            }
+        }
+        const _: () = ::core::assert!(
+            #types::derived::are_distinct(<#ident as #types::DdsUnion>::CASES),
+            "a label is in two cases, or two cases are the default: remove one"
+        );
+        #label_types
+        #(#checks)*
+        #(#present)*
+    }
+}
+
+/// Constants by which the compiler says that a label is none of the discriminator's. A wide character's
+/// are characters.
+fn label_types(discriminator: &Type, cases: &[Case<'_>]) -> TokenStream {
+    let is_character = |label: &&Expr| {
+        matches!(label, Expr::Lit(ExprLit { lit: Lit::Char(_), .. }))
+            && quote!(#discriminator).to_string().ends_with("WChar")
+    };
+    let labels = cases.iter().flat_map(|case| &case.labels).filter(|label| !is_character(label));
+    let labels =
+        labels.map(|label| quote_spanned!(label.span()=> const _: #discriminator = #label;));
+    quote!(#(#labels)*)
+}

@@ -1,0 +1,103 @@
+//! From files to a specification: the stages in their order.
+//!
+//! Owns the settings of a run. Never knows what a stage does.
+
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::{Diagnostics, Reports};
+use crate::lower::lower;
+use crate::model::Specification;
+use crate::parser;
+use crate::preprocessor::{Preprocessor, Settings};
+use crate::source::{Disk, Files, SourceMap, decode};
+
+/// Compiles IDL files.
+///
+/// ```
+/// let files = idl::Memory::new([
+///     ("nav.idl", "#include <units.idl>\nstruct Fix { Metre height[N]; };"),
+///     ("lib/units.idl", "typedef double Metre;"),
+/// ]);
+/// let compiler = idl::Compiler::new().include("lib").define("N", "2");
+/// let compiled = compiler.compile_from(&files, &["nav.idl"])?;
+/// assert!(compiled.diagnostics.is_empty());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Compiler {
+    settings: Settings,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Compilation {
+    /// Everything in the files; none if there are errors.
+    pub specification: Option<Specification>,
+    /// Errors, warnings and notes.
+    pub diagnostics: Diagnostics,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+}
+
+impl Compiler {
+    /// A compiler without settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks for included files in this directory too, after those given before.
+    #[must_use]
+    pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.settings.directories.push(directory.into());
+        self
+    }
+
+    /// Defines a macro, as `#define NAME VALUE` would; `define("DEBUG", "1")`.
+    #[must_use]
+    pub fn define(mut self, name: &str, value: &str) -> Self {
+        self.settings.defines.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Compiles files of the disk into one specification. What several of them include is in it
+    /// once. Each begins with the macros of the settings alone.
+    pub fn compile<P: AsRef<Path>>(&self, files: &[P]) -> std::io::Result<Compilation> {
+        self.compile_from(&Disk, files)
+    }
+
+    /// As [`Compiler::compile`], of files from elsewhere.
+    pub fn compile_from<P: AsRef<Path>>(
+        &self,
+        files: &dyn Files,
+        roots: &[P],
+    ) -> std::io::Result<Compilation> {
+        let mut texts = Vec::new();
+        for root in roots {
+            let path = root.as_ref();
+            texts.push((path.to_owned(), decode(files.read(path)?)));
+        }
+        Ok(self.compile_texts(files, texts))
+    }
+
+    fn compile_texts(&self, files: &dyn Files, roots: Vec<(PathBuf, String)>) -> Compilation {
+        let (mut sources, mut reports) = (SourceMap::default(), Reports::default());
+        let mut preprocessor = Preprocessor::new(files, &self.settings, &mut sources, &mut reports);
+        for (path, text) in roots {
+            preprocessor.root(&path, text);
+        }
+        let preprocessed = preprocessor.finish();
+        let files = preprocessed.files.clone();
+        let definitions = parser::parse(preprocessed, &sources, &mut reports);
+        let specification = lower(&definitions, &mut reports);
+        let has_errors = reports.has_errors();
+        let diagnostics = reports.finish(&sources);
+        Compilation { specification: (!has_errors).then_some(specification), diagnostics, files }
+    }
+}
+
+/// Reads the text of an IDL file; `file` is its name in messages. It can include files of the disk.
+pub fn parse(file: &str, text: &str) -> Result<Specification, Diagnostics> {
+    let roots = vec![(PathBuf::from(file), text.to_owned())];
+    let compilation = Compiler::new().compile_texts(&Disk, roots);
+    compilation.specification.ok_or(compilation.diagnostics)
+}

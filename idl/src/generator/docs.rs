@@ -1,0 +1,105 @@
+//! IDL comments as documentation.
+//!
+//! Owns that whatever stands in a comment is harmless in Rust: no link that is none, no list that
+//! clippy would indent, and above all nothing that `cargo test` would take for an example.
+
+/// The comment, line by line, as what stands behind `///`.
+pub(super) fn lines(comment: &[String]) -> Vec<String> {
+    let comment: Vec<&str> = {
+        let first = comment.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+        let last = comment.iter().rposition(|line| !line.trim().is_empty());
+        last.map_or_else(Vec::new, |last| {
+            comment[first..=last].iter().map(|line| line.trim_end()).collect()
+        })
+    };
+    if comment.iter().all(|line| is_plain(line)) {
+        return comment.iter().map(|line| escaped(line)).collect();
+    }
+    // Lists, tables and pictures keep their shape.
+    let mut lines = vec!["```text".to_owned()];
+    lines.extend(comment.iter().map(|line| printable(line).replace("```", "'''")));
+    lines.push("```".to_owned());
+    lines
+}
+
+/// Whether a line is a sentence and not a part of a list, a heading or a picture.
+fn is_plain(line: &str) -> bool {
+    let mut chars = line.chars();
+    match chars.next() {
+        None => true,
+        Some(first) if first.is_alphabetic() => true,
+        Some('(' | '[' | '"' | '<' | '\'' | '%') => true,
+        // `1.` and `1)` begin a list.
+        Some(first) if first.is_ascii_digit() => {
+            let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            !rest.starts_with(['.', ')'])
+        }
+        Some(_) => false,
+    }
+}
+
+fn escaped(line: &str) -> String {
+    let mut text = String::new();
+    for (index, word) in printable(line).split(' ').enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        if word.starts_with("http://") || word.starts_with("https://") {
+            let end = word.trim_end_matches([',', '.', ')', ';', ':']).len();
+            let (link, behind) = word.split_at(end);
+            if !link.contains(['<', '>', '[', ']', '`']) {
+                text += &format!("<{link}>{behind}");
+                continue;
+            }
+        }
+        for c in word.chars() {
+            if matches!(c, '[' | ']' | '<' | '>' | '`' | '*' | '_' | '\\' | '#' | '|' | '~') {
+                text.push('\\');
+            }
+            text.push(c);
+        }
+    }
+    // What looks like a name reads better as it is.
+    text.replace("\\_", "_")
+}
+
+/// Without tabs and without what no line of Rust may have.
+fn printable(line: &str) -> String {
+    line.chars()
+        .map(|c| match c {
+            '\t' => "    ".to_owned(),
+            c if c.is_control() || is_directional(c) => format!("\\u{{{:x}}}", u32::from(c)),
+            c => c.to_string(),
+        })
+        .collect()
+}
+
+/// Characters that turn the direction of text around; rustc refuses them in comments.
+pub(super) fn is_directional(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        lines(&text.lines().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn sentences_stay_and_their_signs_are_harmless() {
+        assert_eq!(of("In [m/s], see a_b."), ["In \\[m/s\\], see a_b."]);
+        assert_eq!(of("See https://a.b/c."), ["See <https://a.b/c>."]);
+        assert_eq!(of(""), [""; 0]);
+    }
+
+    #[test]
+    fn whatever_has_a_shape_keeps_it() {
+        assert_eq!(
+            of("Cases:\n- a\n    fn x();"),
+            ["```text", "Cases:", "- a", "    fn x();", "```"]
+        );
+        assert_eq!(of("```\nx"), ["```text", "'''", "x", "```"]);
+    }
+}

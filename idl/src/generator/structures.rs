@@ -1,0 +1,227 @@
+//! Structs, exceptions and unions.
+
+use crate::constant::Value;
+use crate::model::{
+    Case, Member, MemberId, NamedKind, Placement, Struct, TryConstruct, Type, Union,
+};
+use crate::naming::{type_name, value_name};
+
+use super::names::Taken;
+use super::values::quoted;
+use super::{DERIVES, Out, bound_attribute, code, is_collection};
+
+impl Out<'_> {
+    pub(super) fn structure(&mut self, structure: &Struct) {
+        let kind = if structure.exception { "exception" } else { "struct" };
+        self.type_docs(&structure.notes, &format!("IDL {kind} `{}`.", structure.name));
+        self.derive(DERIVES, &structure.name, self.type_attributes(&structure.notes));
+        let name = self.names.of(&structure.name);
+        self.block(&format!("pub struct {name}"), |out| {
+            out.verbatim(&structure.notes.verbatim, Placement::BeginDeclaration);
+            let mut taken = Taken::new(&[]);
+            if let Some(base) = &structure.base {
+                let (field, ty) = (taken.take("base".to_owned()), out.path(base));
+                out.doc(&format!("The members of its base `{base}`."));
+                out.line("#[dds(base)]");
+                out.field(&field, &ty);
+            }
+            for member in &structure.members {
+                let field = taken.take(value_name(&member.name));
+                out.member(member, &field);
+            }
+            out.verbatim(&structure.notes.verbatim, Placement::EndDeclaration);
+        });
+        self.verbatim(&structure.notes.verbatim, Placement::AfterDeclaration);
+    }
+
+    fn member(&mut self, member: &Member, field: &str) {
+        self.member_docs(member);
+        let mut attributes = Vec::new();
+        if member.key {
+            attributes.push("key".to_owned());
+        }
+        if field.strip_prefix("r#").unwrap_or(field) != member.name {
+            attributes.push(format!("name = \"{}\"", member.name));
+        }
+        attributes.extend(member_attributes(member));
+        if let Some(default) = &member.default {
+            attributes.push(format!("default = {}", self.value(&member.ty, default)));
+        }
+        if member.must_understand {
+            attributes.push("must_understand".to_owned());
+        }
+        if member.non_serialized {
+            attributes.push("non_serialized".to_owned());
+        }
+        let range: Vec<String> = [("min", &member.range.0), ("max", &member.range.1)]
+            .into_iter()
+            .filter_map(|(name, value)| {
+                let value = value.as_ref()?;
+                Some(format!("{name} = {}", self.value(element(&member.ty), value)))
+            })
+            .collect();
+        if !range.is_empty() {
+            attributes.push(format!("range({})", range.join(", ")));
+        }
+        attributes.extend(member.unit.as_ref().map(|unit| format!("unit = {}", quoted(unit))));
+        self.attributes(attributes);
+        if member.external && is_collection(&member.ty) {
+            self.line("#[allow(clippy::box_collection, reason = \"the IDL has it so\")]");
+        }
+        let ty = self.member_type(member);
+        self.field(field, &ty);
+    }
+
+    fn member_docs(&mut self, member: &Member) {
+        let Member { name, ty, unit, .. } = member;
+        let unit = unit.as_ref().map(|unit| format!(", in {}", code(unit)));
+        let what = format!("IDL member `{name}`: `{ty}`{}.", unit.unwrap_or_default());
+        self.docs(&member.docs, &what);
+    }
+
+    fn member_type(&self, member: &Member) -> String {
+        let mut ty = self.rust_type(&member.ty);
+        if member.external {
+            ty = format!("Box<{ty}>");
+        }
+        if member.optional {
+            ty = format!("Option<{ty}>");
+        }
+        ty
+    }
+
+    pub(super) fn union(&mut self, union: &Union) {
+        let what = format!("IDL union `{}` over `{}`.", union.name, union.discriminator);
+        self.type_docs(&union.notes, &what);
+        let mut taken = Taken::new(&[]);
+        let variants: Vec<String> =
+            union.cases.iter().map(|case| taken.take(type_name(&case.member.name))).collect();
+        let name = self.names.of(&union.name);
+        let has_names_alike = super::enumerations::are_alike(&name, &variants);
+        let mut attributes = vec![
+            "union".to_owned(),
+            format!("discriminator = \"{}\"", self.rust_type(&union.discriminator)),
+        ];
+        if union.key {
+            attributes.push("discriminator_key".to_owned());
+        }
+        attributes.extend(self.type_attributes(&union.notes));
+        self.derive(DERIVES, &union.name, attributes);
+        let mut lints = Vec::new();
+        if union.cases.iter().any(|case| is_large(&case.member)) {
+            lints.push("clippy::large_enum_variant");
+        }
+        if has_names_alike {
+            lints.push("clippy::enum_variant_names");
+        }
+        self.allow(&lints);
+        self.block(&format!("pub enum {name}"), |out| {
+            out.verbatim(&union.notes.verbatim, Placement::BeginDeclaration);
+            for (case, variant) in union.cases.iter().zip(&variants) {
+                out.case(case, variant, &union.discriminator);
+            }
+            if union.open {
+                let variant = taken.take("NoCase".to_owned());
+                out.doc("There is no member: the discriminator has a value without a case.");
+                out.line("#[dds(default)]");
+                out.line(&format!("{variant},"));
+            }
+            out.verbatim(&union.notes.verbatim, Placement::EndDeclaration);
+        });
+        self.verbatim(&union.notes.verbatim, Placement::AfterDeclaration);
+    }
+
+    fn case(&mut self, case: &Case, variant: &str, discriminator: &Type) {
+        let member = &case.member;
+        self.member_docs(member);
+        let mut attributes = Vec::new();
+        if variant != member.name {
+            attributes.push(format!("name = \"{}\"", member.name));
+        }
+        attributes.extend(member_attributes(member));
+        if case.default {
+            attributes.push("default".to_owned());
+        }
+        if !case.labels.is_empty() {
+            let labels: Vec<String> =
+                case.labels.iter().map(|label| self.label(discriminator, label)).collect();
+            attributes.push(format!("case = {}", labels.join(", ")));
+        }
+        self.attributes(attributes);
+        if member.external && is_collection(&member.ty) {
+            self.line("#[allow(clippy::box_collection, reason = \"the IDL has it so\")]");
+        }
+        let ty = self.member_type(member);
+        self.line(&format!("{variant}({ty}),"));
+    }
+
+    /// A label: a literal, or the path of an enumerator.
+    fn label(&self, discriminator: &Type, label: &Value) -> String {
+        match label {
+            Value::Char(c) => format!("{c:?}"),
+            _ => self.value(discriminator, label),
+        }
+    }
+
+    /// Lints that the IDL's names and types would meet.
+    pub(super) fn allow(&mut self, lints: &[&str]) {
+        if lints.is_empty() {
+            return;
+        }
+        let reason = "reason = \"the IDL has it so\"";
+        let line = format!("{}, {reason}", lints.join(", "));
+        if line.len() <= super::ATTRIBUTE_WIDTH {
+            return self.line(&format!("#[allow({line})]"));
+        }
+        self.line("#[allow(");
+        self.indent += 1;
+        for lint in lints {
+            self.line(&format!("{lint},"));
+        }
+        self.line(reason);
+        self.indent -= 1;
+        self.line(")]");
+    }
+}
+
+/// Whether a member may be so large that clippy would have it elsewhere.
+fn is_large(member: &Member) -> bool {
+    let in_place = matches!(
+        member.ty.resolved(),
+        Type::Array(..) | Type::Named(_, NamedKind::Struct | NamedKind::Union)
+    );
+    in_place && !member.external
+}
+
+/// What members of structs and of unions have alike.
+fn member_attributes(member: &Member) -> Vec<String> {
+    let mut attributes = Vec::new();
+    match &member.id {
+        MemberId::Auto => {}
+        MemberId::Number(id) => attributes.push(format!("id = {id}")),
+        MemberId::Hash(None) => attributes.push("hashid".to_owned()),
+        MemberId::Hash(Some(text)) => attributes.push(format!("hashid = {}", quoted(text))),
+    }
+    attributes.extend(bound_attribute(&member.ty));
+    attributes.extend(member.try_construct.map(|kind| {
+        let kind = match kind {
+            TryConstruct::Discard => "discard",
+            TryConstruct::UseDefault => "use_default",
+            TryConstruct::Trim => "trim",
+        };
+        format!("try_construct = \"{kind}\"")
+    }));
+    if member.external {
+        attributes.push("external".to_owned());
+    }
+    attributes
+}
+
+/// The type of the values in a list.
+fn element(ty: &Type) -> &Type {
+    let mut ty = ty;
+    while let Type::Array(inner, _) | Type::Sequence(inner, _) = ty.resolved() {
+        ty = inner;
+    }
+    ty
+}

@@ -1,0 +1,89 @@
+//! Values as Rust.
+
+use crate::constant::Value;
+use crate::model::{Primitive, ScopedName, Type};
+
+use super::docs::is_directional;
+use super::{Out, is_enum};
+
+impl Out<'_> {
+    /// The type and the value of a constant. Strings are borrowed, and a `long double` is written
+    /// with the digits that `f64` has.
+    pub(super) fn constant_value(&self, ty: &Type, value: &Value) -> (String, String) {
+        match (ty.resolved(), value) {
+            (Type::String { .. }, Value::String(text)) => ("&str".to_owned(), quoted(text)),
+            (Type::Primitive(Primitive::LongDouble), Value::Floating(number)) => {
+                ("f64".to_owned(), format!("{number:?}"))
+            }
+            _ => (self.rust_type(ty), self.value(ty, value)),
+        }
+    }
+
+    /// A value of a type, as an expression that owns it.
+    pub(super) fn value(&self, ty: &Type, value: &Value) -> String {
+        match (ty.resolved(), value) {
+            (Type::Primitive(Primitive::WChar), Value::Char(c)) => {
+                format!("{}({:#06x})", self.company("WChar"), u32::from(*c))
+            }
+            (Type::Primitive(Primitive::LongDouble), Value::Floating(number)) => {
+                format!("{}::from({number:?})", self.company("LongDouble"))
+            }
+            // The shortest digits that give the number again.
+            (Type::Primitive(Primitive::Float), Value::Floating(number)) => {
+                format!("{:?}", *number as f32)
+            }
+            (Type::String { wide: true, .. }, Value::String(text)) => {
+                format!("{}::from({})", self.company("WString"), quoted(text))
+            }
+            (_, Value::String(text)) => format!("String::from({})", quoted(text)),
+            (Type::Fixed { .. }, Value::Fixed(number)) => format!(
+                "{}::from_units({}).expect(\"the digits were counted\")",
+                self.company("Fixed"),
+                number.parts().0
+            ),
+            (Type::Named(name, _), Value::Integer(bits)) => format!("{}({bits})", self.path(name)),
+            (_, Value::Enumerator { of, name, .. }) if is_enum(ty) => self.enumerator(of, name),
+            // The derive macro reads no array expression; only defaults are lists.
+            (Type::Array(element, _), Value::List(values)) => format!(
+                "vec![{}].try_into().expect(\"the elements were counted\")",
+                self.list(element, values)
+            ),
+            (Type::Sequence(element, _), Value::List(values)) if !values.is_empty() => {
+                format!("vec![{}]", self.list(element, values))
+            }
+            (_, Value::List(_)) => "Vec::new()".to_owned(),
+            (_, Value::Integer(number)) => number.to_string(),
+            (_, Value::Floating(number)) => format!("{number:?}"),
+            (_, Value::Boolean(value)) => value.to_string(),
+            (_, Value::Char(c)) => format!("{c:?}"),
+            (_, Value::Enumerator { value, .. }) => value.to_string(),
+            (_, Value::Fixed(number)) => number.to_string(),
+        }
+    }
+
+    fn list(&self, element: &Type, values: &[Value]) -> String {
+        let values: Vec<String> = values.iter().map(|value| self.value(element, value)).collect();
+        values.join(", ")
+    }
+
+    /// The path of an enumerator.
+    pub(super) fn enumerator(&self, of: &ScopedName, name: &str) -> String {
+        let variant = self.names.variant(of, name);
+        format!("{}::{variant}", self.path(of))
+    }
+}
+
+/// A string literal.
+pub(super) fn quoted(text: &str) -> String {
+    let mut literal = String::from("\"");
+    for c in text.chars() {
+        match c {
+            // `'` needs no backslash here.
+            '\'' => literal.push(c),
+            c if is_directional(c) => literal += &c.escape_unicode().to_string(),
+            c => literal.extend(c.escape_debug()),
+        }
+    }
+    literal.push('"');
+    literal
+}

@@ -1,0 +1,47 @@
+//! The words that cannot be identifiers.
+
+/// The keyword that `word` is, if its letters' case does not count.
+///
+/// Words of the building blocks that no DDS file needs (`component`, `port`, `home`, `local` and so
+/// on) are keywords only where a definition begins, as the standard has it for profiles without
+/// those blocks; they are likely names of members.
+pub(crate) fn keyword(word: &str) -> Option<&'static str> {
+    // No keyword is longer.
+    if word.len() > 9 {
+        return None;
+    }
+    let lower = word.to_ascii_lowercase();
+    KEYWORDS
+        .binary_search_by(|probe| probe.0.cmp(lower.as_str()))
+        .ok()
+        .map(|index| KEYWORDS[index].1)
+}
+
+/// In small letters, and as they are written.
+#[rustfmt::skip]
+const KEYWORDS: &[(&str, &str)] = &[
+    ("any", "any"), ("bitfield", "bitfield"), ("bitmask", "bitmask"), ("bitset", "bitset"),
+    ("boolean", "boolean"), ("case", "case"), ("char", "char"), ("const", "const"),
+    ("default", "default"), ("double", "double"), ("enum", "enum"), ("exception", "exception"),
+    ("false", "FALSE"), ("fixed", "fixed"), ("float", "float"), ("int16", "int16"),
+    ("int32", "int32"), ("int64", "int64"), ("int8", "int8"), ("interface", "interface"),
+    ("long", "long"), ("map", "map"), ("module", "module"), ("native", "native"),
+    ("octet", "octet"), ("sequence", "sequence"), ("short", "short"), ("string", "string"),
+    ("struct", "struct"), ("switch", "switch"), ("true", "TRUE"), ("typedef", "typedef"),
+    ("uint16", "uint16"), ("uint32", "uint32"), ("uint64", "uint64"), ("uint8", "uint8"),
+    ("union", "union"), ("unsigned", "unsigned"), ("valuetype", "valuetype"), ("void", "void"),
+    ("wchar", "wchar"), ("wstring", "wstring"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(KEYWORDS.is_sorted());
+        assert!(KEYWORDS.iter().all(|(lower, word)| *lower == word.to_ascii_lowercase()));
+        assert_eq!(keyword("STRUCT"), Some("struct"));
+        assert_eq!(keyword("structure"), None);
+    }
+}

@@ -1,0 +1,440 @@
+//! The syntax tree to the semantic model.
+//!
+//! Owns the order in which names come into being, and the rules about what may stand where. Structs,
+//! unions and the rest are made in the files beside this one. Never writes Rust.
+
+mod bits;
+mod defaults;
+mod enumeration;
+mod pragmas;
+mod structure;
+mod types;
+mod union;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::annotation::{Declared, DeclaredParameter, Found, Place};
+use crate::constant::Value;
+use crate::constant::evaluate::{Evaluator, Literals};
+use crate::diagnostic::{Checked, Reports};
+use crate::model::{
+    Bitfield, Constant, Definition, Extensibility, Module, NamedKind, Placement, ScopedName,
+    Specification, Type, TypeNotes, Typedef, Verbatim,
+};
+use crate::preprocessor::Pragma;
+use crate::scope::{Meaning, ScopeId, Scopes};
+use crate::source::Span;
+use crate::syntax::{
+    self, Declarator, DefinitionKind, Expression, ForwardKind, Name, Notes, TypeKind, TypeSpec,
+};
+use types::AliasNotes;
+
+/// What is kept of a struct for those that inherit from it.
+struct StructInfo {
+    /// Its members' names in small letters, with those of its base.
+    members: HashMap<String, Span>,
+    extensibility: Option<Extensibility>,
+}
+
+pub(crate) struct Lowering<'a> {
+    scopes: Scopes,
+    reports: &'a mut Reports,
+    literals: Literals,
+    structs: HashMap<ScopedName, StructInfo>,
+    bitsets: HashMap<ScopedName, Vec<Bitfield>>,
+    aliases: HashMap<ScopedName, AliasNotes>,
+    /// Structs and unions that were declared before they are defined.
+    forwards: Vec<(Name, ScopeId)>,
+    pragmas: Vec<(Pragma, ScopeId)>,
+    verbatim: Vec<Verbatim>,
+}
+
+/// Makes a specification of all definitions.
+pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -> Specification {
+    let mut lowering = Lowering {
+        scopes: Scopes::new(),
+        reports,
+        literals: HashMap::new(),
+        structs: HashMap::new(),
+        bitsets: HashMap::new(),
+        aliases: HashMap::new(),
+        forwards: Vec::new(),
+        pragmas: Vec::new(),
+        verbatim: Vec::new(),
+    };
+    let mut lowered = Vec::new();
+    lowering.definitions(definitions, &mut lowered);
+    lowering.check_forwards();
+    lowering.apply_pragmas(&mut lowered);
+    Specification { definitions: lowered, verbatim: lowering.verbatim }
+}
+
+impl Lowering<'_> {
+    fn evaluator(&mut self) -> Evaluator<'_> {
+        Evaluator { scopes: &mut self.scopes, reports: self.reports, literals: &self.literals }
+    }
+
+    fn value(&mut self, expression: &Expression, ty: Option<&Type>) -> Checked<Value> {
+        self.evaluator().value(expression, ty)
+    }
+
+    /// What the annotations at one place say. Rust for the file as a whole is put aside here.
+    fn found<'s>(&mut self, notes: &'s Notes, place: Place) -> Found<'s> {
+        let mut found = self.evaluator().annotations(&notes.annotations, place);
+        let (of_file, of_type) =
+            std::mem::take(&mut found.verbatim).into_iter().partition(|text: &Verbatim| {
+                matches!(text.placement, Placement::BeginFile | Placement::EndFile)
+            });
+        self.verbatim.extend::<Vec<_>>(of_file);
+        found.verbatim = of_type;
+        let is_type = matches!(
+            place,
+            Place::Struct | Place::Union | Place::Enum | Place::Bitmask | Place::Bitset
+        );
+        if let (false, false, Some(first)) =
+            (is_type, found.verbatim.is_empty(), notes.annotations.first())
+        {
+            let text = "Rust by `@verbatim` is for types and for the beginning and end of the \
+                        file; here it has no effect";
+            self.reports.warning(first.span, text);
+        }
+        found
+    }
+
+    fn declare(&mut self, name: &Name, meaning: Meaning) -> Checked<()> {
+        self.scopes.declare(name, meaning, self.reports)
+    }
+
+    /// What a name in the open scope is called in full.
+    fn full_name(&self, name: &Name) -> ScopedName {
+        ScopedName { modules: self.scopes.modules(), name: name.text.to_string() }
+    }
+
+    fn named(&self, name: &Name, kind: NamedKind) -> Type {
+        Type::Named(self.full_name(name).into(), kind)
+    }
+
+    fn definitions(&mut self, definitions: &[syntax::Definition], into: &mut Vec<Definition>) {
+        for definition in definitions {
+            if self.reports.is_full() {
+                return;
+            }
+            // What is wrong has been reported; the others are read all the same.
+            let _ = self.definition(definition, into);
+        }
+    }
+
+    fn definition(
+        &mut self,
+        definition: &syntax::Definition,
+        into: &mut Vec<Definition>,
+    ) -> Checked<()> {
+        let notes = &definition.notes;
+        match &definition.kind {
+            DefinitionKind::Module(scope) => self.module(scope, notes, into),
+            DefinitionKind::Const { ty, name, value } => {
+                let constant = self.constant(ty, name, value, notes)?;
+                into.push(Definition::Constant(constant));
+                Ok(())
+            }
+            DefinitionKind::Typedef { ty, declarators } => {
+                self.typedef(ty, declarators, notes, into)
+            }
+            DefinitionKind::Struct(structure) => {
+                into.push(Definition::Struct(self.structure(structure, notes)?));
+                Ok(())
+            }
+            DefinitionKind::Forward { kind, name } => self.forward(*kind, name),
+            DefinitionKind::Union(union) => {
+                into.push(Definition::Union(self.union(union, notes)?));
+                Ok(())
+            }
+            DefinitionKind::Enum(enumeration) => {
+                into.push(Definition::Enum(self.enumeration(enumeration, notes)?));
+                Ok(())
+            }
+            DefinitionKind::Bitmask(bitmask) => {
+                into.push(Definition::Bitmask(self.bitmask(bitmask, notes)?));
+                Ok(())
+            }
+            DefinitionKind::Bitset(bitset) => {
+                into.push(Definition::Bitset(self.bitset(bitset, notes)?));
+                Ok(())
+            }
+            DefinitionKind::Interface { scope, bases, skipped } => {
+                self.interface(scope, bases, *skipped, notes, into)
+            }
+            DefinitionKind::Annotation { name, parameters, definitions } => {
+                self.annotation(name, parameters, definitions)
+            }
+            DefinitionKind::Skipped { what, name, span } => {
+                self.found(notes, Place::Other);
+                let shown = name.as_ref().map(|name| format!(" `{}`", name.text));
+                let text = format!(
+                    "this {what}{} is skipped: no sample can carry it",
+                    shown.unwrap_or_default()
+                );
+                self.reports.note(*span, text);
+                match name {
+                    Some(name) => self.declare(name, Meaning::Skipped(what)),
+                    None => Ok(()),
+                }
+            }
+            DefinitionKind::Pragma(pragma) => {
+                self.pragmas.push((pragma.clone(), self.scopes.here));
+                Ok(())
+            }
+        }
+    }
+
+    fn module(
+        &mut self,
+        scope: &syntax::Scope,
+        notes: &Notes,
+        into: &mut Vec<Definition>,
+    ) -> Checked<()> {
+        let name = self.full_name(&scope.name);
+        let id = match self.scopes.reopened(&scope.name) {
+            Some(id) => id,
+            None => {
+                let id = self.scopes.add(&scope.name.text, Vec::new());
+                self.declare(&scope.name, Meaning::Module(id))?;
+                id
+            }
+        };
+        let found = self.found(notes, Place::Module);
+        self.scopes.open(id);
+        let mut defaults = self.scopes.defaults().clone();
+        defaults.nested = found.default_nested.unwrap_or(defaults.nested);
+        defaults.hashed_ids = found.hashed_ids.or(defaults.hashed_ids);
+        if !found.representations.is_empty() {
+            defaults.representations = found.representations;
+        }
+        self.scopes.set_defaults(defaults);
+        let reopened = into.iter_mut().rev().find_map(|definition| match definition {
+            Definition::Module(module) if module.name == name => Some(module),
+            _ => None,
+        });
+        match reopened {
+            Some(module) => self.definitions(&scope.definitions, &mut module.definitions),
+            None => {
+                let mut definitions = Vec::new();
+                self.definitions(&scope.definitions, &mut definitions);
+                let docs = docs(notes, found.docs);
+                into.push(Definition::Module(Module { name, interface: false, docs, definitions }));
+            }
+        }
+        self.scopes.close();
+        Ok(())
+    }
+
+    fn interface(
+        &mut self,
+        scope: &syntax::Scope,
+        bases: &[syntax::Path],
+        skipped: usize,
+        notes: &Notes,
+        into: &mut Vec<Definition>,
+    ) -> Checked<()> {
+        let name = self.full_name(&scope.name);
+        let mut base_scopes = Vec::new();
+        for base in bases {
+            match self.scopes.find(base, self.reports)? {
+                Meaning::Interface(id) => base_scopes.push(id),
+                other => {
+                    let text = format!(
+                        "expected an interface that is complete, found {} `{}`",
+                        other.kind(),
+                        base.text()
+                    );
+                    self.reports.error(base.span, text);
+                }
+            }
+        }
+        let id = self.scopes.add(&scope.name.text, base_scopes);
+        self.declare(&scope.name, Meaning::Interface(id))?;
+        let found = self.found(notes, Place::Interface);
+        if skipped > 0 {
+            let text = format!(
+                "operations and attributes of the interface `{}` are skipped ({skipped}): topics \
+                 need types only",
+                scope.name.text
+            );
+            self.reports.note(scope.name.span, text);
+        }
+        self.scopes.open(id);
+        let mut definitions = Vec::new();
+        self.definitions(&scope.definitions, &mut definitions);
+        self.scopes.close();
+        if !definitions.is_empty() {
+            let docs = docs(notes, found.docs);
+            into.push(Definition::Module(Module { name, interface: true, docs, definitions }));
+        }
+        Ok(())
+    }
+
+    fn constant(
+        &mut self,
+        ty: &TypeSpec,
+        name: &Name,
+        value: &Expression,
+        notes: &Notes,
+    ) -> Checked<Constant> {
+        let found = self.found(notes, Place::Constant);
+        let made = self.constant_value(ty, value);
+        let (ty, value) = match made {
+            Ok(made) => made,
+            Err(reported) => {
+                // Its uses are no errors too.
+                let nothing = (Type::Any, Value::Integer(1));
+                self.declare(name, Meaning::Constant(Rc::new(nothing)))?;
+                return Err(reported);
+            }
+        };
+        self.declare(name, Meaning::Constant(Rc::new((ty.clone(), value.clone()))))?;
+        let name = self.full_name(name);
+        Ok(Constant { name, docs: docs(notes, found.docs), ty, value, unit: found.unit })
+    }
+
+    fn constant_value(&mut self, ty: &TypeSpec, value: &Expression) -> Checked<(Type, Value)> {
+        if let TypeKind::Fixed(None) = ty.kind {
+            // The value says how many digits there are.
+            let value_found = self.value(value, None)?;
+            let Value::Fixed(number) = value_found else {
+                let text = format!("expected a fixed-point number, found {}", value_found.kind());
+                return Err(self.reports.error(value.span, text));
+            };
+            let (mantissa, scale) = number.parts();
+            let digits = mantissa.unsigned_abs().to_string().len() as u8;
+            return Ok((Type::Fixed { digits: digits.max(scale), scale }, value_found));
+        }
+        let spec = ty;
+        let ty = self.complete_type(spec)?;
+        let is_simple = matches!(
+            ty.resolved(),
+            Type::Primitive(_)
+                | Type::String { .. }
+                | Type::Fixed { .. }
+                | Type::Named(_, NamedKind::Enum | NamedKind::Bitmask)
+        );
+        if !is_simple {
+            let text = format!(
+                "a constant is of a basic type, a string, an enum or a bitmask, not of type {ty}"
+            );
+            return Err(self.reports.error(spec.span, text));
+        }
+        let value = self.value(value, Some(&ty))?;
+        Ok((ty, value))
+    }
+
+    fn typedef(
+        &mut self,
+        spec: &TypeSpec,
+        declarators: &[Declarator],
+        notes: &Notes,
+        into: &mut Vec<Definition>,
+    ) -> Checked<()> {
+        let found = self.found(notes, Place::Typedef);
+        let base = self.complete_type(spec)?;
+        for declarator in declarators {
+            let ty = self.array_of(base.clone(), declarator)?;
+            let name = self.full_name(&declarator.name);
+            let alias = self.alias(&name, &ty, declarator.name.span)?;
+            let kept = self.alias_notes(&found, &ty)?;
+            self.declare(&declarator.name, Meaning::Type(alias))?;
+            self.aliases.insert(name.clone(), kept);
+            let docs = docs(notes, found.docs.clone());
+            into.push(Definition::Typedef(Typedef { name, docs, ty }));
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, kind: ForwardKind, name: &Name) -> Checked<()> {
+        let kind = match kind {
+            ForwardKind::Interface => return self.declare(name, Meaning::ForwardInterface),
+            ForwardKind::Struct => NamedKind::Struct,
+            ForwardKind::Union => NamedKind::Union,
+        };
+        let ty = self.named(name, kind);
+        self.declare(name, Meaning::Incomplete(ty))?;
+        self.forwards.push((name.clone(), self.scopes.here));
+        Ok(())
+    }
+
+    /// What was announced has to come.
+    fn check_forwards(&mut self) {
+        for (name, scope) in std::mem::take(&mut self.forwards) {
+            self.scopes.open(scope);
+            if let Some(Meaning::Incomplete(_)) = self.scopes.find_quietly(&name.text) {
+                let text = format!("`{}` is declared here and defined nowhere", name.text);
+                self.reports.error(name.span, text);
+            }
+        }
+    }
+
+    fn annotation(
+        &mut self,
+        name: &Name,
+        parameters: &[syntax::Parameter],
+        definitions: &[syntax::Definition],
+    ) -> Checked<()> {
+        let scope = self.scopes.add(&name.text, Vec::new());
+        self.scopes.open(scope);
+        self.definitions(definitions, &mut Vec::new());
+        let mut declared: Vec<DeclaredParameter> = Vec::new();
+        for parameter in parameters {
+            let ty = match parameter.ty.kind {
+                TypeKind::Any => None,
+                _ => match self.complete_type(&parameter.ty) {
+                    Ok(ty) => Some(ty),
+                    Err(_) => continue,
+                },
+            };
+            if let Some(default) = &parameter.default {
+                // An error in it has been reported.
+                let _ = self.value(default, ty.as_ref());
+            }
+            if declared.iter().any(|other| other.name == *parameter.name.text) {
+                let text = format!("the annotation has two parameters `{}`", parameter.name.text);
+                self.reports.error(parameter.name.span, text);
+            }
+            declared.push(DeclaredParameter {
+                name: parameter.name.text.to_string(),
+                ty,
+                has_default: parameter.default.is_some(),
+            });
+        }
+        self.scopes.close();
+        self.declare(name, Meaning::Annotation(Rc::new(Declared { parameters: declared })))
+    }
+
+    /// What annotations say of a type as a whole.
+    fn type_notes(&mut self, notes: &Notes, found: &mut Found<'_>) -> TypeNotes {
+        let defaults = self.scopes.defaults();
+        let mut representations = std::mem::take(&mut found.representations);
+        if representations.is_empty() {
+            representations.clone_from(&defaults.representations);
+        }
+        TypeNotes {
+            docs: docs(notes, std::mem::take(&mut found.docs)),
+            extensibility: found.extensibility.map(|(kind, _)| kind),
+            nested: found.nested.unwrap_or(defaults.nested),
+            hashed_ids: found.hashed_ids.or(defaults.hashed_ids),
+            topic: found.topic.take(),
+            representations,
+            ignore_literal_names: found.ignore_literal_names,
+            verbatim: std::mem::take(&mut found.verbatim),
+        }
+    }
+}
+
+/// A comment in front, and what `@verbatim` adds.
+fn docs(notes: &Notes, more: Vec<String>) -> Vec<String> {
+    let mut docs = notes.docs.clone();
+    if !docs.is_empty() && !more.is_empty() {
+        docs.push(String::new());
+    }
+    docs.extend(more);
+    docs
+}

@@ -1,0 +1,273 @@
+//! Structs, exceptions and their members.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::annotation::{Found, Place};
+use crate::constant::Value;
+use crate::diagnostic::Checked;
+use crate::model::{Member, MemberId, NamedKind, ScopedName, Struct, Type};
+use crate::scope::Meaning;
+use crate::source::Span;
+use crate::syntax::{self, Declarator, Notes, TypeSpec};
+
+use super::types::has_any;
+use super::{Lowering, StructInfo, docs};
+
+impl Lowering<'_> {
+    pub(super) fn structure(
+        &mut self,
+        structure: &syntax::Struct,
+        notes: &Notes,
+    ) -> Checked<Struct> {
+        let name = self.full_name(&structure.name);
+        let ty = self.named(&structure.name, NamedKind::Struct);
+        self.declare(&structure.name, Meaning::Incomplete(ty.clone()))?;
+        let mut found = self.found(notes, Place::Struct);
+        let mut type_notes = self.type_notes(notes, &mut found);
+        // An exception is thrown, not published.
+        type_notes.nested |= structure.exception;
+        let mut names = HashMap::new();
+        let base = structure.base.as_ref().and_then(|path| self.base(path, &mut names));
+        if let Some(base) = &base {
+            let of_base = self.structs.get(base).and_then(|info| info.extensibility);
+            if type_notes.extensibility.is_none() {
+                type_notes.extensibility = of_base;
+            } else if type_notes.extensibility != of_base {
+                let span = found.extensibility.map_or(structure.name.span, |(_, span)| span);
+                let text = format!(
+                    "`{}` has another extensibility than its base `{base}`; they have to agree",
+                    structure.name.text
+                );
+                self.reports.error(span, text);
+            }
+        }
+        let is_empty = structure.members.is_empty() && base.is_none();
+        // After an error its members may just not have been understood.
+        if is_empty && !structure.exception && !self.reports.has_errors() {
+            let text = format!("the struct `{}` has no members", structure.name.text);
+            self.reports.warning(structure.name.span, text);
+        }
+        let was_in_body = std::mem::replace(&mut self.scopes.in_body, true);
+        let mut members = Vec::new();
+        for member in &structure.members {
+            // What is wrong has been reported; the other members are read all the same.
+            let _ = self.members(member, &mut names, &mut members);
+        }
+        self.scopes.in_body = was_in_body;
+        if type_notes.hashed_ids != Some(true) {
+            let spans = structure.members.iter().flat_map(|m| &m.declarators).map(|d| d.name.span);
+            // Behind the members of a base nobody here knows the numbers until one is given.
+            let first = if base.is_some() { None } else { Some(0) };
+            self.check_ids(members.iter().zip(spans), first);
+        }
+        // Even with errors inside, so that uses of the struct do not become errors too.
+        self.declare(&structure.name, Meaning::Type(ty))?;
+        let extensibility = type_notes.extensibility;
+        self.structs.insert(name.clone(), StructInfo { members: names, extensibility });
+        let exception = structure.exception;
+        Ok(Struct { name, notes: type_notes, base, members, exception })
+    }
+
+    /// The base struct; its members' names are taken.
+    fn base(
+        &mut self,
+        path: &syntax::Path,
+        names: &mut HashMap<String, Span>,
+    ) -> Option<ScopedName> {
+        let meaning = self.scopes.find(path, self.reports).ok()?;
+        let text = match &meaning {
+            Meaning::Type(ty) => match ty.resolved() {
+                Type::Named(name, NamedKind::Struct) => {
+                    if let Some(info) = self.structs.get(&**name) {
+                        names.clone_from(&info.members);
+                    }
+                    return Some((**name).clone());
+                }
+                ty => format!("a struct inherits from a struct, not from {ty}"),
+            },
+            Meaning::Incomplete(_) => {
+                format!("`{}` is not complete here; define it first", path.text())
+            }
+            other => format!("expected a struct, found {} `{}`", other.kind(), path.text()),
+        };
+        self.reports.error(path.span, text);
+        None
+    }
+
+    fn members(
+        &mut self,
+        syntax: &syntax::Member,
+        names: &mut HashMap<String, Span>,
+        into: &mut Vec<Member>,
+    ) -> Checked<()> {
+        let found = self.found(&syntax.notes, Place::Member);
+        for declarator in &syntax.declarators {
+            self.take_name(declarator, names)?;
+        }
+        let is_optional = found.optional;
+        let base = self.member_type(&syntax.ty, found.external)?;
+        for declarator in &syntax.declarators {
+            let member = self.member(&base, declarator, &syntax.notes, &found)?;
+            if is_optional && (member.key || member.default.is_some()) {
+                let text = if member.key {
+                    "a member of the key is in every sample; remove `@optional` or `@key`"
+                } else {
+                    "an optional member is absent where a sample lacks it, so it has no \
+                     `@default`; remove one of the two"
+                };
+                self.reports.error(declarator.name.span, text);
+            }
+            into.push(member);
+        }
+        Ok(())
+    }
+
+    /// Takes a member's name in its struct or union.
+    pub(super) fn take_name(
+        &mut self,
+        declarator: &Declarator,
+        names: &mut HashMap<String, Span>,
+    ) -> Checked<()> {
+        let name = &declarator.name;
+        match names.insert(name.text.to_ascii_lowercase(), name.span) {
+            None => Ok(()),
+            Some(other) => {
+                let text = format!(
+                    "there is a member `{}` already (case does not count in IDL); rename one of \
+                     the two",
+                    name.text
+                );
+                Err(self.reports.error_with(name.span, text, (other, "it is declared here")))
+            }
+        }
+    }
+
+    /// The type of a member before array lengths.
+    pub(super) fn member_type(&mut self, spec: &TypeSpec, external: bool) -> Checked<Type> {
+        self.evaluator().annotations(&spec.annotations, Place::Element);
+        let ty = self.type_of(spec, !external)?;
+        if has_any(&ty) {
+            let text = "a member cannot be of type any: a reader would have to know the type of \
+                        each value, and no encoding of DDS tells it; use a union of the types \
+                        that there may be";
+            return Err(self.reports.error(spec.span, text));
+        }
+        Ok(ty)
+    }
+
+    /// A member of a struct or union, of which the type is known but for its lengths.
+    pub(super) fn member(
+        &mut self,
+        base: &Type,
+        declarator: &Declarator,
+        notes: &Notes,
+        found: &Found<'_>,
+    ) -> Checked<Member> {
+        let ty = self.array_of(base.clone(), declarator)?;
+        let inherited = self.inherited(&ty);
+        let (min, max) = self.range(found, &ty)?;
+        let range = (min.or(inherited.range.0), max.or(inherited.range.1));
+        let mut default = match found.default {
+            Some(default) => Some(self.default_value(default, &ty)?),
+            None => inherited.default.filter(|_| !found.optional),
+        };
+        if let (Some(value), Some(at)) = (&default, found.default)
+            && !is_within(value, &range)
+        {
+            let text = format!("the default {value} is outside of the member's range");
+            self.reports.error(at.span, text);
+            default = None;
+        }
+        if let (Some((_, span)), Some(_)) = (found.id, &found.hash_id) {
+            self.reports.error(span, "a member has one id; remove `@id` or `@hashid`");
+        }
+        let id = match (&found.id, &found.hash_id) {
+            (Some((id, _)), _) => MemberId::Number(*id),
+            (None, Some(text)) => MemberId::Hash(text.clone()),
+            (None, None) => MemberId::Auto,
+        };
+        Ok(Member {
+            name: declarator.name.text.to_string(),
+            docs: docs(notes, found.docs.clone()),
+            ty,
+            key: found.key.unwrap_or(false),
+            id,
+            optional: found.optional,
+            external: found.external || inherited.external,
+            must_understand: found.must_understand,
+            non_serialized: found.non_serialized,
+            default,
+            try_construct: found.try_construct.or(inherited.try_construct),
+            range,
+            unit: found.unit.clone().or(inherited.unit),
+        })
+    }
+
+    /// No two members have one id, as far as ids are numbers here.
+    pub(super) fn check_ids<'m>(
+        &mut self,
+        members: impl Iterator<Item = (&'m Member, Span)>,
+        mut next: Option<u32>,
+    ) {
+        let mut taken: BTreeMap<u32, Span> = BTreeMap::new();
+        for (member, span) in members {
+            let id = match member.id {
+                MemberId::Number(id) => Some(id),
+                MemberId::Auto => next,
+                MemberId::Hash(_) => {
+                    next = None;
+                    continue;
+                }
+            };
+            let Some(id) = id else { continue };
+            if let Some(other) = taken.insert(id, span) {
+                let text = format!("`{}` has the member id {id}, which is taken", member.name);
+                self.reports.error_with(span, text, (other, "it is this member's"));
+            }
+            next = id.checked_add(1);
+        }
+    }
+}
+
+/// Whether a value lies between two others, as far as that can be said.
+fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value>)) -> bool {
+    let less = |a: &Value, b: &Value| match (a, b) {
+        (Value::Integer(a), Value::Integer(b)) => a < b,
+        (Value::Floating(a), Value::Floating(b)) => a < b,
+        _ => false,
+    };
+    !min.as_ref().is_some_and(|min| less(value, min))
+        && !max.as_ref().is_some_and(|max| less(max, value))
+}
+
+impl Lowering<'_> {
+    /// The least and the greatest value that annotations give.
+    pub(super) fn range(
+        &mut self,
+        found: &Found<'_>,
+        ty: &Type,
+    ) -> Checked<(Option<Value>, Option<Value>)> {
+        let mut element = ty;
+        while let Type::Array(inner, _) | Type::Sequence(inner, _) = element.resolved() {
+            element = inner;
+        }
+        let mut bounds = [None, None];
+        for (bound, expression) in bounds.iter_mut().zip([found.min, found.max]) {
+            if let Some(expression) = expression {
+                let value = self.value(expression, Some(element))?;
+                if !matches!(value, Value::Integer(_) | Value::Floating(_) | Value::Fixed(_)) {
+                    let text = format!("values of type {element} have no order");
+                    return Err(self.reports.error(expression.span, text));
+                }
+                *bound = Some(value);
+            }
+        }
+        let [min, max] = bounds;
+        if let (Some(min), Some(at)) = (&min, found.min)
+            && !is_within(min, &(None, max.clone()))
+        {
+            return Err(self.reports.error(at.span, "the least value is above the greatest one"));
+        }
+        Ok((min, max))
+    }
+}

@@ -1,0 +1,213 @@
+//! Types in uses.
+//!
+//! Owns what may be inside what: bounds, lengths, keys of maps, types that are not complete yet.
+
+use std::sync::Arc;
+
+use crate::annotation::{Found, Place};
+use crate::constant::Value;
+use crate::diagnostic::Checked;
+use crate::literal::FIXED_DIGITS;
+use crate::model::{Alias, NamedKind, Primitive, ScopedName, TryConstruct, Type};
+use crate::parser::MAX_NESTING;
+use crate::parser::types::{TYPES, too_deep};
+use crate::scope::Meaning;
+use crate::source::Span;
+use crate::syntax::{Declarator, Path, TypeKind, TypeSpec};
+
+use super::Lowering;
+
+/// How many types may be in one type; typedefs can build up more than any place of the text has.
+const MAX_PARTS: usize = 256;
+
+/// What a typedef's annotations give to members of its type.
+#[derive(Clone, Default)]
+pub(super) struct AliasNotes {
+    pub(super) range: (Option<Value>, Option<Value>),
+    pub(super) unit: Option<String>,
+    pub(super) default: Option<Value>,
+    pub(super) try_construct: Option<TryConstruct>,
+    pub(super) external: bool,
+}
+
+impl Lowering<'_> {
+    /// A type of which values are held in place.
+    pub(super) fn complete_type(&mut self, spec: &TypeSpec) -> Checked<Type> {
+        self.type_of(spec, true)
+    }
+
+    /// A type; `complete` says whether it must be known how large its values are.
+    pub(super) fn type_of(&mut self, spec: &TypeSpec, complete: bool) -> Checked<Type> {
+        let ty = match &spec.kind {
+            TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
+            TypeKind::String { wide, bound } => {
+                let bound = match bound {
+                    Some(bound) => Some(self.evaluator().length(bound, "the bound of a string")?),
+                    None => None,
+                };
+                Type::String { wide: *wide, bound }
+            }
+            TypeKind::Sequence(element, bound) => {
+                let element = self.element(element)?;
+                let bound = match bound {
+                    Some(bound) => Some(self.evaluator().length(bound, "the bound of a sequence")?),
+                    None => None,
+                };
+                Type::Sequence(element.into(), bound)
+            }
+            TypeKind::Map(key, value, bound) => {
+                let key_type = self.element(key)?;
+                if !is_map_key(&key_type) {
+                    let text = format!(
+                        "a map's keys are integers, characters, strings, booleans or enumerators, \
+                         not of type {key_type}"
+                    );
+                    return Err(self.reports.error(key.span, text));
+                }
+                let value = self.element(value)?;
+                let bound = match bound {
+                    Some(bound) => Some(self.evaluator().length(bound, "the bound of a map")?),
+                    None => None,
+                };
+                Type::Map(key_type.into(), value.into(), bound)
+            }
+            TypeKind::Fixed(None) => {
+                let text = "`fixed` needs its digits here: fixed<digits, scale>";
+                return Err(self.reports.error(spec.span, text));
+            }
+            TypeKind::Fixed(Some(parts)) => {
+                let (digits, scale) = (self.small(&parts.0)?, self.small(&parts.1)?);
+                if digits == 0 || scale > digits {
+                    let text = format!(
+                        "a fixed-point type has 1 to {FIXED_DIGITS} digits, and no more of them \
+                         behind the point than in all"
+                    );
+                    return Err(self.reports.error(spec.span, text));
+                }
+                Type::Fixed { digits, scale }
+            }
+            TypeKind::Any => Type::Any,
+            TypeKind::Named(path) => self.named_type(path, complete)?,
+        };
+        self.check_size(&ty, spec.span)?;
+        Ok(ty)
+    }
+
+    /// The number of digits of a fixed-point type.
+    fn small(&mut self, expression: &crate::syntax::Expression) -> Checked<u8> {
+        match self.value(expression, None)? {
+            Value::Integer(value) if (0..=i128::from(FIXED_DIGITS)).contains(&value) => {
+                Ok(value as u8)
+            }
+            _ => {
+                let text = format!("expected a number of digits, 0 to {FIXED_DIGITS}");
+                Err(self.reports.error(expression.span, text))
+            }
+        }
+    }
+
+    /// The type of an element, which lies in memory of its own.
+    fn element(&mut self, spec: &TypeSpec) -> Checked<Type> {
+        self.evaluator().annotations(&spec.annotations, Place::Element);
+        self.type_of(spec, false)
+    }
+
+    fn named_type(&mut self, path: &Path, complete: bool) -> Checked<Type> {
+        let text = match self.scopes.find_or(path, &TYPES, self.reports)? {
+            Meaning::Type(ty) => return Ok(ty),
+            Meaning::Incomplete(ty) if !complete => return Ok(ty),
+            Meaning::Incomplete(_) => format!(
+                "`{}` is not complete here, so its size is not known; use sequence<{}>, or make \
+                 the member `@external`",
+                path.text(),
+                path.text()
+            ),
+            Meaning::Skipped(what) => {
+                format!("`{}` is a {what}, which no sample can carry; use a struct", path.text())
+            }
+            Meaning::Interface(_) | Meaning::ForwardInterface => format!(
+                "`{}` is an interface, which no sample can carry; use a struct",
+                path.text()
+            ),
+            other => format!("expected a type, found {} `{}`", other.kind(), path.text()),
+        };
+        Err(self.reports.error(path.span, text))
+    }
+
+    /// The type of a declarator: an array, if it has lengths.
+    pub(super) fn array_of(&mut self, element: Type, declarator: &Declarator) -> Checked<Type> {
+        let mut lengths = Vec::new();
+        for length in &declarator.lengths {
+            lengths.push(self.evaluator().length(length, "the length of an array")?);
+        }
+        // The last length is the innermost one.
+        let ty = lengths
+            .into_iter()
+            .rev()
+            .fold(element, |element, length| Type::Array(element.into(), length));
+        self.check_size(&ty, declarator.name.span)?;
+        Ok(ty)
+    }
+
+    pub(super) fn alias(&mut self, name: &ScopedName, ty: &Type, span: Span) -> Checked<Type> {
+        let alias = Alias { name: name.clone(), ty: ty.clone(), size: ty.size() };
+        let alias = Type::Alias(Arc::new(alias));
+        self.check_size(&alias, span)?;
+        Ok(alias)
+    }
+
+    fn check_size(&mut self, ty: &Type, span: Span) -> Checked<()> {
+        let size = ty.size();
+        if size.depth > MAX_NESTING {
+            return Err(self.reports.error(span, too_deep()));
+        }
+        if size.parts > MAX_PARTS {
+            let text =
+                format!("this type has more than {MAX_PARTS} parts; put a struct in between");
+            return Err(self.reports.error(span, text));
+        }
+        Ok(())
+    }
+
+    /// What members of a typedef's type get from it.
+    pub(super) fn alias_notes(&mut self, found: &Found<'_>, ty: &Type) -> Checked<AliasNotes> {
+        let mut notes = self.inherited(ty);
+        let (min, max) = self.range(found, ty)?;
+        notes.range = (min.or(notes.range.0), max.or(notes.range.1));
+        notes.unit = found.unit.clone().or(notes.unit);
+        notes.try_construct = found.try_construct.or(notes.try_construct);
+        notes.external |= found.external;
+        if let Some(default) = found.default {
+            notes.default = Some(self.default_value(default, ty)?);
+        }
+        Ok(notes)
+    }
+
+    /// What the typedef of a type gives, if it is one.
+    pub(super) fn inherited(&self, ty: &Type) -> AliasNotes {
+        match ty {
+            Type::Alias(alias) => self.aliases.get(&alias.name).cloned().unwrap_or_default(),
+            _ => AliasNotes::default(),
+        }
+    }
+}
+
+fn is_map_key(ty: &Type) -> bool {
+    match ty.resolved() {
+        Type::Primitive(primitive) => {
+            !matches!(primitive, Primitive::Float | Primitive::Double | Primitive::LongDouble)
+        }
+        Type::String { .. } | Type::Named(_, NamedKind::Enum) => true,
+        _ => false,
+    }
+}
+
+/// Whether values of the type hold an `any` somewhere.
+pub(super) fn has_any(ty: &Type) -> bool {
+    match ty.resolved() {
+        Type::Any => true,
+        Type::Sequence(inner, _) | Type::Array(inner, _) => has_any(inner),
+        Type::Map(key, value, _) => has_any(key) || has_any(value),
+        _ => false,
+    }
+}

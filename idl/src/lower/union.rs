@@ -1,0 +1,133 @@
+//! Unions.
+
+use std::collections::HashMap;
+
+use crate::annotation::Place;
+use crate::constant::Value;
+use crate::diagnostic::Checked;
+use crate::model::{Case, NamedKind, Primitive, Type, Union};
+use crate::scope::Meaning;
+use crate::source::Span;
+use crate::syntax::{self, Label, Notes};
+
+use super::Lowering;
+
+/// What the cases that were read have taken.
+#[derive(Default)]
+struct Taken {
+    names: HashMap<String, Span>,
+    labels: Vec<(Value, Span)>,
+    default: Option<Span>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn union(&mut self, union: &syntax::Union, notes: &Notes) -> Checked<Union> {
+        let name = self.full_name(&union.name);
+        let ty = self.named(&union.name, NamedKind::Union);
+        self.declare(&union.name, Meaning::Incomplete(ty.clone()))?;
+        let mut found = self.found(notes, Place::Union);
+        let type_notes = self.type_notes(notes, &mut found);
+        let was_in_body = std::mem::replace(&mut self.scopes.in_body, true);
+        let made = self.cases(union);
+        self.scopes.in_body = was_in_body;
+        // Even with errors inside, so that uses of the union do not become errors too.
+        self.declare(&union.name, Meaning::Type(ty))?;
+        let (discriminator, key, cases, open) = made?;
+        Ok(Union { name, notes: type_notes, discriminator, key, cases, open })
+    }
+
+    fn cases(&mut self, union: &syntax::Union) -> Checked<(Type, bool, Vec<Case>, bool)> {
+        let spec = &union.discriminator;
+        let found = self.evaluator().annotations(&spec.annotations, Place::Discriminator);
+        let key = found.key.unwrap_or(false);
+        let discriminator = self.complete_type(spec)?;
+        let values = self.count_values(&discriminator);
+        let Some(values) = values else {
+            let text = format!(
+                "a discriminator is an integer, a character, a boolean or an enumerator, not of \
+                 type {discriminator}"
+            );
+            return Err(self.reports.error(spec.span, text));
+        };
+        if union.cases.is_empty() {
+            let text = format!("the union `{}` has no cases", union.name.text);
+            return Err(self.reports.error(union.name.span, text));
+        }
+        let mut taken = Taken::default();
+        let mut cases = Vec::new();
+        for case in &union.cases {
+            // What is wrong has been reported; the other cases are read all the same.
+            if let Ok(case) = self.case(case, &discriminator, &mut taken) {
+                cases.push(case);
+            }
+        }
+        let spans = union.cases.iter().map(|case| case.declarator.name.span);
+        if cases.len() == union.cases.len() {
+            // The discriminator is the member 0.
+            self.check_ids(cases.iter().map(|case| &case.member).zip(spans), Some(1));
+        }
+        let covered = taken.labels.len() as u64 >= values;
+        if let Some(span) = taken.default
+            && covered
+        {
+            self.reports.warning(span, "every value has a case, so this one never comes");
+        }
+        Ok((discriminator, key, cases, taken.default.is_none() && !covered))
+    }
+
+    fn case(
+        &mut self,
+        case: &syntax::Case,
+        discriminator: &Type,
+        taken: &mut Taken,
+    ) -> Checked<Case> {
+        let found = self.found(&case.notes, Place::Case);
+        let mut values = Vec::new();
+        let mut is_default = false;
+        for label in &case.labels {
+            match label {
+                Label::Case(expression) => {
+                    let value = self.value(expression, Some(discriminator))?;
+                    let same = taken.labels.iter().find(|(other, _)| *other == value);
+                    if let Some((_, other)) = same {
+                        let text = format!("there is a case {value} already");
+                        let other = (*other, "it is here");
+                        return Err(self.reports.error_with(expression.span, text, other));
+                    }
+                    taken.labels.push((value.clone(), expression.span));
+                    values.push(value);
+                }
+                Label::Default(span) => {
+                    if let Some(other) = taken.default.replace(*span) {
+                        let text = "there is a default case already";
+                        let other = (other, "it is here");
+                        return Err(self.reports.error_with(*span, text, other));
+                    }
+                    is_default = true;
+                }
+            }
+        }
+        self.take_name(&case.declarator, &mut taken.names)?;
+        let base = self.member_type(&case.ty, found.external)?;
+        let member = self.member(&base, &case.declarator, &case.notes, &found)?;
+        Ok(Case { labels: values, default: is_default, member })
+    }
+
+    /// How many values a discriminator of this type has; `None` if it can be none.
+    fn count_values(&self, ty: &Type) -> Option<u64> {
+        Some(match ty.resolved() {
+            Type::Primitive(primitive) => match primitive {
+                Primitive::Boolean => 2,
+                Primitive::Octet | Primitive::Int8 | Primitive::Uint8 | Primitive::Char => 1 << 8,
+                Primitive::Int16 | Primitive::Uint16 => 1 << 16,
+                Primitive::Int32 | Primitive::Uint32 | Primitive::WChar => 1 << 32,
+                Primitive::Int64 | Primitive::Uint64 => u64::MAX,
+                Primitive::Float | Primitive::Double | Primitive::LongDouble => return None,
+            },
+            Type::Named(name, NamedKind::Enum) => {
+                self.literals.get(&**name).map_or(u64::MAX, |literals| literals.len() as u64)
+            }
+            _ => return None,
+        })
+    }
+}

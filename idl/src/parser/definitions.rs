@@ -1,0 +1,205 @@
+//! Definitions: modules, constants, typedefs, user's annotations; the rest is beside this file.
+
+use crate::diagnostic::{Checked, did_you_mean};
+use crate::lexer::TokenKind;
+use crate::syntax::{Definition, DefinitionKind, Notes, Parameter, Scope, TypeKind};
+
+use super::{MAX_NESTING, Parser};
+
+/// The words that begin a definition, for guesses.
+const DEFINITIONS: [&str; 12] = [
+    "module",
+    "struct",
+    "union",
+    "enum",
+    "bitmask",
+    "bitset",
+    "typedef",
+    "const",
+    "exception",
+    "interface",
+    "valuetype",
+    "native",
+];
+
+impl Parser<'_> {
+    /// Reads definitions up to a closing brace or the end.
+    pub(super) fn definitions(&mut self, into: &mut Vec<Definition>) {
+        loop {
+            self.pragmas_here(into);
+            if self.reports.is_full() || self.at("}") || self.at_end() {
+                return;
+            }
+            let (start, braces) = (self.next, self.braces);
+            if self.definition(into).is_err() {
+                self.recover(start, braces);
+            }
+        }
+    }
+
+    /// Pragmas count from where they stand, so they are definitions too.
+    fn pragmas_here(&mut self, into: &mut Vec<Definition>) {
+        let at = self.next;
+        while let Some(pragma) = self.pragmas.next_if(|pragma| pragma.before <= at) {
+            into.push(Definition { notes: Notes::default(), kind: DefinitionKind::Pragma(pragma) });
+        }
+    }
+
+    pub(super) fn definition(&mut self, into: &mut Vec<Definition>) -> Checked<()> {
+        // One `;` too many, as C++ programmers write it, does no harm.
+        if self.take(";") {
+            return Ok(());
+        }
+        let notes = self.notes()?;
+        let kind = match self.word() {
+            "module" => self.module()?,
+            "const" => self.constant()?,
+            "typedef" => self.typedef()?,
+            "struct" => self.structure(false)?,
+            "exception" => self.structure(true)?,
+            "union" => self.union()?,
+            "enum" => self.enumeration()?,
+            "bitmask" => self.bitmask()?,
+            "bitset" => self.bitset()?,
+            _ if self.at("@") => self.annotation_declaration()?,
+            _ => match self.without_use()? {
+                Some(kind) => kind,
+                None => {
+                    let what = "a definition (`module`, `struct`, `union`, `enum`, `bitmask`, \
+                                `bitset`, `typedef`, `const` or another)";
+                    return Err(self.expected_definition(what));
+                }
+            },
+        };
+        into.push(Definition { notes, kind });
+        self.expect(";").map(drop)
+    }
+
+    fn expected_definition(&mut self, what: &str) -> crate::diagnostic::Reported {
+        let word = self.word().to_owned();
+        if did_you_mean(&word, DEFINITIONS).is_empty() {
+            return self.expected(what);
+        }
+        self.expected_one_of("a definition", &DEFINITIONS)
+    }
+
+    fn module(&mut self) -> Checked<DefinitionKind> {
+        self.advance();
+        let name = self.name("the name of a module")?;
+        if self.at("<") {
+            let text = "a module with parameters is a template, which no DDS file needs; write \
+                        the module out";
+            let span = self.peek().span;
+            return Err(self.reports.error(span, text));
+        }
+        let opened = self.expect("{")?;
+        if self.at("}") {
+            let text = format!("the module `{}` is empty", name.text);
+            self.reports.warning(name.span, text);
+        }
+        let definitions = self.inside(name.span, opened)?;
+        Ok(DefinitionKind::Module(Scope { name, definitions }))
+    }
+
+    /// The definitions between the braces of a module or annotation.
+    pub(super) fn inside(
+        &mut self,
+        name: crate::source::Span,
+        opened: crate::source::Span,
+    ) -> Checked<Vec<Definition>> {
+        if self.modules >= MAX_NESTING {
+            let text = format!("modules are nested more than {MAX_NESTING} deep; flatten them");
+            return Err(self.reports.error(name, text));
+        }
+        self.modules += 1;
+        let mut definitions = Vec::new();
+        self.definitions(&mut definitions);
+        self.modules -= 1;
+        self.close(opened)?;
+        Ok(definitions)
+    }
+
+    fn constant(&mut self) -> Checked<DefinitionKind> {
+        self.advance();
+        let ty = self.type_spec("the type of a constant")?;
+        let name = self.name("the name of a constant")?;
+        self.expect("=")?;
+        let value = self.expression()?;
+        Ok(DefinitionKind::Const { ty, name, value })
+    }
+
+    fn typedef(&mut self) -> Checked<DefinitionKind> {
+        self.advance();
+        let ty = self.type_spec("a type")?;
+        let mut declarators = vec![self.declarator("the new name of the type")?];
+        while self.take(",") {
+            declarators.push(self.declarator("the new name of the type")?);
+        }
+        Ok(DefinitionKind::Typedef { ty, declarators })
+    }
+
+    /// `@annotation Name { long value default 1; };`
+    fn annotation_declaration(&mut self) -> Checked<DefinitionKind> {
+        self.advance();
+        self.advance();
+        let name = self.name("the name of an annotation")?;
+        let opened = self.expect("{")?;
+        let (mut parameters, mut definitions) = (Vec::new(), Vec::new());
+        while !self.at("}") && !self.at_end() && !self.reports.is_full() {
+            let (start, braces) = (self.next, self.braces);
+            let read = match self.word() {
+                "enum" | "const" | "typedef" | "bitmask" => self.definition(&mut definitions),
+                _ => self.parameter(&mut parameters),
+            };
+            if read.is_err() {
+                self.recover(start, braces);
+            }
+        }
+        self.close(opened)?;
+        Ok(DefinitionKind::Annotation { name, parameters, definitions })
+    }
+
+    fn parameter(&mut self, into: &mut Vec<Parameter>) -> Checked<()> {
+        let ty = self.type_spec("a parameter of the annotation")?;
+        if !matches!(
+            ty.kind,
+            TypeKind::Primitive(_) | TypeKind::String { .. } | TypeKind::Any | TypeKind::Named(_)
+        ) {
+            let text = "a parameter of an annotation is of a basic type, a string, an enum or any";
+            return Err(self.reports.error(ty.span, text));
+        }
+        let name = self.name("the name of a parameter")?;
+        let default = if self.take_word("default") { Some(self.expression()?) } else { None };
+        into.push(Parameter { ty, name, default });
+        self.expect("`default` or `;`").map(drop)
+    }
+
+    /// The number of tokens to the end of a list in parentheses or braces; used where what is
+    /// inside is nobody's business here.
+    pub(super) fn skip_to_semicolon(&mut self) -> Checked<()> {
+        let start = self.peek().span;
+        let mut open: Vec<&'static str> = Vec::new();
+        loop {
+            match self.peek().kind {
+                TokenKind::End => {
+                    return Err(self.reports.error(start, "this is never closed, expected `;`"));
+                }
+                TokenKind::Mark(";") if open.is_empty() => return Ok(()),
+                TokenKind::Mark("}") if open.is_empty() => return Err(self.expected("`;`")),
+                TokenKind::Mark("{") => open.push("}"),
+                TokenKind::Mark("(") => open.push(")"),
+                TokenKind::Mark(mark @ ("}" | ")")) => {
+                    let Some(wanted) = open.pop() else { return Err(self.expected("`;`")) };
+                    if wanted != mark {
+                        return Err(self.expected(&format!("`{wanted}`")));
+                    }
+                }
+                _ => {}
+            }
+            if open.len() > MAX_NESTING {
+                return Err(self.reports.error(start, "this is nested too deep"));
+            }
+            self.advance();
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Tokens to a syntax tree.
+//!
+//! Owns the grammar, and how reading goes on after an error: at the next definition or member. The
+//! definitions, types and expressions are read in the files beside this one. Never looks a name up.
+
+mod annotations;
+mod comments;
+mod definitions;
+mod expressions;
+mod skipped;
+mod structures;
+pub(crate) mod types;
+
+use std::rc::Rc;
+
+use crate::diagnostic::{Checked, Reported, Reports, did_you_mean};
+use crate::keyword::keyword;
+use crate::lexer::{Comment, Token, TokenKind};
+use crate::preprocessor::{Pragma, Preprocessed};
+use crate::source::{SourceMap, Span};
+use crate::syntax::{Definition, Name, Path};
+
+/// How many modules, types or parentheses may be inside each other.
+pub const MAX_NESTING: usize = 64;
+
+pub(crate) struct Parser<'a> {
+    sources: &'a SourceMap,
+    reports: &'a mut Reports,
+    tokens: Vec<Token>,
+    comments: Vec<Comment>,
+    pragmas: std::iter::Peekable<std::vec::IntoIter<Pragma>>,
+    next: usize,
+    /// How many braces are open before the next token.
+    braces: usize,
+    /// How many modules or interfaces are open.
+    modules: usize,
+}
+
+/// Reads everything.
+pub(crate) fn parse(
+    preprocessed: Preprocessed,
+    sources: &SourceMap,
+    reports: &mut Reports,
+) -> Vec<Definition> {
+    let Preprocessed { tokens, comments, pragmas, .. } = preprocessed;
+    let pragmas = pragmas.into_iter().peekable();
+    let mut parser =
+        Parser { sources, reports, tokens, comments, pragmas, next: 0, braces: 0, modules: 0 };
+    let mut definitions = Vec::new();
+    parser.definitions(&mut definitions);
+    while !parser.at_end() && !parser.reports.is_full() {
+        // Only a closing brace too many ends the definitions before the end.
+        parser.expected("a definition");
+        parser.advance();
+        parser.take(";");
+        parser.definitions(&mut definitions);
+    }
+    definitions
+}
+
+impl Parser<'_> {
+    /// Reads a name that is being declared.
+    fn name(&mut self, what: &str) -> Checked<Name> {
+        let token = self.peek();
+        let TokenKind::Word { text, escaped } = &token.kind else {
+            return Err(self.expected(what));
+        };
+        if !escaped && let Some(keyword) = keyword(text) {
+            let message = if **text == *keyword {
+                format!(
+                    "expected {what}, found the keyword `{text}`; write `_{text}` to use it as a \
+                     name"
+                )
+            } else {
+                format!(
+                    "expected {what}; `{text}` differs from the keyword `{keyword}` only in case; \
+                     write `_{text}` to use it as a name"
+                )
+            };
+            let span = token.span;
+            return Err(self.reports.error(span, message));
+        }
+        let name = Name { text: Rc::clone(text), span: token.span };
+        self.advance();
+        Ok(name)
+    }
+
+    /// Reads a name in a use: `::A::B` or `B`.
+    fn path(&mut self, what: &str) -> Checked<Path> {
+        let start = self.peek().span;
+        let absolute = self.take("::");
+        let mut parts = vec![self.name(what)?];
+        while self.take("::") {
+            parts.push(self.name("a name")?);
+            if parts.len() > MAX_NESTING {
+                let span = start.to(self.previous());
+                return Err(self.reports.error(span, "this name has too many parts"));
+            }
+        }
+        Ok(Path { absolute, parts, span: start.to(self.previous()) })
+    }
+
+    /// Reads a comma-separated list of names in a use.
+    fn paths(&mut self, what: &str) -> Checked<Vec<Path>> {
+        let mut paths = vec![self.path(what)?];
+        while self.take(",") {
+            paths.push(self.path(what)?);
+        }
+        Ok(paths)
+    }
+
+    fn close(&mut self, opened: Span) -> Checked<()> {
+        if self.take("}") {
+            return Ok(());
+        }
+        if self.reports.is_full() {
+            return Err(Reported);
+        }
+        Err(self.reports.error(opened, "this brace is never closed, expected `}`"))
+    }
+
+    /// Skips to behind the next `;`, or to the brace that closes what is around. At least one token
+    /// is used up, so that reading always goes on.
+    fn recover(&mut self, start: usize, braces: usize) {
+        let mut inside = 0_usize;
+        loop {
+            let token = self.peek();
+            match token.kind {
+                TokenKind::End => return,
+                TokenKind::Mark("}") if self.braces <= braces => {
+                    if self.braces == braces && braces > 0 || self.next > start {
+                        return;
+                    }
+                    return self.advance();
+                }
+                TokenKind::Mark(";")
+                    if self.braces <= braces && inside == 0 && self.next > start =>
+                {
+                    return self.advance();
+                }
+                // A definition that begins a line is taken for one, whatever is left open before.
+                TokenKind::Word { escaped: false, .. }
+                    if self.next > start && self.begins_definition() =>
+                {
+                    return;
+                }
+                TokenKind::Mark("(") => inside += 1,
+                TokenKind::Mark(")") => inside = inside.saturating_sub(1),
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// Whether the word here begins a line and can only begin a definition.
+    fn begins_definition(&self) -> bool {
+        let token = self.peek();
+        let begins_line = self.next == 0 || self.tokens[self.next - 1].end_line != token.line;
+        begins_line
+            && matches!(
+                token.word(),
+                Some(
+                    "module"
+                        | "struct"
+                        | "enum"
+                        | "typedef"
+                        | "const"
+                        | "bitmask"
+                        | "bitset"
+                        | "interface"
+                )
+            )
+    }
+
+    fn peek(&self) -> &Token {
+        // The last token is `End`, which `advance` never passes.
+        &self.tokens[self.next]
+    }
+
+    /// The token after the next one.
+    fn peek_second(&self) -> &Token {
+        &self.tokens[(self.next + 1).min(self.tokens.len() - 1)]
+    }
+
+    fn at_end(&self) -> bool {
+        self.peek().kind == TokenKind::End
+    }
+
+    /// Where the last token was.
+    fn previous(&self) -> Span {
+        self.tokens[self.next.saturating_sub(1)].span
+    }
+
+    fn advance(&mut self) {
+        match self.peek().kind {
+            TokenKind::Mark("{") => self.braces += 1,
+            TokenKind::Mark("}") => self.braces = self.braces.saturating_sub(1),
+            _ => {}
+        }
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+    }
+
+    /// The word at this place, or an empty text.
+    fn word(&self) -> &str {
+        self.peek().word().unwrap_or_default()
+    }
+
+    fn at(&self, mark: &str) -> bool {
+        self.peek().is(mark)
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        let found = self.at(mark);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = self.word() == word;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes a mark, or reports that it is missing. Where several would do, `wanted` names them
+    /// all, the one to take last.
+    fn expect(&mut self, wanted: &str) -> Checked<Span> {
+        let mark = wanted.rsplit(' ').next().unwrap_or(wanted).trim_matches('`');
+        let span = self.peek().span;
+        if self.take(mark) {
+            return Ok(span);
+        }
+        let quoted = if wanted.contains('`') { wanted.to_owned() } else { format!("`{wanted}`") };
+        // What is missing at the end of a line or file is shown there.
+        let here = self.peek();
+        if mark == ";" && self.next > 0 && !self.at_end() {
+            let previous = &self.tokens[self.next - 1];
+            let found = if previous.span.file != here.span.file {
+                Some("the end of the file".to_owned())
+            } else if previous.end_line != here.line {
+                Some(format!("`{}` on the next line", here.text()))
+            } else {
+                None
+            };
+            if let Some(found) = found {
+                let span = previous.span.after();
+                let message = format!("expected {quoted} here, found {found}");
+                return Err(self.reports.error(span, message));
+            }
+        }
+        Err(self.expected(&quoted))
+    }
+
+    /// Reports that something else stands here than what was expected.
+    fn expected(&mut self, what: &str) -> Reported {
+        self.expected_one_of(what, &[])
+    }
+
+    /// As [`Parser::expected`], with words that may have been meant.
+    fn expected_one_of(&mut self, what: &str, words: &[&str]) -> Reported {
+        let token = self.peek();
+        let (span, text) = (token.span, token.text());
+        let guess = did_you_mean(&text, words.iter().copied());
+        let found = match token.kind {
+            TokenKind::End => "the end of the file".to_owned(),
+            _ => format!("`{text}`"),
+        };
+        self.reports.error(span, format!("expected {what}, found {found}{guess}"))
+    }
+}

@@ -1,0 +1,554 @@
+//! Directives and macros: from files to one run of tokens.
+//!
+//! Owns which text is read (`#include`, `#if`), macros, and pragmas as far as they are kept for
+//! later. Never knows what the tokens mean.
+//!
+//! A file that has no `#if` of its own is read once: what it declares would be declared twice. That
+//! is how ROS 2 writes its files, without guards; a cycle of such files ends by it too.
+
+mod condition;
+mod macros;
+mod pragma;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::diagnostic::{Reports, did_you_mean};
+use crate::lexer::{Comment, Lexer, Token, TokenKind};
+use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
+use macros::{Macro, Queued};
+pub(crate) use pragma::{Pragma, PragmaKind};
+
+/// How many files may be open inside each other.
+pub const MAX_INCLUDE_DEPTH: usize = 64;
+
+/// How many times a run may open a file.
+const MAX_INCLUDES: usize = 20_000;
+
+/// How many tokens a run may have; macros can write more than any file.
+const MAX_TOKENS: usize = 4_000_000;
+
+/// The directives, for guesses.
+const DIRECTIVES: [&str; 13] = [
+    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma",
+    "error", "warning", "line",
+];
+
+/// What came out.
+pub(crate) struct Preprocessed {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) comments: Vec<Comment>,
+    pub(crate) pragmas: Vec<Pragma>,
+    /// All files that were read, also those that gave nothing.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// Where files are looked for, and which macros there are from the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) defines: Vec<(String, String)>,
+}
+
+/// An open `#if`.
+struct Conditional {
+    opened: Span,
+    /// Whether one of its branches was read.
+    taken: bool,
+    /// Whether `#else` came.
+    last: bool,
+}
+
+/// A file that is being read.
+struct Open {
+    lexer: Lexer,
+    path: PathBuf,
+    identity: PathBuf,
+    conditionals: Vec<Conditional>,
+    /// Read for its directives only: an earlier file of the run has its declarations.
+    silent: bool,
+}
+
+/// What is known of a file that was opened once.
+struct Known {
+    id: FileId,
+    /// Whether it has an `#if` of its own, and so decides by itself what to say another time.
+    conditional: bool,
+}
+
+pub(crate) struct Preprocessor<'a> {
+    files: &'a dyn Files,
+    settings: &'a Settings,
+    sources: &'a mut SourceMap,
+    reports: &'a mut Reports,
+    open: Vec<Open>,
+    known: HashMap<PathBuf, Known>,
+    /// The files that the root now read, and those that an earlier one has read.
+    read_now: BTreeSet<PathBuf>,
+    read_before: BTreeSet<PathBuf>,
+    macros: HashMap<Rc<str>, Rc<Macro>>,
+    queue: VecDeque<Queued>,
+    includes: usize,
+    /// How many tokens macros have given.
+    expanded: usize,
+    /// How many macros' arguments are being expanded inside each other.
+    argument_depth: usize,
+    /// Whether a limit was met that ends the run.
+    stopped: bool,
+    out: Preprocessed,
+}
+
+impl<'a> Preprocessor<'a> {
+    pub(crate) fn new(
+        files: &'a dyn Files,
+        settings: &'a Settings,
+        sources: &'a mut SourceMap,
+        reports: &'a mut Reports,
+    ) -> Self {
+        let out = Preprocessed {
+            tokens: Vec::new(),
+            comments: Vec::new(),
+            pragmas: Vec::new(),
+            files: Vec::new(),
+        };
+        Self {
+            files,
+            settings,
+            sources,
+            reports,
+            open: Vec::new(),
+            known: HashMap::new(),
+            read_now: BTreeSet::new(),
+            read_before: BTreeSet::new(),
+            macros: HashMap::new(),
+            queue: VecDeque::new(),
+            includes: 0,
+            expanded: 0,
+            argument_depth: 0,
+            stopped: false,
+            out,
+        }
+    }
+
+    /// Reads a file and what it includes, beginning with the macros of the settings.
+    pub(crate) fn root(&mut self, path: &Path, text: String) {
+        let identity = self.files.identity(path);
+        self.macros.clear();
+        self.read_before.append(&mut self.read_now);
+        for (name, value) in &self.settings.defines {
+            let id = self.sources.add("<command line>", format!("#define {name} {value}"));
+            let mut lexer = Lexer::new(id, Rc::clone(&self.sources.file(id).text));
+            lexer.enter_directive();
+            let mut unused = Vec::new();
+            // `#` and `define`.
+            lexer.next(&mut unused, self.reports);
+            lexer.next(&mut unused, self.reports);
+            self.define(&mut lexer);
+        }
+        self.out.files.push(path.to_owned());
+        let silent = self.read_before.contains(&identity);
+        self.enter(path.to_owned(), identity, text, silent);
+        while let Some(token) = self.next_expanded() {
+            if self.out.tokens.len() >= MAX_TOKENS {
+                self.stop(token.span, "this run of the compiler has too many tokens");
+                break;
+            }
+            self.out.tokens.push(token);
+        }
+    }
+
+    /// Ends the run; `place` is where the end of the input is shown.
+    pub(crate) fn finish(mut self) -> Preprocessed {
+        let at = self
+            .out
+            .tokens
+            .last()
+            .map_or_else(|| Span { file: FileId(0), start: 0, end: 0 }, |token| token.span);
+        let text = &self.sources.file(at.file).text;
+        let end = if self.out.tokens.is_empty() { text.len() as u32 } else { at.end };
+        let end = end.max(text.trim_end().len() as u32);
+        let comments = self.out.comments.len() as u32;
+        self.out.tokens.push(Token {
+            kind: TokenKind::End,
+            span: Span { file: at.file, start: end, end },
+            line: u32::MAX,
+            end_line: u32::MAX,
+            comments: (comments, comments),
+            spaced: true,
+        });
+        self.out
+    }
+
+    fn stop(&mut self, span: Span, message: &str) {
+        if !self.stopped {
+            self.reports.error(span, format!("{message}; nothing more is read"));
+        }
+        self.stopped = true;
+        self.open.clear();
+        self.queue.clear();
+    }
+
+    fn enter(&mut self, path: PathBuf, identity: PathBuf, text: String, silent: bool) {
+        let id = match self.known.get(&identity) {
+            Some(known) => known.id,
+            None => {
+                let conditional = text.lines().any(|line| {
+                    let line = line.trim_start();
+                    line.strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("if"))
+                });
+                let id = self.sources.add(&path.display().to_string(), text);
+                self.known.insert(identity.clone(), Known { id, conditional });
+                id
+            }
+        };
+        self.read_now.insert(identity.clone());
+        let lexer = Lexer::new(id, Rc::clone(&self.sources.file(id).text));
+        self.open.push(Open { lexer, path, identity, conditionals: Vec::new(), silent });
+    }
+
+    /// The next token of the files, before macros.
+    fn next_raw(&mut self) -> Option<Token> {
+        loop {
+            if self.reports.is_full() {
+                self.open.clear();
+            }
+            let open = self.open.last_mut()?;
+            let first_comment = self.out.comments.len();
+            let (token, starts_line) = open.lexer.next(&mut self.out.comments, self.reports);
+            if token.kind == TokenKind::End {
+                self.close();
+            } else if starts_line && token.is("#") {
+                self.out.comments.truncate(first_comment);
+                self.directive(token.span);
+            } else if open.silent {
+                self.out.comments.truncate(first_comment);
+            } else {
+                return Some(token);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.pop() {
+            for conditional in open.conditionals {
+                self.reports.error(conditional.opened, "this `#if` has no `#endif`");
+            }
+        }
+    }
+
+    fn lexer(&mut self) -> Option<&mut Lexer> {
+        self.open.last_mut().map(|open| &mut open.lexer)
+    }
+
+    /// Reads the directive behind a `#`.
+    fn directive(&mut self, hash: Span) {
+        let Some(open) = self.open.last_mut() else { return };
+        open.lexer.enter_directive();
+        let (token, _) = open.lexer.next(&mut Vec::new(), self.reports);
+        let word = Lexer::macro_name(&token.kind).unwrap_or_default();
+        let span = hash.to(token.span);
+        match &*word {
+            "include" => return self.include(span),
+            "define" => self.with_lexer(Self::define),
+            "undef" => {
+                self.with_lexer(|this, lexer| {
+                    if let Some(name) = this.macro_name(lexer, "#undef") {
+                        this.macros.remove(&name.0);
+                        this.end_of_line(lexer, "#undef");
+                    }
+                });
+            }
+            "if" | "ifdef" | "ifndef" => return self.begin_if(&word, span),
+            "elif" | "else" => return self.other_branch(&word, span),
+            "endif" => {
+                let ended = self.open.last_mut().and_then(|open| open.conditionals.pop());
+                if ended.is_none() {
+                    self.reports.error(span, "this `#endif` ends no `#if`");
+                }
+            }
+            "pragma" => {
+                let mut once = false;
+                self.with_lexer(|this, lexer| once = this.pragma(lexer, span));
+                let identity = self.open.last().map(|open| &open.identity);
+                if let Some(known) = identity.and_then(|identity| self.known.get_mut(identity))
+                    && once
+                {
+                    known.conditional = false;
+                }
+            }
+            "error" | "warning" => {
+                let (text, _) = open.lexer.rest_of_line();
+                let text = format!("#{word}: {}", text.trim());
+                if &*word == "error" {
+                    self.reports.error(span, text);
+                } else {
+                    self.reports.warning(span, text);
+                }
+            }
+            // Another preprocessor's marks say where lines came from; ours stay where they are.
+            "line" => {}
+            _ if matches!(token.kind, TokenKind::Number(_) | TokenKind::End) => {}
+            _ => {
+                let guess = did_you_mean(&word, DIRECTIVES);
+                let text = format!("there is no directive `#{}`{guess}", token.text());
+                self.reports.error(span, text);
+            }
+        }
+        if let Some(lexer) = self.lexer() {
+            lexer.leave_directive();
+        }
+    }
+
+    /// Lends the open file's lexer out, because what reads it needs the rest of this too.
+    fn with_lexer(&mut self, read: impl FnOnce(&mut Self, &mut Lexer)) {
+        let Some(mut open) = self.open.pop() else { return };
+        read(self, &mut open.lexer);
+        self.open.push(open);
+    }
+
+    /// The name of a macro in a directive.
+    fn macro_name(&mut self, lexer: &mut Lexer, directive: &str) -> Option<(Rc<str>, Span)> {
+        let (token, _) = lexer.next(&mut Vec::new(), self.reports);
+        match Lexer::macro_name(&token.kind) {
+            Some(name) if &*name != "defined" => Some((name, token.span)),
+            _ => {
+                let text = format!("expected the name of a macro after `{directive}`");
+                self.reports.error(token.span, text);
+                None
+            }
+        }
+    }
+
+    fn end_of_line(&mut self, lexer: &mut Lexer, directive: &str) {
+        let (token, _) = lexer.next(&mut Vec::new(), self.reports);
+        if token.kind != TokenKind::End {
+            let text = format!("`{}` after `{directive}` has no effect", token.text());
+            self.reports.warning(token.span, text);
+        }
+    }
+
+    /// The tokens up to the end of the line.
+    fn line_tokens(&mut self, lexer: &mut Lexer) -> Vec<Token> {
+        let mut tokens = Vec::new();
+        loop {
+            let (token, _) = lexer.next(&mut Vec::new(), self.reports);
+            if token.kind == TokenKind::End {
+                return tokens;
+            }
+            tokens.push(token);
+        }
+    }
+
+    fn begin_if(&mut self, word: &str, span: Span) {
+        let mut holds = false;
+        self.with_lexer(|this, lexer| {
+            holds = if word == "if" {
+                let tokens = this.line_tokens(lexer);
+                this.condition(tokens, span)
+            } else {
+                let defined = this.macro_name(lexer, &format!("#{word}")).map(|(name, _)| {
+                    this.end_of_line(lexer, &format!("#{word}"));
+                    this.is_defined(&name)
+                });
+                // What is said of a name that is missing is enough; the text is read.
+                defined.is_none_or(|defined| defined == (word == "ifdef"))
+            };
+            lexer.leave_directive();
+        });
+        let Some(open) = self.open.last_mut() else { return };
+        open.conditionals.push(Conditional { opened: span, taken: holds, last: false });
+        if !holds {
+            self.skip_branches();
+        }
+    }
+
+    /// `#elif` or `#else` behind a branch that was read.
+    fn other_branch(&mut self, word: &str, span: Span) {
+        let Some(open) = self.open.last_mut() else { return };
+        open.lexer.leave_directive();
+        match open.conditionals.last_mut() {
+            None => {
+                self.reports.error(span, format!("this `#{word}` belongs to no `#if`"));
+            }
+            Some(conditional) if conditional.last => {
+                self.reports.error(span, format!("`#{word}` comes after `#else`"));
+            }
+            Some(conditional) => {
+                conditional.last = word == "else";
+                self.skip_branches();
+            }
+        }
+    }
+
+    /// Skips text up to the branch that is to be read, or to the `#endif`.
+    fn skip_branches(&mut self) {
+        let mut depth = 0;
+        loop {
+            let Some(open) = self.open.last_mut() else { return };
+            // Without an `#endif` the end of the file reports what is open.
+            let Some(hash) = open.lexer.skip_to_directive() else { return };
+            open.lexer.enter_directive();
+            // Whatever else stands in text that is not read is nobody's mistake.
+            let (token, _) = open.lexer.next(&mut Vec::new(), &mut Reports::default());
+            let word = token.word().unwrap_or_default();
+            let span = hash.to(token.span);
+            match word {
+                "if" | "ifdef" | "ifndef" => depth += 1,
+                "endif" if depth > 0 => depth -= 1,
+                "endif" => {
+                    open.lexer.leave_directive();
+                    open.conditionals.pop();
+                    return;
+                }
+                "else" | "elif" if depth == 0 && self.branch_holds(word, span) => return,
+                _ => {}
+            }
+            if let Some(lexer) = self.lexer() {
+                lexer.leave_directive();
+            }
+        }
+    }
+
+    fn branch_holds(&mut self, word: &str, span: Span) -> bool {
+        let Some(open) = self.open.last_mut() else { return false };
+        let Some(conditional) = open.conditionals.last_mut() else { return false };
+        if conditional.last {
+            self.reports.error(span, format!("`#{word}` comes after `#else`"));
+            return false;
+        }
+        conditional.last = word == "else";
+        if conditional.taken {
+            return false;
+        }
+        let mut holds = true;
+        if word == "elif" {
+            self.with_lexer(|this, lexer| {
+                let tokens = this.line_tokens(lexer);
+                holds = this.condition(tokens, span);
+            });
+        }
+        if let Some(open) = self.open.last_mut() {
+            open.lexer.leave_directive();
+            if let Some(conditional) = open.conditionals.last_mut() {
+                conditional.taken = holds;
+            }
+        }
+        holds
+    }
+
+    fn include(&mut self, span: Span) {
+        let mut wanted = None;
+        self.with_lexer(|this, lexer| {
+            let (text, place) = lexer.rest_of_line();
+            wanted = this.include_name(text.trim(), place);
+            lexer.leave_directive();
+        });
+        let Some((name, quoted, place)) = wanted else { return };
+        if self.open.len() >= MAX_INCLUDE_DEPTH {
+            let text = format!(
+                "files include each other more than {MAX_INCLUDE_DEPTH} deep; guard them by \
+                 `#ifndef`"
+            );
+            self.reports.error(span, text);
+            return;
+        }
+        self.includes += 1;
+        if self.includes > MAX_INCLUDES {
+            self.stop(span, "too many files are included");
+            return;
+        }
+        match self.find(&name, quoted) {
+            Err(looked) => {
+                let text = format!("there is no file `{name}`; looked for in {looked}");
+                self.reports.error(place, text);
+            }
+            Ok((path, identity, bytes)) => self.enter_included((path, identity), bytes, place),
+        }
+    }
+
+    fn enter_included(
+        &mut self,
+        (path, identity): (PathBuf, PathBuf),
+        bytes: Option<Vec<u8>>,
+        place: Span,
+    ) {
+        let is_open = self.open.iter().any(|open| open.identity == identity);
+        let silent = self.read_before.contains(&identity);
+        if let Some(known) = self.known.get(&identity) {
+            let here_already = self.read_now.contains(&identity);
+            if !here_already || known.conditional {
+                return self.enter(path, identity, String::new(), silent);
+            }
+            if is_open {
+                let text = format!("`{}` includes itself; it is read once", path.display());
+                self.reports.warning(place, text);
+            }
+            return;
+        }
+        match bytes {
+            Some(bytes) if bytes.len() <= MAX_FILE_SIZE => {
+                self.out.files.push(path.clone());
+                self.enter(path, identity, decode(bytes), silent);
+            }
+            _ => {
+                self.reports.error(place, format!("`{}` is too long", path.display()));
+            }
+        }
+    }
+
+    /// The name in an `#include`, and whether it is in double quotes.
+    fn include_name(&mut self, text: &str, place: Span) -> Option<(String, bool, Span)> {
+        for (open, close) in [('"', '"'), ('<', '>')] {
+            if let Some(rest) = text.strip_prefix(open)
+                && let Some(end) = rest.find(close)
+                && end > 0
+            {
+                let start = place.start + self.offset_of(place, open);
+                let place = Span { start, end: start + end as u32 + 2, ..place };
+                return Some((rest[..end].to_owned(), open == '"', place));
+            }
+        }
+        // A macro may stand for the name.
+        if let Some(Macro { body, .. }) = self.macros.get(text).map(AsRef::as_ref)
+            && let [Token { kind: TokenKind::String { value, .. }, .. }] = body.as_slice()
+        {
+            return Some((value.to_string(), true, place));
+        }
+        let text = "expected the name of a file: #include \"file.idl\" or #include <file.idl>";
+        self.reports.error(place, text);
+        None
+    }
+
+    fn offset_of(&self, place: Span, c: char) -> u32 {
+        let text = &self.sources.file(place.file).text;
+        text[place.start as usize..].find(c).unwrap_or(0) as u32
+    }
+
+    /// Looks beside the file (for names in double quotes), then in the directories in turn. A file
+    /// that is not known yet comes with its bytes.
+    fn find(&self, name: &str, quoted: bool) -> Result<Found, String> {
+        let beside = self.open.last().and_then(|open| open.path.parent()).map(Path::to_owned);
+        let beside = if quoted { beside } else { None };
+        let mut looked = Vec::new();
+        for directory in beside.iter().chain(&self.settings.directories) {
+            let path = directory.join(name);
+            let identity = self.files.identity(&path);
+            if self.known.contains_key(&identity) {
+                return Ok((path, identity, None));
+            }
+            if let Ok(bytes) = self.files.read(&path) {
+                return Ok((path, identity, Some(bytes)));
+            }
+            let shown = directory.display().to_string();
+            looked.push(if shown.is_empty() { ".".to_owned() } else { shown });
+        }
+        if looked.is_empty() {
+            looked.push("no directory (give one by -I)".to_owned());
+        }
+        Err(looked.join(", "))
+    }
+}
+
+/// A file that was found: its path, its identity, and its bytes if it is new.
+type Found = (PathBuf, PathBuf, Option<Vec<u8>>);

@@ -1,0 +1,95 @@
+//! `#pragma`.
+//!
+//! Owns the spellings of the pragmas that mean something: `keylist`, `DCPS_DATA_TYPE`,
+//! `DCPS_DATA_KEY`, and `prefix` with its company. What they do to types is decided later.
+
+use crate::lexer::{Lexer, Token, TokenKind};
+use crate::source::Span;
+
+use super::Preprocessor;
+
+/// A pragma, and before which token it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Pragma {
+    pub(crate) kind: PragmaKind,
+    pub(crate) span: Span,
+    pub(crate) before: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PragmaKind {
+    /// The key of a type: `#pragma keylist Type member member`.
+    KeyList { ty: String, members: Vec<String> },
+    /// A type of topics: `#pragma DCPS_DATA_TYPE "Module::Type"`.
+    DataType { ty: String },
+}
+
+/// Those that are known.
+const PRAGMAS: [&str; 7] =
+    ["keylist", "DCPS_DATA_TYPE", "DCPS_DATA_KEY", "prefix", "ID", "version", "once"];
+
+impl Preprocessor<'_> {
+    /// Reads a pragma; says whether it asks for its file to be read once.
+    pub(super) fn pragma(&mut self, lexer: &mut Lexer, hash: Span) -> bool {
+        let (first, _) = lexer.next(&mut Vec::new(), self.reports);
+        let name = Lexer::macro_name(&first.kind).unwrap_or_default();
+        let span = hash.to(first.span);
+        let kind = match &*name {
+            "keylist" => {
+                let tokens = self.line_tokens(lexer);
+                self.key_list(&tokens, span)
+            }
+            "DCPS_DATA_TYPE" => {
+                let tokens = self.line_tokens(lexer);
+                let ty = words(&tokens).into_iter().next();
+                if ty.is_none() {
+                    let text = "expected #pragma DCPS_DATA_TYPE \"Module::Type\"";
+                    self.reports.error(span, text);
+                }
+                ty.map(|ty| PragmaKind::DataType { ty })
+            }
+            "DCPS_DATA_KEY" => {
+                let tokens = self.line_tokens(lexer);
+                self.key_list(&tokens, span)
+            }
+            // Names of repositories and what is read once anyway: nothing for a DDS type.
+            "prefix" | "ID" | "version" | "once" => None,
+            _ => {
+                let guess = crate::diagnostic::did_you_mean(&name, PRAGMAS);
+                let text =
+                    format!("the pragma `{}` is not known and has no effect{guess}", first.text());
+                self.reports.warning(span, text);
+                None
+            }
+        };
+        let before = self.out.tokens.len();
+        self.out.pragmas.extend(kind.map(|kind| Pragma { kind, span, before }));
+        &*name == "once"
+    }
+
+    /// The type and the names of its key's members, by blanks or commas, in quotes or not.
+    fn key_list(&mut self, tokens: &[Token], span: Span) -> Option<PragmaKind> {
+        let mut words = words(tokens).into_iter();
+        let Some(ty) = words.next() else {
+            self.reports.error(span, "expected a type and the members of its key");
+            return None;
+        };
+        Some(PragmaKind::KeyList { ty, members: words.collect() })
+    }
+}
+
+/// The names in a line: `A::B`, `a.b`, or several in one string.
+fn words(tokens: &[Token]) -> Vec<String> {
+    let mut text = String::new();
+    for token in tokens {
+        match &token.kind {
+            TokenKind::String { value, .. } => text = format!("{text} {value} "),
+            TokenKind::Mark("::" | ".") => text += &token.text(),
+            TokenKind::Mark(",") => text.push(' '),
+            // A name after `::` belongs to it; a number such as `.5` cannot be here.
+            _ if token.spaced => text = format!("{text} {}", token.text()),
+            _ => text += &token.text(),
+        }
+    }
+    text.split_whitespace().map(str::to_owned).collect()
+}

@@ -1,0 +1,277 @@
+//! One small file that is right and one that is wrong for each feature of IDL.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use idl::{Severity, generate, parse};
+
+/// A feature, a file with it, what its Rust contains, a file that has it wrong, and how an error
+/// about it begins.
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+#[track_caller]
+fn check(rows: &[Row]) {
+    for (feature, valid, rust, invalid, message) in rows {
+        let specification = match parse("valid.idl", valid) {
+            Ok(specification) => specification,
+            Err(diagnostics) => panic!("{feature}: {diagnostics}"),
+        };
+        let generated = generate(&specification);
+        assert!(generated.contains(rust), "{feature}: {generated}");
+        match parse("wrong.idl", invalid) {
+            Ok(_) => panic!("{feature}: no error in\n{invalid}"),
+            Err(diagnostics) => {
+                let found = diagnostics.iter().any(|d| {
+                    let text = format!("{}:{}: {}", d.line, d.column, d.message);
+                    d.severity == Severity::Error && text.starts_with(message)
+                });
+                assert!(found, "{feature}:\n{message}\n{diagnostics}");
+            }
+        }
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn basic_types() {
+    check(&[
+        ("boolean", "struct S { boolean b; };", "b: bool", "struct S { bool b; };", "1:12: there is no `bool`"),
+        ("octet", "struct S { octet o; };", "o: u8", "const octet O = 256;", "1:17: 256 does not fit octet, which goes from 0 to 255"),
+        ("char", "struct S { char c; };", "c: char", "const char C = 'ab';", "1:16: expected one character"),
+        ("wchar", "struct S { wchar c; };", "c: ::dds_api::types::WChar", "const char C = L'a';", "1:16: this literal is wide"),
+        ("int8", "const int8 A = -128;", "A: i8 = -128", "const int8 A = 128;", "1:16: 128 does not fit int8"),
+        ("uint8", "const uint8 A = 255;", "A: u8 = 255", "const uint8 A = -1;", "1:17: -1 does not fit uint8"),
+        ("int16", "const int16 A = 1; const short B = 2;", "B: i16", "const short A = 0x8000;", "1:17: 32768 does not fit int16"),
+        ("uint16", "const uint16 A = 1; const unsigned short B = 2;", "B: u16", "const unsigned int A = 1;", "1:16: expected `short` or `long`"),
+        ("int32", "const int32 A = 1; const long B = 2;", "B: i32", "const long A = 2147483648;", "1:16: 2147483648 does not fit int32"),
+        ("uint32", "const uint32 A = 1; const unsigned long B = 2;", "B: u32", "const uint32 A = 1 << 32;", "1:18: 4294967296 does not fit uint32"),
+        ("int64", "const int64 A = 1; const long long B = -9223372036854775808;", "B: i64 = -9223372036854775808", "const int64 A = 9223372036854775808;", "1:17: 9223372036854775808 does not fit"),
+        ("uint64", "const unsigned long long B = 18446744073709551615;", "B: u64", "const uint64 A = 18446744073709551616;", "1:18: 18446744073709551616 is larger than any"),
+        ("float", "const float A = 1.5e3;", "A: f32 = 1500.0", "const float A = 1e39;", "1:17: 1"),
+        ("double", "const double A = 1;", "A: f64 = 1.0", "const double A = TRUE;", "1:18: expected a value of type double, found a boolean"),
+        ("long double", "struct S { long double d; };", "d: ::dds_api::types::LongDouble", "struct S { unsigned double d; };", "1:21: expected `short` or `long`"),
+        ("fixed", "struct S { fixed<5, 2> d; };", "d: ::dds_api::types::Fixed<5, 2>", "struct S { fixed<2, 5> d; };", "1:12: a fixed-point type has 1 to 31"),
+        ("fixed without digits", "const fixed F = 1.25d;", "Fixed<3, 2>", "struct S { fixed d; };", "1:12: `fixed` needs its digits"),
+        ("any", "typedef any Anything;", "Anything = ()", "struct S { any a; };", "1:12: a member cannot be of type any: a reader"),
+        ("any inside", "typedef sequence<any> A;", "A = ", "typedef sequence<any> A; struct S { A a; };", "1:37: a member cannot be of type any"),
+        ("case of keywords", "struct S { long a; };", "a: i32", "struct S { Long a; };", "1:12: `Long` is spelt `long`"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn collections() {
+    check(&[
+        ("string", "struct S { string a; };", "a: String", "struct S { string<> a; };", "1:19: expected a value, found `>`"),
+        ("bounded string", "struct S { string<8> a; };", "#[dds(bound = 8)]", "struct S { string<0> a; };", "1:19: the bound of a string is from 1"),
+        ("wstring", "struct S { wstring<4> a; };", "a: ::dds_api::types::WString", "struct S { wstring<-1> a; };", "1:20: the bound of a string"),
+        ("sequence", "struct S { sequence<long> a; };", "a: Vec<i32>", "struct S { sequence a; };", "1:21: expected `<`, found `a`"),
+        ("bounded sequence", "struct S { sequence<long, 3> a; };", "bound = 3", "struct S { sequence<long, 1.5> a; };", "1:27: expected the bound of a sequence (an integer)"),
+        ("nested sequence", "struct S { sequence<sequence<string<2>>> a; };", "bound = [_, _, 2]", "struct S { sequence<sequence<long> a; };", "1:36: expected `,` or `>`"),
+        ("array", "struct S { long a[2][3]; };", "a: [[i32; 3]; 2]", "struct S { long a[0]; };", "1:19: the length of an array is from 1"),
+        ("array without a length", "struct S { long a[1]; };", "[i32; 1]", "struct S { long a[]; };", "1:19: expected the length of the array"),
+        ("map", "struct S { map<string<4>, long, 9> a; };", "bound = [9, 4]", "struct S { map<double, long> a; };", "1:16: a map's keys are integers"),
+        ("map of enumerators", "enum E { A }; struct S { map<E, long> a; };", "BTreeMap<E, i32>", "struct T { long a; }; struct S { map<T, long> a; };", "1:38: a map's keys"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn definitions() {
+    check(&[
+        ("module", "module M { struct S { long a; }; };", "pub mod m", "module M { struct S { long a; }; ", "1:10: this brace is never closed"),
+        ("reopened module", "module M { const long A = 1; }; module M { const long B = A; };", "B: i32 = 1", "module M { const long A = 1; }; module M { const long A = 2; };", "1:55: `A` is defined already"),
+        ("reopened in another case", "module M { const long A = 1; };", "mod m", "module M { const long A = 1; }; module m { const long B = 1; };", "1:40: `m` and `M`, defined already"),
+        ("constant", "const long A = 1;", "A: i32 = 1", "const long A;", "1:13: expected `=`, found `;`"),
+        ("constant of an enum", "enum E { P, Q }; const E A = Q;", "A: E = E::Q", "enum E { P }; enum F { R }; const E A = R;", "1:41: expected an enumerator of `E`, found one of `F`"),
+        ("constant of a bitmask", "bitmask B { X, Y }; const B A = X | Y;", "A: B = B(3)", "bitmask B { X }; const B A = Z;", "1:30: there is no `Z`"),
+        ("constant of a struct", "const string A = \"a\";", "A: &str", "struct S { long a; }; const S A = 1;", "1:29: a constant is of a basic type"),
+        ("typedef", "typedef long A, B[2];", "pub type B = [i32; 2]", "typedef A B;", "1:9: there is no `A`"),
+        ("typedef of an array of typedefs", "typedef long A[2]; struct S { A a[3]; };", "a: [A; 3]", "typedef long A[2] B;", "1:19: expected `;`, found `B`"),
+        ("enum", "enum E { A, B, };", "pub enum E", "enum E {};", "1:9: expected the name of an enumerator"),
+        ("enum with values", "enum E { @value(3) A, B = 7, C };", "C,", "enum E { @value(1) A, @value(1) B };", "1:30: `B` has the value 1, which is taken"),
+        ("enum with bits", "@bit_bound(8) enum E { @value(127) A };", "bit_bound = 8", "@bit_bound(8) enum E { @value(128) A };", "1:31: 128 does not fit an enum of 8 bits"),
+        ("enumerators belong to the scope around", "enum E { A }; const E X = A;", "X: E = E::A", "enum E { A }; const E X = E::A;", "1:27: `E` is an enum; its enumerators belong"),
+        ("two enums with one enumerator", "module M { enum E { A }; }; enum F { A };", "enum F", "enum E { A }; enum F { A };", "1:24: `A` is defined already"),
+        ("bitmask", "@bit_bound(8) bitmask B { @position(7) A };", "pub struct B(pub u8);", "@bit_bound(8) bitmask B { @position(8) A };", "1:27: `A` is bit 8 of a bitmask of 8 bits"),
+        ("bitmask without two of one", "bitmask B { @position(2) A, B };", "flags(A = 2, B = 3)", "bitmask B { A, @position(0) C };", "1:16: `C` is bit 0, which is taken"),
+        ("bitset", "bitset B { bitfield<3> a; bitfield<9, short> b; };", "b: i16", "bitset B { bitfield<9, octet> a; };", "1:24: octet has no 9 bits"),
+        ("bitset's size", "bitset B { bitfield<60> a; bitfield<4> b; };", "b: u8", "bitset B { bitfield<60> a; bitfield<5> b; };", "1:8: `B` has 65 bits"),
+        ("bitset's base", "bitset A { bitfield<3> a; }; bitset B : A { bitfield<3> b; };", "a: u8", "struct A { long a; }; bitset B : A { bitfield<3> b; };", "1:34: a bitset inherits from a bitset"),
+        ("struct", "struct S { long a, b; };", "b: i32", "struct S { long a b; };", "1:19: expected `,`, `[` or `;`, found `b`"),
+        ("struct's base", "struct A { long a; }; struct B : A { long b; };", "#[dds(base)]", "struct A { long a; }; struct B : A { long A; };", "1:43: there is a member `A` already"),
+        ("a base that is none", "struct A { long a; }; typedef A T; struct B : T { long b; };", "base: A", "enum A { X }; struct B : A { long b; };", "1:26: a struct inherits from a struct, not from A"),
+        ("extensibility of the base", "@mutable struct A { long a; }; struct B : A { long b; };", "extensibility = \"mutable\"", "@mutable struct A { long a; }; @final struct B : A { long b; };", "1:32: `B` has another extensibility"),
+        ("exception", "exception E { string why; };", "IDL exception `E`", "exception E;", "1:12: expected `{`, found `;`"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn unions() {
+    check(&[
+        ("integer", "union U switch (long) { case 1: case -2: long a; };", "case = 1, -2", "union U switch (long) { case 1: long a; case 1: long b; };", "1:46: there is a case 1 already"),
+        ("every integer", "union U switch (uint64) { case 1: long a; };", "discriminator = \"u64\"", "union U switch (double) { case 1: long a; };", "1:17: a discriminator is an integer"),
+        ("octet", "union U switch (octet) { case 1: long a; };", "discriminator = \"u8\"", "union U switch (octet) { case 256: long a; };", "1:31: 256 does not fit octet"),
+        ("int8", "union U switch (int8) { case -1: long a; };", "discriminator = \"i8\"", "union U switch (int8) { case 128: long a; };", "1:30: 128 does not fit int8"),
+        ("boolean", "union U switch (boolean) { case TRUE: long a; };", "case = true", "union U switch (boolean) { case 1: long a; };", "1:33: expected a value of type boolean"),
+        ("char", "union U switch (char) { case 'x': long a; };", "case = 'x'", "union U switch (char) { case x: long a; };", "1:30: there is no `x`"),
+        ("wchar", "union U switch (wchar) { case L'x': long a; };", "WChar", "union U switch (wchar) { case 3: long a; };", "1:31: expected a value of type wchar"),
+        ("enum", "enum E { A, B }; union U switch (E) { case A: long a; };", "case = E::A", "enum E { A }; union U switch (E) { case C: long a; };", "1:41: there is no `C`"),
+        ("default", "union U switch (long) { case 1: long a; default: long b; };", "default)]", "union U switch (long) { default: long a; default: long b; };", "1:42: there is a default case already"),
+        ("without default", "union U switch (long) { case 1: long a; };", "NoCase", "union U switch (long) {};", "1:7: the union `U` has no cases"),
+        ("all values have a case", "union U switch (boolean) { case TRUE: long a; case FALSE: long b; };", "case = false", "union U switch (boolean) { case TRUE: long a; case FALSE: };", "1:59: expected the member of a case"),
+        ("key", "union U switch (@key long) { case 1: long a; };", "discriminator_key", "union U switch (@optional long) { case 1: long a; };", "1:17: `@optional` does not belong in front of a discriminator"),
+        ("members", "union U switch (long) { case 1: @id(5) @external string<3> a[2]; };", "id = 5, bound = 3, external", "union U switch (long) { case 1: long a; case 2: long A; };", "1:54: there is a member `A` already"),
+        ("ids", "union U switch (long) { case 1: @id(1) long a; case 2: long b; };", "id = 1", "union U switch (long) { case 1: @id(2) long a; case 2: @id(2) long b; };", "1:68: `b` has the member id 2, which is taken"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn recursion() {
+    check(&[
+        ("forward struct", "struct S; typedef sequence<S> Q; struct S { Q q; };", "q: Q", "struct S; struct T { S s; }; struct S { long a; };", "1:22: `S` is not complete here"),
+        ("forward union", "union U; struct S { sequence<U> u; }; union U switch (long) { case 1: S s; };", "S(S)", "union U; struct S { sequence<U> u; };", "1:7: `U` is declared here and defined nowhere"),
+        ("twice", "struct S; struct S; struct S { long a; };", "struct S", "struct S; union S;", "1:17: `S` is defined already"),
+        ("itself in a sequence", "struct S { sequence<S> s; };", "s: Vec<S>", "struct S { S s; };", "1:12: `S` is not complete here"),
+        ("itself in an array", "struct S { @external @optional S s; };", "s: Option<Box<S>>", "struct S { S s[2]; };", "1:12: `S` is not complete here"),
+        ("itself in a typedef", "struct S; typedef sequence<S> Q; struct S { long a; };", "type Q", "struct S; typedef S Q; struct S { long a; };", "1:19: `S` is not complete here"),
+        ("itself as its base", "struct S { long a; }; struct T : S { long b; };", "base: S", "struct S : S { long a; };", "1:12: `S` is not complete here"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn names() {
+    check(&[
+        ("escaped", "struct _struct { long _long; };", "pub long: i32", "struct struct { long a; };", "1:8: expected the name of a struct, found the keyword `struct`; write `_struct`"),
+        ("case of keywords", "struct Foo { long Port; };", "port: i32", "struct Struct { long a; };", "1:8: expected the name of a struct; `Struct` differs from the keyword"),
+        ("words of other parts of the standard", "struct S { long port, home, context, in, local; };", "pub r#in: i32", "struct S { long case; };", "1:17: expected the name of a member, found the keyword `case`"),
+        ("spelling", "struct Foo { long a; }; struct S { Foo f; };", "f: Foo", "struct Foo { long a; }; struct S { foo f; };", "1:36: `foo` is spelt `Foo`"),
+        ("inside out", "const long A = 1; module M { const long A = 2; const long B = A; };", "B: i32 = 2", "module M { const long A = 2; }; const long B = A;", "1:48: there is no `A`"),
+        ("absolute", "const long A = 1; module M { const long A = 2; const long B = ::A; };", "B: i32 = 1", "module M { const long A = 2; const long B = ::A; };", "1:45: there is no `A`"),
+        ("qualified", "module M { module N { const long A = 3; }; const long B = N::A; };", "B: i32 = 3", "module M { const long A = 2; }; const long B = M::C;", "1:51: there is no `C` in `M`"),
+        ("the first name decides", "module M { const long A = 1; module N { module O { const long B = M::A; }; }; };", "B: i32 = 1", "module M { const long A = 1; module N { module M { const long B = 1; }; const long C = M::A; }; };", "1:91: there is no `A` in `M`"),
+        ("a used name keeps its meaning", "module M { typedef long T; module N { typedef T U; }; };", "U = super::T", "module M { typedef long T; module N { typedef T U; typedef short T; }; };", "1:66: `T` was used above in this scope with another meaning"),
+        ("members", "struct S { long a; }; struct T { S s; };", "s: S", "struct S { long a; long A; };", "1:25: there is a member `A` already"),
+        ("no type", "module M { const long A = 1; };", "A", "module M { const long A = 1; }; struct S { M a; };", "1:44: expected a type, found the module `M`"),
+        ("no value", "enum E { A }; const E B = A;", "B", "struct S { long a; }; const long B = S;", "1:38: expected a value, found the type `S`"),
+        ("one name in Rust", "struct S { long fooBar; long foo_bar; };", "foo_bar_: i32", "struct S { long fooBar; long FooBar; };", "1:30: there is a member `FooBar` already"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn expressions() {
+    check(&[
+        ("operators", "const long A = (1 + 2 * 3 - 4 / 2) % 4 | 8 & 12 ^ 1 << 2 >> 1;", "A: i32 = 11", "const long A = 1 +;", "1:19: expected a value, found `;`"),
+        ("signs", "const long A = - + -3; const octet B = ~0; const short C = ~1;", "C: i16 = -2", "const long A = -TRUE;", "1:16: `-` cannot stand before a boolean"),
+        ("literals", "const long A = 0x1F + 017 + 9;", "A: i32 = 55", "const long A = 089;", "1:16: `089` begins with 0 and so is octal"),
+        ("division", "const double A = 1 / 4.0;", "A: f64 = 0.25", "const long A = 1 / 0;", "1:16: a number cannot be divided by zero"),
+        ("shifts", "const uint64 A = 1 << 63;", "9223372036854775808", "const long A = 1 << 64;", "1:16: a shift is by 0 to 63 bits"),
+        ("fixed", "const fixed A = 1.5d * 2.25d;", "from_units(3375)", "const fixed A = 1.5d / 0.0d;", "1:17: `1.5 / 0` has no value"),
+        ("strings", "const string A = \"a\" \"b\";", "\"ab\"", "const string A = \"a\" L\"b\";", "1:22: a wide and a narrow string"),
+        ("bounded strings", "const string<3> A = \"abc\";", "\"abc\"", "const string<3> A = \"abcd\";", "1:21: this string has 4 characters; string<3> takes 3"),
+        ("escapes", r#"const string A = "\t\x41\101\"";"#, r#""\tAA\"""#, r#"const string A = "\q";"#, "1:19: `\\q` is no escape"),
+        ("booleans", "const boolean A = TRUE;", "true", "const boolean A = true;", "1:19: `true` is spelt `TRUE` in IDL"),
+        ("constants", "const short N = 2; struct S { string<N + 1> a[N]; };", "[String; 2]", "const string N = \"a\"; struct S { long a[N]; };", "1:41: expected the length of an array (an integer), found a string"),
+        ("mixed", "const double A = 1.5 + 1;", "2.5", "const long A = 1.5;", "1:16: expected an integer (int32), found a floating-point"),
+        ("kinds", "const float A = 2.0 * 3.0;", "6.0", "const long A = 1 | 1.5;", "1:16: `|` cannot stand between an integer and"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn annotations() {
+    check(&[
+        ("key", "struct S { @key long a; @key(FALSE) long b; };", "#[dds(key)]", "@key struct S { long a; };", "1:1: `@key` does not belong in front of a struct; it belongs in front of a member"),
+        ("id", "struct S { @id(value = 7) long a; };", "id = 7", "struct S { @id(1) long a; @id(1) long b; };", "1:39: `b` has the member id 1"),
+        ("id's range", "struct S { @id(0x0FFFFFFF) long a; };", "id = 268435455", "struct S { @id(0x10000000) long a; };", "1:16: expected an integer from 0 to 268435455"),
+        ("autoid", "@autoid(SEQUENTIAL) struct S { long a; };", "autoid = \"sequential\"", "@autoid(RANDOM) struct S { long a; };", "1:9: expected SEQUENTIAL or HASH"),
+        ("hashid", "struct S { @hashid long a; @hashid(\"x\") long b; };", "hashid = \"x\"", "struct S { @id(1) @hashid long a; };", "1:12: a member has one id"),
+        ("optional", "struct S { @optional long a; };", "a: Option<i32>", "struct S { @key @optional long a; };", "1:32: a member of the key is in every sample"),
+        ("default", "struct S { @default(5) long a; };", "default = 5", "struct S { @default(300) octet a; };", "1:21: 300 does not fit octet"),
+        ("default of a list", "struct S { @default(\"(1, 2)\") long a[2]; };", "default = vec![1, 2].try_into()", "struct S { @default(\"(1, 2, 3)\") long a[2]; };", "1:21: int32[2] has 2 elements, found 3"),
+        ("default of an optional", "struct S { @default(1) long a; };", "default = 1", "struct S { @optional @default(1) long a; };", "1:39: an optional member is absent"),
+        ("default_literal", "enum E { A, @default_literal B };", "default_literal", "enum E { @default_literal A, @default_literal B };", "1:30: an enum has one default"),
+        ("must_understand", "struct S { @must_understand long a; };", "must_understand", "@must_understand struct S { long a; };", "1:1: `@must_understand` does not belong"),
+        ("external", "struct S { @external long a; };", "a: Box<i32>", "@external enum E { A };", "1:1: `@external` does not belong"),
+        ("extensibility", "@extensibility(MUTABLE) struct S { long a; };", "extensibility = \"mutable\"", "@extensibility(MUTABEL) struct S { long a; };", "1:16: expected FINAL, APPENDABLE or MUTABLE; did you mean `MUTABLE`?"),
+        ("final", "@final struct S { long a; };", "extensibility = \"final\"", "@final @mutable struct S { long a; };", "1:8: two different extensibilities"),
+        ("appendable", "@appendable union U switch (long) { case 1: long a; };", "appendable", "struct S { @appendable long a; };", "1:12: `@appendable` does not belong"),
+        ("nested", "@nested struct S { long a; };", "nested", "@nested(3) struct S { long a; };", "1:9: expected a value of type boolean"),
+        ("default_nested", "@default_nested module M { struct S { long a; }; };", "nested", "@default_nested struct S { long a; };", "1:1: `@default_nested` does not belong"),
+        ("topic", "@topic(name = \"t\") struct S { long a; };", "Its topic is `t`.", "@topic(nmae = \"t\") struct S { long a; };", "1:8: `@topic` has no parameter `nmae`; did you mean `name`?"),
+        ("try_construct", "struct S { @try_construct(TRIM) string<2> a; };", "try_construct = \"trim\"", "struct S { @try_construct(CUT) string<2> a; };", "1:27: expected DISCARD, USE_DEFAULT or TRIM"),
+        ("data_representation", "@data_representation(XCDR1 | XCDR2) struct S { long a; };", "Encodings: XCDR1, XCDR2.", "@data_representation(CDR3) struct S { long a; };", "1:22: expected XCDR1, XML or XCDR2"),
+        ("unit", "struct S { @unit(\"m\") long a; };", "unit = \"m\"", "struct S { @unit(3) long a; };", "1:18: expected a string"),
+        ("range", "struct S { @range(min = 1, max = 3) long a; };", "range(min = 1, max = 3)", "struct S { @range(min = 4, max = 3) long a; };", "1:25: the least value is above"),
+        ("min, max", "struct S { @min(1.5) @max(2) double a; };", "range(min = 1.5, max = 2.0)", "struct S { @min(1) string a; };", "1:17: expected a value of type string"),
+        ("default and range", "struct S { @min(1) @default(1) long a; };", "default = 1", "struct S { @min(1) @default(0) long a; };", "1:29: the default 0 is outside"),
+        ("verbatim", "@verbatim(language = \"comment\", text = \"Hello.\") struct S { long a; };", "/// Hello.", "@verbatim(language = \"comment\") struct S { long a; };", "1:1: `@verbatim` needs its parameter `text`"),
+        ("position", "bitmask B { @position(4) A };", "A = 4", "enum E { @position(4) A };", "1:10: `@position` does not belong"),
+        ("bit_bound", "@bit_bound(64) bitmask B { A };", "u64", "@bit_bound(65) bitmask B { A };", "1:12: expected an integer from 1 to 64"),
+        ("value", "enum E { @value(-3) A };", "A = -3", "enum E { @value(\"x\") A };", "1:17: expected an integer, found a string"),
+        ("ignore_literal_names", "@ignore_literal_names enum E { A };", "do not count", "@ignore_literal_names struct S { long a; };", "1:1: `@ignore_literal_names` does not belong"),
+        ("service", "@service interface I { const long A = 1; };", "mod i", "@service struct S { long a; };", "1:1: `@service` does not belong"),
+        ("twice", "@final struct S { long a; };", "final", "struct S { @key @key long a; };", "1:17: `@key` stands here twice"),
+        ("parameters", "struct S { @id(1 + 1) long a; };", "id = 2", "struct S { @id long a; };", "1:12: `@id` needs its parameter `value`"),
+        ("parameters by name", "struct S { @default(value = 1) long a; };", "default = 1", "struct S { @range(1) long a; };", "1:19: name the arguments of `@range`"),
+        ("no parameters", "enum E { @default_literal A };", "default_literal", "enum E { @default_literal(1) A };", "1:27: `@default_literal` has no parameters"),
+        ("declared by the user", "@annotation A { long x default 1; string y; }; @A(y = \"b\") struct S { @A(x = 2, y = \"c\") long a; };", "struct S", "@annotation A { long x; }; @A(x = \"b\") struct S { long a; };", "1:35: expected an integer (int32), found a string"),
+        ("a user's enum", "@annotation A { enum E { P, Q }; E e default P; any z default 1; }; @A(e = Q) struct S { long a; };", "struct S", "@annotation A { enum E { P, Q }; E e; }; @A(e = R) struct S { long a; };", "1:49: there is no `R`"),
+        ("a user's parameters", "@annotation A { boolean b default TRUE; }; @A struct S { long a; };", "struct S", "@annotation A { boolean b; }; @A struct S { long a; };", "1:31: `@A` needs its parameter `b`"),
+        ("in every place", "@annotation A {}; @A module M { @A const long C = 1; @A typedef sequence<@A long> T; @A enum E { @A X }; @A bitmask B { @A Y }; @A bitset Z { @A bitfield<1> b; }; @A union U switch (@A long) { @A case 1: @A long m; }; @A struct S { @A map<@A long, @A string> m; }; @A interface I { @A void f(in @A long a); }; };", "mod m", "struct S { @ long a; };", "1:14: expected the name of an annotation"),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn what_dds_does_not_need() {
+    check(&[
+        ("interface", "interface I { void f(in long a) raises (E); struct S { long a; }; exception E { long a; }; };", "mod i", "interface I { void f(in long a; };", "1:33: expected `)`"),
+        ("interface as a type", "interface I; interface I { const long A = 2; }; struct S { long a[I::A]; };", "[i32; 2]", "interface I {}; struct S { I a; };", "1:28: `I` is an interface, which no sample can carry"),
+        ("bases of interfaces", "interface A { const long X = 2; }; interface B : A { const long Y = X; };", "Y: i32 = 2", "interface B : A {};", "1:15: there is no `A`"),
+        ("valuetype", "valuetype V { public long a; }; struct S { long a; };", "struct S", "valuetype V { public long a; }; struct S { V v; };", "1:44: `V` is a valuetype, which no sample can carry"),
+        ("component", "component C { attribute long a; }; const long A = 1;", "A: i32", "component C { attribute long a; ", "1:13: this is never closed"),
+        ("native", "native N; const long A = 1;", "A: i32", "native N; struct S { N n; };", "1:22: `N` is a native type"),
+        ("abstract, local", "abstract interface A {}; local interface B {}; abstract valuetype C {}; custom valuetype D {}; const long X = 1;", "X", "abstract struct S { long a; };", "1:1: expected a definition"),
+        ("template", "module M { const long A = 1; };", "A", "module M <typename T> { const long A = 1; };", "1:10: a module with parameters"),
+    ]);
+}
+
+#[test]
+fn what_is_skipped_is_told_in_a_note() {
+    let compiler = idl::Compiler::new();
+    let text = "valuetype V {}; interface I { void f(); }; @unknown struct S { long a; };";
+    let files = idl::Memory::new([("a.idl", text)]);
+    let compiled = compiler.compile_from(&files, &["a.idl"]).unwrap();
+    assert!(compiled.specification.is_some());
+    let found: Vec<String> = compiled
+        .diagnostics
+        .iter()
+        .map(|d| format!("{}: {}: {}", d.column, d.severity, d.message))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "1: note: this valuetype `V` is skipped: no sample can carry it",
+            "27: note: operations and attributes of the interface `I` are skipped (1): topics need types only",
+            "44: warning: the annotation `@unknown` is not known and has no effect",
+        ]
+    );
+}
+
+#[test]
+fn rust_by_verbatim_goes_where_it_is_wanted() {
+    let text = "@verbatim(language = \"rust\", placement = BEGIN_FILE, text = \"// first\") module M {
+        @verbatim(language = \"rust\", placement = \"END_FILE\", text = \"// last\") const long A = 1;
+        @verbatim(language = \"rust\", text = \"// before\")
+        @verbatim(language = \"rust\", placement = BEGIN_DECLARATION, text = \"// in\")
+        struct S { long a; }; };";
+    let rust = generate(&parse("a.idl", text).unwrap());
+    let at = |what: &str| rust.find(what).unwrap();
+    let places =
+        ["// first", "pub mod m", "// before", "pub struct S", "// in", "pub a", "// last"];
+    assert!(places.map(at).is_sorted(), "{rust}");
+}

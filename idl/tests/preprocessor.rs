@@ -1,0 +1,288 @@
+//! Directives, macros and included files.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use idl::{Compilation, Compiler, Memory};
+
+fn compile(compiler: &Compiler, files: &[(&str, &str)], roots: &[&str]) -> Compilation {
+    let texts = files.iter().map(|(path, text)| ((*path).into(), (*text).to_owned())).collect();
+    compiler.compile_from(&Memory(texts), roots).unwrap()
+}
+
+fn messages(compiled: &Compilation) -> Vec<String> {
+    let messages = compiled.diagnostics.iter();
+    messages.map(|d| format!("{}:{}:{}: {}", d.file, d.line, d.column, d.message)).collect()
+}
+
+/// The Rust of one text, or its errors.
+#[track_caller]
+fn rust(text: &str) -> String {
+    let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
+    match compiled.specification {
+        Some(specification) => idl::generate(&specification),
+        None => panic!("{text}\n{}", compiled.diagnostics),
+    }
+}
+
+#[track_caller]
+fn error(text: &str, start: &str) {
+    let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
+    let found = messages(&compiled);
+    assert!(found.iter().any(|message| message.starts_with(start)), "{text}\n{found:#?}");
+}
+
+#[test]
+fn macros_stand_for_what_they_say() {
+    for (text, expected) in [
+        ("#define N 3\nconst long A = N;", "A: i32 = 3"),
+        ("#define N M\n#define M 4\nconst long A = N;", "A: i32 = 4"),
+        ("#define ADD(a, b) ((a) + (b))\nconst long A = ADD(1, ADD(2, 3));", "A: i32 = 6"),
+        ("#define F(x) x\n#define N F(5)\nconst long A = N;", "A: i32 = 5"),
+        ("#define F(x) #x\nconst string A = F(one  two);", "\"one two\""),
+        ("#define F(a, b) a##b\nconst long F(A, B) = F(1, 2);", "AB: i32 = 12"),
+        ("#define M(name) struct name { long a; };\nM(First) M(Second)", "pub struct Second"),
+        ("#define V(...) enum E { __VA_ARGS__ };\nV(A, B, C)", "C,"),
+        ("#define T() long\nstruct S { T() a; };", "a: i32"),
+        ("#define A A\nconst long A = 1;", "A: i32 = 1"),
+        ("#define F(x) F(x + 1)\n#define long_\nconst long A = 1;", "A: i32 = 1"),
+        ("#define N 1 + \\\n  2\nconst long A = N;", "A: i32 = 3"),
+        ("#define N 1 // one\nconst long A = N;", "A: i32 = 1"),
+        ("#define N 1\n#undef N\nconst long N = 2;", "N: i32 = 2"),
+        ("const long A = __LINE__;", "A: i32 = 1"),
+        ("const string A = __FILE__;", "\"a.idl\""),
+        ("#define F(a) a\nconst long A = F(\n1\n);", "A: i32 = 1"),
+        ("#define _X_ 1\nconst long A = _X_;", "A: i32 = 1"),
+    ] {
+        let found = rust(text);
+        assert!(found.contains(expected), "{text}\n{found}");
+    }
+}
+
+#[test]
+fn conditions_choose_the_text() {
+    for (condition, holds) in [
+        ("#if 1", true),
+        ("#if 0", false),
+        ("#ifdef N", true),
+        ("#ifndef N", false),
+        ("#ifdef M", false),
+        ("#if defined(N) && !defined M", true),
+        ("#if N == 3 || 1 / 0", false),
+        ("#if N >= 3 && N < 4", true),
+        ("#if (N << 2) == 12 && (N >> 1) == 1", true),
+        ("#if M", false),
+        ("#if N ? 0 : 1", false),
+        ("#if -N + 4 == 1 && ~0 == -1 && N % 2 == 1 && (N & 1) == (2 ^ 3)", true),
+        ("#if F(2) == 4", true),
+        ("#if __SQUALL_IDL__", true),
+        ("#if 0x10 == 16 && 010 == 8", true),
+    ] {
+        let text = format!(
+            "#define N 3\n#define F(x) (x * 2)\n{condition}\nconst long A = 1;\n#else\nconst long \
+             A = 2;\n#endif\n"
+        );
+        let compiled = compile(&Compiler::new(), &[("a.idl", &text)], &["a.idl"]);
+        let Some(specification) = compiled.specification else {
+            assert!(condition.contains("/ 0"), "{condition}: {}", compiled.diagnostics);
+            continue;
+        };
+        let wanted = if holds { "A: i32 = 1" } else { "A: i32 = 2" };
+        assert!(idl::generate(&specification).contains(wanted), "{condition}");
+    }
+    let text = "#if 0\n#if 1\nx\n#else\ny\n#endif\n'\n#elif 1\nconst long A = 3;\n#elif 1\nz\n#else\n\
+                w\n#endif\n";
+    assert!(rust(text).contains("A: i32 = 3"));
+}
+
+#[test]
+fn directives_that_are_wrong_are_named() {
+    for (text, start) in [
+        ("#if 1\n", "a.idl:1:1: this `#if` has no `#endif`"),
+        ("#endif\n", "a.idl:1:1: this `#endif` ends no `#if`"),
+        ("#else\n", "a.idl:1:1: this `#else` belongs to no `#if`"),
+        ("#if 1\n#else\n#else\n#endif\n", "a.idl:3:1: `#else` comes after `#else`"),
+        ("#if\n#endif\n", "a.idl:1:1: expected a condition"),
+        ("#if 1 +\n#endif\n", "a.idl:1:1: expected a condition"),
+        ("#if (1\n#endif\n", "a.idl:1:1: expected `)`"),
+        ("#if 1 2\n#endif\n", "a.idl:1:7: expected an operator or the end of the line"),
+        ("#if 1 / 0\n#endif\n", "a.idl:1:1: `/` cannot be worked out"),
+        ("#define\n", "a.idl:1:8: expected the name of a macro"),
+        ("#define 3 4\n", "a.idl:1:9: expected the name of a macro"),
+        ("#define F(a\n", "a.idl:1:11: expected `,` or `)`"),
+        ("#define F(a, a) a\n", "a.idl:1:14: the macro has two parameters `a`"),
+        ("#define N 1\n#define N 2\n", "a.idl:2:9: the macro `N` stands for something else"),
+        (
+            "#define F(a) a\nconst long A = F(1, 2);",
+            "a.idl:2:16: the macro `F` takes 1 argument, found 2",
+        ),
+        ("#define F(a) a\nconst long A = F(1;", "a.idl:2:16: the arguments of `F` have no `)`"),
+        ("#define F(a) a ## ;\nconst long A = F(1);", "a.idl:2:16: `##` gives `1;`"),
+        ("#error stop here\n", "a.idl:1:1: #error: stop here"),
+        ("#includ <a>\n", "a.idl:1:1: there is no directive `#includ`; did you mean `include`?"),
+        ("#include\n", "a.idl:1:9: expected the name of a file"),
+        ("#include <>\n", "a.idl:1:9: expected the name of a file"),
+        ("#include \"b.idl\"\n", "a.idl:1:10: there is no file `b.idl`"),
+        ("#pragma keylist\n", "a.idl:1:1: expected a type and the members"),
+        ("#pragma keylist T a\n", "a.idl:1:1: there is no struct `T`"),
+        ("struct T { long a; };\n#pragma keylist T b\n", "a.idl:2:1: `T` has no member `b`"),
+        ("struct T { long a; };\n#pragma keylist T a.b\n", "a.idl:2:1: `a` is of type int32"),
+    ] {
+        error(text, start);
+    }
+}
+
+#[test]
+fn pragmas_that_are_known_are_obeyed_and_others_are_warned_about() {
+    let text = "#pragma prefix \"omg.org\"\n#pragma vendor x\nmodule M { struct S { string a; long b; \
+                };\n#pragma keylist S a\n};\n#pragma DCPS_DATA_TYPE \"M::S\"\n";
+    let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
+    assert_eq!(
+        messages(&compiled),
+        ["a.idl:2:1: the pragma `vendor` is not known and has no effect"]
+    );
+    let rust = idl::generate(&compiled.specification.unwrap());
+    assert!(rust.contains("#[dds(key)]\n        pub a: String"), "{rust}");
+    assert_eq!(rust.matches("key").count(), 1);
+}
+
+#[test]
+fn files_are_looked_for_beside_and_in_directories() {
+    let files = [
+        (
+            "dir/a.idl",
+            "#include \"b.idl\"\n#include <c.idl>\n#include \"sub/d.idl\"\nstruct S { B b; C c; D d; };",
+        ),
+        ("dir/b.idl", "typedef long B;"),
+        ("lib1/b.idl", "typedef short B;"),
+        ("lib1/c.idl", "typedef long C;"),
+        ("lib2/c.idl", "typedef short C;"),
+        ("lib2/sub/d.idl", "#include \"e.idl\"\ntypedef E D;"),
+        ("lib2/sub/e.idl", "typedef long E;"),
+    ];
+    let compiler = Compiler::new().include("lib1").include("lib2");
+    let compiled = compile(&compiler, &files, &["dir/a.idl"]);
+    assert_eq!(messages(&compiled), [""; 0]);
+    assert_eq!(compiled.files.len(), 5);
+    assert!(!idl::generate(&compiled.specification.unwrap()).contains("i16"));
+
+    let compiled = compile(&Compiler::new().include("lib1"), &files, &["dir/a.idl"]);
+    assert_eq!(
+        messages(&compiled)[0],
+        "dir/a.idl:3:10: there is no file `sub/d.idl`; looked for in dir, lib1"
+    );
+}
+
+#[test]
+fn an_error_in_an_included_file_is_shown_there() {
+    let files =
+        [("a.idl", "#include \"b.idl\"\nstruct S { B b; };"), ("b.idl", "\nstruct B { long a }")];
+    let compiled = compile(&Compiler::new(), &files, &["a.idl"]);
+    assert!(
+        messages(&compiled)[0].starts_with("b.idl:2:19: expected"),
+        "{:?}",
+        messages(&compiled)
+    );
+}
+
+#[test]
+fn a_file_without_guards_is_read_once_and_cycles_end() {
+    let files = [
+        ("a.idl", "#include \"b.idl\"\n#include \"c.idl\"\nstruct A { B b; C c; };"),
+        ("b.idl", "#include \"c.idl\"\nstruct B { C c; };"),
+        ("c.idl", "#include \"a.idl\"\nstruct C { long c; };"),
+    ];
+    let compiled = compile(&Compiler::new(), &files, &["a.idl"]);
+    assert_eq!(messages(&compiled), ["c.idl:1:10: `a.idl` includes itself; it is read once"]);
+    let rust = idl::generate(&compiled.specification.unwrap());
+    assert_eq!(rust.matches("pub struct C ").count(), 1);
+}
+
+#[test]
+fn guards_work_and_files_without_them_that_ask_for_more_are_stopped() {
+    let files = [
+        ("a.idl", "#ifndef A\n#define A\n#include \"b.idl\"\nstruct S { B b; };\n#endif\n"),
+        ("b.idl", "#ifndef B_\n#define B_\n#include \"a.idl\"\nstruct B { long b; };\n#endif\n"),
+    ];
+    let compiled = compile(&Compiler::new(), &files, &["a.idl"]);
+    assert_eq!(messages(&compiled), [""; 0]);
+
+    let files = [("a.idl", "#if 1\n#include \"a.idl\"\n#endif\n")];
+    let compiled = compile(&Compiler::new(), &files, &["a.idl"]);
+    assert!(messages(&compiled)[0].contains("more than 64 deep"), "{:?}", messages(&compiled));
+
+    // Two inclusions in each of 40 files would be more than there is time for.
+    let texts: Vec<(String, String)> = (0..40)
+        .map(|n| {
+            let next = n + 1;
+            let text = format!("#if 1\n#include \"{next}\"\n#include \"{next}\"\n#endif\n");
+            (n.to_string(), text)
+        })
+        .chain([("40".to_owned(), String::new())])
+        .collect();
+    let files: Vec<(&str, &str)> = texts.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let compiled = compile(&Compiler::new(), &files, &["0"]);
+    assert!(messages(&compiled)[0].contains("too many files"), "{:?}", messages(&compiled));
+}
+
+#[test]
+fn several_files_share_what_they_include() {
+    let files = [
+        ("a.idl", "#include \"c.idl\"\nstruct A { C c; long n[N]; };"),
+        ("b.idl", "#include \"c.idl\"\nstruct B { C c; long n[N]; };"),
+        ("c.idl", "#ifndef C_IDL\n#define C_IDL\n#define N 3\nstruct C { long c; };\n#endif\n"),
+    ];
+    for roots in
+        [&["a.idl", "b.idl"], &["b.idl", "a.idl"], &["c.idl", "a.idl"], &["a.idl", "c.idl"]]
+    {
+        let compiled = compile(&Compiler::new(), &files, roots);
+        assert_eq!(messages(&compiled), [""; 0], "{roots:?}");
+        let rust = idl::generate(&compiled.specification.unwrap());
+        assert_eq!(rust.matches("pub struct C ").count(), 1);
+    }
+    // The macros of one are none of the other's business.
+    let files = [("a.idl", "#define X 1\n"), ("b.idl", "const long A = X;")];
+    let compiled = compile(&Compiler::new(), &files, &["a.idl", "b.idl"]);
+    assert_eq!(messages(&compiled), ["b.idl:1:16: there is no `X` here; define it before its use"]);
+}
+
+#[test]
+fn macros_can_be_given_from_outside() {
+    let text = "#if FEATURE > 1\nconst long A = SIZE;\n#endif\n";
+    let compiler = Compiler::new().define("FEATURE", "2").define("SIZE", "(3 + 4)");
+    let compiled = compile(&compiler, &[("a.idl", text)], &["a.idl"]);
+    assert!(idl::generate(&compiled.specification.unwrap()).contains("A: i32 = 7"));
+    let compiled = compile(&Compiler::new().define("1", "2"), &[("a.idl", text)], &["a.idl"]);
+    assert!(messages(&compiled)[0].starts_with("<command line>:1:9: expected the name of a macro"));
+}
+
+#[test]
+fn macros_that_grow_without_end_are_stopped() {
+    let mut text = String::from("#define A0 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1\n");
+    for n in 1..20 {
+        let m = n - 1;
+        text += &format!("#define A{n} A{m} + A{m} + A{m} + A{m} + A{m} + A{m} + A{m} + A{m}\n");
+    }
+    let chain: String = (0..5_000).map(|n| format!("#define C{n} C{}\n", n + 1)).collect();
+    let arguments = "#define D(x) x x\nconst long A = D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(D(\
+                     1))))))))))))))))))))))));";
+    for text in [
+        format!("{text}const long A = A19;"),
+        format!("{text}#if A19\n#endif\n"),
+        format!("{chain}const long A = C0;"),
+        arguments.to_owned(),
+        format!("#define E(x) x\nconst long A = {}1{};", "E(".repeat(50_000), ")".repeat(50_000)),
+    ] {
+        let compiled = compile(&Compiler::new(), &[("a.idl", &text)], &["a.idl"]);
+        assert!(compiled.specification.is_none(), "{}", &text[text.len() - 40..]);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_utf_8_are_latin_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.idl");
+    std::fs::write(&path, b"// Gr\xf6\xdfe\nconst string A = \"\xe4\";\n").unwrap();
+    let compiled = Compiler::new().compile(&[&path]).unwrap();
+    let rust = idl::generate(&compiled.specification.unwrap());
+    assert!(rust.contains("Größe") && rust.contains("\"ä\""), "{rust}");
+}

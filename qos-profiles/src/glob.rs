@@ -1,0 +1,238 @@
+//! Patterns over names, as POSIX `fnmatch` has them.
+//!
+//! Owns: what a pattern means, and that matching takes a time in proportion to pattern times name at
+//! most. Never does: know what the names are of.
+
+use crate::PartitionQosPolicy;
+use std::fmt;
+
+/// A pattern over names: `*` is any text, `?` any character, `[a-c]` one of these, `[!a-c]` none of
+/// these; a backslash takes the meaning away from what follows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Glob {
+    text: Box<str>,
+}
+
+impl Glob {
+    /// Reads a pattern; the error says what is wrong with it.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let mut rest = text;
+        while let Some((_, after)) = Piece::next(rest)? {
+            rest = after;
+        }
+        Ok(Self { text: text.into() })
+    }
+
+    /// The pattern as it was read.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a text is more than a name.
+    pub fn is_pattern(text: &str) -> bool {
+        text.contains(['*', '?', '[', '\\'])
+    }
+
+    /// Whether a name is of this pattern.
+    pub fn matches(&self, name: &str) -> bool {
+        let (mut pattern, mut name) = (&*self.text, name);
+        // Where to go on if what follows the last `*` does not match: only the last one counts.
+        let mut again: Option<(&str, &str)> = None;
+        loop {
+            let step = match Piece::next(pattern) {
+                Ok(Some((Piece::Any, after))) => {
+                    again = Some((after, name));
+                    pattern = after;
+                    continue;
+                }
+                Ok(Some((piece, after))) => {
+                    let mut letters = name.chars();
+                    letters
+                        .next()
+                        .filter(|letter| piece.takes(*letter))
+                        .map(|_| (after, letters.as_str()))
+                }
+                Ok(None) if name.is_empty() => return true,
+                Ok(None) | Err(_) => None,
+            };
+            if let Some(next) = step {
+                (pattern, name) = next;
+                continue;
+            }
+            let Some((after, skipped)) = again else { return false };
+            let mut letters = skipped.chars();
+            if letters.next().is_none() {
+                return false;
+            }
+            again = Some((after, letters.as_str()));
+            (pattern, name) = (after, letters.as_str());
+        }
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What a pattern is made of.
+enum Piece<'a> {
+    Any,
+    One,
+    Letter(char),
+    /// The text between the brackets, and whether what is not of it is taken.
+    Class(&'a str, bool),
+}
+
+impl<'a> Piece<'a> {
+    /// The first piece of a pattern, and the rest.
+    fn next(pattern: &'a str) -> Result<Option<(Self, &'a str)>, String> {
+        let mut letters = pattern.chars();
+        let Some(first) = letters.next() else { return Ok(None) };
+        let piece = match first {
+            '*' => Piece::Any,
+            '?' => Piece::One,
+            '\\' => Piece::Letter(
+                letters.next().ok_or("a backslash at the end of the pattern takes nothing")?,
+            ),
+            '[' => {
+                let inside = letters.as_str();
+                let (inside, not) = match inside.strip_prefix(['!', '^']) {
+                    Some(inside) => (inside, true),
+                    None => (inside, false),
+                };
+                // A bracket that comes first is one of the letters.
+                let from = inside.chars().next().map_or(0, char::len_utf8);
+                let end = inside[from..].find(']').map(|end| from + end);
+                let end = end.ok_or("`[` has no `]`")?;
+                let class = &inside[..end];
+                for (low, high) in ranges(class) {
+                    if low > high {
+                        return Err(format!("the range `{low}-{high}` is empty"));
+                    }
+                }
+                return Ok(Some((Piece::Class(class, not), &inside[end + 1..])));
+            }
+            letter => Piece::Letter(letter),
+        };
+        Ok(Some((piece, letters.as_str())))
+    }
+
+    fn takes(&self, letter: char) -> bool {
+        match self {
+            Piece::Any => false,
+            Piece::One => true,
+            Piece::Letter(own) => *own == letter,
+            Piece::Class(class, not) => {
+                ranges(class).any(|(low, high)| (low..=high).contains(&letter)) != *not
+            }
+        }
+    }
+}
+
+/// The letters of a class, each as a range.
+fn ranges(class: &str) -> impl Iterator<Item = (char, char)> {
+    let mut letters = class.chars();
+    std::iter::from_fn(move || {
+        let low = letters.next()?;
+        let mut ahead = letters.clone();
+        match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(high)) => {
+                letters = ahead;
+                Some((low, high))
+            }
+            _ => Some((low, low)),
+        }
+    })
+}
+
+impl PartitionQosPolicy {
+    /// Whether a publisher and a subscriber with these partitions meet: whether they share a name, or
+    /// a name of the one is of a pattern of the other. Two patterns never meet, and a pattern that
+    /// cannot be read is a name.
+    pub fn meets(&self, other: &Self) -> bool {
+        const DEFAULT: &[String] = &[String::new()];
+        let (ours, theirs) = (
+            if self.name.is_empty() { DEFAULT } else { &self.name },
+            if other.name.is_empty() { DEFAULT } else { &other.name },
+        );
+        ours.iter().any(|ours| {
+            theirs.iter().any(|theirs| match (pattern(ours), pattern(theirs)) {
+                (None, None) => ours == theirs,
+                (Some(pattern), None) => pattern.matches(theirs),
+                (None, Some(pattern)) => pattern.matches(ours),
+                (Some(_), Some(_)) => false,
+            })
+        })
+    }
+}
+
+fn pattern(text: &str) -> Option<Glob> {
+    if Glob::is_pattern(text) { Glob::new(text).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, name: &str) -> bool {
+        Glob::new(pattern).unwrap().matches(name)
+    }
+
+    #[test]
+    fn patterns_match_as_in_posix() {
+        for (pattern, yes, no) in [
+            ("", "", "a"),
+            ("a", "a", "b"),
+            ("a*", "abc", "bac"),
+            ("*c", "abc", "abcd"),
+            ("a*b*c", "a1b2b3c", "a1c2b"),
+            ("a?c", "abc", "ac"),
+            ("[a-c]x", "bx", "dx"),
+            ("[!a-c]x", "dx", "bx"),
+            ("[^a]x", "bx", "ax"),
+            ("[]a]", "]", "b"),
+            ("[a-]", "-", "b"),
+            ("\\*", "*", "a"),
+            ("ä?", "äö", "ä"),
+        ] {
+            assert!(matches(pattern, yes), "{pattern} {yes}");
+            assert!(!matches(pattern, no), "{pattern} {no}");
+        }
+        assert!(matches("*", "") && matches("*", "all"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let wrong = |text| Glob::new(text).unwrap_err();
+        assert_eq!(wrong("a[b"), "`[` has no `]`");
+        assert_eq!(wrong("[]"), "`[` has no `]`");
+        assert_eq!(wrong("[z-a]"), "the range `z-a` is empty");
+        assert_eq!(wrong("a\\"), "a backslash at the end of the pattern takes nothing");
+    }
+
+    #[test]
+    fn matching_ends_soon_whatever_the_pattern() {
+        let pattern = "*a".repeat(200) + "b";
+        assert!(!matches(&pattern, &"a".repeat(5000)));
+    }
+
+    #[test]
+    fn partitions_meet_by_name_or_by_pattern() {
+        let meets = |ours: &[&str], theirs: &[&str]| {
+            let of = |names: &[&str]| PartitionQosPolicy {
+                name: names.iter().map(|name| (*name).to_owned()).collect(),
+            };
+            assert_eq!(of(ours).meets(&of(theirs)), of(theirs).meets(&of(ours)));
+            of(ours).meets(&of(theirs))
+        };
+        assert!(meets(&[], &[]));
+        assert!(meets(&[], &[""]));
+        assert!(meets(&["a", "b"], &["c", "b"]));
+        assert!(!meets(&["a"], &[]));
+        assert!(meets(&["wing/*"], &["wing/left"]));
+        assert!(meets(&["*"], &[]));
+        assert!(!meets(&["a*"], &["a*"]));
+    }
+}

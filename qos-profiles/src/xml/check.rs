@@ -1,0 +1,334 @@
+//! What is wrong with all files together.
+//!
+//! Owns: bases that are not there, cycles, chains that are too long, and values that contradict each
+//! other once all is inherited. Never does: look at one file alone; that is what reading it does.
+
+use super::entity::{ATOMIC, DELIVERY, UNORDERED};
+use super::error::{At, MOST_ERRORS, Place, ProfileError, Wrong, quoted};
+use super::model::{Base, Entry, Key, Libraries, Profile, full_name};
+use super::resolve::{
+    Found, In, LONGEST_CHAIN, MOST_STEPS, Trouble, Walk, find, find_profile, lineage,
+};
+use super::suggest::suggest;
+use crate::{
+    DurabilityQosPolicyKind, EntityKind, EntityQos, Inconsistency, PolicyId,
+    ReliabilityQosPolicyKind, Value,
+};
+use std::collections::HashMap;
+
+/// Finds all that is wrong with the files together.
+/// If not all could be read, a base that is missing may be in what was not.
+pub(super) fn check(libraries: &Libraries, all_read: bool) -> Vec<ProfileError> {
+    let mut check = Check { libraries, errors: Vec::new() };
+    check.defaults();
+    if all_read {
+        check.bases();
+    }
+    check.chains();
+    check.values();
+    check.errors
+}
+
+struct Check<'a> {
+    libraries: &'a Libraries,
+    errors: Vec<ProfileError>,
+}
+
+impl<'a> Check<'a> {
+    fn error(&mut self, place: Place, path: String, wrong: Wrong) {
+        let Wrong { found, expected, suggestion } = wrong;
+        if self.errors.len() < MOST_ERRORS {
+            self.errors.push(ProfileError { place, path, found, expected, suggestion });
+        }
+    }
+
+    fn profiles(&self) -> impl Iterator<Item = (&'a str, &'a Profile)> + use<'a> {
+        let libraries = self.libraries.iter();
+        libraries.flat_map(|(name, library)| {
+            library.profiles.iter().map(move |profile| (&**name, profile))
+        })
+    }
+
+    /// All sets, in profiles and outside of them.
+    fn sets(&self) -> impl Iterator<Item = Found<'a>> + use<'a> {
+        self.libraries.iter().flat_map(|(name, library)| {
+            let alone = library.entries.iter().map(|entry| (None, entry));
+            let inside = library.profiles.iter().flat_map(|profile| {
+                profile.entries.iter().map(move |entry| (Some(profile), entry))
+            });
+            alone
+                .chain(inside)
+                .map(move |(profile, entry)| Found { place: In { library: name, profile }, entry })
+        })
+    }
+
+    /// One profile at most stands for all that names none.
+    fn defaults(&mut self) {
+        let mut first: Option<Place> = None;
+        for (library, profile) in self.profiles().filter(|(_, profile)| profile.is_default) {
+            let place = Place::new(&profile.file, profile.at);
+            match &first {
+                None => first = Some(place),
+                Some(first) => {
+                    let found = format!(
+                        "found a second profile with `is_default_qos`; the first is at {first}"
+                    );
+                    self.error(
+                        place,
+                        profile_path(library, profile),
+                        Wrong::new(found, "expected one"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Every base is there.
+    fn bases(&mut self) {
+        for (library, profile) in self.profiles() {
+            for base in &profile.bases {
+                if find_profile(self.libraries, library, &base.name).is_none() {
+                    let place = Place::new(&profile.file, base.at);
+                    let chain = vec![full_name(library, &profile.name)];
+                    self.unknown(place, profile_path(library, profile), base, library, chain);
+                }
+            }
+        }
+        for set in self.sets() {
+            if let Some(base) = &set.entry.base
+                && find(self.libraries, set.place, set.entry.kind, &base.name).is_none()
+            {
+                let place = Place::new(&set.entry.file, base.at);
+                self.unknown(place, set_path(&set), base, set.place.library, vec![set.name()]);
+            }
+        }
+    }
+
+    fn unknown(
+        &mut self,
+        place: Place,
+        path: String,
+        base: &Base,
+        library: &str,
+        mut chain: Vec<String>,
+    ) {
+        if self.errors.len() >= MOST_ERRORS {
+            return;
+        }
+        let whole: Vec<String> =
+            self.profiles().map(|(library, profile)| full_name(library, &profile.name)).collect();
+        let near = self.libraries.get(library).into_iter().flat_map(|library| &library.profiles);
+        let names: Vec<&str> = if base.name.contains("::") {
+            whole.iter().map(String::as_str).collect()
+        } else {
+            near.map(|profile| &*profile.name).collect()
+        };
+        chain.push(base.name.to_string());
+        let found = format!(
+            "found the base {}, which is not there ({})",
+            quoted(&base.name),
+            chain.join(" -> ")
+        );
+        let wrong = Wrong::new(found, "expected a profile of this library, or `Library::Profile`");
+        self.error(place, path, wrong.suggest(suggest(&base.name, names)));
+    }
+
+    /// No profile is a base of its own, and chains end soon.
+    fn chains(&mut self) {
+        // How long the chain above a profile is; none while the walk is in it.
+        let mut heights: HashMap<*const Profile, Option<usize>> = HashMap::new();
+        for (library, profile) in self.profiles() {
+            let mut way: Vec<(&str, &Profile, usize, usize)> = Vec::new();
+            if !heights.contains_key(&std::ptr::from_ref(profile)) {
+                heights.insert(profile, None);
+                way.push((library, profile, 0, 0));
+            }
+            while let Some((library, profile, next, height)) = way.last_mut() {
+                let (library, profile) = (*library, *profile);
+                let Some(base) = profile.bases.get(*next) else {
+                    let height = *height;
+                    heights.insert(profile, Some(height));
+                    way.pop();
+                    if let Some((.., above)) = way.last_mut() {
+                        *above = (*above).max(height + 1);
+                    }
+                    if height == LONGEST_CHAIN + 1 {
+                        let found = format!(
+                            "found a chain of more than {LONGEST_CHAIN} bases above this profile"
+                        );
+                        let place = Place::new(&profile.file, profile.at);
+                        self.error(
+                            place,
+                            profile_path(library, profile),
+                            Wrong::new(found, "expected a shorter one"),
+                        );
+                    }
+                    continue;
+                };
+                *next += 1;
+                let Some((of, above)) = find_profile(self.libraries, library, &base.name) else {
+                    continue;
+                };
+                match heights.get(&std::ptr::from_ref(above)) {
+                    Some(Some(known)) => *height = (*height).max(known + 1),
+                    Some(None) => {
+                        let from = way
+                            .iter()
+                            .position(|(_, other, ..)| std::ptr::eq(*other, above))
+                            .unwrap_or(0);
+                        let mut chain: Vec<String> = way[from..]
+                            .iter()
+                            .map(|(library, profile, ..)| full_name(library, &profile.name))
+                            .collect();
+                        chain.push(full_name(of, &above.name));
+                        let place = Place::new(&profile.file, base.at);
+                        self.error(place, profile_path(library, profile), cycle(&chain));
+                    }
+                    None => {
+                        heights.insert(above, None);
+                        way.push((of, above, 0, 0));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The values of every set go together, with all that it inherits.
+    fn values(&mut self) {
+        // What is wrong with bases would be told once more for every set.
+        let sound_bases = self.errors.is_empty();
+        let mut cycles: Vec<Vec<String>> = Vec::new();
+        for set in self.sets() {
+            let mut walk = Walk::new(self.libraries);
+            let place = |at: At| Place::new(&set.entry.file, at);
+            let base_at = set.entry.base.as_ref().map_or(set.entry.at, |base| base.at);
+            match walk.set(set) {
+                Ok(()) => {
+                    self.judge(&walk.found, place(set.entry.at), &set_path(&set), Some(set.entry))
+                }
+                Err(Trouble::Cycle(chain)) if sound_bases => {
+                    let mut members = chain.clone();
+                    members.sort();
+                    members.dedup();
+                    if !cycles.contains(&members) {
+                        self.error(place(base_at), set_path(&set), cycle(&chain));
+                        cycles.push(members);
+                    }
+                }
+                Err(Trouble::TooLong) if sound_bases => {
+                    let found = format!(
+                        "found a chain of more than {LONGEST_CHAIN} bases, or more than {MOST_STEPS} in all"
+                    );
+                    self.error(place(base_at), set_path(&set), Wrong::new(found, "expected fewer"));
+                }
+                Err(_) => {}
+            }
+        }
+        // Sets that come together only in a profile with several bases.
+        for (library, profile) in self.profiles().filter(|(_, profile)| profile.bases.len() > 1) {
+            for kind in EntityKind::ALL {
+                if profile.entry(kind, Key::default()).is_none() {
+                    let place = In { library, profile: Some(profile) };
+                    let found = lineage(self.libraries, place, kind, Key::default());
+                    let path = format!("{}/{}", profile_path(library, profile), kind.element());
+                    self.judge(&found, Place::new(&profile.file, profile.at), &path, None);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, lineage: &[Found<'_>], place: Place, path: &str, own: Option<&Entry>) {
+        let Some(last) = lineage.last() else { return };
+        // Rules are about what has one size; bytes and names are left where they are.
+        let mut qos = last.entry.kind.default_qos();
+        let mut delivery = None;
+        for found in lineage {
+            for setting in &found.entry.settings {
+                if !matches!(setting.value, Value::Octets(_) | Value::Texts(_) | Value::Kinds(_)) {
+                    qos.set_value(setting.policy, usize::from(setting.field), &setting.value);
+                }
+            }
+            let properties = found.entry.properties.iter();
+            let said =
+                properties.map(|(property, _)| property).find(|property| property.name == DELIVERY);
+            delivery = said.map(|property| property.value.as_str()).or(delivery);
+        }
+        let mut wrong = qos.inconsistencies();
+        wrong.extend(delivery.and_then(|delivery| against(&qos, delivery)));
+        for Inconsistency { policy, reason, advice } in wrong {
+            let setting =
+                own.and_then(|own| own.settings.iter().find(|setting| setting.policy == policy));
+            let mut place = place.clone();
+            if let (Some(setting), Some(own)) = (setting, own) {
+                place = Place::new(&own.file, setting.at);
+            }
+            let (_, name) =
+                last.entry.kind.policies().find(|(own, _)| *own == policy).unwrap_or((policy, ""));
+            self.error(
+                place,
+                format!("{path}/{name}"),
+                Wrong::new(format!("{policy}: {reason}"), advice),
+            );
+        }
+    }
+}
+
+/// What a kind of delivery has against a set of policies.
+fn against(qos: &EntityQos, delivery: &str) -> Option<Inconsistency> {
+    let (reliability, durability) = match qos {
+        EntityQos::Topic(qos) => (qos.reliability.kind, qos.durability.kind),
+        EntityQos::DataWriter(qos) => (qos.reliability.kind, qos.durability.kind),
+        EntityQos::DataReader(qos) => (qos.reliability.kind, qos.durability.kind),
+        _ => return None,
+    };
+    if delivery == UNORDERED && durability != DurabilityQosPolicyKind::Volatile {
+        return Some(Inconsistency {
+            policy: PolicyId::Durability,
+            reason: format!(
+                "samples that are kept have one order, and `{DELIVERY}` is `{UNORDERED}`"
+            ),
+            advice: "set VOLATILE, or leave the property out",
+        });
+    }
+    if delivery == ATOMIC && reliability == ReliabilityQosPolicyKind::BestEffort {
+        return Some(Inconsistency {
+            policy: PolicyId::Reliability,
+            reason: format!("BEST_EFFORT samples may be lost, and `{DELIVERY}` is `{ATOMIC}`"),
+            advice: "set RELIABLE, or leave the property out",
+        });
+    }
+    None
+}
+
+fn cycle(chain: &[String]) -> Wrong {
+    let mut told = chain.join(" -> ");
+    if chain.len() > LONGEST_CHAIN {
+        let between = chain.len() - 2;
+        told = format!("{} -> ... {between} others ... -> {}", chain[0], chain[chain.len() - 1]);
+    }
+    let found = format!("found a profile that inherits from itself ({told})");
+    Wrong::new(found, "expected bases that end")
+}
+
+fn library_path(library: &str, in_dds: bool) -> String {
+    match (in_dds, library) {
+        (true, "") => "dds".to_owned(),
+        (true, library) => format!("dds/qos_library[{library}]"),
+        (false, library) => format!("qos_library[{library}]"),
+    }
+}
+
+fn profile_path(library: &str, profile: &Profile) -> String {
+    format!("{}/qos_profile[{}]", library_path(library, profile.in_dds), profile.name)
+}
+
+fn set_path(set: &Found<'_>) -> String {
+    let outer = match set.place.profile {
+        Some(profile) => profile_path(set.place.library, profile),
+        None => library_path(set.place.library, set.entry.in_dds),
+    };
+    match set.entry.key().label() {
+        Some(label) => format!("{outer}/{}[{label}]", set.entry.element),
+        None => format!("{outer}/{}", set.entry.element),
+    }
+}

@@ -1,0 +1,363 @@
+//! The sets of policies that a file has.
+//!
+//! Owns: what may stand in a set, in a policy, and among properties. Never does: read a value's
+//! spelling, or follow a base.
+
+use super::error::{At, Path, Report, Wrong, quoted};
+use super::model::{Base, Entry, Property, Setting};
+use super::read::{check_name, filter_of};
+use super::source::Element;
+use super::suggest::suggest;
+use super::values::{WrongValue, boolean, no_text, one_of, text, value};
+use super::vendor;
+use crate::{EntityKind, Glob, PolicyId};
+use std::sync::Arc;
+
+/// The most properties of a set.
+const MOST_PROPERTIES: usize = 256;
+
+/// Which of the two kinds of delivery a topic's samples have, where the policies leave it open.
+pub(super) const DELIVERY: &str = "squall.delivery";
+/// Samples as they arrive.
+pub(super) const UNORDERED: &str = "unordered";
+/// One order for all readers.
+pub(super) const ATOMIC: &str = "atomic";
+
+/// The properties of ours: their values, and which entities have them.
+const PROPERTIES: [(&str, &[&str], &[EntityKind]); 1] = [(
+    DELIVERY,
+    &[UNORDERED, ATOMIC],
+    &[EntityKind::Topic, EntityKind::DataWriter, EntityKind::DataReader],
+)];
+
+/// Reads a set. `None` if its name or filter is wrong: then nothing may lead to it.
+pub(super) fn read(
+    (kind, spelling): (EntityKind, &'static str),
+    element: &Element,
+    path: &Path<'_>,
+    report: &mut Report,
+) -> Option<Entry> {
+    let mut sound = true;
+    let mut wrong = |report: &mut Report, wrong| {
+        report.error(element.at, path, wrong);
+        sound = false;
+    };
+    let name = element.attribute("name");
+    if let Some(Err(told)) = name.map(check_name) {
+        wrong(report, told);
+    }
+    if element.attribute("topic_filter").is_some()
+        && element.attribute("topic_name_filter").is_some()
+    {
+        wrong(
+            report,
+            Wrong::new("found both `topic_filter` and `topic_name_filter`", "expected one of them"),
+        );
+    }
+    let filter =
+        filter_of(element).filter(|_| kind.has_topic()).and_then(|text| match Glob::new(text) {
+            Ok(filter) => Some(filter),
+            Err(what) => {
+                let found = format!("found the filter {}: {what}", quoted(text));
+                wrong(
+                    report,
+                    Wrong::new(found, "expected a pattern of `*`, `?`, `[a-z]` and letters"),
+                );
+                None
+            }
+        });
+    let base =
+        element.attribute("base_name").and_then(|text| base(text, 3, element.at, path, report));
+    let mut entry = Entry {
+        kind,
+        element: spelling,
+        name: name.map(Into::into),
+        filter,
+        base,
+        settings: Vec::new(),
+        properties: Vec::new(),
+        file: Arc::clone(&report.file),
+        at: element.at,
+        in_dds: false,
+    };
+    if let Err(wrong) = no_text(element, || "expected policies".to_owned()) {
+        report.error(element.at, path, wrong);
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for child in &element.children {
+        let inner = path.inner(&child.name);
+        let name = standard_name(&child.name);
+        let policy = kind.policies().find(|(_, own)| *own == name);
+        if policy.is_none() && name != "property" {
+            match vendor::in_entity(&child.name, kind) {
+                Some(product) => report.ignored(child.at, &inner, product),
+                None => report.error(child.at, inner, unknown(kind, &child.name)),
+            }
+            continue;
+        }
+        if seen.contains(&name) {
+            report.error(child.at, inner, again());
+            continue;
+        }
+        seen.push(name);
+        no_attributes(child, &inner, report);
+        match policy {
+            Some((policy, _)) => fields(policy, child, &inner, report, &mut entry.settings),
+            None => properties(kind, child, &inner, report, &mut entry.properties),
+        }
+    }
+    sound.then_some(entry)
+}
+
+fn again() -> Wrong {
+    Wrong::new("found it a second time", "expected it once")
+}
+
+fn no_attributes(element: &Element, path: &Path<'_>, report: &mut Report) {
+    if let Some((name, _)) = element.attributes.first() {
+        let wrong = Wrong::new(
+            format!("found the unknown attribute {}", quoted(name)),
+            "expected no attributes",
+        );
+        report.error(element.at, path, wrong);
+    }
+}
+
+/// The standard's name of a policy that some products call otherwise.
+fn standard_name(name: &str) -> &str {
+    match name {
+        "data_representation" => "representation",
+        "type_consistency_enforcement" => "type_consistency",
+        other => other,
+    }
+}
+
+fn unknown(kind: EntityKind, name: &str) -> Wrong {
+    let has = |kind: EntityKind| kind.policies().any(|(_, own)| own == standard_name(name));
+    let others: Vec<&str> =
+        EntityKind::ALL.into_iter().filter(|kind| has(*kind)).map(EntityKind::word).collect();
+    if !others.is_empty() {
+        return Wrong::new(
+            format!("found a policy that a {} does not have", kind.word()),
+            format!("expected it of a {}", others.join(" or ")),
+        );
+    }
+    let mut names: Vec<&str> = kind.policies().map(|(_, name)| name).collect();
+    names.push("property");
+    let meant = suggest(name, names.iter().copied());
+    Wrong::new("found an unknown element", format!("expected {}", one_of(&names))).suggest(meant)
+}
+
+fn fields(
+    policy: PolicyId,
+    element: &Element,
+    path: &Path<'_>,
+    report: &mut Report,
+    settings: &mut Vec<Setting>,
+) {
+    let fields = policy.fields();
+    let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+    if let Err(wrong) = no_text(element, || format!("expected {}", one_of(&names))) {
+        report.error(element.at, path, wrong);
+    }
+    let first = settings.len();
+    for child in &element.children {
+        let inner = path.inner(&child.name);
+        let name = match child.name.as_str() {
+            "names" if policy == PolicyId::Partition => "name",
+            other => other,
+        };
+        let Some(field) = names.iter().position(|own| *own == name) else {
+            match vendor::in_policy(&element.name, name) {
+                Some(product) => report.ignored(child.at, &inner, product),
+                None => {
+                    let wrong = Wrong::new(
+                        "found an unknown element",
+                        format!("expected {}", one_of(&names)),
+                    );
+                    report.error(
+                        child.at,
+                        inner,
+                        wrong.suggest(suggest(name, names.iter().copied())),
+                    );
+                }
+            }
+            continue;
+        };
+        let number = u8::try_from(field).expect("no policy has so many fields");
+        if settings[first..].iter().any(|setting| setting.field == number) {
+            report.error(child.at, inner, again());
+            continue;
+        }
+        no_attributes(child, &inner, report);
+        match value(fields[field].ty, child) {
+            Ok(value) => settings.push(Setting { policy, field: number, at: child.at, value }),
+            Err(WrongValue { inside, wrong }) => {
+                let (mut at, mut place) = (child.at, inner.to_string());
+                for element in inside {
+                    at = element.at;
+                    place = format!("{place}/{}", element.name);
+                }
+                report.error(at, place, wrong);
+            }
+        }
+    }
+}
+
+/// `<property><value><element><name/><value/><propagate/></element>...</value></property>`.
+fn properties(
+    kind: EntityKind,
+    element: &Element,
+    path: &Path<'_>,
+    report: &mut Report,
+    properties: &mut Vec<(Property, At)>,
+) {
+    for list in children(element, path, &["value"], report) {
+        let path = path.inner(&list.name);
+        for item in children(list, &path, &["element"], report) {
+            let path = path.inner(&item.name);
+            if properties.len() == MOST_PROPERTIES {
+                let wrong = Wrong::new(
+                    "found too many properties",
+                    format!("expected {MOST_PROPERTIES} at most"),
+                );
+                report.error(item.at, path, wrong);
+                return;
+            }
+            let Some(property) = property(item, &path, report) else { continue };
+            if properties.iter().any(|(other, _)| other.name == property.name) {
+                let wrong = Wrong::new(
+                    format!("found the property {} a second time", quoted(&property.name)),
+                    "expected it once",
+                );
+                report.error(item.at, path, wrong);
+                continue;
+            }
+            if let Some(product) = vendor::property(&property.name) {
+                report.ignored(item.at, &path.labelled("name", Some(&property.name)), product);
+            }
+            match known(kind, &property) {
+                Ok(()) => properties.push((property, item.at)),
+                Err(wrong) => report.error(item.at, path, wrong),
+            }
+        }
+    }
+}
+
+fn property(element: &Element, path: &Path<'_>, report: &mut Report) -> Option<Property> {
+    let (mut name, mut value, mut propagate) = (None, None, false);
+    for child in children(element, path, &["name", "value", "propagate"], report) {
+        let inner = path.inner(&child.name);
+        let read = text(child).and_then(|text| {
+            match child.name.as_str() {
+                "name" => name = Some(text.to_owned()),
+                "value" => value = Some(text.to_owned()),
+                _ => propagate = boolean(text)?,
+            }
+            Ok(())
+        });
+        if let Err(WrongValue { wrong, .. }) = read {
+            report.error(child.at, inner, wrong);
+        }
+    }
+    match (name, value) {
+        (Some(name), Some(value)) if !name.is_empty() => Some(Property { name, value, propagate }),
+        _ => {
+            let wrong = Wrong::new(
+                "found no name or no value of a property",
+                "expected `<name>` and `<value>`",
+            );
+            report.error(element.at, path, wrong);
+            None
+        }
+    }
+}
+
+/// The children of an element that has nothing else; those of other names are reported.
+fn children<'a>(
+    element: &'a Element,
+    path: &Path<'_>,
+    names: &[&str],
+    report: &mut Report,
+) -> Vec<&'a Element> {
+    if let Err(wrong) = no_text(element, || format!("expected {}", one_of(names))) {
+        report.error(element.at, path, wrong);
+    }
+    let mut found: Vec<&Element> = Vec::new();
+    for child in &element.children {
+        let inner = path.inner(&child.name);
+        if !names.contains(&child.name.as_str()) {
+            match vendor::in_policy(&element.name, &child.name) {
+                Some(product) => report.ignored(child.at, &inner, product),
+                None => {
+                    let wrong = Wrong::new(
+                        "found an unknown element",
+                        format!("expected {}", one_of(names)),
+                    );
+                    report.error(
+                        child.at,
+                        inner,
+                        wrong.suggest(suggest(&child.name, names.iter().copied())),
+                    );
+                }
+            }
+        } else if child.name != "element" && found.iter().any(|other| other.name == child.name) {
+            report.error(child.at, inner, again());
+        } else {
+            no_attributes(child, &inner, report);
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// Whether a property of ours exists and has a value that it may have; those of others may be anything.
+fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
+    if !property.name.starts_with("squall.") {
+        return Ok(());
+    }
+    let names = PROPERTIES.map(|(name, ..)| name);
+    let Some((name, values, kinds)) = PROPERTIES.iter().find(|(name, ..)| *name == property.name)
+    else {
+        let wrong = Wrong::new(
+            format!("found the unknown property {}", quoted(&property.name)),
+            format!("expected {}", one_of(&names)),
+        );
+        return Err(wrong.suggest(suggest(&property.name, names)));
+    };
+    if !kinds.contains(&kind) {
+        let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+        return Err(Wrong::new(
+            format!("found the property `{name}`, which a {} does not have", kind.word()),
+            format!("expected it of a {}", words.join(" or ")),
+        ));
+    }
+    if !values.contains(&property.value.as_str()) {
+        let wrong = Wrong::new(
+            format!("found {} as the value of `{name}`", quoted(&property.value)),
+            format!("expected {}", one_of(values)),
+        );
+        return Err(wrong.suggest(suggest(&property.value, values.iter().copied())));
+    }
+    Ok(())
+}
+
+/// A reference to what is inherited from: names, joined by `::`, `most` of them at most.
+pub(super) fn base(
+    text: &str,
+    most: usize,
+    at: At,
+    path: &Path<'_>,
+    report: &mut Report,
+) -> Option<Base> {
+    let parts: Vec<&str> = text.splitn(most + 2, "::").collect();
+    if parts.len() > most || parts.iter().any(|part| check_name(part).is_err()) {
+        let expected = match most {
+            2 => "expected `Profile` or `Library::Profile`",
+            _ => "expected `Profile`, `Library::Profile` or `Library::Profile::Name`",
+        };
+        report.error(at, path, Wrong::new(format!("found the base {}", quoted(text)), expected));
+        return None;
+    }
+    Some(Base { name: text.into(), at })
+}

@@ -1,0 +1,283 @@
+//! Where applications get their policies from.
+//!
+//! Owns: which files are read, when, and that all see either the old profiles or the new ones. Never
+//! does: apply policies to an entity.
+
+use super::error::{At, Ignored, Place, ProfileError, ProfileErrors, Wrong};
+use super::model::Libraries;
+use super::ready;
+use super::resolved::{self, ResolvedEntity, ResolvedProfile, UnknownProfile};
+use super::uri::{Location, locations};
+use super::{check, read, source};
+use crate::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos, PublisherQos,
+    SubscriberQos, TopicQos,
+};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The variable that names files of profiles, as a list of URIs.
+pub const FILES_VARIABLE: &str = "SQUALL_QOS_FILES";
+/// The file of profiles that is read if it is in the working folder.
+pub const DEFAULT_FILE: &str = "SQUALL_QOS_PROFILES.xml";
+
+/// Profiles from files, and the policies that they stand for.
+///
+/// The ready-made profiles (`Squall::Atomic` and the others, see `docs/QOS_PROFILES.md`) are always among
+/// them. A name is `Library::Profile`; `Library::Profile::Name` or `Library::Name` is a set of policies
+/// that has a name of its own.
+///
+/// ```
+/// use qos_profiles::xml::QosProvider;
+///
+/// let provider = QosProvider::from_str(
+///     r#"<dds>
+///            <qos_library name="Fleet">
+///                <qos_profile name="State" base_name="Squall::Atomic">
+///                    <datawriter_qos>
+///                        <deadline><period><sec>0</sec><nanosec>50000000</nanosec></period></deadline>
+///                    </datawriter_qos>
+///                </qos_profile>
+///            </qos_library>
+///        </dds>"#,
+/// )?;
+/// let writer = provider.datawriter_qos("Fleet::State")?;
+/// assert_eq!(writer.deadline.period, qos_profiles::Duration::from_millis(50));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct QosProvider {
+    locations: Vec<Location>,
+    profiles: RwLock<Arc<Profiles>>,
+}
+
+/// What was read at one time.
+struct Profiles {
+    libraries: Libraries,
+    ignored: Vec<Ignored>,
+}
+
+impl std::fmt::Debug for Profiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Profiles").field(&resolved::names(&self.libraries)).finish()
+    }
+}
+
+impl QosProvider {
+    /// The profiles of a file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ProfileErrors> {
+        Self::new(vec![Location::File(path.as_ref().to_owned())])
+    }
+
+    /// The profiles of several files, which may inherit from each other, in any order.
+    pub fn from_files<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Self, ProfileErrors> {
+        let file = |path: P| Location::File(path.as_ref().to_owned());
+        Self::new(paths.into_iter().map(file).collect())
+    }
+
+    /// The profiles of a text; in errors it has the name `str:1`.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a provider is not what the text says; its siblings are from_file and from_uri_list"
+    )]
+    pub fn from_str(text: &str) -> Result<Self, ProfileErrors> {
+        Self::new(vec![Location::Text("str:1".to_owned(), text.to_owned())])
+    }
+
+    /// The profiles of a list of places, with `;` between them: `file:///etc/fleet.xml`, `fleet.xml`,
+    /// `str://"<dds>...</dds>"`. They may inherit from each other, in any order.
+    pub fn from_uri_list(list: &str) -> Result<Self, ProfileErrors> {
+        Self::new(locations(list).map_err(|what| wrong_list("the list of files", list, what))?)
+    }
+
+    /// The profiles of the files in `SQUALL_QOS_FILES`, and of `SQUALL_QOS_PROFILES.xml` if it is in the
+    /// working folder. Without either the ready-made ones alone.
+    pub fn from_environment() -> Result<Self, ProfileErrors> {
+        let list = match std::env::var(FILES_VARIABLE) {
+            Ok(list) => list,
+            Err(std::env::VarError::NotPresent) => String::new(),
+            Err(std::env::VarError::NotUnicode(list)) => {
+                let what = "it is no UTF-8".to_owned();
+                return Err(wrong_list(FILES_VARIABLE, &list.to_string_lossy(), what));
+            }
+        };
+        let mut locations =
+            locations(&list).map_err(|what| wrong_list(FILES_VARIABLE, &list, what))?;
+        let default = Path::new(DEFAULT_FILE);
+        let is_default =
+            |location: &Location| matches!(location, Location::File(path) if path == default);
+        if !locations.iter().any(is_default) {
+            locations.push(Location::FileIfThere(default.to_owned()));
+        }
+        Self::new(locations)
+    }
+
+    fn new(locations: Vec<Location>) -> Result<Self, ProfileErrors> {
+        let profiles = Arc::new(Profiles::read(&locations)?);
+        Ok(Self { locations, profiles: RwLock::new(profiles) })
+    }
+
+    /// Reads all files again. Everyone sees either all of the old profiles or all of the new ones; if
+    /// anything is wrong with the new ones, the old ones stay.
+    pub fn reload(&self) -> Result<(), ProfileErrors> {
+        let new = Arc::new(Profiles::read(&self.locations)?);
+        *self.profiles.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    fn profiles(&self) -> Arc<Profiles> {
+        Arc::clone(&self.profiles.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The names of all profiles.
+    pub fn profile_names(&self) -> Vec<String> {
+        resolved::names(&self.profiles().libraries)
+    }
+
+    /// The name of the profile with `is_default_qos`, if there is one.
+    pub fn default_profile(&self) -> Option<String> {
+        let profiles = self.profiles();
+        let mut all = profiles.libraries.iter().flat_map(|(library, content)| {
+            content.profiles.iter().map(move |profile| (library, profile))
+        });
+        let (library, profile) = all.find(|(_, profile)| profile.is_default)?;
+        Some(super::model::full_name(library, &profile.name))
+    }
+
+    /// What the files say for other products alone, up to a thousand of a file.
+    pub fn ignored(&self) -> Vec<Ignored> {
+        self.profiles().ignored.clone()
+    }
+
+    /// A profile with all values in place.
+    pub fn profile(&self, name: &str) -> Result<ResolvedProfile, UnknownProfile> {
+        resolved::profile(&self.profiles().libraries, name)
+    }
+
+    /// The policies of a kind of entity, with their properties and where each value came from; of a
+    /// profile with filters those for a topic, if one is named.
+    pub fn entity(
+        &self,
+        kind: EntityKind,
+        name: &str,
+        topic: Option<&str>,
+    ) -> Result<ResolvedEntity, UnknownProfile> {
+        resolved::entity(&self.profiles().libraries, kind, name, topic)
+    }
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $method:ident, $kind:ident, $qos:ident;)*) => {
+        impl QosProvider {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, name: &str) -> Result<$qos, UnknownProfile> {
+                    match self.entity(EntityKind::$kind, name, None)?.qos {
+                        EntityQos::$kind(qos) => Ok(qos),
+                        _ => unreachable!("an entity of another kind than was asked for"),
+                    }
+                }
+            )*
+        }
+    };
+    ($($(#[$doc:meta])* $method:ident for a topic, $kind:ident, $qos:ident;)*) => {
+        impl QosProvider {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, name: &str, topic: &str) -> Result<$qos, UnknownProfile> {
+                    match self.entity(EntityKind::$kind, name, Some(topic))?.qos {
+                        EntityQos::$kind(qos) => Ok(qos),
+                        _ => unreachable!("an entity of another kind than was asked for"),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+getters! {
+    /// The policies of a participant.
+    participant_qos, DomainParticipant, DomainParticipantQos;
+    /// The policies of a topic.
+    topic_qos, Topic, TopicQos;
+    /// The policies of a publisher.
+    publisher_qos, Publisher, PublisherQos;
+    /// The policies of a subscriber.
+    subscriber_qos, Subscriber, SubscriberQos;
+    /// The policies of a writer.
+    datawriter_qos, DataWriter, DataWriterQos;
+    /// The policies of a reader.
+    datareader_qos, DataReader, DataReaderQos;
+}
+
+getters! {
+    /// The policies of a topic of this name, by the profile's filters.
+    topic_qos_for for a topic, Topic, TopicQos;
+    /// The policies of a writer of this topic, by the profile's filters.
+    datawriter_qos_for for a topic, DataWriter, DataWriterQos;
+    /// The policies of a reader of this topic, by the profile's filters.
+    datareader_qos_for for a topic, DataReader, DataReaderQos;
+}
+
+impl Profiles {
+    fn read(locations: &[Location]) -> Result<Self, ProfileErrors> {
+        let mut profiles = Profiles { libraries: Libraries::new(), ignored: Vec::new() };
+        let mut errors = Vec::new();
+        let mut all_read = true;
+        let mut add = |file: &str, bytes: &[u8]| {
+            let report = read::read(&mut profiles.libraries, &file.into(), bytes);
+            errors.extend(report.errors);
+            all_read &= report.whole;
+            profiles.ignored.extend(report.ignored);
+        };
+        for (file, text) in ready::FILES {
+            add(file, text.as_bytes());
+        }
+        let mut unread = Vec::new();
+        for location in locations {
+            match location {
+                Location::Text(name, text) => add(name, text.as_bytes()),
+                Location::File(path) | Location::FileIfThere(path) => match load(path) {
+                    Ok(bytes) => add(&path.display().to_string(), &bytes),
+                    Err(error)
+                        if error.kind() == std::io::ErrorKind::NotFound
+                            && matches!(location, Location::FileIfThere(_)) => {}
+                    Err(error) => unread.push(whole_file(
+                        &path.display().to_string(),
+                        Wrong::new(
+                            format!("cannot be read ({error})"),
+                            "expected a file that can be read",
+                        ),
+                    )),
+                },
+            }
+        }
+        all_read &= unread.is_empty();
+        errors.extend(unread);
+        errors.extend(check::check(&profiles.libraries, all_read));
+        if errors.is_empty() { Ok(profiles) } else { Err(ProfileErrors::new(errors)) }
+    }
+}
+
+/// A file's bytes; one more than the limit of what is too large, so that it is refused.
+fn load(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(source::LARGEST_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn whole_file(file: &str, wrong: Wrong) -> ProfileError {
+    let Wrong { found, expected, suggestion } = wrong;
+    let place = Place::new(&file.into(), At::default());
+    ProfileError { place, path: String::new(), found, expected, suggestion }
+}
+
+fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
+    let found = format!("found {}: {what}", super::error::quoted(list));
+    let wrong = Wrong::new(found, "expected places of files with `;` between them");
+    ProfileErrors::new(vec![whole_file(name, wrong)])
+}

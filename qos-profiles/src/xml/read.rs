@@ -1,0 +1,395 @@
+//! A file's libraries and profiles.
+//!
+//! Owns: what may stand around sets of policies, and its attributes. Never does: read a policy, or
+//! follow a base.
+
+use super::entity;
+use super::error::{At, Path, Place, Report, Wrong, quoted};
+use super::model::{Base, Entry, Libraries, Library, Profile};
+use super::source::{Broken, Element, Source, Step};
+use super::suggest::suggest;
+use super::values::{boolean, one_of};
+use super::vendor;
+use crate::EntityKind;
+use std::sync::Arc;
+
+/// The most sets of policies in one profile: looking for one is a walk through all.
+const MOST_ENTRIES: usize = 256;
+/// The most bases of one profile.
+const MOST_BASES: usize = 16;
+/// The longest name of a library, profile or set, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// Adds a file's libraries to others. What is wrong with it is in the report.
+pub(super) fn read(libraries: &mut Libraries, file: &Arc<str>, bytes: &[u8]) -> Report {
+    let mut report = Report::new(file);
+    let read = Source::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
+        let mut reader = Reader { source, libraries, report: &mut report, in_dds: false };
+        let read = reader.file();
+        read.map_err(|broken| (broken, reader.source.path().to_owned()))
+    });
+    if let Err((Broken { at, wrong }, path)) = read {
+        report.error(at, path, wrong);
+        report.whole = false;
+    }
+    report
+}
+
+struct Reader<'a> {
+    source: Source<'a>,
+    libraries: &'a mut Libraries,
+    report: &'a mut Report,
+    /// Whether the root is `dds`.
+    in_dds: bool,
+}
+
+impl Reader<'_> {
+    fn file(&mut self) -> Result<(), Broken> {
+        let root = match self.source.next()? {
+            Step::Open(root) => root,
+            _ => {
+                self.report.error(
+                    At::default(),
+                    "",
+                    Wrong::new("the file is empty", "expected `dds` or `qos_library`"),
+                );
+                return Ok(());
+            }
+        };
+        let path = Path::root(&root.name, None);
+        match root.name.as_str() {
+            "dds" => {
+                self.in_dds = true;
+                self.attributes(&root, &[], &path);
+                self.members("", &path, true)?;
+            }
+            "qos_library" => self.library(&root, None)?,
+            other => {
+                let wrong =
+                    Wrong::new("found an unknown root element", "expected `dds` or `qos_library`");
+                let wrong = match vendor::in_root(other) {
+                    Some(product) => Wrong {
+                        found: format!("found the root element of a form that {product} has alone"),
+                        ..wrong
+                    },
+                    None => wrong.suggest(suggest(other, ["dds", "qos_library"])),
+                };
+                self.report.error(root.at, path, wrong);
+                return Ok(());
+            }
+        }
+        // What comes after the root is no well-formed XML, and said by the source.
+        while !matches!(self.source.next()?, Step::End) {}
+        Ok(())
+    }
+
+    fn library(&mut self, element: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
+        let label = element.attribute("name");
+        let path = match outer {
+            Some(outer) => outer.labelled("qos_library", label),
+            None => Path::root("qos_library", label),
+        };
+        self.attributes(element, &["name"], &path);
+        let name = self.name(element, &path).unwrap_or_default();
+        self.members(&name, &path, false)
+    }
+
+    /// What is in a library, or in the root around libraries.
+    fn members(&mut self, library: &str, path: &Path<'_>, in_root: bool) -> Result<(), Broken> {
+        self.libraries.entry(library.into()).or_default();
+        loop {
+            let element = match self.step(path)? {
+                Some(element) => element,
+                None => return Ok(()),
+            };
+            let label = element.attribute("name").or(element.attribute("profile_name"));
+            let inner = path.labelled(&element.name, label);
+            if let Some(kind) = kind_of(&element.name) {
+                self.set_of_library(library, kind, element, path)?;
+                continue;
+            }
+            match element.name.as_str() {
+                "qos_library" if in_root => self.library(&element, Some(path))?,
+                "qos_profile" => {
+                    let Some(profile) = self.profile(&element, &inner)? else { continue };
+                    let library = library_of(self.libraries, library);
+                    match library.taken(&profile.name, None) {
+                        None => library.add_profile(profile),
+                        Some(other) => {
+                            let wrong = taken("qos_profile", &profile.name, &other);
+                            self.report.error(profile.at, inner, wrong);
+                        }
+                    }
+                }
+                name => {
+                    let product = if in_root { vendor::in_root(name) } else { None };
+                    match product.or(vendor::in_profile(name)) {
+                        Some(product) => self.report.ignored(element.at, &inner, product),
+                        None => {
+                            let mut expected = vec!["qos_profile"];
+                            expected.splice(0..0, in_root.then_some("qos_library"));
+                            self.unknown(&element, inner, expected);
+                        }
+                    }
+                    self.source.skip()?;
+                }
+            }
+        }
+    }
+
+    /// A set of policies outside of profiles.
+    fn set_of_library(
+        &mut self,
+        library: &str,
+        kind: (EntityKind, &'static str),
+        element: Element,
+        path: &Path<'_>,
+    ) -> Result<(), Broken> {
+        let element = self.source.rest(element)?;
+        let name = element.attribute("name");
+        let path = path.labelled(&element.name, name);
+        let Some(name) = name else {
+            let wrong = Wrong::new(
+                "found no attribute `name`",
+                "expected one: outside of profiles nothing else leads here",
+            );
+            self.report.error(element.at, path, wrong);
+            return Ok(());
+        };
+        let Some(entry) = self.entry(kind, &element, &path) else { return Ok(()) };
+        let library = library_of(self.libraries, library);
+        match library.taken(name, Some(kind.0)) {
+            None => library.add_entry(name, entry),
+            Some(other) => {
+                self.report.error(element.at, path, taken(&element.name, name, &other));
+            }
+        }
+        Ok(())
+    }
+
+    fn profile(&mut self, element: &Element, path: &Path<'_>) -> Result<Option<Profile>, Broken> {
+        self.attributes(element, &["name", "base_name", "is_default_qos"], path);
+        let name = self.name(element, path);
+        let is_default = element.attribute("is_default_qos").is_some_and(|text| {
+            boolean(text).unwrap_or_else(|wrong| {
+                let found = format!("is_default_qos: {}", wrong.found);
+                self.report.error(element.at, path, Wrong { found, ..wrong });
+                false
+            })
+        });
+        let base =
+            element.attribute("base_name").and_then(|text| self.base(text, 2, element.at, path));
+        let mut profile = Profile {
+            name: name.clone().unwrap_or_default().into(),
+            bases: base.into_iter().collect(),
+            is_default,
+            entries: Vec::new(),
+            file: Arc::clone(&self.report.file),
+            at: element.at,
+            in_dds: self.in_dds,
+        };
+        while let Some(element) = self.step(path)? {
+            let at = element.at;
+            let label = element.attribute("name").or(filter_of(&element));
+            let inner = path.labelled(&element.name, label);
+            if let Some(kind) = kind_of(&element.name) {
+                let element = self.source.rest(element)?;
+                let label = element.attribute("name").or(filter_of(&element));
+                let inner = path.labelled(&element.name, label);
+                let Some(entry) = self.entry(kind, &element, &inner) else { continue };
+                let same = |other: &&Entry| {
+                    other.kind == kind.0
+                        && (other.key() == entry.key()
+                            || entry.name.is_some() && other.name == entry.name)
+                };
+                if let Some(other) = profile.entries.iter().find(same) {
+                    let other = Place::new(&other.file, other.at);
+                    let wrong = Wrong::new(
+                        format!(
+                            "found a second `{}` with this name and filter; the first is at {other}",
+                            element.name
+                        ),
+                        "expected names and filters that differ",
+                    );
+                    self.report.error(at, inner, wrong);
+                } else if profile.entries.len() == MOST_ENTRIES {
+                    let wrong = Wrong::new(
+                        "found too many sets of policies",
+                        format!("expected {MOST_ENTRIES} in a profile at most"),
+                    );
+                    self.report.error(at, inner, wrong);
+                } else {
+                    profile.entries.push(entry);
+                }
+            } else if element.name == "base_name" {
+                let element = self.source.rest(element)?;
+                self.bases(&element, &mut profile.bases, &path.inner("base_name"));
+            } else {
+                match vendor::in_profile(&element.name) {
+                    Some(product) => self.report.ignored(at, &inner, product),
+                    None => self.unknown(&element, inner, Vec::new()),
+                }
+                self.source.skip()?;
+            }
+        }
+        Ok(name.map(|_| profile))
+    }
+
+    /// Several bases of a profile, of which the later one wins.
+    fn bases(&mut self, element: &Element, bases: &mut Vec<Base>, path: &Path<'_>) {
+        self.attributes(element, &[], path);
+        if let Err(wrong) =
+            super::values::no_text(element, || "expected `<element>` for each base".to_owned())
+        {
+            self.report.error(element.at, path, wrong);
+        }
+        for child in &element.children {
+            let inner = path.inner(&child.name);
+            if child.name != "element" {
+                let wrong = Wrong::new("found an unknown element", "expected `element`");
+                self.report.error(
+                    child.at,
+                    inner,
+                    wrong.suggest(suggest(&child.name, ["element"])),
+                );
+            } else if bases.len() == MOST_BASES {
+                let wrong =
+                    Wrong::new("found too many bases", format!("expected {MOST_BASES} at most"));
+                self.report.error(child.at, inner, wrong);
+            } else if let Some(base) = self.base(&child.text, 2, child.at, &inner) {
+                bases.push(base);
+            }
+        }
+    }
+
+    fn entry(
+        &mut self,
+        (kind, spelling): (EntityKind, &'static str),
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<Entry> {
+        let filters: &[&str] =
+            if kind.has_topic() { &["topic_filter", "topic_name_filter"] } else { &[] };
+        self.attributes(element, &[&["name", "base_name"], filters].concat(), path);
+        let entry = entity::read((kind, spelling), element, path, self.report)?;
+        Some(Entry { in_dds: self.in_dds, ..entry })
+    }
+
+    fn base(&mut self, text: &str, most: usize, at: At, path: &Path<'_>) -> Option<Base> {
+        entity::base(text, most, at, path, self.report)
+    }
+
+    /// The next element, if the one around it does not end.
+    fn step(&mut self, path: &Path<'_>) -> Result<Option<Element>, Broken> {
+        loop {
+            match self.source.next()? {
+                Step::Open(element) => return Ok(Some(element)),
+                Step::Close | Step::End => return Ok(None),
+                Step::Text(text, at) => {
+                    let wrong = Wrong::new(
+                        format!("found the text {}", quoted(&text)),
+                        "expected elements alone",
+                    );
+                    self.report.error(at, path, wrong);
+                }
+            }
+        }
+    }
+
+    /// An element that belongs nowhere.
+    fn unknown(&mut self, element: &Element, path: Path<'_>, mut expected: Vec<&str>) {
+        expected.extend(EntityKind::ALL.map(EntityKind::element));
+        let wrong =
+            Wrong::new("found an unknown element", format!("expected {}", one_of(&expected)));
+        let meant = suggest(&element.name, expected);
+        self.report.error(element.at, path, wrong.suggest(meant));
+    }
+
+    fn attributes(&mut self, element: &Element, known: &[&str], path: &Path<'_>) {
+        for (name, _) in &element.attributes {
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            match vendor::attribute(&element.name, name) {
+                Some(product) => {
+                    self.report.ignored(element.at, &path.inner(&format!("@{name}")), product)
+                }
+                None => {
+                    let expected = if known.is_empty() {
+                        "expected no attributes".to_owned()
+                    } else {
+                        format!("expected {}", one_of(known))
+                    };
+                    let wrong = Wrong::new(
+                        format!("found the unknown attribute {}", quoted(name)),
+                        expected,
+                    );
+                    self.report.error(
+                        element.at,
+                        path,
+                        wrong.suggest(suggest(name, known.iter().copied())),
+                    );
+                }
+            }
+        }
+    }
+
+    /// An element's name; a missing one is an error.
+    fn name(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+        let name = element.attribute("name");
+        let checked = match name {
+            Some(name) => check_name(name),
+            None => Err(Wrong::new("found no attribute `name`", "expected one")),
+        };
+        match checked {
+            Ok(()) => name.map(str::to_owned),
+            Err(wrong) => {
+                self.report.error(element.at, path, wrong);
+                None
+            }
+        }
+    }
+}
+
+fn library_of<'a>(libraries: &'a mut Libraries, name: &str) -> &'a mut Library {
+    libraries.entry(name.into()).or_default()
+}
+
+fn taken(element: &str, name: &str, other: &Place) -> Wrong {
+    Wrong::new(
+        format!("found a second `{element}` of the name {}; the first is at {other}", quoted(name)),
+        "expected another name",
+    )
+}
+
+/// Whether something can be referred to by this name.
+pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
+    let wrong =
+        |expected: &str| Err(Wrong::new(format!("found the name {}", quoted(name)), expected));
+    match name {
+        "" => Err(Wrong::new("found an empty name", "expected one of a letter or more")),
+        _ if name.trim() != name => wrong("expected one without white space around it"),
+        _ if name.contains("::") => {
+            wrong("expected one without `::`, which joins the names of library and profile")
+        }
+        _ if name.contains(char::is_control) => wrong("expected one of printable letters"),
+        _ if name.len() > LONGEST_NAME => wrong("expected one of 256 bytes at most"),
+        _ => Ok(()),
+    }
+}
+
+/// The kind of entity whose policies an element has, and the element's name; products spell one of them
+/// in three ways.
+fn kind_of(element: &str) -> Option<(EntityKind, &'static str)> {
+    const OTHERS: [&str; 2] = ["domainparticipant_qos", "participant_qos"];
+    if let Some(spelling) = OTHERS.into_iter().find(|other| *other == element) {
+        return Some((EntityKind::DomainParticipant, spelling));
+    }
+    let kind = EntityKind::ALL.into_iter().find(|kind| kind.element() == element)?;
+    Some((kind, kind.element()))
+}
+
+/// The filter of an element, in either spelling.
+pub(super) fn filter_of(element: &Element) -> Option<&str> {
+    element.attribute("topic_filter").or(element.attribute("topic_name_filter"))
+}

@@ -1,0 +1,284 @@
+//! Profiles with all values in place.
+//!
+//! Owns: a resolved set of policies, where each value of it came from, and which level of delivery it
+//! asks for. Never does: look into files.
+
+use super::entity::{DELIVERY, UNORDERED};
+use super::error::Place;
+use super::model::{Libraries, Property};
+use super::resolve::{Found, In, by_name, keys, lineage, lineage_of_set, plain_key};
+use super::suggest::suggest;
+use crate::{DurabilityQosPolicyKind, EntityKind, EntityQos, PolicyId, ReliabilityQosPolicyKind};
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// No file names it: it is the standard's default.
+    Default,
+    /// The set that was asked for has it.
+    Profile(Source),
+    /// The set inherited it.
+    Base(Source),
+}
+
+/// Which set of policies a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The set's name: `Fleet::State`.
+    pub name: Arc<str>,
+    /// Where the value stands.
+    pub place: Place,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, source) = match self {
+            Origin::Default => return f.write_str("default"),
+            Origin::Profile(source) => ("profile", source),
+            Origin::Base(source) => ("base", source),
+        };
+        write!(f, "{word} {} ({})", source.name, source.place)
+    }
+}
+
+/// What a reader gets of the samples of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeliveryLevel {
+    /// Samples as they arrive, each writer's in its order.
+    Unordered,
+    /// One order for all readers, all or nothing.
+    Atomic,
+    /// Atomic, and kept in memory for readers that come later.
+    VolatileStorage,
+    /// Atomic, and kept on disk.
+    LoggedStorage,
+}
+
+impl fmt::Display for DeliveryLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unordered => "unordered",
+            Self::Atomic => "atomic",
+            Self::VolatileStorage => "volatile storage",
+            Self::LoggedStorage => "logged storage",
+        })
+    }
+}
+
+/// A set of policies with all values in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedEntity {
+    /// Its own name, if it has one in its profile.
+    pub name: Option<String>,
+    /// The pattern of the topics that it is for, if it is not for all.
+    pub topic_filter: Option<String>,
+    /// The policies.
+    pub qos: EntityQos,
+    /// What is said beyond policies, in the order of the names.
+    pub properties: Vec<Property>,
+    origins: Vec<((PolicyId, usize), Origin)>,
+    property_origins: Vec<Origin>,
+}
+
+impl ResolvedEntity {
+    /// The defaults of the standard.
+    fn default_of(kind: EntityKind) -> Self {
+        Self {
+            name: None,
+            topic_filter: None,
+            qos: kind.default_qos(),
+            properties: Vec::new(),
+            origins: Vec::new(),
+            property_origins: Vec::new(),
+        }
+    }
+
+    /// The values of sets in the order in which they override each other; the last is the one that was
+    /// asked for, if `is_own`.
+    fn of(kind: EntityKind, lineage: &[Found<'_>], is_own: bool) -> Self {
+        let mut resolved = Self::default_of(kind);
+        for (index, found) in lineage.iter().enumerate() {
+            let own = is_own && index + 1 == lineage.len();
+            let name: Arc<str> = found.name().into();
+            let origin = |at| {
+                let source =
+                    Source { name: Arc::clone(&name), place: Place::new(&found.entry.file, at) };
+                if own { Origin::Profile(source) } else { Origin::Base(source) }
+            };
+            for setting in &found.entry.settings {
+                let field = (setting.policy, usize::from(setting.field));
+                resolved.qos.set_value(field.0, field.1, &setting.value);
+                match resolved.origins.iter_mut().find(|(other, _)| *other == field) {
+                    Some((_, place)) => *place = origin(setting.at),
+                    None => resolved.origins.push((field, origin(setting.at))),
+                }
+            }
+            for (property, at) in &found.entry.properties {
+                let place =
+                    resolved.properties.binary_search_by(|other| other.name.cmp(&property.name));
+                match place {
+                    Ok(place) => {
+                        resolved.properties[place] = property.clone();
+                        resolved.property_origins[place] = origin(*at);
+                    }
+                    Err(place) => {
+                        resolved.properties.insert(place, property.clone());
+                        resolved.property_origins.insert(place, origin(*at));
+                    }
+                }
+            }
+        }
+        resolved
+    }
+
+    /// Where a value came from, by its policy and its place in [`PolicyId::fields`].
+    pub fn origin(&self, policy: PolicyId, field: usize) -> &Origin {
+        let found = self.origins.iter().find(|(own, _)| *own == (policy, field));
+        found.map_or(&Origin::Default, |(_, origin)| origin)
+    }
+
+    /// Where a property came from, by its place among [`properties`](Self::properties).
+    pub fn property_origin(&self, index: usize) -> &Origin {
+        self.property_origins.get(index).unwrap_or(&Origin::Default)
+    }
+
+    /// The value of a property.
+    pub fn property(&self, name: &str) -> Option<&str> {
+        let found = self.properties.iter().find(|property| property.name == name);
+        found.map(|property| property.value.as_str())
+    }
+
+    /// What is delivered on a topic of these policies; `None` for entities that have no topic.
+    pub fn level(&self) -> Option<DeliveryLevel> {
+        let (reliability, durability) = match &self.qos {
+            EntityQos::Topic(qos) => (qos.reliability.kind, qos.durability.kind),
+            EntityQos::DataWriter(qos) => (qos.reliability.kind, qos.durability.kind),
+            EntityQos::DataReader(qos) => (qos.reliability.kind, qos.durability.kind),
+            _ => return None,
+        };
+        let unordered = reliability == ReliabilityQosPolicyKind::BestEffort
+            || self.property(DELIVERY) == Some(UNORDERED);
+        Some(match durability {
+            _ if unordered => DeliveryLevel::Unordered,
+            DurabilityQosPolicyKind::Volatile => DeliveryLevel::Atomic,
+            DurabilityQosPolicyKind::TransientLocal | DurabilityQosPolicyKind::Transient => {
+                DeliveryLevel::VolatileStorage
+            }
+            DurabilityQosPolicyKind::Persistent => DeliveryLevel::LoggedStorage,
+        })
+    }
+}
+
+/// A profile with all values in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedProfile {
+    /// Its name: `Fleet::State`.
+    pub name: String,
+    /// The sets that it or one of its bases has, by their kinds.
+    pub entities: Vec<ResolvedEntity>,
+}
+
+impl ResolvedProfile {
+    /// The plain set of a kind, if the profile or one of its bases has one.
+    pub fn entity(&self, kind: EntityKind) -> Option<&ResolvedEntity> {
+        let own = self.entities.iter().filter(|entity| entity.qos.kind() == kind);
+        let plain =
+            own.clone().find(|entity| entity.name.is_none() && entity.topic_filter.is_none());
+        plain.or_else(|| own.into_iter().find(|entity| entity.topic_filter.is_none()))
+    }
+}
+
+/// There is no profile of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownProfile {
+    /// The name that was asked for.
+    pub name: String,
+    /// The name that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no profile `{}`; expected `Library::Profile`", self.name)?;
+        match &self.suggestion {
+            Some(name) => write!(f, "; did you mean `{name}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for UnknownProfile {}
+
+/// The whole names of all profiles, in the order of their libraries.
+pub(super) fn names(libraries: &Libraries) -> Vec<String> {
+    let named = libraries.iter().flat_map(|(library, content)| {
+        content.profiles.iter().map(move |profile| super::model::full_name(library, &profile.name))
+    });
+    named.collect()
+}
+
+fn unknown(libraries: &Libraries, name: &str) -> UnknownProfile {
+    let names = names(libraries);
+    let whole = || suggest(name, names.iter().map(String::as_str));
+    // The library may have been left out.
+    let inside = |whole: &&String| whole.rsplit("::").next() == Some(name);
+    let suggestion = names.iter().find(inside).cloned().or_else(whole);
+    UnknownProfile { name: name.to_owned(), suggestion }
+}
+
+/// A profile by its whole name.
+pub(super) fn profile(
+    libraries: &Libraries,
+    name: &str,
+) -> Result<ResolvedProfile, UnknownProfile> {
+    let found = by_name(libraries, EntityKind::Topic, name);
+    let Some((place @ In { profile: Some(profile), .. }, None)) = found else {
+        return Err(unknown(libraries, name));
+    };
+    let mut entities = Vec::new();
+    for kind in EntityKind::ALL {
+        for key in keys(libraries, place, kind) {
+            let lineage = lineage(libraries, place, kind, key);
+            let is_own =
+                profile.entries.iter().any(|entry| entry.kind == kind && entry.key() == key);
+            let mut entity = ResolvedEntity::of(kind, &lineage, is_own);
+            entity.name = key.name.map(str::to_owned);
+            entity.topic_filter = key.filter.map(str::to_owned);
+            entities.push(entity);
+        }
+    }
+    Ok(ResolvedProfile { name: name.to_owned(), entities })
+}
+
+/// The policies of a kind of entity that a name stands for: those of a profile, for a topic if one is
+/// named, or those of a set. A profile that says nothing of the kind gives the defaults.
+pub(super) fn entity(
+    libraries: &Libraries,
+    kind: EntityKind,
+    name: &str,
+    topic: Option<&str>,
+) -> Result<ResolvedEntity, UnknownProfile> {
+    let (place, set) = by_name(libraries, kind, name).ok_or_else(|| unknown(libraries, name))?;
+    if let Some(entry) = set {
+        let mut entity =
+            ResolvedEntity::of(kind, &lineage_of_set(libraries, Found { place, entry }), true);
+        entity.name = entry.name.as_deref().map(str::to_owned);
+        entity.topic_filter = entry.filter.as_ref().map(|filter| filter.as_str().to_owned());
+        return Ok(entity);
+    }
+    let fits = |filter: &str| {
+        topic
+            .is_some_and(|topic| crate::Glob::new(filter).is_ok_and(|filter| filter.matches(topic)))
+    };
+    let filtered =
+        keys(libraries, place, kind).into_iter().find(|key| key.filter.is_some_and(fits));
+    let key = filtered.unwrap_or_else(|| plain_key(libraries, place, kind));
+    let is_own = place.profile.is_some_and(|profile| profile.entry(kind, key).is_some());
+    let mut entity = ResolvedEntity::of(kind, &lineage(libraries, place, kind, key), is_own);
+    entity.name = key.name.map(str::to_owned);
+    entity.topic_filter = key.filter.map(str::to_owned);
+    Ok(entity)
+}

@@ -1,0 +1,314 @@
+//! A file as elements with their positions.
+//!
+//! Owns: what of XML is read at all, and the limits that keep reading short whatever the file says: no
+//! document type (so no entities, and nothing from outside), one encoding, bounded depth, names,
+//! attributes and texts. Never does: know what an element means.
+
+use super::error::{At, Wrong, quoted};
+use std::borrow::Cow;
+use xml::common::{Position, TextPosition};
+use xml::reader::{ErrorKind, EventReader, ParserConfig, XmlEvent};
+
+/// The largest file.
+pub(super) const LARGEST_FILE: usize = 32 << 20;
+/// How deep elements may lie in each other.
+const DEEPEST: usize = 24;
+/// How many elements one entity's policies may have: more than any sound one, few enough to hold.
+const MOST_ELEMENTS: usize = 1 << 16;
+/// The longest name of an element or attribute, in bytes.
+const LONGEST_NAME: usize = 256;
+/// The longest value of an attribute, in bytes.
+const LONGEST_ATTRIBUTE: usize = 4096;
+/// The most attributes of an element.
+const MOST_ATTRIBUTES: usize = 16;
+/// The longest text or comment, in bytes: bytes of data in hexadecimal, with room to spare.
+const LONGEST_TEXT: usize = 1 << 20;
+/// The namespaces that the OMG and other products have given to profiles.
+const NAMESPACES: [&str; 7] = [
+    "http://www.omg.org/spec/DDS-XML",
+    "http://www.omg.org/dds",
+    "http://www.omg.org/dds/",
+    "http://www.rti.com/dds",
+    "http://www.eprosima.com",
+    "http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles",
+    "http://www.eprosima.com/XMLSchemas/fastDDS_Profiles",
+];
+
+/// An element with all that is in it.
+pub(super) struct Element {
+    pub(super) name: String,
+    /// Attributes of no namespace; those of XML and of schemas are left out.
+    pub(super) attributes: Vec<(String, String)>,
+    /// Without the white space around it.
+    pub(super) text: String,
+    pub(super) children: Vec<Element>,
+    pub(super) at: At,
+}
+
+impl Element {
+    /// The value of an attribute.
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// What cannot be read on from.
+pub(super) struct Broken {
+    pub(super) at: At,
+    pub(super) wrong: Wrong,
+}
+
+/// What comes next.
+pub(super) enum Step {
+    /// An element begins; what is in it comes next.
+    Open(Element),
+    /// The element that was opened last, and whose end has not come, ends.
+    Close,
+    /// Text that is more than white space, directly in the element that was opened last.
+    Text(String, At),
+    /// The file ends.
+    End,
+}
+
+/// Reads a file's elements one after the other.
+pub(super) struct Source<'a> {
+    events: EventReader<&'a [u8]>,
+    /// Where the root begins: of a file without a declaration the reader tells its end.
+    root: At,
+    /// The root's namespace, once the root has been read.
+    namespace: Option<Option<String>>,
+    depth: usize,
+    /// The names of the elements that are open, with `/` between them, and where each begins in it.
+    open: String,
+    begins: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    /// Begins to read. What is no UTF-8 or too large is refused as a whole.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Broken> {
+        if bytes.len() > LARGEST_FILE {
+            let found = format!("the file has {} bytes", bytes.len());
+            let expected = format!("expected {LARGEST_FILE} at most");
+            return Err(Broken { at: At::default(), wrong: Wrong::new(found, expected) });
+        }
+        if let Err(error) = std::str::from_utf8(bytes) {
+            let valid = &bytes[..error.valid_up_to()];
+            let wrong = Wrong::new(
+                format!("found the byte 0x{:02x}, which is no UTF-8", bytes[valid.len()]),
+                "expected a file in UTF-8",
+            );
+            return Err(Broken { at: end_of(valid), wrong });
+        }
+        let config = ParserConfig::new()
+            .trim_whitespace(true)
+            .cdata_to_characters(true)
+            .allow_multiple_root_elements(false)
+            .max_entity_expansion_length(1024)
+            .max_entity_expansion_depth(1)
+            .max_name_length(LONGEST_NAME)
+            .max_attributes(MOST_ATTRIBUTES)
+            .max_attribute_length(LONGEST_ATTRIBUTE)
+            .max_data_length(LONGEST_TEXT);
+        let root = end_of(&bytes[..before_root(bytes)]);
+        Ok(Self {
+            events: config.create_reader(bytes),
+            root,
+            namespace: None,
+            depth: 0,
+            open: String::new(),
+            begins: Vec::new(),
+        })
+    }
+
+    /// The elements that are open, from the root.
+    pub(super) fn path(&self) -> &str {
+        &self.open
+    }
+
+    /// The next element, text or end.
+    pub(super) fn next(&mut self) -> Result<Step, Broken> {
+        loop {
+            let event = self.events.next().map_err(|error| broken(&error))?;
+            let at = position(self.events.position());
+            let refuse =
+                |found: String, expected: &str| Broken { at, wrong: Wrong::new(found, expected) };
+            match event {
+                XmlEvent::StartDocument { encoding, .. } if !is_utf8(&encoding) => {
+                    let found = format!("found the encoding {}", quoted(&encoding));
+                    return Err(refuse(found, "expected UTF-8"));
+                }
+                XmlEvent::Doctype { .. } => {
+                    return Err(refuse(
+                        "found a document type declaration".to_owned(),
+                        "expected none: entities are not expanded, and nothing is read from elsewhere",
+                    ));
+                }
+                XmlEvent::StartElement { name, attributes, .. } => {
+                    let at = if self.namespace.is_none() { self.root } else { at };
+                    self.depth += 1;
+                    if self.depth > DEEPEST {
+                        let found = format!("found elements {} deep in each other", self.depth);
+                        return Err(refuse(found, &format!("expected {DEEPEST} at most")));
+                    }
+                    self.check_namespace(name.namespace.as_deref())
+                        .map_err(|wrong| Broken { at, wrong })?;
+                    let attributes = attributes
+                        .into_iter()
+                        .filter(|attribute| attribute.name.namespace.is_none())
+                        .map(|attribute| (attribute.name.local_name, attribute.value))
+                        .collect();
+                    self.begins.push(self.open.len());
+                    if self.depth > 1 {
+                        self.open.push('/');
+                    }
+                    self.open.push_str(&name.local_name);
+                    return Ok(Step::Open(Element {
+                        name: name.local_name,
+                        attributes,
+                        text: String::new(),
+                        children: Vec::new(),
+                        at,
+                    }));
+                }
+                XmlEvent::EndElement { .. } => {
+                    self.depth -= 1;
+                    self.open.truncate(self.begins.pop().unwrap_or(0));
+                    return Ok(Step::Close);
+                }
+                XmlEvent::Characters(text) => return Ok(Step::Text(text, at)),
+                XmlEvent::EndDocument => return Ok(Step::End),
+                // Comments are left out, white space is trimmed away; an instruction to other programs
+                // is none to this one.
+                _ => {}
+            }
+        }
+    }
+
+    /// The rest of an element that was opened.
+    pub(super) fn rest(&mut self, element: Element) -> Result<Element, Broken> {
+        self.fill(element, &mut 0)
+    }
+
+    fn fill(&mut self, mut element: Element, count: &mut usize) -> Result<Element, Broken> {
+        loop {
+            match self.next()? {
+                Step::Open(inner) => {
+                    *count += 1;
+                    if *count > MOST_ELEMENTS {
+                        let found = format!("found more than {MOST_ELEMENTS} elements in one");
+                        let wrong = Wrong::new(found, "expected fewer");
+                        return Err(Broken { at: inner.at, wrong });
+                    }
+                    let inner = self.fill(inner, count)?;
+                    element.children.push(inner);
+                }
+                Step::Text(text, _) if element.text.is_empty() => element.text = text,
+                Step::Text(text, _) => {
+                    element.text.push(' ');
+                    element.text.push_str(&text);
+                }
+                Step::Close | Step::End => return Ok(element),
+            }
+        }
+    }
+
+    /// Passes over the rest of an element that was opened.
+    pub(super) fn skip(&mut self) -> Result<(), Broken> {
+        let end = self.depth - 1;
+        while self.depth > end {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    /// All elements have the namespace of the root, and that is one of profiles.
+    fn check_namespace(&mut self, namespace: Option<&str>) -> Result<(), Wrong> {
+        if let Some(root) = &self.namespace {
+            if root.as_deref() == namespace {
+                return Ok(());
+            }
+            let name = |namespace: Option<&str>| {
+                namespace.map_or(Cow::from("no namespace"), |uri| quoted(uri).into())
+            };
+            return Err(Wrong::new(
+                format!("found an element of {}", name(namespace)),
+                format!("expected {}, as the root has", name(root.as_deref())),
+            ));
+        }
+        if let Some(uri) = namespace.filter(|uri| !NAMESPACES.contains(uri)) {
+            return Err(Wrong::new(
+                format!("found the namespace {}", quoted(uri)),
+                format!("expected none or `{}`", NAMESPACES[0]),
+            ));
+        }
+        self.namespace = Some(namespace.map(str::to_owned));
+        Ok(())
+    }
+}
+
+fn is_utf8(encoding: &str) -> bool {
+    // ASCII is UTF-8 too.
+    let encoding = encoding.to_ascii_uppercase();
+    matches!(encoding.as_str(), "UTF-8" | "UTF8" | "US-ASCII" | "ASCII")
+}
+
+fn position(position: TextPosition) -> At {
+    let from_one = |number: u64| u32::try_from(number + 1).unwrap_or(u32::MAX);
+    At { line: from_one(position.row()), column: from_one(position.column()) }
+}
+
+/// How many bytes there are before the root element.
+fn before_root(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(next) = bytes[at..].iter().position(|byte| *byte == b'<') {
+        at += next;
+        let end: &[u8] = match &bytes[at..] {
+            [b'<', b'?', ..] => b"?>",
+            [b'<', b'!', ..] => b"-->",
+            _ => return at,
+        };
+        match bytes[at..].windows(end.len()).position(|window| window == end) {
+            Some(length) => at += length,
+            None => break,
+        }
+    }
+    at
+}
+
+/// The position after a text.
+fn end_of(text: &[u8]) -> At {
+    let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let start = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let line = String::from_utf8_lossy(&text[start..]);
+    // A byte order mark is no character of the text.
+    let column = line.trim_start_matches('\u{feff}').chars().count() as u64;
+    let mut end = TextPosition::new();
+    end.row = lines;
+    end.column = column;
+    position(end)
+}
+
+fn broken(error: &xml::reader::Error) -> Broken {
+    let at = position(error.position());
+    let wrong = match error.kind() {
+        ErrorKind::Syntax(what) if what.contains("larger/more complex") => Wrong::new(
+            "found a name, attribute, text or list of attributes beyond the limits",
+            format!(
+                "expected names of {LONGEST_NAME} bytes, {MOST_ATTRIBUTES} attributes of \
+                 {LONGEST_ATTRIBUTE} bytes and texts of {LONGEST_TEXT} bytes at most"
+            ),
+        ),
+        ErrorKind::UnexpectedEof => {
+            Wrong::new("the file ends too soon", "expected every element to be closed")
+        }
+        ErrorKind::Syntax(what) => Wrong::new(
+            format!("found no well-formed XML ({})", what.lines().next().unwrap_or_default()),
+            "expected elements that are closed in the order in which they were opened, and &lt; &amp; in texts",
+        ),
+        other => {
+            Wrong::new(format!("the file cannot be read ({other:?})"), "expected XML in UTF-8")
+        }
+    };
+    Broken { at, wrong }
+}

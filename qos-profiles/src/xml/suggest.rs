@@ -1,0 +1,62 @@
+//! Which name was probably meant.
+//!
+//! Owns: how alike two names have to be. Never does: correct anything.
+
+/// Longer names are compared by their beginnings.
+const LONGEST: usize = 64;
+
+/// The candidate that is most like a name; none if none is like it.
+pub(super) fn suggest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let name = plain(name);
+    let (distance, best) = candidates
+        .into_iter()
+        .map(|candidate| (distance(&name, &plain(candidate)), candidate))
+        .min_by_key(|(distance, _)| *distance)?;
+    (distance <= (name.len() / 3).clamp(1, 4)).then(|| best.to_owned())
+}
+
+/// Case and what joins words make no difference.
+fn plain(name: &str) -> Vec<char> {
+    let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-' | ' '));
+    letters.map(|letter| letter.to_ascii_lowercase()).take(LONGEST).collect()
+}
+
+/// How many letters were left out, put in, replaced, or swapped with the next.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = last[j] + usize::from(letter != other);
+            let mut least = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == b[j - 1] && a[i - 1] == *other {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::suggest;
+
+    #[test]
+    fn the_nearest_name_is_suggested_if_it_is_near() {
+        let names = ["reliability", "durability", "deadline", "history"];
+        let meant = |name| suggest(name, names);
+        assert_eq!(meant("relaibility").as_deref(), Some("reliability"));
+        assert_eq!(meant("Durabilty").as_deref(), Some("durability"));
+        assert_eq!(meant("dead_line").as_deref(), Some("deadline"));
+        assert_eq!(meant("partition"), None);
+        assert_eq!(suggest("kind", []), None);
+        assert_eq!(suggest("", ["a"]).as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Lists of places where profiles are.
+//!
+//! Owns: what a list of URIs means, as other products have it: `file://...;str://"<dds>...</dds>"`.
+//! Never does: open a file.
+
+use std::path::PathBuf;
+
+/// Where profiles are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Location {
+    /// In a file, which has to be there.
+    File(PathBuf),
+    /// In a file, if it is there.
+    FileIfThere(PathBuf),
+    /// Here; with the name that stands for a file.
+    Text(String, String),
+}
+
+/// The places in a list; the error says what is wrong with it.
+pub(super) fn locations(list: &str) -> Result<Vec<Location>, String> {
+    let mut found = Vec::new();
+    let mut texts = 0;
+    let mut rest = list.trim_start();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(';') {
+            rest = after.trim_start();
+        } else if let Some(text) = rest.strip_prefix("str://") {
+            let text = text.strip_prefix('"').ok_or("expected `\"` after `str://`")?;
+            let end = end_of_text(text)
+                .ok_or("the text of `str://\"` does not end with `\"` after an element")?;
+            texts += 1;
+            found.push(Location::Text(format!("str:{texts}"), text[..end].to_owned()));
+            rest = text[end + 1..].trim_start();
+        } else {
+            let (place, after) = rest.split_once(';').unwrap_or((rest, ""));
+            let place = place.trim_end();
+            let path = place.strip_prefix("file://").unwrap_or(place);
+            if let Some((scheme, _)) = path.split_once("://") {
+                return Err(format!("`{scheme}://` is not read; expected `file://` or `str://`"));
+            }
+            if path.is_empty() {
+                return Err("`file://` names no file".to_owned());
+            }
+            found.push(Location::File(path.into()));
+            rest = after.trim_start();
+        }
+    }
+    Ok(found)
+}
+
+/// Where a text ends: at a quotation mark that stands after an element, and before `;` or the end.
+fn end_of_text(text: &str) -> Option<usize> {
+    let ends = text.match_indices('"').map(|(at, _)| at);
+    ends.into_iter().find(|at| {
+        let (before, after) = (text[..*at].trim_end(), text[at + 1..].trim_start());
+        before.ends_with('>') && (after.is_empty() || after.starts_with(';'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_taken_apart() {
+        let file = |path: &str| Location::File(path.into());
+        let text = |number, text: &str| Location::Text(format!("str:{number}"), text.to_owned());
+        assert_eq!(locations(""), Ok(vec![]));
+        assert_eq!(locations(" ; "), Ok(vec![]));
+        assert_eq!(locations("a.xml"), Ok(vec![file("a.xml")]));
+        assert_eq!(
+            locations("file:///etc/a b.xml ;file://b.xml;"),
+            Ok(vec![file("/etc/a b.xml"), file("b.xml")])
+        );
+        assert_eq!(
+            locations("str://\"<dds a=\"b\">c\";d</dds>\" ; a.xml; str://\"<e/>\""),
+            Ok(vec![text(1, "<dds a=\"b\">c\";d</dds>"), file("a.xml"), text(2, "<e/>")])
+        );
+    }
+
+    #[test]
+    fn what_is_no_list_is_said() {
+        let wrong = |list| locations(list).unwrap_err();
+        assert_eq!(
+            wrong("http://x/a.xml"),
+            "`http://` is not read; expected `file://` or `str://`"
+        );
+        assert_eq!(wrong("str://<dds/>"), "expected `\"` after `str://`");
+        assert_eq!(wrong("file://"), "`file://` names no file");
+        assert_eq!(
+            wrong("str://\"<dds/>"),
+            "the text of `str://\"` does not end with `\"` after an element"
+        );
+    }
+}

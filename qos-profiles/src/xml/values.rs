@@ -1,0 +1,302 @@
+//! Values as files write them.
+//!
+//! Owns: the spellings of numbers, durations, lengths, kinds and lists, with the constants that
+//! products use. Never does: know which policy a value is of.
+
+use super::error::{Wrong, quoted};
+use super::octets::octets;
+use super::source::Element;
+use super::suggest::suggest;
+use crate::{Duration, FieldType, Length, Names, Value};
+
+/// The most texts of a list, and the longest of them in bytes; as other products have them.
+const MOST_TEXTS: usize = 256;
+const LONGEST_TEXT: usize = 256;
+/// The most entries of a list of kinds: each kind a few times.
+const MOST_KINDS: usize = 16;
+
+/// A value that is wrong, and which of the elements in it is.
+pub(super) struct WrongValue<'a> {
+    /// The elements inside, from outside.
+    pub(super) inside: Vec<&'a Element>,
+    pub(super) wrong: Wrong,
+}
+
+impl From<Wrong> for WrongValue<'_> {
+    fn from(wrong: Wrong) -> Self {
+        Self { inside: Vec::new(), wrong }
+    }
+}
+
+type Read<'a, T> = Result<T, WrongValue<'a>>;
+
+/// The value of an element.
+pub(super) fn value(ty: FieldType, element: &Element) -> Read<'_, Value> {
+    Ok(match ty {
+        FieldType::Bool => Value::Bool(boolean(text(element)?)?),
+        FieldType::Unsigned => Value::Unsigned(
+            number(text(element)?, 0).and_then(|number| u32::try_from(number).ok()).ok_or_else(
+                || wrong_text(element, format!("expected a number from 0 to {}", i32::MAX)),
+            )?,
+        ),
+        FieldType::Signed => Value::Signed(number(text(element)?, i32::MIN).ok_or_else(|| {
+            wrong_text(element, format!("expected a number from {} to {}", i32::MIN, i32::MAX))
+        })?),
+        FieldType::Length => Value::Length(length(text(element)?)?),
+        FieldType::Duration => Value::Duration(duration(element)?),
+        FieldType::Kind(names) => Value::Kind(kind(text(element)?, names)?),
+        FieldType::Octets => Value::Octets(bytes(element)?),
+        FieldType::Texts => Value::Texts(texts(element)?),
+        FieldType::Kinds(names) => Value::Kinds(kinds(element, names)?),
+    })
+}
+
+/// The text of an element that has nothing else.
+pub(super) fn text(element: &Element) -> Read<'_, &str> {
+    match element.children.first() {
+        None => Ok(&element.text),
+        Some(inner) => Err(WrongValue {
+            inside: vec![inner],
+            wrong: Wrong::new("found an element", "expected a text"),
+        }),
+    }
+}
+
+/// The elements of an element that has no text.
+pub(super) fn no_text(element: &Element, expected: impl FnOnce() -> String) -> Result<(), Wrong> {
+    if element.text.is_empty() {
+        return Ok(());
+    }
+    Err(Wrong::new(format!("found the text {}", quoted(&element.text)), expected()))
+}
+
+fn wrong_text(element: &Element, expected: impl Into<String>) -> Wrong {
+    Wrong::new(format!("found {}", quoted(&element.text)), expected)
+}
+
+/// A name of the standard; some products put `DDS_` in front.
+fn name(text: &str) -> &str {
+    text.strip_prefix("DDS_").unwrap_or(text)
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, Wrong> {
+    match name(text) {
+        "true" | "TRUE" | "1" | "BOOLEAN_TRUE" => Ok(true),
+        "false" | "FALSE" | "0" | "BOOLEAN_FALSE" => Ok(false),
+        _ => Err(Wrong::new(format!("found {}", quoted(text)), "expected `true` or `false`")
+            .suggest(suggest(text, ["true", "false"]))),
+    }
+}
+
+/// A number from `least` on.
+fn number(text: &str, least: i32) -> Option<i32> {
+    text.parse().ok().filter(|number| *number >= least)
+}
+
+fn length(text: &str) -> Result<Length, Wrong> {
+    const UNLIMITED: &str = "LENGTH_UNLIMITED";
+    if name(text) == UNLIMITED {
+        return Ok(Length::UNLIMITED);
+    }
+    number(text, -1).and_then(|number| Length::try_from(number).ok()).ok_or_else(|| {
+        Wrong::new(
+            format!("found {}", quoted(text)),
+            format!("expected a number from 0 to {}, or `{UNLIMITED}`", i32::MAX),
+        )
+        .suggest(suggest(text, [UNLIMITED]))
+    })
+}
+
+fn kind(text: &str, names: &Names) -> Result<u8, Wrong> {
+    let wanted = match name(text) {
+        // The first version has a number in some products.
+        "XCDR1" => "XCDR",
+        "XCDR1_DATA_REPRESENTATION" => "XCDR_DATA_REPRESENTATION",
+        other => other,
+    };
+    if let Some(index) = names.find(wanted).and_then(|index| u8::try_from(index).ok()) {
+        return Ok(index);
+    }
+    let constants: Vec<String> = (0..names.count()).filter_map(|at| names.constant(at)).collect();
+    let short: Vec<String> = (0..names.count()).filter_map(|at| names.short(at)).collect();
+    let all = constants.iter().chain(&short).map(String::as_str);
+    Err(Wrong::new(format!("found {}", quoted(text)), format!("expected {}", one_of(&constants)))
+        .suggest(suggest(text, all)))
+}
+
+/// Names as a choice.
+pub(super) fn one_of<T: AsRef<str>>(names: &[T]) -> String {
+    let mut text = String::new();
+    for (index, name) in names.iter().enumerate() {
+        text += match index {
+            0 => "",
+            _ if index + 1 == names.len() => " or ",
+            _ => ", ",
+        };
+        text.push('`');
+        text += name.as_ref();
+        text.push('`');
+    }
+    text
+}
+
+/// A part of a duration: a number, or no end.
+#[derive(Clone, Copy)]
+enum Part {
+    Number(i32),
+    Infinite,
+}
+
+fn duration(element: &Element) -> Read<'_, Duration> {
+    const EXPECTED: &str = "expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`";
+    if element.children.is_empty() {
+        return match name(&element.text) {
+            "DURATION_INFINITE" | "DURATION_INFINITY" => Ok(Duration::INFINITE),
+            "DURATION_ZERO" => Ok(Duration::ZERO),
+            "" => Err(Wrong::new("found no duration", EXPECTED).into()),
+            _ => Err(wrong_text(element, EXPECTED)
+                .suggest(suggest(&element.text, ["DURATION_INFINITE"]))
+                .into()),
+        };
+    }
+    no_text(element, || EXPECTED.to_owned())?;
+    let (mut sec, mut nanosec) = (None, None);
+    for inner in &element.children {
+        let here = |wrong| WrongValue { inside: vec![inner], wrong };
+        let (slot, names): (_, &[&str]) = match inner.name.as_str() {
+            "sec" => (
+                &mut sec,
+                &[
+                    "DURATION_INFINITE_SEC",
+                    "DURATION_INFINITY_SEC",
+                    "DURATION_INFINITE",
+                    "DURATION_INFINITY",
+                ],
+            ),
+            "nanosec" => (
+                &mut nanosec,
+                &[
+                    "DURATION_INFINITE_NSEC",
+                    "DURATION_INFINITY_NSEC",
+                    "DURATION_INFINITE_NANOSEC",
+                    "DURATION_INFINITY_NANOSEC",
+                    "DURATION_INFINITE",
+                    "DURATION_INFINITY",
+                ],
+            ),
+            other => {
+                let wrong = Wrong::new("found an unknown element", "expected `sec` or `nanosec`");
+                return Err(here(wrong.suggest(suggest(other, ["sec", "nanosec"]))));
+            }
+        };
+        let text = text(inner)?;
+        let part = match name(text) {
+            text if names.contains(&text) => Part::Infinite,
+            "DURATION_ZERO_SEC" | "DURATION_ZERO_NSEC" => Part::Number(0),
+            text => {
+                let limit = if inner.name == "sec" { i32::MAX } else { 999_999_999 };
+                match number(text, 0) {
+                    // What stands for no end in the standard's own numbers.
+                    Some(i32::MAX) => Part::Infinite,
+                    Some(number) if number <= limit => Part::Number(number),
+                    _ => {
+                        let expected = format!(
+                            "expected a number from 0 to {}, or `{}`",
+                            limit.min(i32::MAX - 1),
+                            names[0]
+                        );
+                        return Err(here(
+                            wrong_text(inner, expected)
+                                .suggest(suggest(text, names.iter().copied())),
+                        ));
+                    }
+                }
+            }
+        };
+        if slot.replace(part).is_some() {
+            return Err(here(Wrong::new("found it a second time", "expected it once")));
+        }
+    }
+    match (sec, nanosec) {
+        (Some(Part::Infinite), None | Some(Part::Infinite)) => Ok(Duration::INFINITE),
+        (None | Some(Part::Number(_)), None | Some(Part::Number(_))) => {
+            let number = |part| match part {
+                Some(Part::Number(number)) => number,
+                _ => 0,
+            };
+            let nanosec = u32::try_from(number(nanosec)).ok();
+            let duration = nanosec.and_then(|nanosec| Duration::new(number(sec), nanosec));
+            duration.ok_or_else(|| Wrong::new("found no duration", EXPECTED).into())
+        }
+        _ => Err(Wrong::new(
+            "found a duration of which one part has no end and the other has",
+            "expected both or none to be infinite",
+        )
+        .into()),
+    }
+}
+
+fn bytes(element: &Element) -> Read<'_, Vec<u8>> {
+    if element.children.is_empty() {
+        return Ok(octets(&element.text)?);
+    }
+    no_text(element, || "expected `<element>` alone, or text alone".to_owned())?;
+    let mut list = String::new();
+    for inner in &element.children {
+        list += item(inner, "element")?;
+        list.push(',');
+    }
+    Ok(octets(&list)?)
+}
+
+fn item<'a>(element: &'a Element, expected: &str) -> Read<'a, &'a str> {
+    if element.name == expected {
+        return text(element).map_err(|mut wrong| {
+            wrong.inside.insert(0, element);
+            wrong
+        });
+    }
+    let wrong = Wrong::new("found an unknown element", format!("expected `{expected}`"));
+    Err(WrongValue {
+        inside: vec![element],
+        wrong: wrong.suggest(suggest(&element.name, [expected])),
+    })
+}
+
+/// The items of a list, `most` at most.
+fn items<'a>(element: &'a Element, most: usize) -> Read<'a, Vec<(&'a Element, &'a str)>> {
+    // One product has `<names><name>` for `<name><element>`.
+    let inner = if element.name == "names" { "name" } else { "element" };
+    no_text(element, || format!("expected `<{inner}>` for each"))?;
+    if element.children.len() > most {
+        let found = format!("found {} of them", element.children.len());
+        return Err(Wrong::new(found, format!("expected {most} at most")).into());
+    }
+    element.children.iter().map(|child| Ok((child, item(child, inner)?))).collect()
+}
+
+fn texts(element: &Element) -> Read<'_, Vec<String>> {
+    let mut texts = Vec::new();
+    for (child, text) in items(element, MOST_TEXTS)? {
+        if text.len() > LONGEST_TEXT {
+            let found = format!("found a name of {} bytes", text.len());
+            let wrong = Wrong::new(found, format!("expected {LONGEST_TEXT} at most"));
+            return Err(WrongValue { inside: vec![child], wrong });
+        }
+        texts.push(text.to_owned());
+    }
+    Ok(texts)
+}
+
+fn kinds<'a>(element: &'a Element, names: &Names) -> Read<'a, Vec<u8>> {
+    let mut kinds = Vec::new();
+    for (child, text) in items(element, MOST_KINDS)? {
+        let kind = match text.parse::<u8>() {
+            // The standard's numbers are the places of the names.
+            Ok(number) if usize::from(number) < names.count() => Ok(number),
+            _ => kind(text, names),
+        };
+        kinds.push(kind.map_err(|wrong| WrongValue { inside: vec![child], wrong })?);
+    }
+    Ok(kinds)
+}

@@ -1,0 +1,192 @@
+//! What other products write into profiles beyond the standard.
+//!
+//! Owns: the commonest of these names, and where they stand. Never does: act on one: whoever reads a
+//! file is told that it has no effect here.
+
+const RTI: &str = "RTI Connext";
+const FAST: &str = "Fast DDS";
+/// Of the standard, but no matter of policies.
+const APPLICATION: &str = "DDS-XML beyond QoS profiles";
+
+/// Elements directly in the root.
+const IN_ROOT: [(&str, &[&str]); 3] = [
+    (FAST, &["profiles", "log", "library_settings"]),
+    (RTI, &["type_library", "configuration_variables"]),
+    (
+        APPLICATION,
+        &[
+            "types",
+            "domain_library",
+            "domain_participant_library",
+            "participant_library",
+            "application_library",
+        ],
+    ),
+];
+
+/// Elements directly in a library or a profile.
+const IN_PROFILE: [(&str, &[&str]); 1] =
+    [(RTI, &["participant_factory_qos", "domain_participant_factory_qos"])];
+
+/// Elements beside the policies of an entity.
+const IN_ENTITY: [(&str, &[&str]); 2] = [
+    (
+        RTI,
+        &[
+            "asynchronous_publisher",
+            "availability",
+            "batch",
+            "data_tag",
+            "database",
+            "default_unicast",
+            "discovery",
+            "discovery_config",
+            "entity_name",
+            "event",
+            "exclusive_area",
+            "locator_filter",
+            "logging",
+            "multi_channel",
+            "multicast",
+            "multicast_mapping",
+            "participant_name",
+            "profile",
+            "protocol",
+            "publication_name",
+            "publish_mode",
+            "publisher_name",
+            "reader_resource_limits",
+            "receiver_pool",
+            "service",
+            "subscriber_name",
+            "subscription_name",
+            "topic_query_dispatch",
+            "transfer_mode",
+            "transport_builtin",
+            "transport_selection",
+            "type_support",
+            "unicast",
+            "user_object",
+            "wire_protocol",
+            "writer_resource_limits",
+        ],
+    ),
+    (
+        FAST,
+        &[
+            "allocation",
+            "builtin",
+            "builtinTransports",
+            "data_sharing",
+            "default_external_unicast_locators",
+            "defaultMulticastLocatorList",
+            "defaultUnicastLocatorList",
+            "disablePositiveAcks",
+            "disable_heartbeat_piggyback",
+            "disable_positive_acks",
+            "domainId",
+            "endpoint",
+            "entityID",
+            "expectsInlineQos",
+            "external_unicast_locators",
+            "flow_controller_name",
+            "historyMemoryPolicy",
+            "ignore_non_matching_locators",
+            "listenSocketBufferSize",
+            "matchedPublishersAllocation",
+            "matchedSubscribersAllocation",
+            "multicastLocatorList",
+            "propertiesPolicy",
+            "publishMode",
+            "reliable_reader_qos",
+            "reliable_writer_qos",
+            "rtps",
+            "sendSocketBufferSize",
+            "times",
+            "unicastLocatorList",
+            "useBuiltinTransports",
+            "userDefinedID",
+            "userTransports",
+        ],
+    ),
+];
+
+/// Elements in a policy of the standard.
+const IN_POLICY: [(&str, &str, &[&str]); 15] = [
+    (RTI, "durability", &["direct_communication", "storage_settings", "writer_depth"]),
+    (RTI, "presentation", &["drop_incomplete_coherent_set"]),
+    (RTI, "liveliness", &["assertions_per_lease_duration"]),
+    (RTI, "reliability", &["acknowledgment_kind", "instance_state_consistency_kind"]),
+    (RTI, "destination_order", &["scope", "source_timestamp_tolerance"]),
+    (RTI, "history", &["refilter"]),
+    (RTI, "resource_limits", &["initial_samples", "initial_instances", "instance_hash_buckets"]),
+    (
+        RTI,
+        "writer_data_lifecycle",
+        &["autopurge_disposed_instances_delay", "autopurge_unregistered_instances_delay"],
+    ),
+    (
+        RTI,
+        "reader_data_lifecycle",
+        &["autopurge_disposed_instances_delay", "autopurge_nowriter_instances_delay"],
+    ),
+    (RTI, "representation", &["compression_settings"]),
+    (RTI, "data_representation", &["compression_settings"]),
+    (RTI, "type_consistency", &["ignore_enum_literal_names"]),
+    (FAST, "liveliness", &["announcement_period"]),
+    (FAST, "resource_limits", &["allocated_samples", "extra_samples"]),
+    (RTI, "property", &["max_properties"]),
+];
+
+/// Attributes of profiles.
+const ON_PROFILE: [&str; 1] = ["is_default_participant_factory_profile"];
+
+fn owner(groups: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
+    groups.iter().find(|(_, names)| names.contains(&name)).map(|(product, _)| *product)
+}
+
+/// Whose an element directly in the root is.
+pub(super) fn in_root(name: &str) -> Option<&'static str> {
+    owner(&IN_ROOT, name)
+}
+
+/// Whose an element directly in a library or profile is.
+pub(super) fn in_profile(name: &str) -> Option<&'static str> {
+    owner(&IN_PROFILE, name)
+}
+
+/// Whose an element beside the policies is.
+pub(super) fn in_entity(name: &str, entity: crate::EntityKind) -> Option<&'static str> {
+    // A participant's own limits, by the name of a policy that a participant has not.
+    let limits = entity == crate::EntityKind::DomainParticipant && name == "resource_limits";
+    if limits { Some(RTI) } else { owner(&IN_ENTITY, name) }
+}
+
+/// Whose an element in a policy is.
+pub(super) fn in_policy(policy: &str, name: &str) -> Option<&'static str> {
+    let found = IN_POLICY.iter().find(|(_, own, names)| *own == policy && names.contains(&name));
+    found.map(|(product, ..)| *product)
+}
+
+/// Whose an attribute of a profile or of the root is.
+pub(super) fn attribute(element: &str, name: &str) -> Option<&'static str> {
+    match (element, name) {
+        ("qos_profile", name) if ON_PROFILE.contains(&name) => Some(RTI),
+        ("dds", "version") => Some(RTI),
+        _ => None,
+    }
+}
+
+/// Whose a property is by the beginning of its name.
+pub(super) fn property(name: &str) -> Option<&'static str> {
+    match name {
+        _ if name.starts_with("dds.")
+            || name.starts_with("rti.")
+            || name.starts_with("com.rti.") =>
+        {
+            Some(RTI)
+        }
+        _ if name.starts_with("fastdds.") || name.starts_with("eprosima.") => Some(FAST),
+        _ => None,
+    }
+}

@@ -1,0 +1,223 @@
+//! Files that mean harm, or are harmed: each is refused with an error, soon, and without much memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use qos_profiles::EntityKind;
+use qos_profiles::xml::QosProvider;
+
+/// Counts what the test's own thread has in use, and the most of it.
+struct Counting;
+
+thread_local! {
+    static IN_USE: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    // A thread that ends counts no more.
+    let _ = IN_USE.try_with(|in_use| {
+        in_use.set(in_use.get() + bytes);
+        let _ = MOST.try_with(|most| most.set(most.get().max(in_use.get())));
+    });
+}
+
+// SAFETY: every call goes to the system's allocator as it came; the counters are plain cells of the thread.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What is wrong with bytes, read within some seconds and with 16 MiB beyond ten times their size.
+#[track_caller]
+fn refused(bytes: &[u8]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.xml");
+    std::fs::write(&path, bytes).unwrap();
+    let before = IN_USE.get();
+    MOST.set(before);
+    let start = Instant::now();
+    let read = QosProvider::from_file(&path);
+    let (time, memory) = (start.elapsed(), MOST.get() - before);
+    // So long that no load of the machine makes a difference, and far less than for ever.
+    assert!(time < Duration::from_secs(30), "{time:?}");
+    assert!(memory < (16 << 20) + 10 * bytes.len() as isize, "{memory} bytes for {}", bytes.len());
+    let file = path.to_str().unwrap();
+    let errors = read.unwrap_err();
+    errors.errors().iter().map(|error| error.to_string().replace(file, "f.xml")).collect()
+}
+
+const NO_DOCTYPE: &str = "found a document type declaration; expected none: entities are not expanded, \
+                          and nothing is read from elsewhere";
+const LIMITS: &str = "found a name, attribute, text or list of attributes beyond the limits; expected \
+                      names of 256 bytes, 16 attributes of 4096 bytes and texts of 1048576 bytes at most";
+
+#[test]
+fn entities_are_not_expanded_and_nothing_is_read_from_elsewhere() {
+    let mut laughs = "<!DOCTYPE dds [<!ENTITY a0 \"ha\">".to_owned();
+    for n in 1..30 {
+        laughs += &format!("<!ENTITY a{n} \"&a{};&a{};&a{};\">", n - 1, n - 1, n - 1);
+    }
+    laughs += "]>\n<dds><qos_library name=\"&a29;\"/></dds>";
+    assert_eq!(refused(laughs.as_bytes()), [format!("f.xml:1:1: {NO_DOCTYPE}")]);
+    let outside = "<?xml version=\"1.0\"?>\n<!DOCTYPE dds [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>\n<dds>&x;</dds>";
+    assert_eq!(refused(outside.as_bytes()), [format!("f.xml:2:1: {NO_DOCTYPE}")]);
+    let outside = "<!DOCTYPE dds SYSTEM \"http://example.com/dds.dtd\"><dds/>";
+    assert_eq!(refused(outside.as_bytes()), [format!("f.xml:1:1: {NO_DOCTYPE}")]);
+    let parameter = "<!DOCTYPE dds [<!ENTITY % p SYSTEM \"file:///etc/passwd\"> %p;]><dds/>";
+    assert_eq!(refused(parameter.as_bytes()).len(), 1);
+    let unknown = refused(b"<dds>&x;</dds>");
+    assert!(unknown.len() == 1 && unknown[0].contains("entity: x"), "{unknown:?}");
+    let endless = "<!DOCTYPE dds [".to_owned() + &"<!ENTITY a \"b\">".repeat(200_000);
+    assert_eq!(refused(endless.as_bytes()).len(), 1);
+}
+
+#[test]
+fn elements_do_not_lie_deep_in_each_other() {
+    let deep = |depth: usize| {
+        format!("<dds>{}{}</dds>", "<types>".repeat(depth), "</types>".repeat(depth))
+    };
+    assert!(QosProvider::from_str(&deep(23)).is_ok());
+    let types = "/types".repeat(23);
+    let expected = [format!(
+        "f.xml:1:167: dds{types}: found elements 25 deep in each other; expected 24 at most"
+    )];
+    for depth in [24, 1_000_000] {
+        let told: Vec<String> = refused(deep(depth).as_bytes());
+        assert_eq!(told, expected);
+    }
+    // In a set of policies as well, where elements are held.
+    let deep = support::file(EntityKind::Topic, &"<history>".repeat(100_000));
+    let histories = "/history".repeat(20);
+    assert_eq!(
+        refused(deep.as_bytes()),
+        [format!(
+            "f.xml:5:181: dds/qos_library/qos_profile/topic_qos{histories}: found elements 25 deep in \
+             each other; expected 24 at most"
+        )]
+    );
+}
+
+#[test]
+fn names_attributes_and_texts_are_not_huge() {
+    let huge = "x".repeat(8 << 20);
+    for text in [
+        format!("<dds a=\"{huge}\"/>"),
+        format!("<{huge}/>"),
+        format!("<dds {huge}=\"a\"/>"),
+        support::file(
+            EntityKind::Topic,
+            &format!("<topic_data><value>{huge}</value></topic_data>"),
+        ),
+    ] {
+        let told = refused(text.as_bytes());
+        assert!(told.len() == 1 && told[0].ends_with(LIMITS), "{told:?}");
+    }
+    let many: String = (0..100_000).map(|n| format!(" a{n}=\"x\"")).collect();
+    let told = refused(format!("<dds{many}/>").as_bytes());
+    assert!(told.len() == 1 && told[0].ends_with(LIMITS), "{told:?}");
+    let many = support::file(EntityKind::Topic, &"<x/>".repeat(2 << 20));
+    let told = refused(many.as_bytes());
+    assert_eq!(
+        told,
+        [
+            "f.xml:5:262145: dds/qos_library/qos_profile/topic_qos/x: found more than 65536 elements in one; expected fewer"
+        ]
+    );
+    let large = vec![b' '; (32 << 20) + 5];
+    assert_eq!(refused(&large), ["f.xml: the file has 33554433 bytes; expected 33554432 at most"]);
+    // What others have is passed over, however much it is.
+    let others = format!("<dds><types>{}</types></dds>", "<x/>".repeat(1 << 20));
+    assert!(QosProvider::from_str(&others).is_ok());
+}
+
+#[test]
+fn what_is_no_utf_8_is_located() {
+    assert_eq!(
+        refused(b"<dds>\n<!-- \xc3\xa4\xff -->\n</dds>"),
+        ["f.xml:2:7: found the byte 0xff, which is no UTF-8; expected a file in UTF-8"]
+    );
+    assert_eq!(
+        refused(b"<dds>\xc3"),
+        ["f.xml:1:6: found the byte 0xc3, which is no UTF-8; expected a file in UTF-8"]
+    );
+    assert_eq!(
+        refused(b"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><dds/>"),
+        ["f.xml:1:1: found the encoding `ISO-8859-1`; expected UTF-8"]
+    );
+    let utf_16: Vec<u8> = "<dds/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(refused(&utf_16).len(), 1);
+    assert_eq!(
+        refused(&[&[0xff, 0xfe][..], &utf_16].concat()),
+        ["f.xml:1:1: found the byte 0xff, which is no UTF-8; expected a file in UTF-8"]
+    );
+}
+
+#[test]
+fn what_is_no_xml_is_located_and_what_came_before_is_told_too() {
+    assert_eq!(refused(b"").len(), 1);
+    assert_eq!(refused(b"dds").len(), 1);
+    assert_eq!(refused(b"<dds>").len(), 1);
+    let told = refused(b"<dds>\n<x/>\n<qos_library name=\"L\">\n</dds>");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("f.xml:2:1: dds/x: found an unknown element"), "{told:?}");
+    assert!(told[1].starts_with("f.xml:4:"), "{told:?}");
+}
+
+#[test]
+fn profiles_that_refer_to_each_other_in_all_ways_keep_nobody_busy() {
+    // Each has the one before as its base twice: 2^40 ways.
+    let twice: String = (1..40)
+        .map(|n| {
+            let m = n - 1;
+            format!("<qos_profile name=\"P{n}\" base_name=\"P{m}\"><base_name><element>P{m}</element></base_name><topic_qos/></qos_profile>")
+        })
+        .collect();
+    let told = refused(format!("<dds><qos_library name=\"L\"><qos_profile name=\"P0\"><topic_qos/></qos_profile>{twice}</qos_library></dds>").as_bytes());
+    assert!(
+        told.iter().all(|error| error.contains("found a chain of more than 32 bases")),
+        "{told:?}"
+    );
+    // A chain of many thousands, and a ring of as many.
+    for first in ["", " base_name=\"P20000\""] {
+        let chain: String = (1..=20_000)
+            .map(|n| {
+                format!(
+                    "<qos_profile name=\"P{n}\" base_name=\"P{}\"><topic_qos/></qos_profile>",
+                    n - 1
+                )
+            })
+            .collect();
+        let text = format!(
+            "<qos_library name=\"L\"><qos_profile name=\"P0\"{first}/>{chain}</qos_library>"
+        );
+        let told = refused(text.as_bytes());
+        assert!(!told.is_empty() && told[0].len() < 1000, "{told:?}");
+    }
+    // Many sets, each with as many as there may be in its base.
+    let sets: String = (0..256).map(|n| format!("<topic_qos name=\"S{n}\"/>")).collect();
+    let all: String = (0..300)
+        .map(|n| format!("<qos_profile name=\"P{n}\" base_name=\"P\">{sets}</qos_profile>"))
+        .collect();
+    let text = format!(
+        "<qos_library name=\"L\"><x/><qos_profile name=\"P\">{sets}</qos_profile>{all}</qos_library>"
+    );
+    assert_eq!(refused(text.as_bytes()).len(), 1);
+}

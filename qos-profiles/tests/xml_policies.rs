@@ -1,0 +1,445 @@
+//! Every field of every policy, on every entity that has it: a file that sets it, with the value that
+//! follows, and a file that gets it wrong, with the whole error.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use qos_profiles::EntityKind;
+use qos_profiles::xml::Origin;
+use support::{errors, file, path, resolved};
+
+struct Row {
+    policy: &'static str,
+    field: &'static str,
+    /// What is written into the field's element, and the value as it is shown then.
+    right: &'static str,
+    shown: &'static str,
+    /// What is written wrongly; where the error is, the elements from the policy on, and the rest of it.
+    wrong: &'static str,
+    error: &'static str,
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row {
+        policy: "user_data",
+        field: "value",
+        right: "0x0a0B",
+        shown: "0x0a0b",
+        wrong: "1, 256",
+        error: "5:12: user_data/value: found `256` in a list of bytes; expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
+    },
+    Row {
+        policy: "topic_data",
+        field: "value",
+        right: "Cgs=",
+        shown: "0x0a0b",
+        wrong: "Cgs",
+        error: "5:13: topic_data/value: found `Cgs`: base64 comes in groups of four letters, the last filled up with `=`; expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
+    },
+    Row {
+        policy: "group_data",
+        field: "value",
+        right: "<element>10</element><element>0x0b</element>",
+        shown: "0x0a0b",
+        wrong: "0x012",
+        error: "5:13: group_data/value: found 3 hexadecimal digits, which make no whole bytes; expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)",
+    },
+    Row {
+        policy: "durability",
+        field: "kind",
+        right: "TRANSIENT_DURABILITY_QOS",
+        shown: "TRANSIENT",
+        wrong: "TRANSIENT_QOS",
+        error: "5:13: durability/kind: found `TRANSIENT_QOS`; expected `VOLATILE_DURABILITY_QOS`, `TRANSIENT_LOCAL_DURABILITY_QOS`, `TRANSIENT_DURABILITY_QOS` or `PERSISTENT_DURABILITY_QOS`; did you mean `TRANSIENT`?",
+    },
+    Row {
+        policy: "durability_service",
+        field: "service_cleanup_delay",
+        right: "<sec>7</sec>",
+        shown: "7s",
+        wrong: "<sec>-1</sec>",
+        error: "5:44: durability_service/service_cleanup_delay/sec: found `-1`; expected a number from 0 to 2147483646, or `DURATION_INFINITE_SEC`",
+    },
+    Row {
+        policy: "durability_service",
+        field: "history_kind",
+        right: "KEEP_ALL_HISTORY_QOS",
+        shown: "KEEP_ALL",
+        wrong: "KEEP_SOME",
+        error: "5:21: durability_service/history_kind: found `KEEP_SOME`; expected `KEEP_LAST_HISTORY_QOS` or `KEEP_ALL_HISTORY_QOS`",
+    },
+    Row {
+        policy: "durability_service",
+        field: "history_depth",
+        right: "7",
+        shown: "7",
+        wrong: "-1",
+        error: "5:21: durability_service/history_depth: found `-1`; expected a number from 0 to 2147483647",
+    },
+    Row {
+        policy: "durability_service",
+        field: "max_samples",
+        right: "7",
+        shown: "7",
+        wrong: "-2",
+        error: "5:21: durability_service/max_samples: found `-2`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
+    },
+    Row {
+        policy: "durability_service",
+        field: "max_instances",
+        right: "7",
+        shown: "7",
+        wrong: "2147483648",
+        error: "5:21: durability_service/max_instances: found `2147483648`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
+    },
+    Row {
+        policy: "durability_service",
+        field: "max_samples_per_instance",
+        right: "LENGTH_UNLIMITED",
+        shown: "unlimited",
+        wrong: "UNLIMITED",
+        error: "5:21: durability_service/max_samples_per_instance: found `UNLIMITED`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
+    },
+    Row {
+        policy: "presentation",
+        field: "access_scope",
+        right: "GROUP_PRESENTATION_QOS",
+        shown: "GROUP",
+        wrong: "GRUOP",
+        error: "5:15: presentation/access_scope: found `GRUOP`; expected `INSTANCE_PRESENTATION_QOS`, `TOPIC_PRESENTATION_QOS` or `GROUP_PRESENTATION_QOS`; did you mean `GROUP`?",
+    },
+    Row {
+        policy: "presentation",
+        field: "coherent_access",
+        right: "true",
+        shown: "true",
+        wrong: "yes",
+        error: "5:15: presentation/coherent_access: found `yes`; expected `true` or `false`",
+    },
+    Row {
+        policy: "presentation",
+        field: "ordered_access",
+        right: "1",
+        shown: "true",
+        wrong: "2",
+        error: "5:15: presentation/ordered_access: found `2`; expected `true` or `false`",
+    },
+    Row {
+        policy: "deadline",
+        field: "period",
+        right: "<sec>1</sec><nanosec>500000000</nanosec>",
+        shown: "1.5s",
+        wrong: "<sec>1</sec><nanosec>1000000000</nanosec>",
+        error: "5:31: deadline/period/nanosec: found `1000000000`; expected a number from 0 to 999999999, or `DURATION_INFINITE_NSEC`",
+    },
+    Row {
+        policy: "latency_budget",
+        field: "duration",
+        right: "DURATION_INFINITE",
+        shown: "infinite",
+        wrong: "soon",
+        error: "5:17: latency_budget/duration: found `soon`; expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`",
+    },
+    Row {
+        policy: "ownership",
+        field: "kind",
+        right: "EXCLUSIVE",
+        shown: "EXCLUSIVE",
+        wrong: "ALONE",
+        error: "5:12: ownership/kind: found `ALONE`; expected `SHARED_OWNERSHIP_QOS` or `EXCLUSIVE_OWNERSHIP_QOS`",
+    },
+    Row {
+        policy: "ownership_strength",
+        field: "value",
+        right: "-7",
+        shown: "-7",
+        wrong: "2147483648",
+        error: "5:21: ownership_strength/value: found `2147483648`; expected a number from -2147483648 to 2147483647",
+    },
+    Row {
+        policy: "liveliness",
+        field: "kind",
+        right: "MANUAL_BY_TOPIC_LIVELINESS_QOS",
+        shown: "MANUAL_BY_TOPIC",
+        wrong: "MANUAL_BY_READER",
+        error: "5:13: liveliness/kind: found `MANUAL_BY_READER`; expected `AUTOMATIC_LIVELINESS_QOS`, `MANUAL_BY_PARTICIPANT_LIVELINESS_QOS` or `MANUAL_BY_TOPIC_LIVELINESS_QOS`",
+    },
+    Row {
+        policy: "liveliness",
+        field: "lease_duration",
+        right: "<nanosec>7</nanosec>",
+        shown: "7ns",
+        wrong: "<milli>7</milli>",
+        error: "5:29: liveliness/lease_duration/milli: found an unknown element; expected `sec` or `nanosec`",
+    },
+    Row {
+        policy: "time_based_filter",
+        field: "minimum_separation",
+        right: "<sec>0</sec><nanosec>7000</nanosec>",
+        shown: "7µs",
+        wrong: "",
+        error: "5:20: time_based_filter/minimum_separation: found no duration; expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`",
+    },
+    Row {
+        policy: "partition",
+        field: "name",
+        right: "<element>a</element><element>b*</element>",
+        shown: "\"a\", \"b*\"",
+        wrong: "a",
+        error: "5:12: partition/name: found the text `a`; expected `<element>` for each",
+    },
+    Row {
+        policy: "reliability",
+        field: "kind",
+        right: "RELIABLE_RELIABILITY_QOS",
+        shown: "RELIABLE",
+        wrong: "RELIABEL",
+        error: "5:14: reliability/kind: found `RELIABEL`; expected `BEST_EFFORT_RELIABILITY_QOS` or `RELIABLE_RELIABILITY_QOS`; did you mean `RELIABLE`?",
+    },
+    Row {
+        policy: "reliability",
+        field: "max_blocking_time",
+        right: "<sec>DURATION_INFINITE_SEC</sec><nanosec>DURATION_INFINITE_NSEC</nanosec>",
+        shown: "infinite",
+        wrong: "<sec>DURATION_INFINITE_SEC</sec><nanosec>0</nanosec>",
+        error: "5:14: reliability/max_blocking_time: found a duration of which one part has no end and the other has; expected both or none to be infinite",
+    },
+    Row {
+        policy: "destination_order",
+        field: "kind",
+        right: "BY_SOURCE_TIMESTAMP_DESTINATIONORDER_QOS",
+        shown: "BY_SOURCE_TIMESTAMP",
+        wrong: "BY_SOURCE",
+        error: "5:20: destination_order/kind: found `BY_SOURCE`; expected `BY_RECEPTION_TIMESTAMP_DESTINATIONORDER_QOS` or `BY_SOURCE_TIMESTAMP_DESTINATIONORDER_QOS`",
+    },
+    Row {
+        policy: "history",
+        field: "kind",
+        right: "KEEP_ALL_HISTORY_QOS",
+        shown: "KEEP_ALL",
+        wrong: "",
+        error: "5:10: history/kind: found nothing; expected `KEEP_LAST_HISTORY_QOS` or `KEEP_ALL_HISTORY_QOS`",
+    },
+    Row {
+        policy: "history",
+        field: "depth",
+        right: "7",
+        shown: "7",
+        wrong: "seven",
+        error: "5:10: history/depth: found `seven`; expected a number from 0 to 2147483647",
+    },
+    Row {
+        policy: "resource_limits",
+        field: "max_samples",
+        right: "7",
+        shown: "7",
+        wrong: "7.0",
+        error: "5:18: resource_limits/max_samples: found `7.0`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
+    },
+    Row {
+        policy: "resource_limits",
+        field: "max_instances",
+        right: "-1",
+        shown: "unlimited",
+        wrong: "LENGTH_UNLIMITTED",
+        error: "5:18: resource_limits/max_instances: found `LENGTH_UNLIMITTED`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`; did you mean `LENGTH_UNLIMITED`?",
+    },
+    Row {
+        policy: "resource_limits",
+        field: "max_samples_per_instance",
+        right: "7",
+        shown: "7",
+        wrong: "0x7",
+        error: "5:18: resource_limits/max_samples_per_instance: found `0x7`; expected a number from 0 to 2147483647, or `LENGTH_UNLIMITED`",
+    },
+    Row {
+        policy: "entity_factory",
+        field: "autoenable_created_entities",
+        right: "false",
+        shown: "false",
+        wrong: "flase",
+        error: "5:17: entity_factory/autoenable_created_entities: found `flase`; expected `true` or `false`; did you mean `false`?",
+    },
+    Row {
+        policy: "writer_data_lifecycle",
+        field: "autodispose_unregistered_instances",
+        right: "false",
+        shown: "false",
+        wrong: "",
+        error: "5:24: writer_data_lifecycle/autodispose_unregistered_instances: found nothing; expected `true` or `false`",
+    },
+    Row {
+        policy: "reader_data_lifecycle",
+        field: "autopurge_nowriter_samples_delay",
+        right: "<sec>7</sec>",
+        shown: "7s",
+        wrong: "<sec>7</sec><sec>8</sec>",
+        error: "5:70: reader_data_lifecycle/autopurge_nowriter_samples_delay/sec: found it a second time; expected it once",
+    },
+    Row {
+        policy: "reader_data_lifecycle",
+        field: "autopurge_disposed_samples_delay",
+        right: "<sec>7</sec>",
+        shown: "7s",
+        wrong: "7",
+        error: "5:24: reader_data_lifecycle/autopurge_disposed_samples_delay: found `7`; expected `<sec>` and `<nanosec>`, or `DURATION_INFINITE`",
+    },
+    Row {
+        policy: "transport_priority",
+        field: "value",
+        right: "-7",
+        shown: "-7",
+        wrong: "high",
+        error: "5:21: transport_priority/value: found `high`; expected a number from -2147483648 to 2147483647",
+    },
+    Row {
+        policy: "lifespan",
+        field: "duration",
+        right: "<sec>2147483647</sec><nanosec>2147483647</nanosec>",
+        shown: "infinite",
+        wrong: "<sec>2147483647</sec><nanosec>0</nanosec>",
+        error: "5:11: lifespan/duration: found a duration of which one part has no end and the other has; expected both or none to be infinite",
+    },
+    Row {
+        policy: "representation",
+        field: "value",
+        right: "<element>XCDR2_DATA_REPRESENTATION</element><element>0</element>",
+        shown: "XCDR2, XCDR",
+        wrong: "<element>XCDR3</element>",
+        error: "5:24: representation/value/element: found `XCDR3`; expected `XCDR_DATA_REPRESENTATION`, `XML_DATA_REPRESENTATION` or `XCDR2_DATA_REPRESENTATION`; did you mean `XCDR`?",
+    },
+    Row {
+        policy: "type_consistency",
+        field: "kind",
+        right: "DISALLOW_TYPE_COERCION",
+        shown: "DISALLOW_TYPE_COERCION",
+        wrong: "ALLOW",
+        error: "5:19: type_consistency/kind: found `ALLOW`; expected `DISALLOW_TYPE_COERCION` or `ALLOW_TYPE_COERCION`",
+    },
+    Row {
+        policy: "type_consistency",
+        field: "ignore_sequence_bounds",
+        right: "false",
+        shown: "false",
+        wrong: "no",
+        error: "5:19: type_consistency/ignore_sequence_bounds: found `no`; expected `true` or `false`",
+    },
+    Row {
+        policy: "type_consistency",
+        field: "ignore_string_bounds",
+        right: "false",
+        shown: "false",
+        wrong: "no",
+        error: "5:19: type_consistency/ignore_string_bounds: found `no`; expected `true` or `false`",
+    },
+    Row {
+        policy: "type_consistency",
+        field: "ignore_member_names",
+        right: "true",
+        shown: "true",
+        wrong: "no",
+        error: "5:19: type_consistency/ignore_member_names: found `no`; expected `true` or `false`",
+    },
+    Row {
+        policy: "type_consistency",
+        field: "prevent_type_widening",
+        right: "true",
+        shown: "true",
+        wrong: "no",
+        error: "5:19: type_consistency/prevent_type_widening: found `no`; expected `true` or `false`",
+    },
+    Row {
+        policy: "type_consistency",
+        field: "force_type_validation",
+        right: "true",
+        shown: "true",
+        wrong: "no",
+        error: "5:19: type_consistency/force_type_validation: found `no`; expected `true` or `false`",
+    },
+];
+
+/// The rows of a kind of entity.
+fn rows(kind: EntityKind) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| kind.policies().any(|(_, name)| name == row.policy))
+}
+
+impl Row {
+    fn text(&self, inside: &str) -> String {
+        let Row { policy, field, .. } = self;
+        format!("<{policy}><{field}>{inside}</{field}></{policy}>")
+    }
+}
+
+#[test]
+fn every_field_has_a_row() {
+    for kind in EntityKind::ALL {
+        for (policy, name) in kind.policies() {
+            for field in policy.fields() {
+                let has = rows(kind).any(|row| row.policy == name && row.field == field.name);
+                assert!(has, "no row of {name}.{}", field.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_is_right_is_the_entitys_and_all_others_are_the_defaults() {
+    for kind in EntityKind::ALL {
+        for row in rows(kind) {
+            let entity = resolved(kind, &row.text(row.right));
+            let default = kind.default_qos();
+            for (policy, name) in kind.policies() {
+                for (index, field) in policy.fields().iter().enumerate() {
+                    let value = entity.qos.value(policy, index).unwrap();
+                    if (name, field.name) == (row.policy, row.field) {
+                        assert_eq!(
+                            field.show(&value).to_string(),
+                            row.shown,
+                            "{kind:?} {name}.{}",
+                            field.name
+                        );
+                        assert_ne!(*entity.origin(policy, index), Origin::Default);
+                    } else {
+                        assert_eq!(
+                            Some(value),
+                            default.value(policy, index),
+                            "{kind:?} {name}.{}",
+                            field.name
+                        );
+                        assert_eq!(*entity.origin(policy, index), Origin::Default);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_is_wrong_is_told_with_its_place_and_what_would_be_right() {
+    for kind in EntityKind::ALL {
+        for row in rows(kind) {
+            let (line, rest) = row.error.split_once(": ").unwrap();
+            let expected = format!("str:1:{line}: {}/{rest}", path(kind));
+            assert_eq!(errors(&file(kind, &row.text(row.wrong))), [expected]);
+        }
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_told_in_one_run() {
+    for kind in EntityKind::ALL {
+        let text: Vec<String> = rows(kind).map(|row| row.text(row.wrong)).collect();
+        // A policy may stand there once: what is wrong with its second field is not told then.
+        let mut policies: Vec<&str> = rows(kind).map(|row| row.policy).collect();
+        policies.dedup();
+        let told = errors(&file(kind, &text.join("\n")));
+        let again =
+            told.iter().filter(|error| error.ends_with("found it a second time; expected it once"));
+        assert!(
+            told.len() == text.len() && again.count() >= text.len() - policies.len(),
+            "{told:#?}"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Properties, and what only other products understand.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use qos_profiles::xml::Origin;
+use qos_profiles::{EntityKind, HistoryQosPolicyKind, Length};
+use support::{errors, file, provider, resolved};
+
+/// A property, as all write it.
+fn property(name: &str, value: &str) -> String {
+    format!(
+        "<property><value><element><name>{name}</name><value>{value}</value></element></value></property>"
+    )
+}
+
+#[test]
+fn properties_are_kept_and_ours_are_checked() {
+    let inside = "<property><value>\
+        <element><name>b</name><value>1</value><propagate>true</propagate></element>\
+        <element><name>a</name><value/></element></value></property>";
+    let entity = resolved(EntityKind::DomainParticipant, inside);
+    let told: Vec<_> =
+        entity.properties.iter().map(|p| (&*p.name, &*p.value, p.propagate)).collect();
+    assert_eq!(told, [("a", "", false), ("b", "1", true)]);
+    assert!(
+        matches!(entity.property_origin(1), Origin::Profile(source) if source.place.column() > 0)
+    );
+    let reliable = "<reliability><kind>RELIABLE</kind></reliability>";
+    for (value, level) in [("unordered", "unordered"), ("atomic", "atomic")] {
+        let inside = format!("{reliable}{}", property("squall.delivery", value));
+        let entity = resolved(EntityKind::DataReader, &inside);
+        assert_eq!(entity.level().unwrap().to_string(), level);
+        assert_eq!(entity.property("squall.delivery"), Some(value));
+    }
+    const W: &str = "dds/qos_library[L]/qos_profile[P]/datawriter_qos/property";
+    let at = |text: &str, expected: &str| {
+        assert_eq!(errors(&file(EntityKind::DataWriter, text)), [format!("str:1:{expected}")]);
+    };
+    at(
+        &property("squall.delivry", "atomic"),
+        &format!(
+            "5:18: {W}/value/element: found the unknown property `squall.delivry`; expected `squall.delivery`; did you mean `squall.delivery`?"
+        ),
+    );
+    at(
+        &property("squall.delivery", "atomc"),
+        &format!(
+            "5:18: {W}/value/element: found `atomc` as the value of `squall.delivery`; expected `unordered` or `atomic`; did you mean `atomic`?"
+        ),
+    );
+    at(
+        "<property><value><element><name>a</name></element></value></property>",
+        &format!(
+            "5:18: {W}/value/element: found no name or no value of a property; expected `<name>` and `<value>`"
+        ),
+    );
+    at(
+        "<property><value><element><name>a</name><value>1</value><x/></element></value></property>",
+        &format!(
+            "5:57: {W}/value/element/x: found an unknown element; expected `name`, `value` or `propagate`"
+        ),
+    );
+    at(
+        "<property><value><element><name>a</name><value>1</value><value>2</value></element></value></property>",
+        &format!("5:57: {W}/value/element/value: found it a second time; expected it once"),
+    );
+    at(
+        "<property><value><element><name>a</name><value>1</value></element><element><name>a</name><value>1</value></element></value></property>",
+        &format!("5:67: {W}/value/element: found the property `a` a second time; expected it once"),
+    );
+    at(
+        "<property><value><element><name>a</name><value>1</value><propagate>x</propagate></element></value></property>",
+        &format!("5:57: {W}/value/element/propagate: found `x`; expected `true` or `false`"),
+    );
+    at("<property>x</property>", &format!("5:1: {W}: found the text `x`; expected `value`"));
+    at(
+        "<property><valu/></property>",
+        &format!(
+            "5:11: {W}/valu: found an unknown element; expected `value`; did you mean `value`?"
+        ),
+    );
+    assert_eq!(
+        errors(&file(EntityKind::Publisher, &property("squall.delivery", "atomic"))),
+        [
+            "str:1:5:18: dds/qos_library[L]/qos_profile[P]/publisher_qos/property/value/element: found the property `squall.delivery`, which a publisher does not have; expected it of a topic or data writer or data reader"
+        ]
+    );
+}
+
+#[test]
+fn what_other_products_have_alone_is_ignored_and_told() {
+    let text = "<dds version=\"6.0.0\">\n\
+        <types><struct name=\"S\"/></types>\n\
+        <profiles><data_writer profile_name=\"x\"/></profiles>\n\
+        <qos_library name=\"L\">\n\
+        <qos_profile name=\"P\" is_default_participant_factory_profile=\"true\">\n\
+        <participant_factory_qos><logging/></participant_factory_qos>\n\
+        <participant_qos><resource_limits><x>1</x></resource_limits></participant_qos>\n\
+        <datawriter_qos>\n\
+        <protocol><rtps_object_id>7</rtps_object_id></protocol>\n\
+        <publishMode><kind>ASYNCHRONOUS</kind></publishMode>\n\
+        <reliability><kind>RELIABLE</kind><acknowledgment_kind>X</acknowledgment_kind></reliability>\n\
+        <resource_limits><allocated_samples>5</allocated_samples><max_samples>9</max_samples></resource_limits>\n\
+        <property><value><element><name>dds.transport.x</name><value>1</value></element></value></property>\n\
+        </datawriter_qos>\n\
+        </qos_profile></qos_library></dds>";
+    let provider = provider(text);
+    let told: Vec<String> = provider.ignored().iter().map(ToString::to_string).collect();
+    const P: &str = "dds/qos_library[L]/qos_profile[P]";
+    assert_eq!(
+        told,
+        [
+            "str:1:1:1: dds/@version: ignored, it is of RTI Connext".to_owned(),
+            "str:1:2:1: dds/types: ignored, it is of DDS-XML beyond QoS profiles".to_owned(),
+            "str:1:3:1: dds/profiles: ignored, it is of Fast DDS".to_owned(),
+            format!(
+                "str:1:5:1: {P}/@is_default_participant_factory_profile: ignored, it is of RTI Connext"
+            ),
+            format!("str:1:6:1: {P}/participant_factory_qos: ignored, it is of RTI Connext"),
+            format!(
+                "str:1:7:18: {P}/participant_qos/resource_limits: ignored, it is of RTI Connext"
+            ),
+            format!("str:1:9:1: {P}/datawriter_qos/protocol: ignored, it is of RTI Connext"),
+            format!("str:1:10:1: {P}/datawriter_qos/publishMode: ignored, it is of Fast DDS"),
+            format!(
+                "str:1:11:35: {P}/datawriter_qos/reliability/acknowledgment_kind: ignored, it is of RTI Connext"
+            ),
+            format!(
+                "str:1:12:18: {P}/datawriter_qos/resource_limits/allocated_samples: ignored, it is of Fast DDS"
+            ),
+            format!(
+                "str:1:13:18: {P}/datawriter_qos/property/value/element/name[dds.transport.x]: ignored, it is of RTI Connext"
+            ),
+        ]
+    );
+    let writer = provider.datawriter_qos("L::P").unwrap();
+    assert_eq!(
+        (writer.resource_limits.max_samples, writer.history.kind),
+        (Length::of(9), HistoryQosPolicyKind::KeepLast)
+    );
+    // The same names elsewhere are errors.
+    assert_eq!(errors(&file(EntityKind::DataWriter, "<acknowledgment_kind/>")).len(), 1);
+    assert_eq!(errors(&file(EntityKind::DataWriter, "<history><protocol/></history>")).len(), 1);
+    assert_eq!(errors(&file(EntityKind::DataWriter, "<participant_factory_qos/>")).len(), 1);
+}

@@ -1,0 +1,213 @@
+//! `squall idl`: IDL files checked, and compiled to Rust.
+//!
+//! Owns: what is shown of a run of the compiler. Never does: anything about IDL; that is the crate `idl`'s.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use idl::build::{Build, BuildError, Built};
+use idl::model::Extensibility;
+use idl::{Compiler, Diagnostic, Diagnostics, Generator, Severity};
+use serde_json::{Value, json};
+
+use crate::outcome::{Done, Failure, Outcome, show};
+
+/// What to do with IDL files.
+#[derive(Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    squall idl check nav.idl -I /opt/ros/share -D DEBUG\n  \
+    squall idl gen nav.idl -o src/nav.rs"
+)]
+pub(crate) struct IdlArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Read files and say all that is wrong with them; exit code 1 if anything is.
+    #[command(after_help = "Example:\n  squall idl check nav.idl -I idl -D LIMIT=20")]
+    Check(Input),
+    /// Write the Rust for files: what they say, and what they include.
+    #[command(after_help = "Examples:\n  \
+        squall idl gen nav.idl -o nav.rs\n  \
+        squall idl gen a.idl b.idl -o messages.rs     one file; what both include is in it once\n  \
+        squall idl gen a.idl b.idl -o src/generated   a file for each, with all that it includes")]
+    Gen(GenArgs),
+}
+
+/// What to read.
+#[derive(Args, Debug)]
+struct Input {
+    /// The IDL files.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Look for included files here too.
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Define a macro; its value is 1 if none is given.
+    #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
+    define: Vec<(String, String)>,
+}
+
+/// What to write.
+#[derive(Args, Debug)]
+struct GenArgs {
+    #[command(flatten)]
+    input: Input,
+    /// A file `NAME.rs`, or a directory.
+    #[arg(short, long, value_name = "OUT")]
+    out: PathBuf,
+    /// How types may change that do not say it.
+    #[arg(long, value_name = "KIND", value_enum)]
+    default_extensibility: Option<Kind>,
+    /// Where the code finds `DdsType`, if not in the crate `dds-api`.
+    #[arg(long, value_name = "PATH")]
+    crate_path: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    Final,
+    Appendable,
+    Mutable,
+}
+
+fn define(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name {
+        return Err(format!("`{name}` is no name of a macro"));
+    }
+    if value.contains(['\n', '\r']) {
+        return Err("a macro's value is one line".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Does it.
+pub(crate) fn run(args: &IdlArgs, json: bool) -> Done {
+    match &args.command {
+        Command::Check(input) => check(input, json),
+        Command::Gen(args) => generate(args, json),
+    }
+}
+
+/// Each file is read for itself, as it would be compiled.
+fn check(input: &Input, json: bool) -> Done {
+    let mut compiler = Compiler::new();
+    for directory in &input.include {
+        compiler = compiler.include(directory);
+    }
+    for (name, value) in &input.define {
+        compiler = compiler.define(name, value);
+    }
+    let mut diagnostics = Diagnostics::default();
+    for file in &input.files {
+        let compiled = compiler.compile(&[file]).map_err(|error| unreadable(file, &error))?;
+        diagnostics.merge(compiled.diagnostics);
+    }
+    tell(&input.files, &diagnostics, None, json)
+}
+
+fn generate(args: &GenArgs, json: bool) -> Done {
+    let mut generator = Generator::new();
+    if let Some(path) = &args.crate_path {
+        generator = generator.crate_path(path);
+    }
+    if let Some(kind) = args.default_extensibility {
+        generator = generator.default_extensibility(match kind {
+            Kind::Final => Extensibility::Final,
+            Kind::Appendable => Extensibility::Appendable,
+            Kind::Mutable => Extensibility::Mutable,
+        });
+    }
+    let mut build = Build::new().generator(generator);
+    for directory in &args.input.include {
+        build = build.include(directory);
+    }
+    for (name, value) in &args.input.define {
+        build = build.define(name, value);
+    }
+    let directory = match args.out.extension() {
+        Some(extension) if extension == "rs" => {
+            let name = args.out.file_stem().unwrap_or_default();
+            build = build.together(&name.to_string_lossy());
+            args.out.parent().unwrap_or(Path::new("")).to_owned()
+        }
+        _ => args.out.clone(),
+    };
+    if !directory.as_os_str().is_empty() {
+        std::fs::create_dir_all(&directory).map_err(|error| {
+            Failure::new(format!("the directory {} cannot be made: {error}", directory.display()))
+        })?;
+    }
+    match build.compile_into(&args.input.files, &directory) {
+        Ok(Built { written, diagnostics, .. }) => {
+            tell(&args.input.files, &diagnostics, Some(&written), json)
+        }
+        Err(BuildError::Idl(diagnostics)) => tell(&args.input.files, &diagnostics, Some(&[]), json),
+        Err(error @ (BuildError::SameOutput { .. } | BuildError::NoName { .. })) => {
+            Err(Failure::Usage(format!("{error}; or give -o a name that ends in .rs")))
+        }
+        Err(BuildError::Read { file, error }) => Err(unreadable(&file, &error)),
+        Err(error) => Err(Failure::new(error.to_string())),
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{} cannot be read: {error}", file.display()))
+}
+
+/// Shows what there is to say of the files, and what was written.
+fn tell(
+    files: &[PathBuf],
+    diagnostics: &Diagnostics,
+    written: Option<&[PathBuf]>,
+    json: bool,
+) -> Done {
+    let of = |severity: Severity| -> Vec<Value> {
+        let those = diagnostics.iter().filter(|one| one.severity == severity);
+        those.map(fields).collect()
+    };
+    let errors = of(Severity::Error);
+    let (count, outcome) = match errors.len() {
+        0 => (String::new(), Outcome::Yes),
+        1 => ("one error".to_owned(), Outcome::No),
+        many => (format!("{many} errors"), Outcome::No),
+    };
+    let plural = if files.len() == 1 { "" } else { "s" };
+    let mut text = String::new();
+    if !diagnostics.is_empty() {
+        text += &format!("{diagnostics}\n");
+    }
+    text += &match (outcome, written) {
+        (Outcome::No, Some(_)) => format!("{count}; nothing is written"),
+        (Outcome::No, None) => count,
+        (Outcome::Yes, None) => format!("Nothing is wrong in {} file{plural}.", files.len()),
+        (Outcome::Yes, Some(written)) => {
+            let written: Vec<String> =
+                written.iter().map(|one| one.display().to_string()).collect();
+            format!("Written: {}", written.join(", "))
+        }
+    };
+    let mut report = json!({
+        "files": files,
+        "errors": errors,
+        "warnings": of(Severity::Warning),
+        "notes": of(Severity::Note),
+    });
+    if let Some(written) = written {
+        report["written"] = json!(written);
+    }
+    show(json, &report, &text);
+    Ok(outcome)
+}
+
+fn fields(diagnostic: &Diagnostic) -> Value {
+    let Diagnostic { file, line, column, message, .. } = diagnostic;
+    json!({ "file": file, "line": line, "column": column, "message": message })
+}

@@ -1,0 +1,116 @@
+//! `squall store`: a member of a domain that keeps persistent topics, so that they outlive all applications.
+//!
+//! Owns: when it ends, and what it says. Never does: keep anything; its participant does.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use dds_api::domain::{DomainParticipant, ParticipantConfig};
+use dds_api::infrastructure::{LogCondition, StorageStatus};
+use serde_json::json;
+
+use crate::outcome::{Done, Failure, Outcome, say, show};
+
+/// How often it is looked what has become of topics, and whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Keep persistent topics.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  squall store --dir /var/lib/squall --topics 'Flight*' --topics Alarm\n\n\
+    Each process of a host has a folder of its own in the one that is named, which has to be there. What is in \
+    them is shown by `squall log`. Ends at SIGINT or SIGTERM, after all has been written."
+)]
+pub(crate) struct StoreArgs {
+    /// The folder in which logs are kept; applications that keep logs themselves are to name the same.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Keep topics whose names match: `*` stands for any text, `?` for one character. May be given more than once; all
+    /// persistent topics without it.
+    #[arg(long, value_name = "GLOB")]
+    topics: Vec<String>,
+    /// The domain.
+    #[arg(long, default_value_t = 0)]
+    domain: u32,
+    /// End after so many seconds.
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// The folder where participants meet.
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
+    let ends = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&ends))
+            .map_err(|error| Failure::new(format!("no signal can be waited for: {error}")))?;
+    }
+    let topics = if args.topics.is_empty() { vec!["*".to_owned()] } else { args.topics.clone() };
+    let mut config = ParticipantConfig::new().log_folder(&args.dir).log_topics(topics.clone());
+    if let Some(folder) = &args.runtime_dir {
+        config = config.runtime_dir(folder);
+    }
+    let participant = DomainParticipant::with_config(args.domain, config)?;
+    if !json {
+        let (dir, domain) = (args.dir.display(), args.domain);
+        say(&format!("keeps {} of domain {domain} in {dir}", topics.join(", ")))?;
+    }
+    let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut known: BTreeMap<String, StorageStatus> = BTreeMap::new();
+    loop {
+        let over = ends.load(Ordering::Relaxed) || deadline.is_some_and(|at| Instant::now() >= at);
+        if participant.is_isolated() {
+            return Err(Failure::new(
+                "the other participants go on without this one: it was stopped for too long. Start it \
+                 anew",
+            ));
+        }
+        for (topic, _, status) in participant.stored_topics() {
+            let before = known.insert(topic.clone(), status.clone());
+            if !json && before.is_none_or(|before| before.log != status.log) {
+                // Nobody may listen any more: it keeps all the same.
+                let _ = say(&format!("{topic}: {}", condition(&status)));
+            }
+        }
+        if over {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    drop(participant);
+    let records: u64 = known.values().map(|status| status.samples).sum();
+    let bytes = bytes_in(&args.dir.join(format!("domain-{}", args.domain)));
+    let value = json!({ "streams": known.len(), "records": records, "bytes": bytes });
+    let text = format!("{} topics, {records} samples, {bytes} bytes in logs", known.len());
+    show(json, &value, &text);
+    let failed = |status: &StorageStatus| matches!(status.log, Some(LogCondition::Failed(_)));
+    Ok(if known.values().any(failed) { Outcome::No } else { Outcome::Yes })
+}
+
+fn condition(status: &StorageStatus) -> String {
+    match &status.log {
+        Some(LogCondition::Open) => "is logged".to_owned(),
+        Some(LogCondition::Full) => "waits, for the disk is full: make room".to_owned(),
+        Some(LogCondition::Detached) => "is logged no more, for the disk was full".to_owned(),
+        Some(LogCondition::Failed(why)) => format!("is logged no more: {why}"),
+        None => "is kept in memory only".to_owned(),
+    }
+}
+
+/// What the files in this folder and those in it take.
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(data) if data.is_dir() => bytes_in(&entry.path()),
+            Ok(data) => data.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

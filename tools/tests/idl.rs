@@ -1,0 +1,137 @@
+//! `squall idl`, as people and programs call it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::fs;
+
+use support::Place;
+
+/// A folder with files, and the way to one of them.
+fn file(place: &Place, name: &str, text: &str) -> String {
+    let path = place.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_sound_file_is_said_to_be_one() {
+    let place = Place::new();
+    let nav = file(&place, "nav.idl", "#include <units.idl>\nstruct Fix { Metre height[N]; };\n");
+    file(&place, "lib/units.idl", "typedef double Metre;\n");
+    let lib = place.path().join("lib");
+    let lib = lib.to_str().unwrap();
+    let ended = place.run(&["idl", "check", &nav, "-I", lib, "-D", "N=3"]).code(0);
+    assert_eq!(ended.out, "Nothing is wrong in 1 file.\n");
+    // Directories and macros also stand directly behind their letter.
+    let report =
+        place.run(&["idl", "check", &nav, &format!("-I{lib}"), "-DN", "--json"]).code(0).json();
+    assert_eq!(report["errors"], serde_json::json!([]));
+    assert_eq!(report["files"], serde_json::json!([nav]));
+}
+
+#[test]
+fn every_error_is_shown_with_its_line() {
+    let place = Place::new();
+    let nav = file(&place, "nav.idl", "struct A { lomg a; };\n@unknown struct B { A b; A B; };\n");
+    let ended = place.run(&["idl", "check", &nav]).code(1);
+    assert!(ended.out.contains("nav.idl:1:12: error: there is no `lomg` here"), "{}", ended.out);
+    assert!(ended.out.contains("did you mean `long`?"), "{}", ended.out);
+    assert!(
+        ended.out.contains("   1 | struct A { lomg a; };\n     |            ^^^^\n"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("warning: the annotation `@unknown`"), "{}", ended.out);
+    assert!(ended.out.ends_with("2 errors\n"), "{}", ended.out);
+    let report = place.run(&["idl", "check", &nav, "--json"]).code(1).json();
+    assert_eq!(report["errors"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&report["errors"][1]["line"], &report["errors"][1]["column"]),
+        (&2.into(), &28.into())
+    );
+    assert_eq!(report["errors"][0]["file"], nav);
+    assert_eq!(report["warnings"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_error_in_a_file_that_two_include_is_told_once() {
+    let place = Place::new();
+    let a = file(&place, "a.idl", "#include \"c.idl\"\nstruct A { long a; };\n");
+    let b = file(&place, "b.idl", "#include \"c.idl\"\nstruct B { long b; };\n");
+    file(&place, "c.idl", "struct C { Z c; };\n");
+    let report = place.run(&["idl", "check", &a, &b, "--json"]).code(1).json();
+    assert_eq!(report["errors"].as_array().unwrap().len(), 1, "{report}");
+}
+
+#[test]
+fn rust_is_written_into_one_file_or_into_a_directory() {
+    let place = Place::new();
+    let a = file(&place, "a.idl", "#include \"c.idl\"\nstruct A { C a; };\n");
+    let b = file(&place, "b.idl", "#include \"c.idl\"\nstruct B { C b; };\n");
+    file(&place, "c.idl", "@mutable struct C { long c; };\n");
+    let one = place.path().join("out/all.rs");
+    let one_text = one.to_str().unwrap();
+    let ended = place.run(&["idl", "gen", &a, &b, "-o", one_text]).code(0);
+    assert!(ended.out.contains("Written: ") && ended.out.contains("all.rs"), "{}", ended.out);
+    let rust = fs::read_to_string(&one).unwrap();
+    assert_eq!(rust.matches("pub struct C {").count(), 1);
+    assert!(rust.contains("::dds_api::types::DdsType"), "{rust}");
+
+    let many = place.path().join("many");
+    let arguments = [
+        "idl",
+        "gen",
+        &a,
+        &b,
+        "--out",
+        many.to_str().unwrap(),
+        "--json",
+        "--crate-path",
+        "idl_cdr",
+        "--default-extensibility",
+        "appendable",
+    ];
+    let report = place.run(&arguments).code(0).json();
+    assert_eq!(report["written"].as_array().unwrap().len(), 2);
+    let rust = fs::read_to_string(many.join("b.rs")).unwrap();
+    assert!(rust.contains("pub struct C {") && rust.contains("::idl_cdr::DdsType"), "{rust}");
+    assert!(rust.contains("\"appendable\"") && rust.contains("\"mutable\""), "{rust}");
+}
+
+#[test]
+fn nothing_is_written_when_something_is_wrong() {
+    let place = Place::new();
+    let a = file(&place, "a.idl", "struct A { Z a; };\n");
+    let out = place.path().join("a.rs");
+    let ended = place.run(&["idl", "gen", &a, "-o", out.to_str().unwrap()]).code(1);
+    assert!(ended.out.contains("one error; nothing is written"), "{}", ended.out);
+    assert!(!out.exists());
+}
+
+#[test]
+fn wrong_usage_and_missing_files_are_told_apart() {
+    let place = Place::new();
+    let a = file(&place, "a.idl", "struct A { long a; };\n");
+    let b = file(&place, "sub/a.idl", "struct A { long a; };\n");
+    place.run(&["idl", "check"]).code(2).says("<FILE>");
+    place.run(&["idl", "gen", &a]).code(2).says("--out");
+    place.run(&["idl", "check", &a, "-D", "3=4"]).code(2).says("no name of a macro");
+    place
+        .run(&["idl", "gen", &a, "-o", "x.rs", "--default-extensibility", "soft"])
+        .code(2)
+        .says("soft");
+    let out = place.path().join("out");
+    let same = ["idl", "gen", &a, &b, "-o", out.to_str().unwrap()];
+    place.run(&same).code(2).says("would be written to the same file");
+    place
+        .run(&["idl", "check", "/nowhere/at/all.idl"])
+        .code(1)
+        .says("/nowhere/at/all.idl cannot be read");
+    place
+        .run(&["idl", "gen", "/nowhere/at/all.idl", "-o", "/nowhere/x.rs"])
+        .code(1)
+        .says("/nowhere");
+}

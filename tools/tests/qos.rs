@@ -1,0 +1,234 @@
+//! `squall qos`: what it says of profiles that are sound and of those that are not.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::fs;
+
+use support::{Ended, Place};
+
+const FLEET: &str = r#"<dds>
+  <qos_library name="Fleet">
+    <qos_profile name="State" base_name="Squall::Atomic">
+      <datawriter_qos>
+        <deadline><period><sec>0</sec><nanosec>20000000</nanosec></period></deadline>
+        <protocol/>
+      </datawriter_qos>
+      <datawriter_qos topic_filter="Slow*">
+        <deadline><period><sec>9</sec></period></deadline>
+      </datawriter_qos>
+      <publisher_qos><partition><name><element>wing/left</element></name></partition></publisher_qos>
+    </qos_profile>
+    <qos_profile name="Display" base_name="Squall::Atomic">
+      <datareader_qos>
+        <deadline><period><sec>0</sec><nanosec>50000000</nanosec></period></deadline>
+      </datareader_qos>
+      <subscriber_qos><partition><name><element>wing/*</element></name></partition></subscriber_qos>
+    </qos_profile>
+    <qos_profile name="Strict" base_name="Display">
+      <datareader_qos><durability><kind>TRANSIENT_LOCAL</kind></durability></datareader_qos>
+      <subscriber_qos><partition><name><element>tail</element></name></partition></subscriber_qos>
+    </qos_profile>
+  </qos_library>
+</dds>
+"#;
+
+const WRONG: &str = "<dds>\n<qos_library name=\"L\">\n<qos_profile name=\"P\" base_name=\"Fleet::Stat\">\n\
+                     <topic_qos><history><depth>x</depth></history></topic_qos>\n</qos_profile></qos_library></dds>";
+
+/// A place with both files, and the command run in it.
+fn place() -> Place {
+    let place = Place::new();
+    fs::write(place.path().join("fleet.xml"), FLEET).unwrap();
+    fs::write(place.path().join("wrong.xml"), WRONG).unwrap();
+    place
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Ended {
+    let mut command = place.command(arguments);
+    let output = command.current_dir(place.path()).env_remove("SQUALL_QOS_FILES").output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { status: output.status, out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn sound_files_are_checked_and_what_is_ignored_is_told() {
+    let place = place();
+    let told = run(&place, &["qos", "check", "fleet.xml"]).code(0);
+    assert_eq!(
+        told.out,
+        "fleet.xml:6:9: dds/qos_library[Fleet]/qos_profile[State]/datawriter_qos/protocol: ignored, it is of RTI \
+         Connext\n3 profiles, nothing is wrong.\n"
+    );
+    let report = run(&place, &["qos", "check", "fleet.xml", "--json"]).code(0).json();
+    assert_eq!(
+        report["profiles"],
+        serde_json::json!(["Fleet::State", "Fleet::Display", "Fleet::Strict"])
+    );
+    assert_eq!(report["errors"], serde_json::json!([]));
+    assert_eq!((&report["files"], &report["ignored"][0]["line"]), (&1.into(), &6.into()));
+}
+
+#[test]
+fn all_that_is_wrong_is_told_with_its_place() {
+    let place = place();
+    let told = run(&place, &["qos", "check", "wrong.xml", "fleet.xml"]).code(1);
+    assert_eq!(
+        told.out,
+        "wrong.xml:4:21: dds/qos_library[L]/qos_profile[P]/topic_qos/history/depth: found `x`; expected a number \
+         from 0 to 2147483647\n\
+         wrong.xml:3:1: dds/qos_library[L]/qos_profile[P]: found the base `Fleet::Stat`, which is not there (L::P -> \
+         Fleet::Stat); expected a profile of this library, or `Library::Profile`; did you mean `Fleet::State`?\n\
+         2 things are wrong.\n"
+    );
+    let report = run(&place, &["qos", "check", "--json", "wrong.xml", "fleet.xml"]).code(1).json();
+    let error = &report["errors"][1];
+    assert_eq!(
+        (&error["file"], &error["line"], &error["column"], &error["suggestion"]),
+        (&"wrong.xml".into(), &3.into(), &1.into(), &"Fleet::State".into())
+    );
+    assert_eq!(error["path"], "dds/qos_library[L]/qos_profile[P]");
+    assert!(error["found"].as_str().unwrap().starts_with("found the base"));
+    assert!(error["expected"].as_str().unwrap().starts_with("expected"));
+    let told = run(&place, &["qos", "check", "nowhere.xml"]).code(1);
+    assert!(told.out.starts_with("nowhere.xml: cannot be read"), "{}", told.out);
+    // The other commands say it too.
+    for arguments in [
+        &["qos", "show", "wrong.xml", "L::P"][..],
+        &["qos", "match", "--file", "wrong.xml", "a", "b"],
+    ] {
+        assert!(run(&place, arguments).code(1).out.starts_with("wrong.xml:4:21:"));
+    }
+}
+
+#[test]
+fn a_profile_is_shown_with_where_each_value_came_from() {
+    let place = place();
+    let text = run(&place, &["qos", "show", "fleet.xml", "Fleet::State"]).code(0).out;
+    let line = |name: &str| {
+        let writers = text.split("  data writer: atomic\n").nth(1).unwrap();
+        let found = writers.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        found.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        line("deadline.period"),
+        "deadline.period 20ms profile Fleet::State (fleet.xml:5:19)"
+    );
+    assert_eq!(line("lifespan.duration"), "lifespan.duration infinite default");
+    assert!(
+        line("reliability.kind")
+            .starts_with("reliability.kind RELIABLE base Squall::Atomic (ready-made/levels.xml:")
+    );
+    assert!(text.contains("data writer, for topics `Slow*`: atomic"), "{text}");
+
+    let report =
+        run(&place, &["qos", "show", "fleet.xml", "Fleet::State", "--json"]).code(0).json();
+    let writer = report["entities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entity| entity["kind"] == "datawriter_qos")
+        .unwrap();
+    let deadline = &writer["policies"]["deadline"]["period"];
+    assert_eq!(
+        deadline,
+        &serde_json::json!({ "value": { "sec": 0, "nanosec": 20_000_000 }, "from": "profile", "profile": "Fleet::State",
+            "file": "fleet.xml", "line": 5, "column": 19 })
+    );
+    assert_eq!(writer["policies"]["reliability"]["kind"]["from"], "base");
+    assert_eq!(
+        writer["policies"]["history"]["depth"],
+        serde_json::json!({ "value": 1, "from": "default" })
+    );
+    assert_eq!(writer["level"], "atomic");
+
+    let report =
+        run(&place, &["qos", "show", "fleet.xml", "Fleet::State", "--topic", "Slow1", "--json"])
+            .code(0)
+            .json();
+    let writer = report["entities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entity| entity["kind"] == "datawriter_qos")
+        .unwrap();
+    assert_eq!(writer["policies"]["deadline"]["period"]["value"]["sec"], 9);
+}
+
+#[test]
+fn a_shown_file_is_read_back_as_the_same() {
+    let place = place();
+    let xml = run(&place, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml"]).code(0).out;
+    fs::write(place.path().join("again.xml"), &xml).unwrap();
+    assert_eq!(
+        run(&place, &["qos", "show", "again.xml", "Fleet::Strict", "--xml"]).code(0).out,
+        xml
+    );
+    let report = run(&place, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml", "--json"])
+        .code(0)
+        .json();
+    assert_eq!(report["xml"].as_str().unwrap().trim_end(), xml.trim_end());
+}
+
+#[test]
+fn whether_profiles_match_is_said_with_the_reasons() {
+    let place = place();
+    let fleet = |offer: &str, request: &str, more: &[&str]| {
+        run(&place, &[&["qos", "match", "--file", "fleet.xml", offer, request][..], more].concat())
+    };
+    let told = fleet("Fleet::State", "Fleet::Display", &[]).code(0);
+    assert_eq!(told.out, "A writer of Fleet::State matches a reader of Fleet::Display.\n");
+    let told = fleet("Fleet::State", "Fleet::Strict", &["--topic", "Slow1"]).code(1);
+    assert_eq!(
+        told.out,
+        "A writer of Fleet::State does not match a reader of Fleet::Strict:\n\
+         \x20 DURABILITY: the writer offers kind Volatile, the reader requests TransientLocal; a writer must offer at \
+         least what a reader requests\n\
+         \x20 DEADLINE: the writer offers period 9s, the reader requests 50ms; a writer must offer at most what a \
+         reader requests\n\
+         \x20 PARTITION: the publisher is in `wing/left`, the subscriber in `tail`; they must share a name, or a name \
+         of the one be of a pattern of the other\n"
+    );
+    let report = fleet("Fleet::State", "Fleet::Strict", &["--json"]).code(1).json();
+    assert_eq!(report["compatible"], false);
+    assert_eq!(
+        (&report["reasons"][0]["policy"], &report["reasons"][1]["policy"]),
+        (&"DURABILITY".into(), &"PARTITION".into())
+    );
+    let report = fleet("Fleet::State", "Fleet::Display", &["--json"]).code(0).json();
+    assert_eq!((&report["compatible"], &report["reasons"]), (&true.into(), &serde_json::json!([])));
+}
+
+#[test]
+fn ready_made_profiles_and_those_of_the_environment_need_no_file() {
+    let place = place();
+    run(&place, &["qos", "match", "Squall::Atomic", "SquallAvionics::Event"]).code(0);
+    let told = run(&place, &["qos", "show", "SquallAvionics::Alarm"]).code(0).out;
+    assert!(told.contains("data writer: volatile storage"), "{told}");
+    run(&place, &["qos", "show", "Fleet::State"])
+        .code(1)
+        .says("there is no profile `Fleet::State`");
+    let mut command = place.command(&["qos", "show", "Fleet::State"]);
+    let output = command
+        .current_dir(place.path())
+        .env("SQUALL_QOS_FILES", "file://fleet.xml")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    fs::rename(place.path().join("fleet.xml"), place.path().join("SQUALL_QOS_PROFILES.xml"))
+        .unwrap();
+    run(&place, &["qos", "show", "Fleet::State"]).code(0);
+}
+
+#[test]
+fn wrong_usage_is_told_apart() {
+    let place = place();
+    run(&place, &["qos", "check"]).code(2).says("FILES");
+    run(&place, &["qos", "show"]).code(2);
+    run(&place, &["qos", "match", "Squall::Atomic"]).code(2).says("REQUEST");
+    run(&place, &["qos", "show", "Squall::Atomic", "--xml", "--topic", "x"]).code(2);
+    run(&place, &["qos", "match", "Squall::Atomc", "Squall::Atomic"])
+        .code(1)
+        .says("did you mean `Squall::Atomic`?");
+}

@@ -1,0 +1,97 @@
+//! `squall store`: samples outlive the applications that wrote them, and the store itself.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::time::Duration;
+
+use dds_api::prelude::*;
+use support::{Place, Process};
+
+/// A value.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    value: u32,
+}
+
+const SOON: Timeout = Timeout::secs(60);
+
+fn store(place: &Place, topics: &str) -> Process {
+    let logs = place.path().join("logs");
+    let mut store = place.start(&["store", "--topics", topics, "--dir", logs.to_str().unwrap()]);
+    let line = store.line();
+    assert!(line.contains("keeps"), "{line}");
+    store
+}
+
+fn with_application(place: &Place, what: impl FnOnce(&DomainParticipant, &Topic<Reading>)) {
+    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let topic = participant.topic::<Reading>("Flight/Readings").persistent().keep_all();
+    what(&participant, &topic.create().unwrap());
+}
+
+fn write(place: &Place, values: std::ops::Range<u32>) {
+    with_application(place, |participant, topic| {
+        let writer = participant.writer(topic).create().unwrap();
+        values.for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    });
+}
+
+fn read(place: &Place, count: usize) -> Vec<u32> {
+    let mut all = Vec::new();
+    with_application(place, |participant, topic| {
+        let reader = participant.reader(topic).create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        while all.len() < count {
+            let taken = reader.take(.., SOON).unwrap();
+            all.extend(taken.map(|sample| sample.value));
+        }
+    });
+    all
+}
+
+#[test]
+fn samples_outlive_applications_and_the_store() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("logs")).unwrap();
+    let mut first = store(&place, "Flight/*");
+    write(&place, 0..1000);
+    assert_eq!(read(&place, 1000), (0..1000).collect::<Vec<_>>());
+    assert!(first.child.try_wait().unwrap().is_none(), "it is there");
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let mut second = store(&place, "Flight/*");
+    write(&place, 1000..1500);
+    assert_eq!(read(&place, 1500), (0..1500).collect::<Vec<_>>());
+    let pid = rustix::process::Pid::from_child(&second.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let said = second.line();
+    assert!(said.contains("Flight/Readings: is logged"), "{said}");
+    let said = second.line();
+    assert!(said.contains("1 topics, 1500 samples"), "{said}");
+    assert!(second.child.wait().unwrap().success());
+}
+
+#[test]
+fn what_does_not_match_is_not_kept_and_a_wrong_folder_is_said() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("logs")).unwrap();
+    let mut other = store(&place, "Ground/*");
+    with_application(&place, |participant, topic| {
+        let writer = participant.writer(topic).create().unwrap();
+        writer.write(&Reading::default()).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err();
+        assert!(error.to_string().contains("squall store"), "{error}");
+    });
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    let nowhere = place.path().join("nowhere");
+    let ended = place.run(&["store", "--for", "1", "--dir", nowhere.to_str().unwrap()]);
+    ended.code(1).says("nowhere").says("not there");
+}
