@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dds_api::prelude::*;
@@ -19,8 +19,8 @@ use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
 /// A member for which the others wait may be silent for so long: longer than a loaded machine lets one wait that
 /// was not stopped, for if all but the one that is stopped are taken for silent nobody is left to let them in.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(600);
-/// Bytes in a log that only somebody writes who waits for nobody: more than all writers' memories hold.
-const PAST_ALL_MEMORIES: u64 = 8 * 8192;
+/// So many samples more only somebody writes who waits for nobody: more than a writer's memory holds.
+const PAST_ALL_MEMORY: u64 = 1024;
 /// Members of a test.
 const MEMBERS: u64 = 3;
 
@@ -29,7 +29,7 @@ const MEMBERS: u64 = 3;
 fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
-        "ordinary" | "atomic" | KEPT => act_member(&folder, &role),
+        "ordinary" | "atomic" | KEPT | LOGGED => act_member(&folder, &role),
         "starter" => act_starter(&folder),
         other => panic!("no such role: {other}"),
     }
@@ -37,9 +37,25 @@ fn act() {
 
 /// The role on a topic whose samples are all kept.
 const KEPT: &str = "kept";
+/// The same, in logs as well.
+const LOGGED: &str = "logged";
 
-fn config(folder: &Path) -> ParticipantConfig {
-    ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT).rejoin(true)
+/// Whether what was written while a member was away comes to it when it is back.
+fn is_kept(role: &str) -> bool {
+    matches!(role, KEPT | LOGGED)
+}
+
+fn config(folder: &Path, role: &str) -> ParticipantConfig {
+    let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+    let config = if role == LOGGED { config.log_folder(log_folder(folder)) } else { config };
+    config.rejoin(true)
+}
+
+/// Where all participants of a test keep their logs.
+fn log_folder(folder: &Path) -> PathBuf {
+    let logs = folder.with_file_name("logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    logs
 }
 
 fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
@@ -47,6 +63,7 @@ fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
     let topic = match role {
         "atomic" => topic.atomic(),
         KEPT => topic.transient_local().keep_all(),
+        LOGGED => topic.persistent().keep_all(),
         _ => topic,
     };
     topic.create().unwrap()
@@ -59,7 +76,7 @@ fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
 
 /// Meets all the others, and leaves.
 fn act_starter(folder: &Path) {
-    let participant = DomainParticipant::with_config(0, config(folder)).unwrap();
+    let participant = DomainParticipant::with_config(0, config(folder, "atomic")).unwrap();
     let topic = topic(&participant, "atomic");
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
@@ -82,31 +99,50 @@ fn went_well<T>(result: DdsResult<T>) -> Option<T> {
     }
 }
 
+/// How far a member has come, and what it has been told.
+#[derive(Default)]
+struct Progress {
+    written: AtomicU64,
+    stops: AtomicBool,
+    quits: AtomicBool,
+}
+
+impl Progress {
+    fn quits(&self) -> bool {
+        self.quits.load(Ordering::Relaxed)
+    }
+
+    /// Does what it is told: says how much it has written, stops, quits.
+    fn obey(&self) {
+        while let Some(word) = listen() {
+            match word.as_str() {
+                "count" => say(&format!("written {}", self.written.load(Ordering::Relaxed))),
+                "stop" => self.stops.store(true, Ordering::Relaxed),
+                _ => return self.quits.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+}
+
 /// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. Told to
 /// stop it says so in its samples, and goes on until it is told to quit.
 fn act_member(folder: &Path, role: &str) {
-    static STOPS: AtomicBool = AtomicBool::new(false);
-    static QUITS: AtomicBool = AtomicBool::new(false);
+    let progress = &Progress::default();
     // Half of them stay inside of their calls for as long as it takes.
     let patience = if seed().is_multiple_of(2) { SOON } else { Timeout::millis(20) };
-    let participant = DomainParticipant::with_config(0, config(folder)).unwrap();
+    let participant = DomainParticipant::with_config(0, config(folder, role)).unwrap();
     let topic = topic(&participant, role);
     let reader = participant.reader(&topic).create().unwrap();
     let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
     let writer = writer.max_blocking_time(patience).create().unwrap();
     std::thread::scope(|scope| {
         let writer = &writer;
-        scope.spawn(|| {
-            let _ = listen();
-            STOPS.store(true, Ordering::Relaxed);
-            let _ = listen();
-            QUITS.store(true, Ordering::Relaxed);
-        });
+        scope.spawn(|| progress.obey());
         // What is kept is a lot in the end.
-        let pause = Duration::from_micros(if role == KEPT { 1_000 } else { 200 });
-        scope.spawn(move || write(writer, pause, &STOPS, &QUITS));
-        scope.spawn(move || {
-            while !QUITS.load(Ordering::Relaxed) {
+        let pause = Duration::from_micros(if is_kept(role) { 1_000 } else { 200 });
+        scope.spawn(move || write(writer, pause, progress));
+        scope.spawn(|| {
+            while !progress.quits() {
                 match writer.wait_for_acknowledgments(Timeout::millis(50)) {
                     Err(DdsError::Timeout(_)) => {}
                     result => drop(went_well(result)),
@@ -117,18 +153,22 @@ fn act_member(folder: &Path, role: &str) {
         let met = writer.wait_for_readers(MEMBERS as usize, SOON);
         met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
         say("ready");
-        read(&reader, folder, role == KEPT, &QUITS);
+        read(&reader, folder, is_kept(role), progress);
     });
-    assert_eq!(participant.rejoins(), reader.membership_changes());
+    until("all that was written is acknowledged", || {
+        went_well(writer.wait_for_acknowledgments(SOON)).is_some()
+    });
+    // If it is out at this moment it will be back.
+    until("it is back for good", || participant.rejoins() == reader.membership_changes());
     say(&format!("back {}", participant.rejoins()));
 }
 
-fn write(writer: &DataWriter<Mark>, pause: Duration, stops: &AtomicBool, quits: &AtomicBool) {
+fn write(writer: &DataWriter<Mark>, pause: Duration, progress: &Progress) {
     let mut number = 0;
-    while !quits.load(Ordering::Relaxed) {
+    while !progress.quits() {
         for _ in 0..8 {
             let mut mark = Mark::new(seed() << 40 | number);
-            mark.last = u64::from(stops.load(Ordering::Relaxed));
+            mark.last = u64::from(progress.stops.load(Ordering::Relaxed));
             let written = match number % 16 < 8 {
                 true => writer.write(&mark),
                 // Loans are taken before, published after, or both.
@@ -141,17 +181,18 @@ fn write(writer: &DataWriter<Mark>, pause: Duration, stops: &AtomicBool, quits: 
                 Err(DdsError::Timeout(_)) => {}
                 written => number += u64::from(went_well(written).is_some()),
             }
+            progress.written.store(number, Ordering::Relaxed);
         }
         std::thread::sleep(pause);
     }
 }
 
 /// Takes until all members have said that they have stopped.
-fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, quits: &AtomicBool) {
+fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Progress) {
     let mut logs = BTreeMap::new();
     let mut last = BTreeSet::new();
     let mut is_done = false;
-    while !quits.load(Ordering::Relaxed) {
+    while !progress.quits() {
         let before = reader.membership_changes();
         let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
         let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
@@ -246,17 +287,12 @@ impl<'a> Crew<'a> {
         (0..64).map(of_membership).sum()
     }
 
-    /// Waits until each of these takes so much more.
-    fn until_all_go_on(&self, which: impl Iterator<Item = usize>, bytes: u64) {
-        for index in which {
-            let before = self.taken(index);
-            until("a member goes on", || self.taken(index) > before + bytes);
-        }
-    }
-
     /// Waits until each takes something new from each: only then all wait for it when it is stopped.
     fn until_all_meet(&self) {
-        self.until_all_go_on(0..self.actors.len(), 800);
+        for index in 0..self.actors.len() {
+            let before = self.taken(index);
+            until("a member goes on", || self.taken(index) > before + 800);
+        }
         let folder = self.meeting.runtime_dir();
         for seed in 0..MEMBERS {
             until("a member takes what all write", || {
@@ -270,14 +306,23 @@ impl<'a> Crew<'a> {
         }
     }
 
+    /// How much a member has written. What it has taken says less: it may lie behind.
+    fn written(&mut self, index: usize) -> u64 {
+        self.actors[index].tell("count");
+        let said = self.actors[index].hear();
+        said.strip_prefix("written ").unwrap().parse().unwrap()
+    }
+
     /// Stops a member, until the others have gone on without it.
-    fn evict(&self, index: usize) {
+    fn evict(&mut self, index: usize) {
         self.actors[index].signal(Signal::STOP);
         // One that has only just come back may have readers, for a moment, of whom it is not one; the others
         // wait for it all the same.
         std::thread::sleep(2 * MEMBER_TIMEOUT);
-        let others = (0..self.actors.len()).filter(|other| *other != index);
-        self.until_all_go_on(others, PAST_ALL_MEMORIES);
+        for other in (0..self.actors.len()).filter(|other| *other != index) {
+            let before = self.written(other);
+            until("the others go on", || self.written(other) > before + PAST_ALL_MEMORY);
+        }
     }
 
     fn resume(&self, index: usize) {
@@ -307,7 +352,7 @@ fn rounds(usual: u64) -> u64 {
 /// Members are stopped one after the other, some of them again while they rejoin.
 fn stop_and_continue(role: &str, seed: u64) {
     let meeting = Meeting::new();
-    let crew = Crew::new(&meeting, role);
+    let mut crew = Crew::new(&meeting, role);
     crew.until_all_meet();
     let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
     for round in 0..rounds(6) {
@@ -334,17 +379,41 @@ fn stop_and_continue(role: &str, seed: u64) {
         for (other, theirs) in &logs[..index] {
             match role {
                 "atomic" => check_agreement((name, log), (other, theirs)),
-                KEPT => {
-                    let (length, known) = (log.len().min(theirs.len()), log.len() + theirs.len());
-                    let same = log.iter().zip(theirs).take_while(|(a, b)| a == b).count();
-                    assert_eq!(same, length, "{name} and {other}, {known} in all");
-                }
+                KEPT | LOGGED => assert_same((name, log), (other, theirs)),
                 _ => {}
             }
         }
     }
+    if role == LOGGED {
+        check_logged(&meeting, &logs);
+    }
     meeting.clean_logs();
     meeting.assert_empty();
+}
+
+/// One of the two begins with the other.
+fn assert_same((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
+    let (length, known) = (left.len().min(right.len()), left.len() + right.len());
+    let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    assert_eq!(same, length, "{one} and {two}, {known} in all");
+}
+
+/// All that was taken was durable in the end: whoever comes now gets it from the logs, in the same order.
+fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
+    let folder = meeting.runtime_dir();
+    let participant = DomainParticipant::with_config(0, config(&folder, LOGGED)).unwrap();
+    let reader = participant.reader(&topic(&participant, LOGGED)).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let most = taken.iter().map(|(_, log)| log.len()).max().unwrap();
+    let mut history = Vec::new();
+    until("what was logged comes", || {
+        let samples = reader.take(.., Timeout::millis(10)).unwrap();
+        history.extend(samples.map(|sample| sample.number));
+        history.len() >= most
+    });
+    taken.iter().for_each(|(name, log)| assert_same((name, log), ("the logs", &history)));
+    drop((reader, participant));
+    std::fs::remove_dir_all(log_folder(&folder)).unwrap();
 }
 
 #[test]
@@ -368,6 +437,12 @@ fn members_of_an_atomic_topic_that_are_stopped_come_back() {
 #[test]
 fn members_of_a_topic_that_is_kept_miss_nothing_by_being_stopped() {
     stop_and_continue(KEPT, 23);
+}
+
+/// The same, and all of it is in the logs.
+#[test]
+fn members_of_a_topic_that_is_logged_miss_nothing_by_being_stopped() {
+    stop_and_continue(LOGGED, 24);
 }
 
 #[test]

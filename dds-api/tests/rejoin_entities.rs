@@ -1,6 +1,7 @@
 //! What becomes of writers, readers, loans, samples and calls when their participant falls out and comes back.
 //!
-//! A participant that never turns is one that was stopped, as far as the others can tell.
+//! A participant that never turns is one that was stopped, as far as the others can tell. One that turns may fall out
+//! as well where the machine lets it wait for long, and comes back: so nothing here counts on how often that was.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,14 +9,15 @@ mod support;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use support::{Mark, Meeting, SOON, until};
+use support::{Mark, Meeting, PATIENCE, SOON, until};
 
 /// A member for which the others wait may be silent for so long.
-const MEMBER_TIMEOUT: Duration = Duration::from_millis(100);
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(150);
 /// More samples than any memory here has room for.
 const MANY: u64 = 600;
 /// A call that is not to wait for long.
@@ -54,14 +56,14 @@ impl Side {
 
     /// Both sides are there, for this one.
     fn meet(&self) {
-        self.writer.wait_for_readers(2, SOON).unwrap();
-        self.reader.wait_for_writers(2, SOON).unwrap();
+        again(|| self.writer.wait_for_readers(2, SOON));
+        again(|| self.reader.wait_for_writers(2, SOON));
     }
 
     /// Takes until a sample of this number comes.
     fn take_until(&self, number: u64) {
         until(&format!("{number} comes"), || {
-            let sample = self.reader.take_next(BRIEF).unwrap();
+            let sample = again(|| self.reader.take_next(BRIEF));
             sample.is_some_and(|sample| {
                 sample.assert_whole();
                 sample.number == number
@@ -70,12 +72,79 @@ impl Side {
     }
 }
 
+/// Does something until its participant is not on its way back, and returns what came of it then.
+fn again<T>(mut act: impl FnMut() -> DdsResult<T>) -> T {
+    let mut done = None;
+    until("it is back", || match act() {
+        Err(DdsError::Isolated(why)) => {
+            assert!(why.contains("rejoin"), "{why}");
+            false
+        }
+        result => {
+            done = Some(result.unwrap());
+            true
+        }
+    });
+    done.unwrap()
+}
+
 /// Held by each test: one counts the memory of the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// Turns a participant that has no thread, but when it is to sleep.
+struct Pulse {
+    state: Arc<PulseState>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct PulseState {
+    beats: Mutex<()>,
+    /// Said before the lock is taken, which is not fair.
+    sleeps: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Pulse {
+    fn of(participant: &DomainParticipant) -> Pulse {
+        let (state, participant) = (Arc::<PulseState>::default(), participant.clone());
+        let its = Arc::clone(&state);
+        let thread = std::thread::spawn(move || {
+            while !its.is_over.load(Ordering::Relaxed) {
+                if its.sleeps.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                } else {
+                    let _beats = its.beats.lock().unwrap_or_else(PoisonError::into_inner);
+                    participant.wait_until(Timeout::millis(2), || false).unwrap();
+                }
+            }
+        });
+        Pulse { state, thread: Some(thread) }
+    }
+
+    /// Does something while it does not turn but in calls.
+    fn asleep(&self, act: impl FnOnce()) {
+        self.state.sleeps.store(true, Ordering::Relaxed);
+        let beats = self.state.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        act();
+        drop(beats);
+        self.state.sleeps.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::Relaxed);
+        let joined = self.thread.take().map(JoinHandle::join);
+        assert!(joined.is_none_or(|it| it.is_ok()) || std::thread::panicking());
+    }
+}
+
 /// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full; `idle` does
-/// nothing but in its calls.
+/// nothing but in its calls, and when its pulse beats.
 struct Stage {
+    /// Gone before what it turns.
+    pulse: Pulse,
     busy: Side,
     idle: Side,
     meeting: Meeting,
@@ -89,63 +158,47 @@ impl Stage {
         let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
         let busy = Side::new(config().member_timeout(MEMBER_TIMEOUT), kind, SOON);
         let config = config().member_timeout(MEMBER_TIMEOUT).caller_drives().rejoin(rejoins);
-        let stage = Stage { busy, idle: Side::new(config, kind, BRIEF), meeting, _alone };
+        let idle = Side::new(config, kind, BRIEF);
+        let pulse = Pulse::of(&idle.participant);
+        let stage = Stage { pulse, busy, idle, meeting, _alone };
         stage.meet();
         stage
     }
 
-    /// Does something while the idle one turns after all.
-    fn awake<T>(&self, act: impl FnOnce() -> T) -> T {
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let over = || is_over.load(Ordering::Relaxed);
-                while !self.idle.participant.wait_until(Timeout::millis(1), over).unwrap() {}
-            });
-            let result = act();
-            is_over.store(true, Ordering::Relaxed);
-            result
-        })
-    }
-
     fn meet(&self) {
-        self.awake(|| {
-            self.busy.meet();
-            self.idle.meet();
-        });
+        self.busy.meet();
+        self.idle.meet();
     }
 
     /// The busy one writes until it has gone on without the idle one.
     fn evict(&self) {
         let busy = &self.busy;
-        std::thread::scope(|scope| {
-            let written = scope.spawn(|| {
-                (0..MANY).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
-                busy.writer.write(&Mark::new(MANY)).unwrap();
+        self.pulse.asleep(|| {
+            std::thread::scope(|scope| {
+                let written = scope.spawn(|| {
+                    (0..=MANY).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+                });
+                busy.take_until(MANY);
+                written.join().unwrap();
             });
-            busy.take_until(MANY);
-            written.join().unwrap();
         });
     }
 
     fn until_back(&self, times: u64) {
-        until("it is back", || self.idle.participant.rejoins() == times);
+        until("it is back", || self.idle.participant.rejoins() >= times);
     }
 
     /// What is written on one side comes to the other one.
     fn talk(&self, number: u64) {
-        self.awake(|| {
-            self.busy.meet();
-            self.idle.meet();
-            self.idle.writer.write(&Mark::new(number)).unwrap();
-            self.busy.take_until(number);
-            self.busy.writer.write(&Mark::new(number + 1)).unwrap();
-            self.idle.take_until(number + 1);
-        });
+        self.meet();
+        again(|| self.idle.writer.write(&Mark::new(number)));
+        self.busy.take_until(number);
+        self.busy.writer.write(&Mark::new(number + 1)).unwrap();
+        self.idle.take_until(number + 1);
     }
 
     fn end(self) {
-        drop((self.idle, self.busy));
+        drop((self.pulse, self.idle, self.busy));
         self.meeting.assert_empty();
     }
 
@@ -184,29 +237,26 @@ fn loans_and_samples_of_a_membership_that_is_over() {
         let Stage { busy, idle, .. } = &stage;
         let handle = idle.participant.instance_handle();
         (0..5).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
-        stage.awake(|| busy.writer.wait_for_acknowledgments(SOON).unwrap());
+        busy.writer.wait_for_acknowledgments(SOON).unwrap();
         let held = idle.reader.take_next(SOON).unwrap().unwrap();
         assert_eq!((held.number, held.is_borrowed()), (0, true));
         let (mut published, abandoned) = (idle.writer.loan().unwrap(), idle.writer.loan().unwrap());
         *published = Mark::new(4_711);
         stage.evict();
         stage.until_back(1);
-        let counts = (idle.reader.membership_changes(), idle.participant.is_isolated());
-        assert_eq!(counts, (1, false));
+        assert!(idle.reader.membership_changes() >= 1);
         stage.meet();
-        assert_eq!((idle.participant.view().1, busy.participant.view().1), (2, 2));
+        until("both see both", || (idle.participant.view().1, busy.participant.view().1) == (2, 2));
         assert_ne!(idle.participant.instance_handle(), handle);
-        stage.awake(|| {
-            published.publish().unwrap();
-            busy.take_until(4_711);
-        });
+        published.publish().unwrap();
+        busy.take_until(4_711);
         drop(abandoned);
         // What it says may have been written anew; that it can be read is all.
         let _ = held.check;
         drop(held);
         stage.talk(5_000);
         let discarded = idle.reader.discarded_samples();
-        assert!((4..=MANY).contains(&discarded), "{discarded} samples were never taken");
+        assert!(discarded >= 4, "{discarded} samples were never taken");
         stage.end();
     }
 }
@@ -220,7 +270,7 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
         let hidden = stage.hide_folder();
         stage.evict();
         until("it is isolated", || idle.participant.is_isolated());
-        assert_eq!((idle.participant.rejoins(), idle.reader.membership_changes()), (0, 1));
+        assert_eq!(idle.participant.rejoins() + 1, idle.reader.membership_changes());
         let start = Instant::now();
         assert_rejoining(idle.reader.take_next(BRIEF));
         assert_rejoining(idle.writer.write(&Mark::new(0)));
@@ -255,7 +305,10 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
     }
 }
 
-/// Takes so many, and no more come.
+/// What the idle one writes between what the busy one does.
+const OWN: u64 = 4_711;
+
+/// Takes so many of the busy one's, and no more come.
 fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     until(&format!("{count} samples come"), || {
@@ -265,9 +318,12 @@ fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
             sample.assert_whole();
             sample.number
         }));
+        numbers.retain(|number| *number != OWN);
         numbers.len() >= count
     });
-    assert!(reader.take_next(BRIEF).unwrap().is_none(), "and no more");
+    while let Some(sample) = again(|| reader.take_next(BRIEF)) {
+        assert_eq!(sample.number, OWN, "no more come");
+    }
     numbers
 }
 
@@ -277,19 +333,30 @@ fn a_reader_of_what_is_kept_goes_on_where_it_was() {
     let Stage { busy, idle, .. } = &stage;
     (0..10).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
     let first = take_numbers(&idle.reader, 10);
-    let volatile = idle.participant.reader(idle.reader.topic()).volatile().create().unwrap();
-    stage.awake(|| volatile.wait_for_writers(2, SOON).unwrap());
-    let never = idle.participant.reader(idle.reader.topic()).volatile().create().unwrap();
-    stage.awake(|| {
-        never.wait_for_writers(2, SOON).unwrap();
-        (10..30).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
-        idle.writer.write(&Mark::new(4_711)).unwrap();
-        idle.writer.wait_for_acknowledgments(SOON).unwrap();
-        busy.writer.wait_for_acknowledgments(SOON).unwrap();
+    let volatile = || {
+        let reader = again(|| idle.participant.reader(idle.reader.topic()).volatile().create());
+        again(|| reader.wait_for_writers(2, SOON));
+        reader
+    };
+    let (volatile, never) = (volatile(), volatile());
+    (10..30).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+    again(|| {
+        idle.writer.write(&Mark::new(OWN))?;
+        idle.writer.wait_for_acknowledgments(SOON)
     });
+    busy.writer.wait_for_acknowledgments(SOON).unwrap();
     // Some of it comes by a queue and is whole whatever happens, some is never taken.
-    let held: Vec<_> = (0..5).map(|_| idle.reader.take_next(SOON).unwrap().unwrap()).collect();
-    let taken = volatile.take_next(SOON).unwrap().unwrap().number;
+    let mut held = Vec::new();
+    until("five come", || {
+        held.extend(idle.reader.take_next(SOON).unwrap().filter(|sample| sample.number != OWN));
+        held.len() == 5
+    });
+    let mut taken = Vec::new();
+    until("one comes", || {
+        let sample = volatile.take_next(SOON).unwrap();
+        taken.extend(sample.map(|sample| sample.number).filter(|number| *number != OWN));
+        !taken.is_empty()
+    });
     let mut expected: Vec<u64> = (0..30).collect();
     for round in 1..=2 {
         let hidden = stage.hide_folder();
@@ -299,24 +366,22 @@ fn a_reader_of_what_is_kept_goes_on_where_it_was() {
         (0..3).for_each(|_| assert_rejoining(idle.reader.take_next(BRIEF)));
         hidden.show();
         stage.until_back(round);
-        stage.awake(|| idle.reader.wait_for_historical_data(SOON).unwrap());
+        again(|| idle.reader.wait_for_historical_data(SOON));
         expected.extend(0..=MANY);
     }
     held.iter().for_each(|sample| sample.assert_whole());
     let before = [first, held.iter().map(|sample| sample.number).collect()].concat();
     for (reader, before, expected) in [
         (&idle.reader, before, &expected[..]),
-        (&volatile, vec![taken], &expected[10..]),
+        (&volatile, taken, &expected[10..]),
         (&never, vec![], &expected[10..]),
     ] {
-        let missing = expected.len() + 1 - before.len();
-        let mut all = [before, take_numbers(reader, missing)].concat();
-        // What it wrote itself may have come before or after the others.
-        all.retain(|number| *number != 4_711);
-        assert_eq!(all.len(), expected.len());
+        let missing = expected.len() - before.len();
+        let all = [before, take_numbers(reader, missing)].concat();
         assert!(all == expected, "{all:?}");
     }
-    assert_eq!((idle.reader.discarded_samples(), idle.reader.membership_changes()), (0, 2));
+    assert_eq!(idle.reader.discarded_samples(), 0);
+    assert!(idle.reader.membership_changes() >= 2);
     drop((volatile, never));
     stage.talk(5_000);
     stage.end();
@@ -357,15 +422,15 @@ fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
     for kind in [Kind::Ordinary, Kind::Atomic] {
         let stage = Stage::new(kind, true);
         let mut mappings = Vec::new();
-        for round in 1..=5 {
+        for round in 1..=3 {
             stage.evict();
             stage.until_back(round);
             stage.talk(round * 1_000);
             mappings.push(mapped());
         }
-        // Of the first membership's memory some stays, of all others nothing.
-        assert!(mappings[4] <= mappings[1], "{mappings:?} MB");
-        assert_eq!(stage.idle.reader.membership_changes(), 5);
+        // Of the first membership's memory some stays, of all others nothing. One that begins maps as much again.
+        until(&format!("{mappings:?} MB are as few as before"), || mapped() <= mappings[1]);
+        assert!(stage.idle.reader.membership_changes() >= 3);
         stage.end();
     }
 }
@@ -375,11 +440,12 @@ fn who_leaves_while_isolated_does_not_come_back() {
     let stage = Stage::new(Kind::Atomic, true);
     let hidden = stage.hide_folder();
     stage.evict();
-    let Stage { busy, idle, meeting, _alone } = stage;
+    let Stage { busy, idle, meeting, pulse, _alone } = stage;
     until("it is isolated", || idle.participant.is_isolated());
+    drop(pulse);
     let start = Instant::now();
     drop(idle);
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
     hidden.show();
     std::thread::sleep(3 * MEMBER_TIMEOUT);
     assert_eq!(busy.participant.view().1, 1);
@@ -404,6 +470,6 @@ fn who_may_not_rejoin_stays_isolated() {
     ] {
         assert!(matches!(&error, DdsError::Isolated(why) if why.contains("join anew")), "{error}");
     }
-    assert!(start.elapsed() < Duration::from_secs(10), "nobody waits for what never comes");
+    assert!(start.elapsed() < PATIENCE / 2, "nobody waits for what never comes");
     stage.end();
 }

@@ -6,13 +6,13 @@
 //! ```text
 //!   out ──> a new link, a new machine ──> both take the old ones' place, between two turns ──> joining ──> in
 //!    ^           │ no memory, no folder, no place                                                  │
-//!    '── pause ──┴──────────────────────────────────── out again, or not let in for long ──────────'
+//!    '── pause ──┴────────────────────────────── out again soon, or not let in for long ───────────'
 //! ```
 //! The engine stays, so threads that wait in calls go on to wait, and drive what is there now.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use derecho_core::link::{Interest, Parker};
 
@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The pause after the first attempt that failed; each after it is twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Whoever falls out again within this time pauses as after an attempt that failed: all others stop for a moment
+/// whenever somebody comes or goes.
+const SHORT_LIFE: Duration = Duration::from_secs(10);
 /// So long a new member waits to be let in before it tries it with another link.
 const ADMISSION: Duration = Duration::from_secs(10);
 
@@ -113,22 +116,35 @@ struct Work {
 
 impl Work {
     fn run(self) {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut came_in) = (FIRST_PAUSE, None::<Instant>);
         while !self.standing.is_closing() {
             if !self.standing.is_evicted() {
-                pause = FIRST_PAUSE;
                 self.standing.sleep(LOOK);
                 continue;
             }
-            match self.begin_again() {
-                Ok(()) if self.is_let_in() => continue,
-                Ok(()) => {}
-                Err(error) => tracing::warn!(%error, ?pause, "this participant cannot rejoin yet"),
+            let lived = came_in.take().map(|at| at.elapsed());
+            if lived.is_some_and(|lived| lived >= SHORT_LIFE) {
+                pause = FIRST_PAUSE;
+            }
+            if lived.is_none_or(|lived| lived >= SHORT_LIFE) && self.comes_in(pause) {
+                came_in = Some(Instant::now());
+                continue;
             }
             if !self.standing.pause(pause) {
                 return;
             }
             pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    /// Tries to come in.
+    fn comes_in(&self, pause: Duration) -> bool {
+        match self.begin_again() {
+            Ok(()) => self.is_let_in(),
+            Err(error) => {
+                tracing::warn!(%error, ?pause, "this participant cannot rejoin yet");
+                false
+            }
         }
     }
 
