@@ -424,7 +424,10 @@ fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
     });
     taken.iter().for_each(|(name, log)| assert_same((name, log), ("the logs", &history)));
     drop((reader, participant));
-    std::fs::remove_dir_all(log_folder(&folder)).unwrap();
+    let logs = log_folder(&folder);
+    let folders = std::fs::read_dir(logs.join("domain-0")).unwrap().count() as u64;
+    assert_eq!(folders, MEMBERS, "each membership has the folder of the one before");
+    std::fs::remove_dir_all(logs).unwrap();
 }
 
 #[test]
