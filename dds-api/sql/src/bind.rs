@@ -85,10 +85,10 @@ impl Kind {
                     _ => Err(self.mismatch(literal)),
                 }
             }
-            (Kind::Boolean, Literal::Integer(value @ (0 | 1))) => Ok(Constant::Boolean(*value == 1)),
-            (Kind::Single, Literal::Float(value)) => {
-                Ok(Constant::Float(f64::from(*value as f32)))
+            (Kind::Boolean, Literal::Integer(value @ (0 | 1))) => {
+                Ok(Constant::Boolean(*value == 1))
             }
+            (Kind::Single, Literal::Float(value)) => Ok(Constant::Float(f64::from(*value as f32))),
             (Kind::Integer | Kind::Float, Literal::Float(value)) => Ok(Constant::Float(*value)),
             (
                 Kind::Integer | Kind::Single | Kind::Float | Kind::Enumeration(_),
@@ -189,13 +189,16 @@ impl<'a> Binder<'a> {
     }
 
     pub(crate) fn condition(&mut self, condition: &Condition) -> Result<Test, ExpressionError> {
-        let mut all = |many: &[Condition]| many.iter().map(|one| self.condition(one)).collect();
         match condition {
-            Condition::And(many) => Ok(Test::All(all(many)?)),
-            Condition::Or(many) => Ok(Test::Any(all(many)?)),
+            Condition::And(many) => Ok(Test::All(self.conditions(many)?)),
+            Condition::Or(many) => Ok(Test::Any(self.conditions(many)?)),
             Condition::Not(inner) => Ok(Test::Not(Box::new(self.condition(inner)?))),
             Condition::Test(predicate) => self.predicate(predicate),
         }
+    }
+
+    fn conditions(&mut self, many: &[Condition]) -> Result<Box<[Test]>, ExpressionError> {
+        many.iter().map(|one| self.condition(one)).collect()
     }
 
     fn predicate(&mut self, predicate: &Predicate) -> Result<Test, ExpressionError> {
