@@ -90,6 +90,12 @@ impl Kind {
             }
             (Kind::Single, Literal::Float(value)) => Ok(Constant::Float(f64::from(*value as f32))),
             (Kind::Integer | Kind::Float, Literal::Float(value)) => Ok(Constant::Float(*value)),
+            // Equals are compared faster than what has to be converted for each sample.
+            (Kind::Single | Kind::Float, Literal::Integer(value))
+                if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS =>
+            {
+                Ok(Constant::Float(*value as f64))
+            }
             (
                 Kind::Integer | Kind::Single | Kind::Float | Kind::Enumeration(_),
                 Literal::Integer(value),
