@@ -404,7 +404,14 @@ impl<L: Link + Send + 'static> Upcalls<L> {
             }
             desk.take(item);
         }
-        desk.tend(clock::now());
+        if desk.stage() {
+            drop(desk);
+            let is_member = !life.engine.act(|house, _, _| house.group().is_overtaken());
+            desk = lock(&life.desk);
+            if is_member {
+                desk.tend(clock::now());
+            }
+        }
         let errands = desk.take_errands();
         let mut occasions = Vec::new();
         while let Some(occasion) = desk.next_occasion() {

@@ -47,9 +47,9 @@ fn broken(seed: u64) -> Option<String> {
 fn planted_errors_are_found() {
     set_hook(Box::new(|_| {}));
     let cases = [
-        (Fault::DurableBeforeSync, "I-110"),
-        (Fault::AppendedTwice, "I-109"),
-        (Fault::RecallUncut, "I-109"),
+        (Fault::DurableBeforeSync, "I-111"),
+        (Fault::AppendedTwice, "I-110"),
+        (Fault::RecallUncut, "I-110"),
     ];
     let mut missed = Vec::new();
     for (fault, rule) in cases {

@@ -135,6 +135,13 @@ impl<O: Object> Desk<O> {
         (self.open_log, self.checkpointing) = (open, checkpointing);
     }
 
+    /// Copies what logs are to take next. Returns whether there are any logs, which are then to be [tended](Desk::tend), if this
+    /// member is still one when that is asked after this (I-108).
+    pub fn stage(&mut self) -> bool {
+        self.keepers.values_mut().for_each(Keeper::stage);
+        self.out.is_none() && self.keepers.values().any(Keeper::has_log)
+    }
+
     /// Goes on with logs as far as they can; wanted whenever a log has news. Returns how much was done.
     pub fn tend(&mut self, now: Time) -> usize {
         if self.out.is_some() {
@@ -144,6 +151,7 @@ impl<O: Object> Desk<O> {
         if again {
             self.claim_at = Some(now.after(CLAIM_AGAIN));
         }
+        self.keepers.values_mut().for_each(Keeper::vouch);
         self.tend_all(again)
     }
 
@@ -229,7 +237,7 @@ impl<O: Object> Desk<O> {
             Item::Parcel { from, parcel, .. } => self.parcel(from, parcel),
             Item::Refused => self.occasions.push_back(Occasion::Refused),
             Item::Out(fate) => {
-                // What was applied goes into its log as far as that takes it now.
+                // What is known to be whole goes into its log as far as that takes it now.
                 self.tend_all(false);
                 self.out = Some(fate);
                 self.sending.clear();

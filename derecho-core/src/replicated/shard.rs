@@ -254,7 +254,7 @@ impl ShardState {
         if self.offers.is_empty() {
             self.at_work = false;
         } else if expected.iter().all(|place| self.offers.contains_key(&place.node)) {
-            // A logged one begins when it is known from which log (I-108).
+            // A logged one begins when it is known from which log (I-109).
             self.at_work |= self.logs.is_none() || !self.holders().is_empty();
         }
     }

@@ -1,7 +1,12 @@
 //! An object as a log follows it: the updates that were applied to it.
 //!
-//! Owns: what the log has still to take. Never does: copy an update; it stays in its sender's memory, which is how a log
-//! that is slow, or full, holds up those who send.
+//! Owns: what the log has still to take. Never does: copy more than a log takes in a turn; the rest stays in its senders'
+//! memory, which is how a log that is slow, or full, holds up those who send (I-112).
+//!
+//! ```text
+//!   applied ──> lent ──stage──> copied ──vouch──> whole ──> taken by the log
+//!               (in the sender's memory)   (the host says that this member is still one: I-108)
+//! ```
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -21,14 +26,39 @@ pub(super) struct Applied {
     /// The time of the edition after it.
     pub(super) time: u64,
     pub(super) from: StreamId,
-    pub(super) record: inbox::Record,
-    /// Where in the record it begins; `None` if it makes no sense. It counts all the same.
-    pub(super) update: Option<usize>,
+    /// Its number among the messages of that stream.
+    pub(super) number: u64,
+    /// Whether it makes sense. It counts in any case.
+    pub(super) is_sound: bool,
+    pub(super) update: Update,
 }
+
+/// Its bytes.
+pub(super) enum Update {
+    /// In the record, from there on.
+    Lent(inbox::Record, usize),
+    /// On their way to the log.
+    Copied(Vec<u8>),
+}
+
+impl Update {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Update::Lent(record, from) => record.bytes().get(*from..).unwrap_or_default(),
+            Update::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// So many bytes are copied at a time.
+const STAGED: u64 = 4 << 20;
 
 /// See the [module](self).
 pub(super) struct ObjectTrail {
     waiting: VecDeque<Applied>,
+    /// So many of these are copied, and of so many it is known that they are whole.
+    staged: usize,
+    whole: usize,
     /// How many there were in all.
     end: u64,
     skip: u64,
@@ -39,14 +69,15 @@ pub(super) struct ObjectTrail {
 impl ObjectTrail {
     /// From this version of the object on.
     pub(super) fn new(begin: u64, state: Option<(Edition, Vec<u8>)>) -> ObjectTrail {
-        ObjectTrail { waiting: VecDeque::new(), end: begin, skip: begin, state }
+        let waiting = VecDeque::new();
+        ObjectTrail { waiting, staged: 0, whole: 0, end: begin, skip: begin, state }
     }
 
     /// One more. Returns how long it is, if the log has to take it.
     pub(super) fn push(&mut self, applied: Applied) -> Option<u64> {
         self.end = applied.version + 1;
         let wanted = applied.version >= self.skip;
-        let bytes = footprint(payload(&applied));
+        let bytes = footprint(applied.update.bytes());
         if wanted {
             self.waiting.push_back(applied);
         }
@@ -55,7 +86,31 @@ impl ObjectTrail {
 
     /// Bytes that the log has still to take.
     pub(super) fn bytes(&self) -> u64 {
-        self.waiting.iter().map(|applied| footprint(payload(applied))).sum()
+        self.waiting.iter().map(|applied| footprint(applied.update.bytes())).sum()
+    }
+
+    /// Copies what comes next, as far as the log may take it soon.
+    pub(super) fn stage(&mut self) {
+        let copied = self.waiting.iter().take(self.staged);
+        let mut bytes: u64 = copied.map(|applied| footprint(applied.update.bytes())).sum();
+        while bytes < STAGED
+            && let Some(next) = self.waiting.get_mut(self.staged)
+        {
+            next.update = Update::Copied(next.update.bytes().to_vec());
+            bytes += footprint(next.update.bytes());
+            self.staged += 1;
+        }
+    }
+
+    /// This member was one after all of that was copied.
+    pub(super) fn vouch(&mut self) {
+        self.whole = self.staged;
+    }
+
+    fn pop(&mut self) {
+        self.waiting.pop_front();
+        self.staged = self.staged.saturating_sub(1);
+        self.whole = self.whole.saturating_sub(1);
     }
 
     /// Nobody needs to know any more what the object was where this begins.
@@ -64,34 +119,30 @@ impl ObjectTrail {
     }
 }
 
-fn payload(applied: &Applied) -> &[u8] {
-    applied.update.and_then(|from| applied.record.bytes().get(from..)).unwrap_or_default()
-}
-
 impl Trail for ObjectTrail {
     type Beside<'a> = ();
 
     fn peek(&mut self) -> Option<u64> {
-        self.waiting.front().map(|applied| applied.version)
+        self.waiting.front().filter(|_| self.whole > 0).map(|applied| applied.version)
     }
 
     fn entry<'a, 'b: 'a>(&'a self, (): (), epoch: EpochId) -> Entry<'a> {
         let applied = self.waiting.front().expect("it was found");
-        let kind = if applied.update.is_some() { Kind::Sample } else { Kind::Unregistered };
+        let kind = if applied.is_sound { Kind::Sample } else { Kind::Unregistered };
         Entry {
             kind,
             epoch,
             writer: applied.from.node,
-            writer_sequence: sequence_of(applied.from, applied.record.number()),
+            writer_sequence: sequence_of(applied.from, applied.number),
             source_time: WallTime(applied.time),
             reception_time: WallTime(0),
             key: KeyHash::default(),
-            payload: payload(applied),
+            payload: applied.update.bytes(),
         }
     }
 
     fn pass(&mut self) {
-        self.waiting.pop_front();
+        self.pop();
     }
 
     fn passed(&self) -> u64 {
@@ -100,12 +151,15 @@ impl Trail for ObjectTrail {
     }
 
     fn end(&self, (): ()) -> u64 {
-        self.end
+        // What waits comes before what begins later.
+        self.waiting.front().map_or(self.end, |applied| applied.version)
     }
 
     fn skip_to(&mut self, version: u64) {
         self.skip = self.skip.max(version);
-        while self.waiting.pop_front_if(|applied| applied.version < version).is_some() {}
+        while self.waiting.front().is_some_and(|applied| applied.version < version) {
+            self.pop();
+        }
     }
 
     fn state(&mut self, (): (), (epoch, _): (EpochId, u64)) -> Vec<OwnedRecord> {

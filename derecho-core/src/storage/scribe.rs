@@ -1,4 +1,4 @@
-//! A member's log of one subgroup: it follows what is put into a store (I-104), or applied to an object (I-109).
+//! A member's log of one subgroup: it follows what is put into a store (I-104), or applied to an object (I-110).
 //!
 //! Owns: how far the log is on the way to following, and what is put into it next. Never does: wait for the log;
 //! what it does not take now is put later.

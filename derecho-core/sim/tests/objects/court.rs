@@ -101,9 +101,9 @@ impl Court {
             *of == key && line.get(&version).copied() == last
         };
         let before = self.lines.iter().rev().find(from);
-        let (_, line) = before.unwrap_or_else(|| panic!("I-109: nobody had {key:#x} at {last:?}"));
+        let (_, line) = before.unwrap_or_else(|| panic!("I-110: nobody had {key:#x} at {last:?}"));
         for (version, chain) in &led {
-            assert_eq!(line.get(version), Some(chain), "I-109: {key:#x} at {version}");
+            assert_eq!(line.get(version), Some(chain), "I-110: {key:#x} at {version}");
         }
         let line = line.range(..=version).map(|(version, chain)| (*version, *chain)).collect();
         self.lines.insert((self.life, key, beginning), line);
@@ -113,9 +113,9 @@ impl Court {
     pub(crate) fn edition(&mut self, key: u64, beginning: u128, chain: Chain) {
         let line = self.lines.entry((self.life, key, beginning)).or_default();
         let known = *line.entry(chain.count).or_insert(chain);
-        assert_eq!(known, chain, "I-109: {key:#x} of beginning {beginning:#x}");
+        assert_eq!(known, chain, "I-110: {key:#x} of beginning {beginning:#x}");
         let firm = self.firm.get(&key).and_then(|firm| firm.get(&chain.count));
-        assert!(firm.is_none_or(|firm| *firm == chain), "I-110: {key:#x} {firm:?} is {chain:?}");
+        assert!(firm.is_none_or(|firm| *firm == chain), "I-111: {key:#x} {firm:?} is {chain:?}");
     }
 
     /// A member knows that all up to this version is durable everywhere.

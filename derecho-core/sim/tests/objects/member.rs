@@ -312,6 +312,10 @@ impl Member {
 
     /// Its logs have some time.
     fn tend(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let has_logs = self.desk.stage();
+        if !has_logs || self.house().group().is_overtaken() {
+            return 0;
+        }
         let done = self.desk.tend(now);
         self.judge(None);
         self.flush(effects);

@@ -107,7 +107,7 @@ impl World {
             // Of a type that has too few members nobody has a seat.
             let exists = self.member(living[0]).house().agenda().plan(shard_of(key).0).is_ok();
             let is_there = newest >= firm || !exists;
-            assert!(is_there, "I-110: {key:#x} is at {newest}, and {firm} was durable");
+            assert!(is_there, "I-111: {key:#x} is at {newest}, and {firm} was durable");
             let mut known = std::collections::BTreeMap::new();
             for found in root.logs(stream_of(key)) {
                 for owned in found.records {

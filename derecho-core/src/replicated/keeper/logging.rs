@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use super::super::desk::{Occasion, Start};
 use super::super::errand::{Motion, Parcel};
 use super::super::house::LogsStanding;
-use super::super::trail::{Applied, ObjectTrail, state};
+use super::super::trail::{Applied, ObjectTrail, Update, state};
 use super::super::{Edition, Object, Position};
 use super::{Around, Keeper, Kept};
 use crate::fault::{Fault, planted};
@@ -75,7 +75,7 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Whether the log has come to something, so that this member may say that it holds the object (I-110).
+    /// Whether the log has come to something, so that this member may say that it holds the object (I-111).
     fn is_settled(&self) -> bool {
         self.scribe.as_ref().is_none_or(Scribe::is_settled)
     }
@@ -131,6 +131,23 @@ impl<O: Object> Keeper<O> {
             self.tell_holding(around);
         }
         done + self.spread(around)
+    }
+
+    /// Whether it keeps a log.
+    pub(in crate::replicated) fn has_log(&self) -> bool {
+        self.logging.scribe.is_some()
+    }
+
+    /// Copies what the log is to take next.
+    pub(in crate::replicated) fn stage(&mut self) {
+        let trail = self.logging.scribe.as_mut().and_then(Scribe::trail_mut);
+        trail.into_iter().for_each(ObjectTrail::stage);
+    }
+
+    /// This member was one after that.
+    pub(in crate::replicated) fn vouch(&mut self) {
+        let trail = self.logging.scribe.as_mut().and_then(Scribe::trail_mut);
+        trail.into_iter().for_each(ObjectTrail::vouch);
     }
 
     /// Whether the log is at something.
@@ -348,8 +365,9 @@ impl<O: Object> Keeper<O> {
         if from.node == me {
             logging.own = (record.number() + 1, version + 1);
         }
-        let time = logging.edition.time;
-        logging.applied(Applied { version, time, from, record, update });
+        let (time, number, is_sound) = (logging.edition.time, record.number(), update.is_some());
+        let update = Update::Lent(record, update.unwrap_or(usize::MAX));
+        logging.applied(Applied { version, time, from, number, is_sound, update });
     }
 
     /// Puts the object as a whole into the log, if it is time.
