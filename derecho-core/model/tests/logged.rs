@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::rc::Rc;
 
 use derecho_model::{Fault, plant};
-use derecho_sim::Config;
+use derecho_sim::{Config, NodeIndex};
 use objects::World;
 use objects::root::Root;
 
@@ -22,17 +22,21 @@ fn broken(seed: u64) -> Option<String> {
     let run = || {
         let root = Root::default();
         let over = (Rc::default(), Some(root.clone()));
-        let mut world = World::over(Config::adversarial(seed), 2, true, over);
-        for life in 1..3 {
-            world.flow(10);
-            for _ in 0..12 {
-                world.flow(2);
-                world.random_fault();
-            }
-            world.crash_all();
-            let over = (Rc::clone(&world.court), Some(root.clone()));
-            world = World::over(Config::adversarial(seed + 1_000_000 * life), 2, true, over);
+        let mut world = World::over(Config::adversarial(seed), 1, true, over);
+        world.settle();
+        world.flow(10);
+        world.add();
+        world.add();
+        while world.living().len() < 3 {
+            world.flow(1);
         }
+        world.flow(seed as usize % 5);
+        world.crash(NodeIndex(0));
+        world.flow(20);
+        world.settle();
+        world.crash_all();
+        let over = (Rc::clone(&world.court), Some(root.clone()));
+        let mut world = World::over(Config::adversarial(seed + 1_000_000), 2, true, over);
         world.check();
         world.compare_logs();
     };
