@@ -39,7 +39,7 @@ fn objects_go_on_from_their_logs_when_all_were_gone() {
         for life in 1..4 {
             world.settle();
             world.flow(20);
-            if seed % 2 == 0 {
+            if seed.is_multiple_of(2) {
                 world.add();
                 world.flow(10);
             }
@@ -103,7 +103,7 @@ fn anything(seed: u64) -> u64 {
             world.flow(2);
             world.random_fault();
         }
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             world.check();
             world.compare_logs();
         }
