@@ -15,7 +15,7 @@ use objects::World;
 use objects::root::Root;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 400;
 
 /// What a run of this seed breaks, if anything.
 fn broken(seed: u64) -> Option<String> {
