@@ -14,7 +14,7 @@ use crate::DynamicType;
 use crate::model::{
     BitField, Element, Graph, Kind, Literal, Member, NO_BOUND, NodeId, Primitive, Structure, Union,
 };
-use crate::words::{differ, shown, sizes, word_of};
+use crate::words::{differ, shown, word_of};
 
 /// What the QoS policy TYPE_CONSISTENCY_ENFORCEMENT asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,13 +222,13 @@ impl<'a> Rules<'a> {
                 )
             }),
             // The type object of a fixed has nothing but its bytes.
-            (Kind::Fixed { digits, .. }, Kind::Array { element, dimensions })
-                if dimensions[..] == [digits / 2 + 1] && is_octet(of_writer.kind(element.of)) =>
+            (Kind::Fixed { digits, .. }, Kind::Array { element, count })
+                if *count == digits / 2 + 1 && is_octet(of_writer.kind(element.of)) =>
             {
                 Ok(())
             }
-            (Kind::Array { element, dimensions }, Kind::Fixed { digits, .. })
-                if dimensions[..] == [digits / 2 + 1] && is_octet(of_reader.kind(element.of)) =>
+            (Kind::Array { element, count }, Kind::Fixed { digits, .. })
+                if *count == digits / 2 + 1 && is_octet(of_reader.kind(element.of)) =>
             {
                 Ok(())
             }
@@ -241,12 +241,11 @@ impl<'a> Rules<'a> {
                 self.element(element, other, "[]")
             }
             (
-                Kind::Array { element, dimensions },
-                Kind::Array { element: other, dimensions: other_dimensions },
+                Kind::Array { element, count },
+                Kind::Array { element: other, count: other_count },
             ) => {
-                self.require(dimensions == other_dimensions, || {
-                    differ(&sizes(dimensions), &sizes(other_dimensions))
-                })?;
+                let word = |count: &u32| format!("an array [{count}]");
+                self.require(count == other_count, || differ(&word(count), &word(other_count)))?;
                 self.element(element, other, "[]")
             }
             (

@@ -38,14 +38,9 @@ impl FromDescriptors {
                 let element = self.element(element(), inner);
                 self.graph.add("", Kind::Sequence { element, bound })
             }
-            TypeKind::Array(..) => {
-                let (mut dimensions, mut innermost) = (Vec::new(), of);
-                while let TypeKind::Array(element, count) = innermost.kind {
-                    dimensions.push(count as u32);
-                    innermost = element();
-                }
-                let element = self.element(innermost, bounds);
-                self.graph.add("", Kind::Array { element, dimensions })
+            TypeKind::Array(element, count) => {
+                let element = self.element(element(), bounds);
+                self.graph.add("", Kind::Array { element, count: count as u32 })
             }
             TypeKind::Map(key, value) => {
                 let of_keys = bounds_of(key()).min(inner.len());
@@ -93,6 +88,7 @@ impl FromDescriptors {
                         position: field.position,
                         bits: field.bits,
                         holder: holder(field.bits),
+                        of: self.graph.add("", Kind::Primitive(holder(field.bits))),
                     })
                     .collect(),
             ),

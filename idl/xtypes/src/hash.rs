@@ -19,3 +19,8 @@ pub(crate) fn of_object(bytes: &[u8]) -> EquivalenceHash {
     hash.copy_from_slice(&digest[..14]);
     hash
 }
+
+/// The MD5 of a key that does not fit into its hash.
+pub(crate) fn of_key(key: &[u8]) -> [u8; 16] {
+    Md5::digest(key).into()
+}

@@ -6,6 +6,7 @@
 
 mod assign;
 mod components;
+mod data;
 mod descriptor;
 mod dynamic_type;
 mod hash;
@@ -17,6 +18,7 @@ pub mod standard;
 mod words;
 
 pub use assign::{ConsistencyKind, Mismatch, TypeConsistency};
+pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
 pub use dynamic_type::DynamicType;
 pub use model::Primitive;
 pub use objects::{ObjectKind, TypeObjects, object_bytes};

@@ -3,6 +3,8 @@
 //! Owns the shape. Types that contain each other are no trouble, for a place is no ownership. Never knows
 //! where a type came from.
 
+use std::sync::Arc;
+
 use idl_cdr::{Extensibility, TryConstruct};
 
 /// The place of a node.
@@ -114,9 +116,10 @@ pub(crate) enum Kind {
         element: Element,
         bound: u32,
     },
+    /// An array of several dimensions is one of arrays.
     Array {
         element: Element,
-        dimensions: Vec<u32>,
+        count: u32,
     },
     Map {
         key: Element,
@@ -142,18 +145,18 @@ pub(crate) enum Kind {
 /// A name, or what a minimal type object has of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
     pub(crate) hash: [u8; 4],
 }
 
 impl Name {
     pub(crate) fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), hash: crate::hash::of_name(text) }
+        Self { text: text.into(), hash: crate::hash::of_name(text) }
     }
 
     pub(crate) fn of_hash(hash: [u8; 4]) -> Self {
         let [a, b, c, d] = hash;
-        Self { text: format!("#{a:02x}{b:02x}{c:02x}{d:02x}"), hash }
+        Self { text: format!("#{a:02x}{b:02x}{c:02x}{d:02x}").into(), hash }
     }
 }
 
@@ -177,6 +180,8 @@ pub(crate) struct BitField {
     pub(crate) position: u32,
     pub(crate) bits: u32,
     pub(crate) holder: Primitive,
+    /// The node of the holder.
+    pub(crate) of: NodeId,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -148,7 +148,13 @@ impl<'a> Objects<'a> {
                     }),
                 }
             }
-            Kind::Array { element, dimensions } => {
+            Kind::Array { element, count } => {
+                let (mut element, mut dimensions) = (element, vec![*count]);
+                while let Kind::Array { element: inner, count } = &self.graph.node(element.of).kind
+                {
+                    dimensions.push(*count);
+                    element = inner;
+                }
                 let (header, element_identifier) = self.collection(element);
                 let small: Option<Vec<u8>> =
                     dimensions.iter().map(|size| u8::try_from(*size).ok()).collect();
@@ -160,7 +166,7 @@ impl<'a> Objects<'a> {
                     }),
                     None => TypeIdentifier::ArrayLarge(PlainArrayLElemDefn {
                         header,
-                        array_bound_seq: dimensions.clone(),
+                        array_bound_seq: dimensions,
                         element_identifier,
                     }),
                 }
@@ -439,7 +445,7 @@ impl<'a> Objects<'a> {
         let unit = member.unit.clone();
         let is_annotated = unit.is_some() || min.is_some() || max.is_some() || hash_id.is_some();
         CompleteMemberDetail {
-            name: member.name.text.clone(),
+            name: member.name.text.to_string(),
             ann_builtin: is_annotated.then_some(AppliedBuiltinMemberAnnotations {
                 unit,
                 min,

@@ -164,14 +164,16 @@ impl Resolver<'_> {
                 element: self.element(&of.element_identifier, of.header.element_flags)?,
                 bound: of.bound,
             },
-            TypeIdentifier::ArraySmall(of) => Kind::Array {
-                element: self.element(&of.element_identifier, of.header.element_flags)?,
-                dimensions: of.array_bound_seq.iter().copied().map(u32::from).collect(),
-            },
-            TypeIdentifier::ArrayLarge(of) => Kind::Array {
-                element: self.element(&of.element_identifier, of.header.element_flags)?,
-                dimensions: of.array_bound_seq.clone(),
-            },
+            TypeIdentifier::ArraySmall(of) => {
+                let element = self.element(&of.element_identifier, of.header.element_flags)?;
+                let dimensions: Vec<u32> =
+                    of.array_bound_seq.iter().copied().map(u32::from).collect();
+                self.array(element, &dimensions)?
+            }
+            TypeIdentifier::ArrayLarge(of) => {
+                let element = self.element(&of.element_identifier, of.header.element_flags)?;
+                self.array(element, &of.array_bound_seq)?
+            }
             TypeIdentifier::MapSmall(of) => Kind::Map {
                 key: self.element(&of.key_identifier, of.key_flags)?,
                 value: self.element(&of.element_identifier, of.header.element_flags)?,
@@ -197,6 +199,18 @@ impl Resolver<'_> {
             external: flags & IS_EXTERNAL != 0,
             try_construct: try_construct(flags),
         })
+    }
+
+    fn array(&mut self, of: Element, dimensions: &[u32]) -> Result<Kind, TypeObjectError> {
+        let Some((&first, rest)) = dimensions.split_first() else {
+            return Err(TypeObjectError::Unknown { kind: "an array without dimensions" });
+        };
+        let mut element = of;
+        for &count in rest.iter().rev() {
+            let of = self.put("", Kind::Array { element, count })?;
+            element = Element { of, external: false, try_construct: TryConstruct::Discard };
+        }
+        Ok(Kind::Array { element, count: first })
     }
 
     fn object(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
@@ -258,17 +272,17 @@ impl Resolver<'_> {
             CompleteTypeObject::Bitset(of) => Kind::Bitset(
                 of.field_seq
                     .iter()
-                    .map(|field| bit_field(&field.common, Name::new(&field.detail.name)))
+                    .map(|field| self.bit_field(&field.common, Name::new(&field.detail.name)))
                     .collect::<Result<_, _>>()?,
             ),
             CompleteTypeObject::Sequence(of) => Kind::Sequence {
                 element: self.common_element(&of.element.common)?,
                 bound: of.header.common.bound,
             },
-            CompleteTypeObject::Array(of) => Kind::Array {
-                element: self.common_element(&of.element.common)?,
-                dimensions: of.header.common.bound_seq.clone(),
-            },
+            CompleteTypeObject::Array(of) => {
+                let element = self.common_element(&of.element.common)?;
+                self.array(element, &of.header.common.bound_seq)?
+            }
             CompleteTypeObject::Map(of) => Kind::Map {
                 key: self.common_element(&of.key.common)?,
                 value: self.common_element(&of.element.common)?,
@@ -332,17 +346,17 @@ impl Resolver<'_> {
             MinimalTypeObject::Bitset(of) => Kind::Bitset(
                 of.field_seq
                     .iter()
-                    .map(|field| bit_field(&field.common, Name::of_hash(field.name_hash)))
+                    .map(|field| self.bit_field(&field.common, Name::of_hash(field.name_hash)))
                     .collect::<Result<_, _>>()?,
             ),
             MinimalTypeObject::Sequence(of) => Kind::Sequence {
                 element: self.common_element(&of.element.common)?,
                 bound: of.header.common.bound,
             },
-            MinimalTypeObject::Array(of) => Kind::Array {
-                element: self.common_element(&of.element.common)?,
-                dimensions: of.header.common.bound_seq.clone(),
-            },
+            MinimalTypeObject::Array(of) => {
+                let element = self.common_element(&of.element.common)?;
+                self.array(element, &of.header.common.bound_seq)?
+            }
             MinimalTypeObject::Map(of) => Kind::Map {
                 key: self.common_element(&of.key.common)?,
                 value: self.common_element(&of.element.common)?,
@@ -402,7 +416,7 @@ impl Resolver<'_> {
     ) -> Result<Member, TypeObjectError> {
         if id > idl_cdr::LARGEST_MEMBER_ID {
             let reason = "has an id of more than 28 bits";
-            return Err(TypeObjectError::Invalid { name: name.text, reason });
+            return Err(TypeObjectError::Invalid { name: name.text.to_string(), reason });
         }
         Ok(Member {
             name,
@@ -423,6 +437,21 @@ impl Resolver<'_> {
     fn discriminator(&mut self, of: &CommonDiscriminatorMember) -> Result<Member, TypeObjectError> {
         let flags = of.member_flags | IS_MUST_UNDERSTAND;
         self.any_member(&of.type_id, 0, flags, Name::new("discriminator"))
+    }
+
+    fn bit_field(&mut self, of: &CommonBitfield, name: Name) -> Result<BitField, TypeObjectError> {
+        let held = Primitive::ALL.into_iter().find(|one| kind_of_primitive(*one) == of.holder_type);
+        let (position, bits) = (u32::from(of.position), u32::from(of.bitcount));
+        match held {
+            Some(holder) if bits > 0 && position + bits <= 64 => {
+                let of = self.put("", Kind::Primitive(holder))?;
+                Ok(BitField { name, position, bits, holder, of })
+            }
+            _ => {
+                let reason = "is a field of a bitset that does not lie in 64 bits";
+                Err(TypeObjectError::Invalid { name: name.text.to_string(), reason })
+            }
+        }
     }
 
     fn case(&mut self, of: &CommonUnionMember, name: Name) -> Result<Case, TypeObjectError> {
@@ -476,20 +505,6 @@ fn with_default(mut literals: Vec<Literal>) -> Vec<Literal> {
 
 fn is_primitive(identifier: &TypeIdentifier, primitive: Primitive) -> bool {
     crate::objects::primitive_identifier(primitive) == *identifier
-}
-
-fn bit_field(of: &CommonBitfield, name: Name) -> Result<BitField, TypeObjectError> {
-    let held = Primitive::ALL.into_iter().find(|one| kind_of_primitive(*one) == of.holder_type);
-    let (position, bits) = (u32::from(of.position), u32::from(of.bitcount));
-    match held {
-        Some(holder) if bits > 0 && position + bits <= 64 => {
-            Ok(BitField { name, position, bits, holder })
-        }
-        _ => {
-            let reason = "is a field of a bitset that does not lie in 64 bits";
-            Err(TypeObjectError::Invalid { name: name.text, reason })
-        }
-    }
 }
 
 fn try_construct(flags: u16) -> TryConstruct {

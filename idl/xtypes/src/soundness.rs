@@ -54,7 +54,7 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
                     return invalid("is a union without a case, or without what selects one");
                 }
             }
-            Kind::Array { dimensions, .. } if dimensions.contains(&0) || dimensions.is_empty() => {
+            Kind::Array { count: 0, .. } => {
                 return invalid("is an array without elements");
             }
             _ => {}
@@ -90,11 +90,7 @@ fn count(
     }
     let mut inner = |of: NodeId| count(graph, of, depth + 1, parts);
     let found = match &graph.node(id).kind {
-        Kind::Array { element, dimensions } => {
-            let count =
-                dimensions.iter().fold(1_u64, |all, size| all.saturating_mul((*size).into()));
-            count.saturating_mul(inner(element.of)?)
-        }
+        Kind::Array { element, count } => u64::from(*count).saturating_mul(inner(element.of)?),
         Kind::Alias(of) => inner(*of)?,
         Kind::Structure(structure) => {
             let mut all = 1_u64;

@@ -13,11 +13,6 @@ pub(crate) fn differ(reader: &str, writer: &str) -> String {
     format!("it is {reader}, the writer's is {writer}")
 }
 
-pub(crate) fn sizes(dimensions: &[u32]) -> String {
-    let sizes: String = dimensions.iter().map(|size| format!("[{size}]")).collect();
-    format!("an array {sizes}")
-}
-
 pub(crate) fn word_of(kind: &Kind) -> &'static str {
     match kind {
         Kind::Primitive(primitive) => primitive.name(),

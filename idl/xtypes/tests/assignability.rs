@@ -13,13 +13,13 @@ macro_rules! versions {
             #[allow(non_snake_case, reason = "named as the type is")]
             mod $name {
                 $(
-                    pub mod $version {
+                    pub(crate) mod $version {
                         #[allow(unused_imports, reason = "not all of them need any")]
                         use std::collections::BTreeMap;
                         #[derive(idl_cdr::DdsType)]
                         #[dds(crate = "idl_cdr")]
                         $(#[$meta])*
-                        pub struct $name { $($members)* }
+                        pub(crate) struct $name { $($members)* }
                     }
                 )*
             }
@@ -29,42 +29,42 @@ macro_rules! versions {
 
 versions! {
     Final {
-        one { pub a: i32, pub b: String }
-        more { pub a: i32, pub b: String, pub c: u8 }
-        other { pub a: i32, pub b: f64 }
-        renamed { pub a: i32, pub c: String }
-        short { pub a: i32, #[dds(bound = 3)] pub b: String }
-        long { pub a: i32, #[dds(bound = 9)] pub b: String }
+        one { pub(crate) a: i32, pub(crate) b: String }
+        more { pub(crate) a: i32, pub(crate) b: String, pub(crate) c: u8 }
+        other { pub(crate) a: i32, pub(crate) b: f64 }
+        renamed { pub(crate) a: i32, pub(crate) c: String }
+        short { pub(crate) a: i32, #[dds(bound = 3)] pub(crate) b: String }
+        long { pub(crate) a: i32, #[dds(bound = 9)] pub(crate) b: String }
     }
     Open {
-        #[dds(extensibility = "appendable")] one { pub a: i32, pub b: Vec<u16> }
-        #[dds(extensibility = "appendable")] more { pub a: i32, pub b: Vec<u16>, pub c: Option<u8> }
+        #[dds(extensibility = "appendable")] one { pub(crate) a: i32, pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "appendable")] more { pub(crate) a: i32, pub(crate) b: Vec<u16>, pub(crate) c: Option<u8> }
         #[dds(extensibility = "appendable")] must {
-            pub a: i32, pub b: Vec<u16>, #[dds(must_understand)] pub c: u8
+            pub(crate) a: i32, pub(crate) b: Vec<u16>, #[dds(must_understand)] pub(crate) c: u8
         }
-        #[dds(extensibility = "appendable")] keyed { #[dds(key)] pub a: i32, pub b: Vec<u16> }
-        #[dds(extensibility = "appendable")] swapped { #[dds(id = 1)] pub b: Vec<u16>, #[dds(id = 0)] pub a: i32 }
-        #[dds(extensibility = "appendable")] bounded { pub a: i32, #[dds(bound = 4)] pub b: Vec<u16> }
-        #[dds(extensibility = "appendable")] optional { pub a: Option<i32>, pub b: Vec<u16> }
-        #[dds(extensibility = "mutable")] mutable { pub a: i32, pub b: Vec<u16> }
+        #[dds(extensibility = "appendable")] keyed { #[dds(key)] pub(crate) a: i32, pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "appendable")] swapped { #[dds(id = 1)] pub(crate) b: Vec<u16>, #[dds(id = 0)] pub(crate) a: i32 }
+        #[dds(extensibility = "appendable")] bounded { pub(crate) a: i32, #[dds(bound = 4)] pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "appendable")] optional { pub(crate) a: Option<i32>, pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "mutable")] mutable { pub(crate) a: i32, pub(crate) b: Vec<u16> }
     }
     Free {
-        #[dds(extensibility = "mutable")] one { #[dds(id = 5)] pub a: i32, #[dds(id = 7)] pub b: [u8; 2] }
-        #[dds(extensibility = "mutable")] swapped { #[dds(id = 7)] pub b: [u8; 2], #[dds(id = 5)] pub a: Option<i32> }
-        #[dds(extensibility = "mutable")] apart { #[dds(id = 8)] pub z: i32 }
-        #[dds(extensibility = "mutable")] moved { #[dds(id = 6)] pub a: i32, #[dds(id = 7)] pub b: [u8; 2] }
-        #[dds(extensibility = "mutable")] wider { #[dds(id = 5)] pub a: i32, #[dds(id = 7)] pub b: [u8; 3] }
-        #[dds(extensibility = "mutable")] map { #[dds(id = 5)] pub a: BTreeMap<i8, i8> }
+        #[dds(extensibility = "mutable")] one { #[dds(id = 5)] pub(crate) a: i32, #[dds(id = 7)] pub(crate) b: [u8; 2] }
+        #[dds(extensibility = "mutable")] swapped { #[dds(id = 7)] pub(crate) b: [u8; 2], #[dds(id = 5)] pub(crate) a: Option<i32> }
+        #[dds(extensibility = "mutable")] apart { #[dds(id = 8)] pub(crate) z: i32 }
+        #[dds(extensibility = "mutable")] moved { #[dds(id = 6)] pub(crate) a: i32, #[dds(id = 7)] pub(crate) b: [u8; 2] }
+        #[dds(extensibility = "mutable")] wider { #[dds(id = 5)] pub(crate) a: i32, #[dds(id = 7)] pub(crate) b: [u8; 3] }
+        #[dds(extensibility = "mutable")] map { #[dds(id = 5)] pub(crate) a: BTreeMap<i8, i8> }
     }
     Keyed {
-        #[dds(extensibility = "appendable")] long { #[dds(key, bound = 9)] pub name: String }
-        #[dds(extensibility = "appendable")] short { #[dds(key, bound = 3)] pub name: String }
-        #[dds(extensibility = "appendable")] more { #[dds(key, bound = 3)] pub name: String, #[dds(key)] pub id: u8 }
+        #[dds(extensibility = "appendable")] long { #[dds(key, bound = 9)] pub(crate) name: String }
+        #[dds(extensibility = "appendable")] short { #[dds(key, bound = 3)] pub(crate) name: String }
+        #[dds(extensibility = "appendable")] more { #[dds(key, bound = 3)] pub(crate) name: String, #[dds(key)] pub(crate) id: u8 }
     }
     Outer {
-        #[dds(extensibility = "appendable")] one { pub header: super::super::Final::one::Final, pub list: Vec<super::super::Open::one::Open> }
-        #[dds(extensibility = "appendable")] other { pub header: super::super::Final::other::Final, pub list: Vec<super::super::Open::one::Open> }
-        #[dds(extensibility = "appendable")] list { pub header: super::super::Final::one::Final, pub list: Vec<super::super::Open::mutable::Open> }
+        #[dds(extensibility = "appendable")] one { pub(crate) header: super::super::Final::one::Final, pub(crate) list: Vec<super::super::Open::one::Open> }
+        #[dds(extensibility = "appendable")] other { pub(crate) header: super::super::Final::other::Final, pub(crate) list: Vec<super::super::Open::one::Open> }
+        #[dds(extensibility = "appendable")] list { pub(crate) header: super::super::Final::one::Final, pub(crate) list: Vec<super::super::Open::mutable::Open> }
     }
 }
 
@@ -73,41 +73,41 @@ mod color {
 
     #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", name = "Color")]
-    pub enum One {
+    pub(crate) enum One {
         Red,
         Green,
     }
     #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", name = "Color")]
-    pub enum More {
+    pub(crate) enum More {
         Red,
         Green,
         Blue,
     }
     #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", name = "Color")]
-    pub enum Other {
+    pub(crate) enum Other {
         Red = 1,
         Green = 0,
     }
     #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", name = "Color")]
-    pub enum Renamed {
+    pub(crate) enum Renamed {
         Rot,
         Green,
     }
     #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", name = "Color", bit_bound = 8)]
-    pub enum Short {
+    pub(crate) enum Short {
         Red,
         Green,
     }
     #[derive(DdsType)]
     #[dds(crate = "idl_cdr", bitmask, bit_bound = 12)]
-    pub struct Mask(pub u16);
+    pub(crate) struct Mask(pub(crate) u16);
     #[derive(DdsType)]
     #[dds(crate = "idl_cdr", bitset)]
-    pub struct Set {
+    pub(crate) struct Set {
         #[dds(bits = 3)]
         a: u8,
         #[dds(bits = 4)]
@@ -115,7 +115,7 @@ mod color {
     }
     #[derive(DdsType)]
     #[dds(crate = "idl_cdr", bitset, name = "Set")]
-    pub struct OtherSet {
+    pub(crate) struct OtherSet {
         #[dds(bits = 3)]
         a: u8,
         #[dds(bits = 3)]
@@ -123,7 +123,7 @@ mod color {
     }
     #[derive(DdsType)]
     #[dds(crate = "idl_cdr", union, discriminator = "i32", name = "Choice")]
-    pub enum Closed {
+    pub(crate) enum Closed {
         #[dds(case = 1)]
         A(i32),
         #[dds(case = 2)]
@@ -131,7 +131,7 @@ mod color {
     }
     #[derive(DdsType)]
     #[dds(crate = "idl_cdr", union, discriminator = "i32", name = "Choice")]
-    pub enum ClosedMore {
+    pub(crate) enum ClosedMore {
         #[dds(case = 1)]
         A(i32),
         #[dds(case = 2)]
@@ -147,7 +147,7 @@ mod color {
         extensibility = "appendable",
         name = "Choice"
     )]
-    pub enum Open {
+    pub(crate) enum Open {
         #[dds(case = 1)]
         A(i32),
         #[dds(default)]
@@ -161,7 +161,7 @@ mod color {
         extensibility = "appendable",
         name = "Choice"
     )]
-    pub enum OpenMore {
+    pub(crate) enum OpenMore {
         #[dds(case = 1)]
         A(i32),
         #[dds(case = 2, id = 3)]
@@ -177,7 +177,7 @@ mod color {
         extensibility = "appendable",
         name = "Choice"
     )]
-    pub enum OpenOther {
+    pub(crate) enum OpenOther {
         #[dds(case = 1)]
         A(i32),
         #[dds(case = 2, id = 3)]
@@ -276,7 +276,7 @@ fn bounds_count_if_they_are_not_ignored() {
         "`Open.b`: it has at most 4 elements, the writer's has any number of elements"
     );
     assert_eq!(
-        said::<Final::long::Final, Final::short::Final>(EXACT),
+        said::<long::Final, short::Final>(EXACT),
         "`Final.b`: it has at most 9 characters, the writer's has at most 3 characters"
     );
 }
