@@ -74,6 +74,14 @@ impl MemberPath {
 
     /// The path of this text in values of a type.
     pub fn in_type(of: &'static TypeDescriptor, text: &str) -> Result<Self, PathError> {
+        Ok(Self::resolve(of, text)?.0)
+    }
+
+    /// The path of this text in values of a type, and the type of what is there.
+    pub fn resolve(
+        of: &'static TypeDescriptor,
+        text: &str,
+    ) -> Result<(Self, &'static TypeDescriptor), PathError> {
         let mut of = unwrapped(of);
         let mut steps = Vec::new();
         for (offset, step) in parse_path(text)? {
@@ -85,7 +93,7 @@ impl MemberPath {
             steps.push(next.0);
             of = unwrapped(next.1);
         }
-        Ok(Self { steps: steps.into() })
+        Ok((Self { steps: steps.into() }, of))
     }
 
     /// The path that takes the parts at these places, one in the other.
