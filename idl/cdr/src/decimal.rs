@@ -74,11 +74,7 @@ impl<const DIGITS: u32, const SCALE: u32> DdsType for Fixed<DIGITS, SCALE> {
 }
 
 /// Writes a decimal number of at most 31 digits.
-pub fn write_fixed(
-    writer: &mut CdrWriter<'_>,
-    units: i128,
-    digits: u32,
-) -> Result<(), CdrError> {
+pub fn write_fixed(writer: &mut CdrWriter<'_>, units: i128, digits: u32) -> Result<(), CdrError> {
     let size = digits as usize / 2 + 1;
     let mut rest = units.unsigned_abs();
     let mut half = if units < 0 { MINUS } else { PLUS };

@@ -12,7 +12,9 @@ use crate::objects::{ObjectKind, Objects, TypeObjects};
 
 /// A type as a value.
 ///
-/// Where it comes from: [`of`](Self::of).
+/// Where it comes from: [`of`](Self::of) a derived type, [`from_objects`](Self::from_objects) of a peer,
+/// [`primitive`](Self::primitive) and what follows it, [`StructBuilder`](crate::StructBuilder),
+/// [`UnionBuilder`](crate::UnionBuilder).
 #[derive(Clone, Debug)]
 pub struct DynamicType {
     pub(crate) graph: Arc<Graph>,

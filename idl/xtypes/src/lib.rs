@@ -5,6 +5,7 @@
 //! connection; what comes from peers is checked before it is used.
 
 mod assign;
+mod builder;
 mod components;
 mod data;
 mod descriptor;
@@ -18,6 +19,7 @@ pub mod standard;
 mod words;
 
 pub use assign::{ConsistencyKind, Mismatch, TypeConsistency};
+pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
 pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
 pub use dynamic_type::DynamicType;
 pub use model::Primitive;

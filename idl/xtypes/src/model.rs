@@ -236,6 +236,43 @@ impl Graph {
         id
     }
 
+    /// Takes over all nodes of another type, and gives its place here.
+    pub(crate) fn take_in(&mut self, other: &Graph, root: NodeId) -> NodeId {
+        let first = self.nodes.len() as u32;
+        let moved = |id: &mut NodeId| id.0 += first;
+        for node in &other.nodes {
+            let mut node = node.clone();
+            match &mut node.kind {
+                Kind::Sequence { element, .. } | Kind::Array { element, .. } => {
+                    moved(&mut element.of);
+                }
+                Kind::Map { key, value, .. } => {
+                    moved(&mut key.of);
+                    moved(&mut value.of);
+                }
+                Kind::Bitset(fields) => fields.iter_mut().for_each(|field| moved(&mut field.of)),
+                Kind::Alias(of) => moved(of),
+                Kind::Structure(structure) => {
+                    structure.base.iter_mut().for_each(moved);
+                    structure.members.iter_mut().for_each(|member| moved(&mut member.of));
+                }
+                Kind::Union(union) => {
+                    moved(&mut union.discriminator.of);
+                    let members = union.cases.iter_mut().filter_map(|case| case.member.as_mut());
+                    members.for_each(|member| moved(&mut member.of));
+                }
+                Kind::Primitive(_)
+                | Kind::Text { .. }
+                | Kind::Fixed { .. }
+                | Kind::Enumeration { .. }
+                | Kind::Bitmask { .. }
+                | Kind::Later => {}
+            }
+            self.nodes.push(node);
+        }
+        NodeId(root.0 + first)
+    }
+
     /// What is behind aliases.
     pub(crate) fn resolved(&self, id: NodeId) -> NodeId {
         let mut id = id;

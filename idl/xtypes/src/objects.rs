@@ -111,6 +111,10 @@ impl<'a> Objects<'a> {
 
     fn put(&mut self, of: NodeId, type_identifier: TypeIdentifier, type_object: TypeObject) {
         self.identifiers.insert(of, type_identifier.clone());
+        // A type that was put together of others may have one of them twice.
+        if self.objects.iter().any(|pair| pair.type_identifier == type_identifier) {
+            return;
+        }
         self.objects.push(TypeIdentifierTypeObjectPair { type_identifier, type_object });
     }
 

@@ -4,6 +4,7 @@
 //! there, that values of it can exist and are not huge before anything is in them. Never goes deeper into
 //! itself because an object says so.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -73,6 +74,8 @@ impl Error for TypeObjectError {}
 
 struct Resolver<'a> {
     objects: &'a [TypeIdentifierTypeObjectPair],
+    /// Where each object is, by its identifier's bytes: as many may ask for one as a peer likes.
+    places: BTreeMap<Vec<u8>, usize>,
     graph: Graph,
     /// The node of each object.
     made: Vec<Option<NodeId>>,
@@ -89,7 +92,10 @@ impl DynamicType {
         require_hashes(&objects.objects)?;
         let made = vec![None; objects.objects.len()];
         let graph = Graph::default();
-        let mut resolver = Resolver { objects: &objects.objects, graph, made, open: Vec::new() };
+        let identifiers = objects.objects.iter().map(|pair| object_bytes(&pair.type_identifier));
+        let places = identifiers.enumerate().map(|(place, bytes)| (bytes, place)).collect();
+        let given = &objects.objects;
+        let mut resolver = Resolver { objects: given, places, graph, made, open: Vec::new() };
         let root = resolver.add(&objects.identifier)?;
         while let Some((id, place)) = resolver.open.pop() {
             resolver.fill(id, place)?;
@@ -214,8 +220,7 @@ impl Resolver<'_> {
     }
 
     fn object(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
-        let found = self.objects.iter().position(|pair| pair.type_identifier == *of);
-        let Some(place) = found else {
+        let Some(&place) = self.places.get(&object_bytes(of)) else {
             return Err(TypeObjectError::Missing { identifier: words(of) });
         };
         if let Some(made) = self.made[place] {

@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "of these types only their descriptions count")]
 
-use idl_cdr::{CdrReader, DdsType, Encoding};
-use idl_xtypes::standard::*;
-use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
+use std::collections::BTreeMap;
 
-#[derive(DdsType, Clone, Copy)]
+use idl_cdr::{CdrReader, DdsType, Encoding, Extensibility};
+use idl_xtypes::standard::*;
+use idl_xtypes::{
+    DynamicType, MemberOptions, ObjectKind, Primitive, StructBuilder, UnionBuilder, object_bytes,
+};
+
+#[derive(DdsType, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[dds(crate = "idl_cdr", name = "V::Color")]
 enum Color {
     #[dds(name = "RED")]
@@ -215,4 +219,66 @@ fn types_have_the_objects_that_idlc_makes() {
 fn types_that_contain_themselves_have_the_objects_that_python_makes() {
     compare::<Tree>("python");
     compare::<Husband>("python");
+}
+
+/// What is put together at run time is the same type.
+#[test]
+fn built_types_have_the_objects_of_derived_ones() {
+    let (option, some) =
+        (MemberOptions::default(), |id| MemberOptions { id: Some(id), ..MemberOptions::default() });
+    let of = |primitive| DynamicType::primitive(primitive);
+    let point = StructBuilder::new("V::Point", Extensibility::Final)
+        .member("x", &of(Primitive::Int32), option)
+        .member("y", &of(Primitive::Float64), option)
+        .build()
+        .unwrap();
+    let texts = StructBuilder::new("V::Texts", Extensibility::Appendable)
+        .member("a", &DynamicType::string(0), option)
+        .member("b", &DynamicType::string(0), MemberOptions { optional: true, ..option })
+        .member("c", &DynamicType::string(8), option)
+        .member("d", &DynamicType::string(6).sequence(4), option)
+        .build()
+        .unwrap();
+    let color =
+        DynamicType::enumeration("V::Color", &[("RED", 0), ("GREEN", 1), ("BLUE", 7)]).unwrap();
+    let choice = UnionBuilder::new("V::Choice", Extensibility::Final, &of(Primitive::Int16))
+        .case(&[-7, 1], "number", &of(Primitive::Uint64))
+        .case(&[0], "text", &DynamicType::string(9))
+        .default("other", &of(Primitive::Byte).sequence(0))
+        .build()
+        .unwrap();
+    let colored = UnionBuilder::new("V::Colored", Extensibility::Appendable, &color)
+        .case(&[0, 7], "sharp", &of(Primitive::Float64))
+        .case(&[1], "soft", &choice)
+        .build()
+        .unwrap();
+    let both = StructBuilder::new("Both", Extensibility::Mutable)
+        .member("key", &of(Primitive::Uint32), MemberOptions { key: true, ..some(4) })
+        .member("points", &point.array(3).array(2), option)
+        .member("one", &point, some(9))
+        .member("map", &of(Primitive::Int8).map_to(&color, 5), option)
+        .build()
+        .unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        assert_eq!(point.objects(kind), DynamicType::of::<Point>().objects(kind));
+        assert_eq!(texts.objects(kind), DynamicType::of::<Texts>().objects(kind));
+        assert_eq!(colored.objects(kind), DynamicType::of::<Colored>().objects(kind));
+        assert_eq!(both.objects(kind), DynamicType::of::<Both>().objects(kind));
+    }
+    let twice = StructBuilder::new("Twice", Extensibility::Final)
+        .member("a", &point, some(1))
+        .member("b", &point, some(1));
+    assert_eq!(twice.build().unwrap_err().to_string(), "`Twice` has two members of the same id");
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+struct Both {
+    #[dds(key, id = 4)]
+    key: u32,
+    points: [[Point; 3]; 2],
+    #[dds(id = 9)]
+    one: Point,
+    #[dds(bound = 5)]
+    map: BTreeMap<i8, Color>,
 }

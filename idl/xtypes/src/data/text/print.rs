@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use crate::DynamicType;
 use crate::data::Value;
-use crate::model::{Graph, Kind, NodeId, Primitive};
+use crate::model::{Graph, Kind, NodeId};
 
 /// The two ways to write.
 #[derive(Clone, Copy, PartialEq)]
