@@ -9,6 +9,7 @@ use idl_cdr::{CdrReader, DdsType, Encoding, Extensibility};
 use idl_xtypes::standard::*;
 use idl_xtypes::{
     DynamicType, MemberOptions, ObjectKind, Primitive, StructBuilder, UnionBuilder, object_bytes,
+    topic_types,
 };
 
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -281,4 +282,22 @@ struct Both {
     one: Point,
     #[dds(bound = 5)]
     map: BTreeMap<i8, Color>,
+}
+
+/// From the same text that idlc had, without Rust in between.
+#[test]
+fn idl_has_the_objects_of_derived_types_and_of_idlc() {
+    let specification = idl::parse("types.idl", include_str!("vectors/types.idl")).unwrap();
+    let of = DynamicType::from_idl(&specification, "V::Everything").unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        let derived = DynamicType::of::<Everything>().objects(kind);
+        assert_eq!(of.objects(kind), derived, "{kind:?}");
+        assert_eq!(derived.objects.len(), 13);
+    }
+    assert_eq!(topic_types(&specification).last().unwrap(), "V::Everything");
+    let missing = DynamicType::from_idl(&specification, "V::Nothing").unwrap_err();
+    assert_eq!(missing.to_string(), "the type object of `V::Nothing` is not there");
+    let text = "struct Node; typedef sequence<Node> Nodes; struct Node { long v; Nodes next; };";
+    let node = DynamicType::from_idl(&idl::parse("node.idl", text).unwrap(), "Node").unwrap();
+    assert_eq!(node.objects(ObjectKind::Complete).objects.len(), 1);
 }
