@@ -71,6 +71,10 @@ fn what_is_left_out_has_its_default() {
     expected.set("derived.number", idl_xtypes::Value::Unsigned(16)).unwrap();
     assert_eq!(short, expected);
     assert_eq!(DynamicData::parse(&of, "{maybe: null}").unwrap(), DynamicData::new(&of));
+    let of = DynamicType::of::<Collections>();
+    let any = "{squares: [{key: 2, value: 4}, {key: 1, value: 1}]}";
+    let keys = DynamicData::parse(&of, any).unwrap();
+    assert_eq!(format!("{:?}", keys.get("squares[1]").unwrap()), "Double(1.0)", "in any order");
 }
 
 #[test]
