@@ -20,7 +20,6 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         assert!(SCALE <= DIGITS, "a fixed has no more digits behind the point than in all");
         10_i128.pow(DIGITS)
     };
-    const BYTES: usize = DIGITS as usize / 2 + 1;
 
     /// The number with these digits, the point left out: 12.5 with a scale of two is 1250. `None` if there
     /// are too many.
@@ -57,7 +56,7 @@ impl<const DIGITS: u32, const SCALE: u32> DdsType for Fixed<DIGITS, SCALE> {
         kind: TypeKind::Fixed { digits: DIGITS, scale: SCALE },
     };
     const LAYOUT: Option<PlainLayout<Self>> = None;
-    const MIN_CDR_SIZE: usize = Self::BYTES;
+    const MIN_CDR_SIZE: usize = DIGITS as usize / 2 + 1;
 
     fn default_value() -> Self {
         Self(0)
@@ -65,39 +64,50 @@ impl<const DIGITS: u32, const SCALE: u32> DdsType for Fixed<DIGITS, SCALE> {
 
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
         const { assert!(Self::LIMIT > 0) };
-        let mut rest = self.0.unsigned_abs();
-        let mut half = if self.0 < 0 { MINUS } else { PLUS };
-        let mut bytes = [0; MOST_BYTES];
-        for byte in bytes[..Self::BYTES].iter_mut().rev() {
-            *byte = half | ((rest % 10) as u8) << 4;
-            half = (rest / 10 % 10) as u8;
-            rest /= 100;
-        }
-        writer.write_bytes(&bytes[..Self::BYTES])
+        write_fixed(writer, self.0, DIGITS)
     }
 
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
         const { assert!(Self::LIMIT > 0) };
-        let offset = reader.position();
-        let invalid = CdrError::InvalidFixed { offset };
-        let bytes = reader.read_bytes(Self::BYTES)?;
-        let (mut units, mut sign) = (0_i128, 0);
-        let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        for (index, half) in halves.enumerate() {
-            if index + 1 == 2 * Self::BYTES {
-                sign = half;
-            } else if half > 9 {
-                return Err(invalid);
-            } else {
-                units = units * 10 + i128::from(half);
-            }
+        read_fixed(reader, DIGITS).map(Self)
+    }
+}
+
+/// Writes a decimal number of at most 31 digits.
+pub fn write_fixed(writer: &mut CdrWriter<'_>, units: i128, digits: u32) -> Result<(), CdrError> {
+    let size = digits as usize / 2 + 1;
+    let mut rest = units.unsigned_abs();
+    let mut half = if units < 0 { MINUS } else { PLUS };
+    let mut bytes = [0; MOST_BYTES];
+    for byte in bytes[..size].iter_mut().rev() {
+        *byte = half | ((rest % 10) as u8) << 4;
+        half = (rest / 10 % 10) as u8;
+        rest /= 100;
+    }
+    writer.write_bytes(&bytes[..size])
+}
+
+/// Reads a decimal number of at most 31 digits.
+pub fn read_fixed(reader: &mut CdrReader<'_>, digits: u32) -> Result<i128, CdrError> {
+    let offset = reader.position();
+    let invalid = CdrError::InvalidFixed { offset };
+    let bytes = reader.read_bytes(digits as usize / 2 + 1)?;
+    let (mut units, mut sign) = (0_i128, 0);
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    for (index, half) in halves.enumerate() {
+        if index + 1 == 2 * bytes.len() {
+            sign = half;
+        } else if half > 9 {
+            return Err(invalid);
+        } else {
+            units = units * 10 + i128::from(half);
         }
-        let units = match sign {
-            PLUS => units,
-            MINUS => -units,
-            _ => return Err(invalid),
-        };
-        Self::from_units(units).ok_or(invalid)
+    }
+    match sign {
+        _ if units >= 10_i128.pow(digits) => Err(invalid),
+        PLUS => Ok(units),
+        MINUS => Ok(-units),
+        _ => Err(invalid),
     }
 }
 

@@ -177,7 +177,8 @@ pub struct MemberDescriptor {
     pub bounds: &'static [u32],
     /// What a reader does with a value that the type does not allow.
     pub try_construct: TryConstruct,
-    /// Annotations that are remembered only: name and text (`unit`, `min`, `max`, `default`).
+    /// Annotations that are remembered only: name and text (`unit`, `min`, `max`, `default`,
+    /// `hashid`).
     pub remembered: &'static [(&'static str, &'static str)],
 }
 

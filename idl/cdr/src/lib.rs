@@ -71,8 +71,9 @@ pub use text::{WChar, WString};
 pub use union::{DdsUnion, Discriminator};
 pub use writer::{CdrWriter, OpenParameter, OpenWrite};
 
-/// What the derive macro's code calls, beside the traits.
+/// What the derive macro's code and types of run time call, beside the traits.
 pub mod derived {
+    pub use crate::decimal::{read_fixed, write_fixed};
     pub use crate::enumeration::{
         Bits, bytes_for, fits_bits, length_code_for, lowest, place_bits, read_bits,
         read_enumerator, take_bits, write_bits,

@@ -305,7 +305,7 @@ impl<'a> CdrReader<'a> {
 
     /// Closes a union whose discriminator selects nothing, if it says where it ends. Whoever asked for it
     /// may have asked to be told later.
-    pub(crate) fn skip_union(&mut self, open: OpenRead, error: CdrError) -> Result<(), CdrError> {
+    pub fn skip_union(&mut self, open: OpenRead, error: CdrError) -> Result<(), CdrError> {
         if open.ends.is_none() || !matches!(error, CdrError::UnknownDiscriminator { .. }) {
             return Err(error);
         }
@@ -316,9 +316,9 @@ impl<'a> CdrReader<'a> {
 
     /// Reads the content of a parameter; its end is known, so that a union in it whose discriminator selects
     /// nothing is a fault like others.
-    pub(crate) fn read_confined<T>(
+    pub fn read_confined<T>(
         &mut self,
-        default: fn() -> T,
+        default: impl FnOnce() -> T,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
         let (end, origin, depth) = (self.end, self.origin, self.depth);
@@ -336,7 +336,7 @@ impl<'a> CdrReader<'a> {
     /// Goes one level deeper into a value. Bytes decide how deep values go that contain others of
     /// their own type, and the stack is not theirs.
     #[inline]
-    pub(crate) fn enter(&mut self) -> Result<(), CdrError> {
+    pub fn enter(&mut self) -> Result<(), CdrError> {
         if self.depth >= MAX_DEPTH {
             return Err(CdrError::TooDeep { offset: self.position });
         }
@@ -344,15 +344,16 @@ impl<'a> CdrReader<'a> {
         Ok(())
     }
 
+    /// Goes back up one level.
     #[inline]
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.depth -= 1;
     }
 
     /// Says that a value was found which its type does not allow, and of which the end is known.
     /// Whoever asked for it may have asked to be told later.
     #[inline]
-    pub(crate) fn fault(&mut self, error: CdrError) -> Result<(), CdrError> {
+    pub fn fault(&mut self, error: CdrError) -> Result<(), CdrError> {
         if !self.lenient {
             return Err(error);
         }
@@ -361,7 +362,7 @@ impl<'a> CdrReader<'a> {
     }
 
     /// Reads something, and past what its type does not allow; gives the first such fault as well.
-    pub(crate) fn leniently<T>(
+    pub fn leniently<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<(T, Option<CdrError>), CdrError> {

@@ -265,7 +265,7 @@ impl<'a> CdrWriter<'a> {
 
     /// Goes one level deeper into a value; what is deeper than a reader would follow is refused.
     #[inline]
-    pub(crate) fn enter(&mut self) -> Result<(), CdrError> {
+    pub fn enter(&mut self) -> Result<(), CdrError> {
         if self.depth >= MAX_DEPTH {
             return Err(CdrError::TooDeep { offset: self.position });
         }
@@ -273,8 +273,9 @@ impl<'a> CdrWriter<'a> {
         Ok(())
     }
 
+    /// Goes back up one level.
     #[inline]
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.depth -= 1;
     }
 

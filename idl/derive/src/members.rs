@@ -83,6 +83,9 @@ impl<'a> Member<'a> {
         if let Some(default) = &attributes.default {
             texts.push(("default".to_owned(), quote!(#default).to_string()));
         }
+        if let Some(text) = &attributes.hashid {
+            texts.push(("hashid".to_owned(), text.clone()));
+        }
         let texts = texts.iter().map(|(word, text)| quote!((#word, #text)));
         let texts: Vec<TokenStream> = texts.collect();
         let remembered = (!texts.is_empty()).then(|| quote!(.remembered(&[#(#texts),*])));

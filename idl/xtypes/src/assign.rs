@@ -1,0 +1,617 @@
+//! Whether samples of one type can be read as another one, by the rules of DDS-XTYPES 1.3 (7.2.4).
+//!
+//! Owns the rules for each kind of type, the switches of TYPE_CONSISTENCY_ENFORCEMENT, and the words of a
+//! refusal. Never reads a sample. Everything is delimited in XCDR2, in which samples travel, so that the
+//! standard's "strongly assignable" asks for nothing more here.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt;
+
+use idl_cdr::{Extensibility, MAX_DEPTH};
+
+use crate::DynamicType;
+use crate::model::{
+    BitField, Element, Graph, Kind, Literal, Member, NO_BOUND, NodeId, Primitive, Structure, Union,
+};
+use crate::words::{differ, shown, word_of};
+
+/// What the QoS policy TYPE_CONSISTENCY_ENFORCEMENT asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeConsistency {
+    /// Whether types may differ at all.
+    pub kind: ConsistencyKind,
+    /// Whether a sequence or map of the reader may be shorter than one of the writer.
+    pub ignore_sequence_bounds: bool,
+    /// Whether a string of the reader may be shorter than one of the writer.
+    pub ignore_string_bounds: bool,
+    /// Whether members are known by their ids alone.
+    pub ignore_member_names: bool,
+    /// Whether a writer's type that has more members than the reader's is refused.
+    pub prevent_type_widening: bool,
+    /// Whether a peer that does not say what its type is made of is refused.
+    pub force_type_validation: bool,
+}
+
+/// Whether types may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsistencyKind {
+    /// They are the same.
+    DisallowTypeCoercion,
+    /// Samples of the writer's can be read as the reader's.
+    AllowTypeCoercion,
+}
+
+impl Default for TypeConsistency {
+    /// What the standard says of readers.
+    fn default() -> Self {
+        Self {
+            kind: ConsistencyKind::AllowTypeCoercion,
+            ignore_sequence_bounds: true,
+            ignore_string_bounds: true,
+            ignore_member_names: false,
+            prevent_type_widening: false,
+            force_type_validation: false,
+        }
+    }
+}
+
+/// Why samples of the writer's type cannot be read as the reader's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Where in the reader's type: its name, and the members on the way.
+    pub path: String,
+    /// What is different there.
+    pub reason: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.path, self.reason)
+    }
+}
+
+impl Error for Mismatch {}
+
+impl TypeConsistency {
+    /// Whether a reader of the one type understands a writer of the other, and if not, why.
+    ///
+    /// ```
+    /// use idl_xtypes::{DynamicType, TypeConsistency};
+    /// use idl_cdr::DdsType;
+    ///
+    /// mod old {
+    ///     #[derive(idl_cdr::DdsType)]
+    ///     #[dds(crate = "idl_cdr", extensibility = "appendable")]
+    ///     pub struct Pose { pub x: f64 }
+    /// }
+    /// #[derive(DdsType)]
+    /// #[dds(crate = "idl_cdr", extensibility = "appendable")]
+    /// struct Pose { x: f64, y: f32 }
+    ///
+    /// let (old, new) = (DynamicType::of::<old::Pose>(), DynamicType::of::<Pose>());
+    /// let consistency = TypeConsistency::default();
+    /// assert!(consistency.check(&new, &old).is_ok());
+    /// let narrow = TypeConsistency { prevent_type_widening: true, ..consistency };
+    /// assert_eq!(
+    ///     narrow.check(&old, &new).unwrap_err().to_string(),
+    ///     "`Pose`: the writer has a member `y` that the reader lacks, and prevent_type_widening is set"
+    /// );
+    /// ```
+    pub fn check(&self, reader: &DynamicType, writer: &DynamicType) -> Result<(), Mismatch> {
+        let path = match reader.name() {
+            "" => "the type".to_owned(),
+            name => name.to_owned(),
+        };
+        let mut rules = Rules {
+            consistency: *self,
+            exact: self.kind == ConsistencyKind::DisallowTypeCoercion,
+            reader: &reader.graph,
+            writer: &writer.graph,
+            seen: BTreeSet::new(),
+            path: vec![path],
+        };
+        if rules.exact {
+            rules.require_name(reader.name(), writer.name())?;
+        }
+        rules.check(reader.root, writer.root)
+    }
+
+    /// The same, of a peer that may have told no more than its type's name.
+    pub fn check_named(
+        &self,
+        reader: &DynamicType,
+        writer_name: &str,
+        writer: Option<&DynamicType>,
+    ) -> Result<(), Mismatch> {
+        if let Some(writer) = writer {
+            return self.check(reader, writer);
+        }
+        let path = reader.name().to_owned();
+        if self.force_type_validation {
+            let reason = "the writer does not say what its type is made of, and \
+                          force_type_validation is set";
+            return Err(Mismatch { path, reason: reason.to_owned() });
+        }
+        if reader.name() != writer_name {
+            let reason = format!(
+                "the writer's type is `{writer_name}`, and it does not say what that is made of"
+            );
+            return Err(Mismatch { path, reason });
+        }
+        Ok(())
+    }
+}
+
+struct Rules<'a> {
+    consistency: TypeConsistency,
+    /// Nothing may differ.
+    exact: bool,
+    reader: &'a Graph,
+    writer: &'a Graph,
+    /// Pairs that are being compared, or have been: types that contain themselves end here.
+    seen: BTreeSet<(NodeId, NodeId)>,
+    path: Vec<String>,
+}
+
+type Checked = Result<(), Mismatch>;
+
+impl<'a> Rules<'a> {
+    fn refuse<T>(&self, reason: impl Into<String>) -> Result<T, Mismatch> {
+        Err(Mismatch { path: self.path.concat(), reason: reason.into() })
+    }
+
+    fn require(&self, holds: bool, reason: impl FnOnce() -> String) -> Checked {
+        if holds { Ok(()) } else { self.refuse(reason()) }
+    }
+
+    fn inside(&mut self, step: String, check: impl FnOnce(&mut Self) -> Checked) -> Checked {
+        if self.path.len() > MAX_DEPTH as usize {
+            return self.refuse("here types are nested deeper than values can be");
+        }
+        self.path.push(step);
+        let checked = check(self);
+        self.path.pop();
+        checked
+    }
+
+    fn require_name(&self, reader: &str, writer: &str) -> Checked {
+        self.require(reader == writer, || {
+            format!("the writer's type is `{writer}`, and types may not differ")
+        })
+    }
+
+    fn check(&mut self, reader: NodeId, writer: NodeId) -> Checked {
+        let (reader, writer) = (self.reader.resolved(reader), self.writer.resolved(writer));
+        if !self.seen.insert((reader, writer)) {
+            return Ok(());
+        }
+        let (of_reader, of_writer) = (self.reader, self.writer);
+        match (&of_reader.node(reader).kind, &of_writer.node(writer).kind) {
+            (Kind::Primitive(one), Kind::Primitive(other)) => {
+                self.require(is_same(*one, *other), || differ(one.name(), other.name()))
+            }
+            (Kind::Primitive(one), Kind::Bitmask { bit_bound, .. })
+            | (Kind::Bitmask { bit_bound, .. }, Kind::Primitive(one))
+                if !self.exact =>
+            {
+                let is_unsigned = matches!(
+                    one,
+                    Primitive::Byte
+                        | Primitive::Uint8
+                        | Primitive::Uint16
+                        | Primitive::Uint32
+                        | Primitive::Uint64
+                );
+                self.require(is_unsigned && one.size() == bytes(*bit_bound), || {
+                    format!("a bitmask of {bit_bound} bits is no {}", one.name())
+                })
+            }
+            (Kind::Text { wide, bound }, Kind::Text { wide: other_wide, bound: other }) => {
+                let name = |wide: bool| if wide { "wstring" } else { "string" };
+                self.require(wide == other_wide, || differ(name(*wide), name(*other_wide)))?;
+                self.bound(*bound, *other, self.consistency.ignore_string_bounds, "characters")
+            }
+            (
+                Kind::Fixed { digits, scale },
+                Kind::Fixed { digits: other_digits, scale: other_scale },
+            ) => self.require((digits, scale) == (other_digits, other_scale), || {
+                differ(
+                    &format!("fixed<{digits}, {scale}>"),
+                    &format!("fixed<{other_digits}, {other_scale}>"),
+                )
+            }),
+            // The type object of a fixed has nothing but its bytes.
+            (Kind::Fixed { digits, .. }, Kind::Array { element, count })
+                if *count == digits / 2 + 1 && is_octet(of_writer.kind(element.of)) =>
+            {
+                Ok(())
+            }
+            (Kind::Array { element, count }, Kind::Fixed { digits, .. })
+                if *count == digits / 2 + 1 && is_octet(of_reader.kind(element.of)) =>
+            {
+                Ok(())
+            }
+            (
+                Kind::Sequence { element, bound },
+                Kind::Sequence { element: other, bound: other_bound },
+            ) => {
+                let ignore = self.consistency.ignore_sequence_bounds;
+                self.bound(*bound, *other_bound, ignore, "elements")?;
+                self.element(element, other, "[]")
+            }
+            (
+                Kind::Array { element, count },
+                Kind::Array { element: other, count: other_count },
+            ) => {
+                let word = |count: &u32| format!("an array [{count}]");
+                self.require(count == other_count, || differ(&word(count), &word(other_count)))?;
+                self.element(element, other, "[]")
+            }
+            (
+                Kind::Map { key, value, bound },
+                Kind::Map { key: other_key, value: other_value, bound: other_bound },
+            ) => {
+                let ignore = self.consistency.ignore_sequence_bounds;
+                self.bound(*bound, *other_bound, ignore, "entries")?;
+                self.element(key, other_key, "[key]")?;
+                self.element(value, other_value, "[]")
+            }
+            (
+                Kind::Enumeration { bit_bound, literals },
+                Kind::Enumeration { bit_bound: other_bits, literals: others },
+            ) => {
+                self.bits(*bit_bound, *other_bits)?;
+                self.literals(literals, others)
+            }
+            (
+                Kind::Bitmask { bit_bound, flags },
+                Kind::Bitmask { bit_bound: other_bits, flags: others },
+            ) => {
+                self.require(bit_bound == other_bits, || {
+                    format!("it has {bit_bound} bits, the writer's has {other_bits}")
+                })?;
+                self.require(!self.exact || flags == others, || {
+                    "its bits have other names than the writer's, and types may not differ".into()
+                })
+            }
+            (Kind::Bitset(fields), Kind::Bitset(others)) => self.bitset(fields, others),
+            (Kind::Structure(one), Kind::Structure(other)) => self.structure(one, other),
+            (Kind::Union(one), Kind::Union(other)) => self.union(one, other),
+            (one, other) => self.refuse(differ(word_of(one), word_of(other))),
+        }
+    }
+
+    fn bits(&self, one: u32, other: u32) -> Checked {
+        let is_right = if self.exact { one == other } else { bytes(one) == bytes(other) };
+        self.require(is_right, || format!("it has {one} bits, the writer's has {other}"))
+    }
+
+    fn bound(&self, reader: u32, writer: u32, ignored: bool, of_what: &str) -> Checked {
+        let is_right = if self.exact {
+            reader == writer
+        } else {
+            ignored || reader == NO_BOUND || writer != NO_BOUND && reader >= writer
+        };
+        self.require(is_right, || {
+            let text = |bound: u32| match bound {
+                NO_BOUND => format!("any number of {of_what}"),
+                bound => format!("at most {bound} {of_what}"),
+            };
+            format!("it has {}, the writer's has {}", text(reader), text(writer))
+        })
+    }
+
+    fn element(&mut self, reader: &Element, writer: &Element, step: &str) -> Checked {
+        self.inside(step.to_owned(), |rules| rules.check(reader.of, writer.of))
+    }
+
+    fn literals(&self, literals: &[Literal], others: &[Literal]) -> Checked {
+        for literal in literals {
+            let named = others.iter().find(|other| other.name.hash == literal.name.hash);
+            if let Some(named) = named {
+                self.require(named.value == literal.value, || {
+                    let (name, ours, theirs) =
+                        (shown(&literal.name, &named.name), literal.value, named.value);
+                    format!("`{name}` is {ours}, and {theirs} to the writer")
+                })?;
+            } else if !self.consistency.ignore_member_names
+                && let Some(other) = others.iter().find(|other| other.value == literal.value)
+            {
+                let (name, other) = (&literal.name.text, &other.name.text);
+                return self
+                    .refuse(format!("{} is `{name}`, and `{other}` to the writer", literal.value));
+            }
+        }
+        if self.exact {
+            let values = |literals: &[Literal]| -> BTreeSet<i32> {
+                literals.iter().map(|literal| literal.value).collect()
+            };
+            return self.require(values(literals) == values(others), || {
+                "its enumerators are others than the writer's, and types may not differ".into()
+            });
+        }
+        let is_common = |one: &Literal| others.iter().any(|other| other.value == one.value);
+        self.require(literals.iter().any(is_common), || {
+            "it has no enumerator that the writer has".to_owned()
+        })
+    }
+
+    fn bitset(&self, fields: &[BitField], others: &[BitField]) -> Checked {
+        let total = |fields: &[BitField]| {
+            bytes(fields.iter().map(|field| field.position + field.bits).max().unwrap_or(0))
+        };
+        self.require(total(fields) == total(others), || {
+            format!("it has {} bytes, the writer's has {}", total(fields), total(others))
+        })?;
+        let place = |field: &BitField| (field.position, field.bits);
+        for field in fields {
+            let Some(other) = others.iter().find(|other| other.position == field.position) else {
+                continue;
+            };
+            self.require(place(field) == place(other), || {
+                let name = shown(&field.name, &other.name);
+                format!("`{name}` has {} bits, and {} to the writer", field.bits, other.bits)
+            })?;
+            let same = self.consistency.ignore_member_names || field.name.hash == other.name.hash;
+            self.require(same, || {
+                format!(
+                    "the bit {} begins `{}`, and `{}` to the writer",
+                    field.position, field.name.text, other.name.text
+                )
+            })?;
+        }
+        let places = |fields: &[BitField]| -> BTreeSet<_> { fields.iter().map(place).collect() };
+        self.require(!self.exact || places(fields) == places(others), || {
+            "its fields are others than the writer's, and types may not differ".to_owned()
+        })
+    }
+
+    fn extensibility(&self, reader: Extensibility, writer: Extensibility) -> Checked {
+        let word = |of: Extensibility| match of {
+            Extensibility::Final => "final",
+            Extensibility::Appendable => "appendable",
+            Extensibility::Mutable => "mutable",
+        };
+        self.require(reader == writer, || differ(word(reader), word(writer)))
+    }
+
+    fn structure(&mut self, reader: &'a Structure, writer: &'a Structure) -> Checked {
+        self.extensibility(reader.extensibility, writer.extensibility)?;
+        let (of_reader, of_writer) = (self.reader, self.writer);
+        let (ours, theirs) = (of_reader.members(reader), of_writer.members(writer));
+        let is_mutable = reader.extensibility == Extensibility::Mutable;
+        let is_fixed = self.exact || reader.extensibility == Extensibility::Final;
+        self.names(&ours, &theirs)?;
+        for (place, theirs) in theirs.iter().enumerate() {
+            match (ours.iter().position(|ours| ours.id == theirs.id), ours.get(place)) {
+                (Some(found), _) if is_mutable || found == place => {}
+                (None, _) if is_mutable => self.lacked_by_reader(theirs)?,
+                (Some(_), _) => {
+                    let name = &theirs.name.text;
+                    return self.refuse(format!("`{name}` is at another place to the writer"));
+                }
+                (None, Some(ours)) => {
+                    let (ours, theirs) = (&ours.name.text, &theirs.name.text);
+                    return self.refuse(format!("where `{ours}` is, the writer has `{theirs}`"));
+                }
+                (None, None) => self.lacked_by_reader(theirs)?,
+            }
+            if is_fixed && !ours.iter().any(|ours| ours.id == theirs.id) {
+                let name = &theirs.name.text;
+                return self.refuse(format!(
+                    "the writer has a member `{name}` that the reader lacks{}",
+                    self.why_fixed()
+                ));
+            }
+        }
+        let mut common = false;
+        for ours in &ours {
+            match theirs.iter().find(|theirs| theirs.id == ours.id) {
+                Some(theirs) => {
+                    common = true;
+                    self.member(ours, theirs, is_mutable)?;
+                }
+                None if is_fixed => {
+                    let name = &ours.name.text;
+                    return self.refuse(format!(
+                        "the writer lacks the member `{name}`{}",
+                        self.why_fixed()
+                    ));
+                }
+                None => self.lacked_by_writer(ours)?,
+            }
+        }
+        self.require(common || ours.is_empty() || theirs.is_empty(), || {
+            "it has no member that the writer has".to_owned()
+        })
+    }
+
+    fn why_fixed(&self) -> &'static str {
+        if self.exact { ", and types may not differ" } else { ", and the type is final" }
+    }
+
+    /// Ids and names go together.
+    fn names(&self, ours: &[&Member], theirs: &[&Member]) -> Checked {
+        if self.consistency.ignore_member_names && !self.exact {
+            return Ok(());
+        }
+        for ours in ours {
+            for theirs in theirs {
+                let same_name = ours.name.hash == theirs.name.hash;
+                if same_name != (ours.id == theirs.id) {
+                    let (name, other) = (&ours.name.text, &theirs.name.text);
+                    return self.refuse(match same_name {
+                        true => format!(
+                            "`{}` has the id {}, and {} to the writer",
+                            shown(&ours.name, &theirs.name),
+                            ours.id,
+                            theirs.id
+                        ),
+                        false => {
+                            format!(
+                                "the member {} is `{name}`, and `{other}` to the writer",
+                                ours.id
+                            )
+                        }
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lacked_by_reader(&self, theirs: &Member) -> Checked {
+        let name = &theirs.name.text;
+        self.require(!self.consistency.prevent_type_widening, || {
+            format!(
+                "the writer has a member `{name}` that the reader lacks, and prevent_type_widening \
+                 is set"
+            )
+        })?;
+        self.require(!theirs.key, || {
+            format!("the writer's key has a member `{name}` that the reader lacks")
+        })?;
+        self.require(!theirs.must_understand, || {
+            format!("the writer has a member `{name}` that has to be understood")
+        })
+    }
+
+    fn lacked_by_writer(&self, ours: &Member) -> Checked {
+        let name = &ours.name.text;
+        self.require(!ours.key, || format!("the writer lacks the member `{name}` of the key"))?;
+        self.require(!ours.must_understand || ours.optional, || {
+            format!("the writer lacks the member `{name}`, which has to be understood")
+        })
+    }
+
+    fn member(&mut self, ours: &Member, theirs: &Member, is_mutable: bool) -> Checked {
+        self.inside(format!(".{}", shown(&ours.name, &theirs.name)), |rules| {
+            let word = |key: bool| if key { "a member of the key" } else { "not of the key" };
+            rules.require(ours.key == theirs.key, || differ(word(ours.key), word(theirs.key)))?;
+            let word = |optional: bool| if optional { "optional" } else { "not optional" };
+            let may_differ = is_mutable && !rules.exact;
+            rules.require(may_differ || ours.optional == theirs.optional, || {
+                differ(word(ours.optional), word(theirs.optional))
+            })?;
+            if ours.key {
+                rules.key_bounds(ours.of, theirs.of)?;
+            }
+            rules.check(ours.of, theirs.of)
+        })
+    }
+
+    /// What is cut off of a key would make one instance of two.
+    fn key_bounds(&mut self, ours: NodeId, theirs: NodeId) -> Checked {
+        let (reader, writer) = (self.reader, self.writer);
+        match (reader.kind(ours), writer.kind(theirs)) {
+            (Kind::Text { bound, .. }, Kind::Text { bound: other, .. }) => {
+                self.bound(*bound, *other, false, "characters")
+            }
+            (Kind::Sequence { bound, .. }, Kind::Sequence { bound: other, .. }) => {
+                self.bound(*bound, *other, false, "elements")
+            }
+            (Kind::Map { bound, .. }, Kind::Map { bound: other, .. }) => {
+                self.bound(*bound, *other, false, "entries")
+            }
+            (Kind::Enumeration { literals, .. }, Kind::Enumeration { literals: others, .. }) => {
+                let is_known = |one: &&Literal| !literals.iter().any(|l| l.value == one.value);
+                match others.iter().find(is_known) {
+                    Some(other) => {
+                        let name = &other.name.text;
+                        self.refuse(format!("the writer's key may be `{name}`, which it lacks"))
+                    }
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn union(&mut self, reader: &'a Union, writer: &'a Union) -> Checked {
+        self.extensibility(reader.extensibility, writer.extensibility)?;
+        let (ours, theirs) = (&reader.discriminator, &writer.discriminator);
+        let word = |key: bool| if key { "the key" } else { "no key" };
+        self.inside(".discriminator".to_owned(), |rules| {
+            rules.require(ours.key == theirs.key, || differ(word(ours.key), word(theirs.key)))?;
+            rules.check(ours.of, theirs.of)
+        })?;
+        let members = |union: &'a Union| -> Vec<&'a Member> {
+            union.cases.iter().filter_map(|case| case.member.as_ref()).collect()
+        };
+        self.names(&members(reader), &members(writer))?;
+        let is_fixed = self.exact || reader.extensibility == Extensibility::Final;
+        let labels = |union: &Union| -> BTreeSet<i64> {
+            let with_member = union.cases.iter().filter(|case| case.member.is_some());
+            with_member.flat_map(|case| case.labels.iter().copied()).collect()
+        };
+        let (our_labels, their_labels) = (labels(reader), labels(writer));
+        let our_default = default_of(reader);
+        let their_default = default_of(writer);
+        if is_fixed {
+            if let Some(label) = our_labels.symmetric_difference(&their_labels).next() {
+                let who = if our_labels.contains(label) { "writer" } else { "reader" };
+                return self.refuse(format!("the {who} lacks a case {label}{}", self.why_fixed()));
+            }
+            self.require(our_default.is_some() == their_default.is_some(), || {
+                format!("one has a default case and the other has none{}", self.why_fixed())
+            })?;
+        }
+        let mut common = false;
+        for &label in &their_labels {
+            match (selected(reader, label), selected(writer, label)) {
+                (Some(ours), Some(theirs)) => {
+                    common = true;
+                    self.case(ours, theirs)?;
+                }
+                _ => self.require(!self.consistency.prevent_type_widening, || {
+                    format!(
+                        "the writer has a case {label} that the reader lacks, and \
+                         prevent_type_widening is set"
+                    )
+                })?,
+            }
+        }
+        for label in our_labels.difference(&their_labels) {
+            if let (Some(ours), Some(theirs)) = (selected(reader, *label), their_default) {
+                self.case(ours, theirs)?;
+            }
+        }
+        if let (Some(ours), Some(theirs)) = (our_default, their_default) {
+            common = true;
+            self.case(ours, theirs)?;
+        }
+        self.require(common || reader.cases.is_empty(), || {
+            "it has no case that the writer has".to_owned()
+        })
+    }
+
+    fn case(&mut self, ours: &Member, theirs: &Member) -> Checked {
+        self.inside(format!(".{}", shown(&ours.name, &theirs.name)), |rules| {
+            rules.check(ours.of, theirs.of)
+        })
+    }
+}
+
+fn default_of(union: &Union) -> Option<&Member> {
+    union.cases.iter().find(|case| case.default)?.member.as_ref()
+}
+
+fn selected(union: &Union, label: i64) -> Option<&Member> {
+    let labelled = union.cases.iter().find(|case| case.labels.contains(&label));
+    labelled.or_else(|| union.cases.iter().find(|case| case.default))?.member.as_ref()
+}
+
+fn is_octet(kind: &Kind) -> bool {
+    matches!(kind, Kind::Primitive(Primitive::Byte | Primitive::Uint8))
+}
+
+/// Rust, and others, have one type for the two.
+fn is_same(one: Primitive, other: Primitive) -> bool {
+    let plain = |of: Primitive| if of == Primitive::Uint8 { Primitive::Byte } else { of };
+    plain(one) == plain(other)
+}
+
+fn bytes(bits: u32) -> usize {
+    idl_cdr::derived::bytes_for(bits)
+}

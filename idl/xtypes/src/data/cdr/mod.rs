@@ -1,0 +1,138 @@
+//! Bytes of values of run time, the same as those of derived types.
+//!
+//! Owns the walk through a type beside a value. The rules of framing are those of `idl-cdr`, whose reader and
+//! writer do the work. Never knows where a type came from.
+
+mod read;
+mod write;
+
+use idl_cdr::{
+    CdrError, CdrReader, CdrVersion, CdrWriter, Encoding, Extensibility, Form, UNBOUNDED,
+};
+
+use super::layout::is_keyed;
+use super::{DataError, Value, default_of};
+use crate::DynamicType;
+use crate::model::{Graph, Kind, NO_BOUND, NodeId};
+
+/// In errors of CDR, which know names of derived types only; the path says which type it is.
+const NAME: &str = "the type";
+/// Structs and unions in each other, beyond what [`idl_cdr::MAX_DEPTH`] counts.
+const MOST_LEVELS: usize = 300;
+
+fn bound_of(bound: u32) -> u32 {
+    if bound == NO_BOUND { UNBOUNDED } else { bound }
+}
+
+fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
+    match graph.kind(of) {
+        Kind::Structure(of) => of.extensibility,
+        Kind::Union(of) => of.extensibility,
+        _ => Extensibility::Final,
+    }
+}
+
+pub(crate) fn write(
+    of: &DynamicType,
+    value: &Value,
+    encoding: Encoding,
+) -> Result<Vec<u8>, DataError> {
+    let extensibility = extensibility_of(&of.graph, of.root);
+    let mut payload = Vec::new();
+    for writing in [false, true] {
+        let mut writer = match writing {
+            false => CdrWriter::counting(encoding),
+            true => CdrWriter::over(&mut payload, encoding),
+        };
+        let mut walk = Walk::new(of);
+        let size = writer
+            .write_header(extensibility)
+            .and_then(|()| walk.write(of.root, value, &mut writer))
+            .and_then(|()| writer.finish())
+            .map_err(|source| walk.fail(source))?;
+        payload.resize(size, 0);
+    }
+    Ok(payload)
+}
+
+pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, DataError> {
+    let mut key = Vec::new();
+    if !is_keyed(&of.graph, of.root) {
+        return Ok(key);
+    }
+    for writing in [false, true] {
+        let mut writer = match writing {
+            false => CdrWriter::counting(Encoding::PLAIN_CDR2_BE),
+            true => CdrWriter::over(&mut key, Encoding::PLAIN_CDR2_BE),
+        }
+        .of_keys();
+        let mut walk = Walk::new(of);
+        walk.write(of.root, value, &mut writer).map_err(|source| walk.fail(source))?;
+        let size = writer.position();
+        key.resize(size, 0);
+    }
+    Ok(key)
+}
+
+pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value, DataError> {
+    let mut walk = Walk::new(of);
+    let mut reader = CdrReader::from_payload(payload).map_err(|source| walk.fail(source))?;
+    let mut extensibility = extensibility_of(&of.graph, of.root);
+    if key {
+        reader = reader.of_keys();
+        extensibility = Extensibility::Final;
+        if !is_keyed(&of.graph, of.root) {
+            return Ok(default_of(&of.graph, of.root));
+        }
+    }
+    let value = reader
+        .expect(extensibility)
+        .and_then(|()| walk.read(of.root, &mut reader, false))
+        .map_err(|source| walk.fail(source))?;
+    // A longer version of an appendable type ends where the payload does, which XCDR1 does not say elsewhere.
+    let is_open = extensibility == Extensibility::Appendable
+        && reader.encoding().version == CdrVersion::Xcdr1;
+    if !is_open {
+        reader.finish().map_err(|source| walk.fail(source))?;
+    }
+    Ok(value)
+}
+
+struct Walk<'a> {
+    graph: &'a Graph,
+    name: &'a str,
+    /// The members on the way; where an error came up, they stay.
+    path: Vec<&'a str>,
+}
+
+type Done = Result<(), CdrError>;
+
+impl<'a> Walk<'a> {
+    fn new(of: &'a DynamicType) -> Self {
+        Self { graph: &of.graph, name: of.name(), path: Vec::new() }
+    }
+
+    fn fail(&self, source: CdrError) -> DataError {
+        let mut path = if self.name.is_empty() { NAME.to_owned() } else { self.name.to_owned() };
+        for step in &self.path {
+            path.push('.');
+            path.push_str(step);
+        }
+        DataError::Cdr { path, source }
+    }
+
+    fn enter(&mut self, name: &'a str, offset: usize) -> Done {
+        if self.path.len() >= MOST_LEVELS {
+            return Err(CdrError::TooDeep { offset });
+        }
+        self.path.push(name);
+        Ok(())
+    }
+}
+
+fn form_of(extensibility: Extensibility) -> Form {
+    match extensibility {
+        Extensibility::Mutable => Form::Parameters,
+        Extensibility::Final | Extensibility::Appendable => Form::Plain,
+    }
+}

@@ -1,0 +1,215 @@
+//! Values to bytes.
+//!
+//! Owns the order in which parts are written. A value of another type than the one beside it is a mistake of
+//! this crate's, for values are compared with their types before they get here.
+
+use idl_cdr::derived::{write_bits, write_fixed};
+use idl_cdr::{
+    CdrError, CdrVersion, CdrWriter, DdsType, Extensibility, Form, TryConstruct, WString,
+};
+
+use super::{Done, NAME, Walk, bound_of, form_of};
+use crate::data::layout::{
+    field_bits, is_primitive, is_primitive_row, key_members, length_code, total_bits,
+};
+use crate::data::{UnionValue, Value};
+use crate::model::{Element, Kind, Member, NodeId, Primitive, Structure, Union};
+
+impl<'a> Walk<'a> {
+    pub(super) fn write(&mut self, of: NodeId, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+        let graph = self.graph;
+        match (graph.kind(of), value) {
+            (Kind::Primitive(primitive), value) => write_primitive(*primitive, value, writer),
+            (Kind::Text { wide: false, bound }, Value::Text(text)) => {
+                writer.write_string(text, bound_of(*bound))
+            }
+            (Kind::Text { wide: true, bound }, Value::Text(text)) => {
+                WString(text.clone()).serialize_bounded(writer, &[bound_of(*bound)])
+            }
+            (Kind::Fixed { digits, .. }, Value::Fixed { units, .. }) => {
+                write_fixed(writer, *units, *digits)
+            }
+            (Kind::Sequence { element, bound }, Value::Collection(parts)) => {
+                if is_primitive(graph, element) {
+                    writer.write_length(parts.len(), bound_of(*bound))?;
+                    return parts.iter().try_for_each(|part| self.write(element.of, part, writer));
+                }
+                let open = writer.begin_delimited()?;
+                writer.write_length(parts.len(), bound_of(*bound))?;
+                writer.enter()?;
+                parts.iter().try_for_each(|part| self.write_element(element, part, writer))?;
+                writer.leave();
+                writer.end_delimited(open)
+            }
+            (Kind::Array { element, .. }, Value::Collection(parts)) => {
+                if is_primitive_row(graph, element) {
+                    return self.write_row(element, parts, writer);
+                }
+                let open = writer.begin_delimited()?;
+                self.write_row(element, parts, writer)?;
+                writer.end_delimited(open)
+            }
+            (Kind::Map { key, value: of_value, bound }, Value::Map(entries)) => {
+                let delimited = !(is_primitive(graph, key) && is_primitive(graph, of_value));
+                let open = if delimited { Some(writer.begin_delimited()?) } else { None };
+                writer.write_length(entries.len(), bound_of(*bound))?;
+                writer.enter()?;
+                for (one, other) in entries {
+                    self.write_element(key, one, writer)?;
+                    self.write_element(of_value, other, writer)?;
+                }
+                writer.leave();
+                open.map_or(Ok(()), |open| writer.end_delimited(open))
+            }
+            (Kind::Enumeration { bit_bound, .. }, Value::Enumerator { value, .. }) => {
+                write_bits(writer, u64::from(*value as u32), *bit_bound)
+            }
+            (Kind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
+                write_bits(writer, *bits, *bit_bound)
+            }
+            (Kind::Bitset(fields), Value::Structure(parts)) => {
+                let mut number = 0;
+                for (field, part) in fields.iter().zip(parts) {
+                    let bits = CdrError::BitsExceeded { bits: field.bits };
+                    number |= field_bits(field, part).ok_or(bits)? << field.position;
+                }
+                write_bits(writer, number, total_bits(fields))
+            }
+            (Kind::Structure(of), Value::Structure(parts)) => self.write_struct(of, parts, writer),
+            (Kind::Union(of), Value::Union(held)) => self.write_union(of, held, writer),
+            _ => Err(CdrError::NoLabel { offset: writer.position(), type_name: NAME }),
+        }
+    }
+
+    fn write_element(&mut self, of: &Element, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+        if !of.external {
+            return self.write(of.of, value, writer);
+        }
+        writer.enter()?;
+        self.write(of.of, value, writer)?;
+        writer.leave();
+        Ok(())
+    }
+
+    /// The elements of an array: those of an array of arrays are those of one array.
+    fn write_row(&mut self, of: &Element, parts: &[Value], writer: &mut CdrWriter<'_>) -> Done {
+        if let Kind::Array { element, .. } = self.graph.kind(of.of)
+            && !of.external
+        {
+            return parts.iter().try_for_each(|part| match part {
+                Value::Collection(parts) => self.write_row(element, parts, writer),
+                _ => Ok(()),
+            });
+        }
+        parts.iter().try_for_each(|part| self.write_element(of, part, writer))
+    }
+
+    fn write_struct(
+        &mut self,
+        of: &'a Structure,
+        parts: &[Value],
+        writer: &mut CdrWriter<'_>,
+    ) -> Done {
+        let members = self.graph.members(of);
+        if writer.is_of_keys() {
+            return key_members(&members).into_iter().try_for_each(|(place, member)| {
+                self.write_member(member, &parts[place], writer, Form::Plain)
+            });
+        }
+        let mut all = members.into_iter().zip(parts);
+        let open = match of.extensibility {
+            Extensibility::Final => None,
+            _ => Some(writer.begin_delimited()?),
+        };
+        let form = form_of(of.extensibility);
+        all.try_for_each(|(member, part)| self.write_member(member, part, writer, form))?;
+        if of.extensibility == Extensibility::Mutable {
+            writer.end_parameters()?;
+        }
+        open.map_or(Ok(()), |open| writer.end_delimited(open))
+    }
+
+    fn write_member(
+        &mut self,
+        member: &'a Member,
+        value: &Value,
+        writer: &mut CdrWriter<'_>,
+        form: Form,
+    ) -> Done {
+        self.enter(&member.name.text, writer.position())?;
+        let is_absent = *value == Value::Absent;
+        let id = member.id;
+        match form {
+            Form::Parameters if is_absent && member.optional => {}
+            Form::Parameters => {
+                let code = length_code(self.graph, member.of);
+                let open = writer.begin_parameter(id, member.must_understand, code)?;
+                self.write_inside(member, value, writer)?;
+                writer.end_parameter(open)?;
+            }
+            Form::Plain if !member.optional => self.write_inside(member, value, writer)?,
+            Form::Plain if writer.encoding().version == CdrVersion::Xcdr2 => {
+                writer.write_bool(!is_absent)?;
+                if !is_absent {
+                    self.write_inside(member, value, writer)?;
+                }
+            }
+            Form::Plain => {
+                let open = writer.begin_parameter(id, member.must_understand, 4)?;
+                if !is_absent {
+                    self.write_inside(member, value, writer)?;
+                }
+                writer.end_parameter(open)?;
+            }
+        }
+        self.path.pop();
+        Ok(())
+    }
+
+    fn write_inside(&mut self, member: &Member, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+        let (of, external) = (member.of, member.external);
+        let element = Element { of, external, try_construct: TryConstruct::Discard };
+        self.write_element(&element, value, writer)
+    }
+
+    fn write_union(
+        &mut self,
+        of: &'a Union,
+        held: &UnionValue,
+        writer: &mut CdrWriter<'_>,
+    ) -> Done {
+        let is_whole = !(writer.is_of_keys() && of.discriminator.key);
+        let is_flat = writer.is_of_keys() || of.extensibility == Extensibility::Final;
+        let open = if is_flat { None } else { Some(writer.begin_delimited()?) };
+        let form = if is_flat { Form::Plain } else { form_of(of.extensibility) };
+        self.write_member(&of.discriminator, &held.discriminator, writer, form)?;
+        let member = of.cases.get(held.case).and_then(|case| case.member.as_ref());
+        if let Some(member) = member.filter(|_| is_whole) {
+            self.write_member(member, &held.member, writer, form)?;
+        }
+        if form == Form::Parameters {
+            writer.end_parameters()?;
+        }
+        open.map_or(Ok(()), |open| writer.end_delimited(open))
+    }
+}
+
+fn write_primitive(of: Primitive, value: &Value, writer: &mut CdrWriter<'_>) -> Done {
+    match (of, value) {
+        (Primitive::Int8, Value::Signed(value)) => writer.write_i8(*value as i8),
+        (Primitive::Int16, Value::Signed(value)) => writer.write_i16(*value as i16),
+        (Primitive::Int32, Value::Signed(value)) => writer.write_i32(*value as i32),
+        (Primitive::Int64, Value::Signed(value)) => writer.write_i64(*value),
+        (Primitive::Uint16, Value::Unsigned(value)) => writer.write_u16(*value as u16),
+        (Primitive::Uint32, Value::Unsigned(value)) => writer.write_u32(*value as u32),
+        (Primitive::Uint64, Value::Unsigned(value)) => writer.write_u64(*value),
+        (_, Value::Unsigned(value)) => writer.write_u8(*value as u8),
+        (_, Value::Bool(value)) => writer.write_bool(*value),
+        (_, Value::Float(value)) => writer.write_f32(*value),
+        (_, Value::Double(value)) => writer.write_f64(*value),
+        (_, Value::LongDouble(value)) => value.serialize(writer),
+        (_, Value::Char(value)) => value.serialize(writer),
+        (_, Value::WideChar(value)) => value.serialize(writer),
+        _ => Err(CdrError::NoLabel { offset: writer.position(), type_name: NAME }),
+    }
+}

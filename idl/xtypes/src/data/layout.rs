@@ -1,0 +1,326 @@
+//! What encodings ask of a type: which kinds count as primitive, how lengths are said, which values fit.
+//!
+//! Owns the counterparts of the constants of `DdsType`. Never writes or reads.
+
+use idl_cdr::Extensibility;
+use idl_cdr::derived::{bytes_for, length_code_for};
+
+use super::Value;
+use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
+
+/// Whether CDR counts an element as primitive.
+pub(crate) fn is_primitive(graph: &Graph, element: &Element) -> bool {
+    !element.external && matches!(graph.kind(element.of), Kind::Primitive(_))
+}
+
+/// Whether an array of such elements holds primitives only, in all its dimensions.
+pub(crate) fn is_primitive_row(graph: &Graph, element: &Element) -> bool {
+    match graph.kind(element.of) {
+        _ if element.external => false,
+        Kind::Primitive(_) => true,
+        Kind::Array { element, .. } => is_primitive_row(graph, element),
+        _ => false,
+    }
+}
+
+/// How a parameter of XCDR2 says the length of a value.
+pub(crate) fn length_code(graph: &Graph, of: NodeId) -> u32 {
+    match graph.kind(of) {
+        Kind::Primitive(primitive) => length_code_for(primitive.size()),
+        Kind::Text { .. } => 5,
+        Kind::Sequence { element, .. } => match graph.kind(element.of) {
+            Kind::Primitive(primitive) if !element.external => match primitive.size() {
+                1 => 5,
+                4 => 6,
+                8 => 7,
+                _ => 4,
+            },
+            _ => 5,
+        },
+        Kind::Array { element, .. } if is_primitive_row(graph, element) => 4,
+        Kind::Map { key, value, .. } if is_primitive(graph, key) && is_primitive(graph, value) => 4,
+        Kind::Array { .. } | Kind::Map { .. } => 5,
+        Kind::Enumeration { bit_bound, .. } | Kind::Bitmask { bit_bound, .. } => {
+            length_code_for(bytes_for(*bit_bound))
+        }
+        Kind::Bitset(fields) => length_code_for(bytes_for(total_bits(fields))),
+        Kind::Structure(Structure { extensibility, .. })
+        | Kind::Union(Union { extensibility, .. }) => match extensibility {
+            Extensibility::Final => 4,
+            Extensibility::Appendable | Extensibility::Mutable => 5,
+        },
+        Kind::Fixed { .. } | Kind::Alias(_) | Kind::Later => 4,
+    }
+}
+
+/// How many bits the fields of a bitset have together.
+pub(crate) fn total_bits(fields: &[crate::model::BitField]) -> u32 {
+    fields.iter().map(|field| field.position + field.bits).max().unwrap_or(1)
+}
+
+/// The members that make the key, in the order of their ids; all of them if none is marked.
+pub(crate) fn key_members<'a>(members: &[&'a Member]) -> Vec<(usize, &'a Member)> {
+    let mut keys: Vec<_> = members.iter().copied().enumerate().collect();
+    if members.iter().any(|member| member.key) {
+        keys.retain(|(_, member)| member.key);
+    }
+    keys.sort_by_key(|(_, member)| member.id);
+    keys
+}
+
+/// Whether a type has a key.
+pub(crate) fn is_keyed(graph: &Graph, of: NodeId) -> bool {
+    match graph.kind(of) {
+        Kind::Structure(structure) => graph.members(structure).iter().any(|member| member.key),
+        Kind::Union(union) => union.discriminator.key,
+        _ => false,
+    }
+}
+
+/// Whether the keys of all values of the type fit into a key hash.
+pub(crate) fn keys_fit_hash(graph: &Graph, of: NodeId) -> bool {
+    !is_keyed(graph, of) || end_of(graph, of, 0, 0).is_some_and(|end| end <= 16)
+}
+
+/// Where the longest value ends, in the form of keys, that begins here; `None` if that is too far.
+fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize> {
+    if offset > 16 || depth > 64 {
+        return None;
+    }
+    let align = |offset: usize, size: usize| offset.next_multiple_of(size.clamp(1, 4));
+    let bounded = |bound: u32| (bound != NO_BOUND).then_some(bound as usize);
+    let delimiter = |element: &Element| {
+        if is_primitive_row(graph, element) { 0 } else { 4 }
+    };
+    let repeat = |count: usize, start: usize, of: NodeId| {
+        let mut offset = start;
+        for _ in 0..count {
+            let end = end_of(graph, of, offset, depth + 1)?;
+            if end == offset {
+                break;
+            }
+            offset = end;
+        }
+        Some(offset)
+    };
+    match graph.kind(of) {
+        Kind::Primitive(primitive) => Some(align(offset, primitive.size()) + primitive.size()),
+        Kind::Text { wide: false, bound } => Some(align(offset, 4) + 4 + bounded(*bound)? + 1),
+        Kind::Text { wide: true, bound } => Some(align(offset, 4) + 4 + 2 * bounded(*bound)?),
+        Kind::Fixed { digits, .. } => Some(offset + *digits as usize / 2 + 1),
+        Kind::Sequence { element, bound } => {
+            let start = if is_primitive(graph, element) { 0 } else { 4 };
+            repeat(bounded(*bound)?, align(offset, 4) + start + 4, element.of)
+        }
+        Kind::Array { element, count } => {
+            let (mut innermost, mut count) = (element, *count as usize);
+            while let Kind::Array { element, count: more } = graph.kind(innermost.of) {
+                count = count.saturating_mul(*more as usize);
+                innermost = element;
+            }
+            let start = match delimiter(innermost) {
+                0 => offset,
+                size => align(offset, 4) + size,
+            };
+            repeat(count, start, innermost.of)
+        }
+        Kind::Enumeration { bit_bound, .. } | Kind::Bitmask { bit_bound, .. } => {
+            let size = bytes_for(*bit_bound);
+            Some(align(offset, size) + size)
+        }
+        Kind::Bitset(fields) => {
+            let size = bytes_for(total_bits(fields));
+            Some(align(offset, size) + size)
+        }
+        Kind::Structure(structure) => {
+            let members = graph.members(structure);
+            key_members(&members).iter().try_fold(offset, |offset, (_, member)| {
+                let marked = offset + usize::from(member.optional);
+                end_of(graph, member.of, marked, depth + 1)
+            })
+        }
+        Kind::Union(union) => {
+            let start = end_of(graph, union.discriminator.of, offset, depth + 1)?;
+            if union.discriminator.key {
+                return Some(start);
+            }
+            let members = union.cases.iter().filter_map(|case| case.member.as_ref());
+            members.into_iter().try_fold(start, |most, member| {
+                Some(end_of(graph, member.of, start, depth + 1)?.max(most))
+            })
+        }
+        Kind::Map { .. } | Kind::Alias(_) | Kind::Later => None,
+    }
+}
+
+/// An integer of a type, if it fits.
+pub(crate) fn integer(primitive: Primitive, number: i128) -> Option<Value> {
+    let bits = 8 * primitive.size() as u32;
+    match primitive {
+        Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64 => {
+            let limit = 1_i128 << (bits - 1);
+            (-limit..limit).contains(&number).then_some(Value::Signed(number as i64))
+        }
+        Primitive::Byte
+        | Primitive::Uint8
+        | Primitive::Uint16
+        | Primitive::Uint32
+        | Primitive::Uint64 => {
+            (0..1_i128 << bits).contains(&number).then_some(Value::Unsigned(number as u64))
+        }
+        _ => None,
+    }
+}
+
+/// The discriminator of a case: its first label, or the first value that no case has.
+pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
+    let kind = graph.kind(of.discriminator.of);
+    let first = of.cases.get(case).and_then(|case| case.labels.first().copied());
+    let is_taken = |label: i64| of.cases.iter().any(|case| case.labels.contains(&label));
+    let label = first.or_else(|| match kind {
+        Kind::Enumeration { literals, .. } => {
+            literals.iter().map(|literal| i64::from(literal.value)).find(|label| !is_taken(*label))
+        }
+        _ => (0..=i64::from(u16::MAX)).find(|label| !is_taken(*label)),
+    });
+    label.and_then(|label| from_label(kind, label)).unwrap_or(Value::Absent)
+}
+
+/// The value that a label means, if the type has it.
+fn from_label(kind: &Kind, label: i64) -> Option<Value> {
+    match kind {
+        Kind::Primitive(Primitive::Boolean) => {
+            matches!(label, 0 | 1).then_some(Value::Bool(label == 1))
+        }
+        Kind::Primitive(Primitive::Char8) => {
+            u8::try_from(label).ok().map(|c| Value::Char(c.into()))
+        }
+        Kind::Primitive(Primitive::Char16) => {
+            u16::try_from(label).ok().map(|unit| Value::WideChar(idl_cdr::WChar(unit)))
+        }
+        // The labels of 64 bits without sign are their bits.
+        Kind::Primitive(Primitive::Uint64) => Some(Value::Unsigned(label as u64)),
+        Kind::Primitive(primitive) => integer(*primitive, i128::from(label)),
+        Kind::Enumeration { literals, .. } => {
+            let literal = literals.iter().find(|literal| i64::from(literal.value) == label)?;
+            Some(Value::Enumerator { value: literal.value, name: literal.name.text.clone() })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value is one of a type, bounds included; otherwise what is wrong.
+pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<(), String> {
+    let kind = graph.kind(of);
+    let within = |bound: u32, count: usize, what: &str| {
+        if bound == NO_BOUND || count <= bound as usize {
+            return Ok(());
+        }
+        Err(format!("has at most {bound} {what}, and these are {count}"))
+    };
+    let is_one = match (kind, value) {
+        (Kind::Primitive(Primitive::Boolean), Value::Bool(_))
+        | (Kind::Primitive(Primitive::Float32), Value::Float(_))
+        | (Kind::Primitive(Primitive::Float64), Value::Double(_))
+        | (Kind::Primitive(Primitive::Float128), Value::LongDouble(_))
+        | (Kind::Primitive(Primitive::Char16), Value::WideChar(_)) => true,
+        (Kind::Primitive(Primitive::Char8), Value::Char(c)) => u8::try_from(*c).is_ok(),
+        (Kind::Primitive(primitive), Value::Signed(number)) => {
+            integer(*primitive, i128::from(*number)).is_some_and(|fit| fit == *value)
+        }
+        (Kind::Primitive(primitive), Value::Unsigned(number)) => {
+            integer(*primitive, i128::from(*number)).is_some_and(|fit| fit == *value)
+        }
+        (Kind::Text { wide, bound }, Value::Text(text)) => {
+            let count = if *wide { text.encode_utf16().count() } else { text.len() };
+            return within(*bound, count, "characters");
+        }
+        (Kind::Fixed { digits, scale }, Value::Fixed { units, scale: other }) => {
+            scale == other && units.unsigned_abs() < 10_u128.pow(*digits)
+        }
+        (Kind::Enumeration { literals, .. }, Value::Enumerator { value, name }) => {
+            literals.iter().any(|literal| literal.value == *value && literal.name.text == *name)
+        }
+        (Kind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
+            *bit_bound == 64 || *bits < 1 << bit_bound
+        }
+        (Kind::Sequence { element, bound }, Value::Collection(parts)) => {
+            within(*bound, parts.len(), "elements")?;
+            return parts.iter().try_for_each(|part| require_fit(graph, element.of, part));
+        }
+        (Kind::Array { element, count }, Value::Collection(parts)) => {
+            if parts.len() != *count as usize {
+                return Err(format!("has {count} elements, and these are {}", parts.len()));
+            }
+            return parts.iter().try_for_each(|part| require_fit(graph, element.of, part));
+        }
+        (Kind::Map { key, value, bound }, Value::Map(entries)) => {
+            within(*bound, entries.len(), "entries")?;
+            let ascend = |two: &[(Value, Value)]| two[0].0.order(&two[1].0).is_lt();
+            if !entries.windows(2).all(ascend) {
+                return Err("has each key once, and these are not in their order".to_owned());
+            }
+            return entries.iter().try_for_each(|(one, other)| {
+                require_fit(graph, key.of, one)?;
+                require_fit(graph, value.of, other)
+            });
+        }
+        (Kind::Bitset(fields), Value::Structure(parts)) => {
+            fields.len() == parts.len()
+                && fields.iter().zip(parts).all(|(field, part)| field_bits(field, part).is_some())
+        }
+        (Kind::Structure(structure), Value::Structure(parts)) => {
+            let members = graph.members(structure);
+            if members.len() != parts.len() {
+                return Err(format!(
+                    "has {} members, and these are {}",
+                    members.len(),
+                    parts.len()
+                ));
+            }
+            return members.iter().zip(parts).try_for_each(|(member, part)| {
+                match (member.optional, part) {
+                    (true, Value::Absent) => Ok(()),
+                    _ => require_fit(graph, member.of, part),
+                }
+            });
+        }
+        (Kind::Union(union), Value::Union(held)) => {
+            require_fit(graph, union.discriminator.of, &held.discriminator)?;
+            if case_of(union, held.discriminator.label()) != Some(held.case) {
+                return Err("has a discriminator that selects another case".to_owned());
+            }
+            match &union.cases[held.case].member {
+                Some(member) => return require_fit(graph, member.of, &held.member),
+                None => held.member == Value::Absent,
+            }
+        }
+        _ => false,
+    };
+    if is_one { Ok(()) } else { Err(format!("is {}, and this is not: {value:?}", words(kind))) }
+}
+
+fn words(kind: &Kind) -> &'static str {
+    crate::words::word_of(kind)
+}
+
+/// The case that a label selects.
+pub(crate) fn case_of(of: &Union, label: i64) -> Option<usize> {
+    let labelled = of.cases.iter().position(|case| case.labels.contains(&label));
+    labelled.or_else(|| of.cases.iter().position(|case| case.default))
+}
+
+/// The bits of a bitset's field, if the value fits.
+pub(crate) fn field_bits(field: &crate::model::BitField, value: &Value) -> Option<u64> {
+    let most = u64::MAX >> (64 - field.bits);
+    let bits = match value {
+        Value::Bool(value) => u64::from(*value),
+        Value::Unsigned(value) => *value,
+        Value::Signed(value) => {
+            let free = 64 - field.bits;
+            return ((value << free) >> free == *value).then_some(*value as u64 & most);
+        }
+        _ => return None,
+    };
+    (bits <= most).then_some(bits)
+}

@@ -1,0 +1,179 @@
+//! Values as text and as JSON.
+//!
+//! Owns lines and quotes. Never reads.
+
+use std::fmt::{self, Write};
+
+use crate::DynamicType;
+use crate::data::Value;
+use crate::model::{Graph, Kind, NodeId};
+
+/// The two ways to write.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Style {
+    Text,
+    Json,
+}
+
+pub(crate) fn print(of: &DynamicType, value: &Value, style: Style) -> String {
+    let mut printer = Printer { graph: &of.graph, out: String::new(), style };
+    // A string takes whatever is written to it.
+    let _ = printer.value(of.root, value, 0);
+    printer.out
+}
+
+struct Printer<'a> {
+    graph: &'a Graph,
+    out: String,
+    style: Style,
+}
+
+impl Printer<'_> {
+    fn value(&mut self, of: NodeId, value: &Value, level: usize) -> fmt::Result {
+        let graph = self.graph;
+        match (graph.kind(of), value) {
+            (_, Value::Absent) => self.out.write_str("null"),
+            (_, Value::Bool(value)) => write!(self.out, "{value}"),
+            (_, Value::Signed(value)) => write!(self.out, "{value}"),
+            (_, Value::Unsigned(value) | Value::Bitmask(value)) => write!(self.out, "{value}"),
+            (_, Value::Float(value)) => self.number(value.is_finite(), &format!("{value:?}")),
+            (_, Value::Double(value)) => self.number(value.is_finite(), &format!("{value:?}")),
+            // All of its bits, for no decimal number has them.
+            (_, Value::LongDouble(value)) => {
+                write!(self.out, "\"{:#034x}\"", u128::from_le_bytes(value.0))
+            }
+            (_, Value::Fixed { units, scale }) => {
+                let (one, sign) = (10_u128.pow(*scale), if *units < 0 { "-" } else { "" });
+                let (whole, part) = (units.unsigned_abs() / one, units.unsigned_abs() % one);
+                write!(self.out, "{sign}{whole}")?;
+                match *scale as usize {
+                    0 => Ok(()),
+                    scale => write!(self.out, ".{part:0scale$}"),
+                }
+            }
+            (_, Value::Char(value)) => self.quoted(&value.to_string()),
+            (_, Value::WideChar(value)) => match char::from_u32(value.0.into()) {
+                Some(value) => self.quoted(&value.to_string()),
+                // Half of a pair is no character.
+                None => write!(self.out, "{}", value.0),
+            },
+            (_, Value::Text(text)) => self.quoted(text),
+            (_, Value::Enumerator { name, .. }) => match self.style {
+                Style::Text => self.out.write_str(name),
+                Style::Json => self.quoted(name),
+            },
+            (
+                Kind::Sequence { element, .. } | Kind::Array { element, .. },
+                Value::Collection(parts),
+            ) => {
+                // Numbers stand in one line.
+                let is_short = matches!(graph.kind(element.of), Kind::Primitive(_));
+                self.list(parts.iter(), '[', ']', is_short, level, |printer, part, level| {
+                    printer.value(element.of, part, level)
+                })
+            }
+            (Kind::Map { key, value: of, .. }, Value::Map(entries)) => {
+                self.list(entries.iter(), '[', ']', false, level, |printer, (one, other), level| {
+                    let parts = [("key", key.of, one), ("value", of.of, other)];
+                    printer.named(parts.into_iter(), true, level)
+                })
+            }
+            (Kind::Bitset(fields), Value::Structure(parts)) => {
+                let parts = fields.iter().zip(parts);
+                let parts = parts.map(|(field, part)| (&*field.name.text, field.of, part));
+                self.named(parts, true, level)
+            }
+            (Kind::Structure(of), Value::Structure(parts)) => {
+                let members = graph.members(of);
+                let parts = members.iter().zip(parts).filter(|(_, part)| **part != Value::Absent);
+                let parts = parts.map(|(member, part)| (&*member.name.text, member.of, part));
+                self.named(parts, false, level)
+            }
+            (Kind::Union(of), Value::Union(held)) => {
+                let discriminator = &of.discriminator;
+                let first = (&*discriminator.name.text, discriminator.of, &held.discriminator);
+                let member = of.cases.get(held.case).and_then(|case| case.member.as_ref());
+                let member = member.map(|member| (&*member.name.text, member.of, &held.member));
+                self.named(std::iter::once(first).chain(member), false, level)
+            }
+            _ => self.out.write_str("null"),
+        }
+    }
+
+    fn number(&mut self, is_finite: bool, text: &str) -> fmt::Result {
+        let text = match text {
+            "inf" => "Infinity",
+            "-inf" => "-Infinity",
+            text => text,
+        };
+        match self.style {
+            Style::Json if !is_finite => write!(self.out, "\"{text}\""),
+            _ => self.out.write_str(text),
+        }
+    }
+
+    fn quoted(&mut self, text: &str) -> fmt::Result {
+        self.out.write_char('"')?;
+        for character in text.chars() {
+            match character {
+                '"' => self.out.write_str("\\\"")?,
+                '\\' => self.out.write_str("\\\\")?,
+                '\n' => self.out.write_str("\\n")?,
+                '\r' => self.out.write_str("\\r")?,
+                '\t' => self.out.write_str("\\t")?,
+                c if c < ' ' || c == '\u{7f}' => write!(self.out, "\\u{:04x}", u32::from(c))?,
+                c => self.out.write_char(c)?,
+            }
+        }
+        self.out.write_char('"')
+    }
+
+    fn named<'v>(
+        &mut self,
+        parts: impl Iterator<Item = (&'v str, NodeId, &'v Value)>,
+        is_short: bool,
+        level: usize,
+    ) -> fmt::Result {
+        self.list(parts, '{', '}', is_short, level, |printer, (name, of, part), level| {
+            match printer.style {
+                Style::Text => printer.out.write_str(name)?,
+                Style::Json => printer.quoted(name)?,
+            }
+            printer.out.write_str(": ")?;
+            printer.value(of, part, level)
+        })
+    }
+
+    fn list<T>(
+        &mut self,
+        parts: impl Iterator<Item = T>,
+        open: char,
+        close: char,
+        is_short: bool,
+        level: usize,
+        mut each: impl FnMut(&mut Self, T, usize) -> fmt::Result,
+    ) -> fmt::Result {
+        self.out.write_char(open)?;
+        let mut is_first = true;
+        for part in parts {
+            if !is_first {
+                self.out.write_char(',')?;
+            }
+            match is_short {
+                true if is_first => {}
+                true => self.out.write_char(' ')?,
+                false => self.line(level + 1)?,
+            }
+            is_first = false;
+            each(self, part, level + 1)?;
+        }
+        if !is_first && !is_short {
+            self.line(level)?;
+        }
+        self.out.write_char(close)
+    }
+
+    fn line(&mut self, level: usize) -> fmt::Result {
+        write!(self.out, "\n{:1$}", "", 2 * level)
+    }
+}

@@ -1,0 +1,189 @@
+//! Types of run time from derived ones.
+//!
+//! Owns the way from [`TypeDescriptor`] to nodes. Types with a name are made once for each name.
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{
+    MemberDescriptor, StructureDescriptor, TypeDescriptor, TypeKind, UNBOUNDED, UnionDescriptor,
+};
+
+use crate::model::{
+    BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
+    Structure, Union,
+};
+
+#[derive(Default)]
+pub(crate) struct FromDescriptors {
+    pub(crate) graph: Graph,
+    made: BTreeMap<&'static str, NodeId>,
+}
+
+impl FromDescriptors {
+    /// The node of a type. Bounds are used up from the outside in.
+    pub(crate) fn add(&mut self, of: &'static TypeDescriptor, bounds: &[u32]) -> NodeId {
+        let (bound, inner) = match bounds.split_first() {
+            Some((&UNBOUNDED, inner)) => (NO_BOUND, inner),
+            Some((&bound, inner)) => (bound, inner),
+            None => (NO_BOUND, bounds),
+        };
+        match of.kind {
+            TypeKind::Primitive(size) => {
+                self.graph.add("", Kind::Primitive(primitive(of.name, size)))
+            }
+            TypeKind::String => self.graph.add("", Kind::Text { wide: false, bound }),
+            TypeKind::WideString => self.graph.add("", Kind::Text { wide: true, bound }),
+            TypeKind::Fixed { digits, scale } => self.graph.add("", Kind::Fixed { digits, scale }),
+            TypeKind::Sequence(element) => {
+                let element = self.element(element(), inner);
+                self.graph.add("", Kind::Sequence { element, bound })
+            }
+            TypeKind::Array(element, count) => {
+                let element = self.element(element(), bounds);
+                self.graph.add("", Kind::Array { element, count: count as u32 })
+            }
+            TypeKind::Map(key, value) => {
+                let of_keys = bounds_of(key()).min(inner.len());
+                let key = self.element(key(), &inner[..of_keys]);
+                let value = self.element(value(), &inner[of_keys..]);
+                self.graph.add("", Kind::Map { key, value, bound })
+            }
+            TypeKind::Optional(inside) | TypeKind::External(inside) => self.add(inside(), bounds),
+            _ => self.named(of),
+        }
+    }
+
+    fn element(&mut self, of: &'static TypeDescriptor, bounds: &[u32]) -> Element {
+        let external = matches!(of.kind, TypeKind::External(_));
+        Element { of: self.add(of, bounds), external, try_construct: Default::default() }
+    }
+
+    fn named(&mut self, of: &'static TypeDescriptor) -> NodeId {
+        if let Some(&made) = self.made.get(of.name) {
+            return made;
+        }
+        let id = self.graph.add(of.name, Kind::Later);
+        self.made.insert(of.name, id);
+        let kind = match of.kind {
+            TypeKind::Enumeration { bit_bound, literals } => Kind::Enumeration {
+                bit_bound,
+                literals: literals
+                    .iter()
+                    .map(|literal| Literal {
+                        name: Name::new(literal.name),
+                        value: literal.value,
+                        default: literal.default,
+                    })
+                    .collect(),
+            },
+            TypeKind::Bitmask { bit_bound, flags } => Kind::Bitmask {
+                bit_bound,
+                flags: flags.iter().map(|(name, bit)| (Name::new(name), *bit)).collect(),
+            },
+            TypeKind::Bitset(fields) => Kind::Bitset(
+                fields
+                    .iter()
+                    .map(|field| BitField {
+                        name: Name::new(field.name),
+                        position: field.position,
+                        bits: field.bits,
+                        holder: holder(field.bits),
+                        of: self.graph.add("", Kind::Primitive(holder(field.bits))),
+                    })
+                    .collect(),
+            ),
+            TypeKind::Structure(structure) => Kind::Structure(self.structure(&structure)),
+            TypeKind::Union(union) => Kind::Union(self.union(&union)),
+            // What has no name has been made by `add`.
+            _ => return id,
+        };
+        self.graph.nodes[id.0 as usize].kind = kind;
+        id
+    }
+
+    fn structure(&mut self, of: &StructureDescriptor) -> Structure {
+        Structure {
+            extensibility: of.extensibility,
+            nested: of.nested,
+            base: of.base.map(|base| self.add(base(), &[])),
+            members: of.members.iter().map(|member| self.member(member)).collect(),
+        }
+    }
+
+    fn union(&mut self, of: &UnionDescriptor) -> Union {
+        Union {
+            extensibility: of.extensibility,
+            nested: of.nested,
+            discriminator: self.member(&of.discriminator),
+            cases: of
+                .cases
+                .iter()
+                .map(|case| Case {
+                    labels: case.labels.to_vec(),
+                    default: case.default,
+                    member: case.member.as_ref().map(|member| self.member(member)),
+                })
+                .collect(),
+        }
+    }
+
+    fn member(&mut self, of: &MemberDescriptor) -> Member {
+        let remembered = |word: &str| {
+            let found = of.remembered.iter().find(|(name, _)| *name == word);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        Member {
+            name: Name::new(of.name),
+            id: of.id,
+            of: self.add((of.type_of)(), of.bounds),
+            key: of.key,
+            must_understand: of.must_understand,
+            optional: of.optional,
+            external: of.external,
+            try_construct: of.try_construct,
+            unit: remembered("unit"),
+            min: remembered("min"),
+            max: remembered("max"),
+            hash_id: remembered("hashid"),
+        }
+    }
+}
+
+/// How many bounds a type can take.
+fn bounds_of(of: &'static TypeDescriptor) -> usize {
+    match of.kind {
+        TypeKind::String | TypeKind::WideString => 1,
+        TypeKind::Sequence(element) => 1 + bounds_of(element()),
+        TypeKind::Array(element, _) => bounds_of(element()),
+        TypeKind::Map(key, value) => 1 + bounds_of(key()) + bounds_of(value()),
+        TypeKind::Optional(inner) | TypeKind::External(inner) => bounds_of(inner()),
+        _ => 0,
+    }
+}
+
+/// The primitive of a name; one that is not known is bytes of its size. Rust has one type for `octet` and
+/// `uint8`; the first is what others make of both.
+fn primitive(name: &str, size: usize) -> Primitive {
+    if name == Primitive::Uint8.name() {
+        return Primitive::Byte;
+    }
+    let named = Primitive::ALL.into_iter().find(|primitive| primitive.name() == name);
+    named.unwrap_or(match size {
+        1 => Primitive::Byte,
+        2 => Primitive::Uint16,
+        4 => Primitive::Uint32,
+        8 => Primitive::Uint64,
+        _ => Primitive::Float128,
+    })
+}
+
+/// The type that a field of so many bits has in IDL if nothing is said.
+pub(crate) fn holder(bits: u32) -> Primitive {
+    match bits {
+        0..=1 => Primitive::Boolean,
+        2..=8 => Primitive::Uint8,
+        9..=16 => Primitive::Uint16,
+        17..=32 => Primitive::Uint32,
+        _ => Primitive::Uint64,
+    }
+}

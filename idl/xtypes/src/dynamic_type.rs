@@ -1,0 +1,46 @@
+//! A type as a value.
+//!
+//! Owns where types of run time come from. They are cheap to clone, and do not change.
+
+use std::sync::Arc;
+
+use idl_cdr::{DdsType, TypeDescriptor, descriptor_of};
+
+use crate::descriptor::FromDescriptors;
+use crate::model::{Graph, NodeId};
+use crate::objects::{ObjectKind, Objects, TypeObjects};
+
+/// A type as a value.
+///
+/// Where it comes from: [`of`](Self::of) a derived type, [`from_objects`](Self::from_objects) of a peer,
+/// [`primitive`](Self::primitive) and what follows it, [`StructBuilder`](crate::StructBuilder),
+/// [`UnionBuilder`](crate::UnionBuilder).
+#[derive(Clone, Debug)]
+pub struct DynamicType {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) root: NodeId,
+}
+
+impl DynamicType {
+    /// The type `T`.
+    pub fn of<T: DdsType>() -> Self {
+        Self::of_descriptor(descriptor_of::<T>())
+    }
+
+    /// The type that is described.
+    pub fn of_descriptor(descriptor: &'static TypeDescriptor) -> Self {
+        let mut made = FromDescriptors::default();
+        let root = made.add(descriptor, &[]);
+        Self { graph: Arc::new(made.graph), root }
+    }
+
+    /// Its name in IDL; of what has no name, none.
+    pub fn name(&self) -> &str {
+        &self.graph.node(self.root).name
+    }
+
+    /// What names it, and what it is made of.
+    pub fn objects(&self, kind: ObjectKind) -> TypeObjects {
+        Objects::of(&self.graph, self.root, kind)
+    }
+}

@@ -1,0 +1,318 @@
+//! Types of run time from IDL, without Rust in between.
+//!
+//! Owns the way from the compiler's model to nodes: the same types that the generated Rust would have, so that
+//! typedefs are what they stand for. Never reads a file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use idl::model::{self, Definition, MemberId, Type};
+use idl::{Specification, Value};
+use idl_cdr::{Extensibility, TryConstruct};
+
+use crate::model::{
+    BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
+    Structure, Union,
+};
+use crate::{DynamicType, TypeObjectError, soundness};
+
+impl DynamicType {
+    /// The type of this name, with its modules, in a specification that has been compiled.
+    ///
+    /// ```
+    /// use idl_xtypes::{DynamicData, DynamicType};
+    ///
+    /// let text = "module Nav { struct Fix { @key long id; double at[2]; }; };";
+    /// let fix = DynamicType::from_idl(&idl::parse("nav.idl", text)?, "Nav::Fix")?;
+    /// let sample = DynamicData::parse(&fix, "{id: 7, at: [1.5, 2]}")?;
+    /// assert!(sample.to_json().contains("\"id\": 7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_idl(of: &Specification, name: &str) -> Result<Self, TypeObjectError> {
+        let mut types = BTreeMap::new();
+        gather(&of.definitions, &mut types);
+        let mut made = FromIdl { types, graph: Graph::default(), made: BTreeMap::new() };
+        let root = made.named(name)?;
+        soundness::check(&made.graph)?;
+        Ok(Self { graph: Arc::new(made.graph), root })
+    }
+}
+
+/// The names of the types that topics could have: structs and unions that are not nested, in order.
+pub fn topic_types(of: &Specification) -> Vec<String> {
+    fn gather(definitions: &[Definition], names: &mut Vec<String>) {
+        for definition in definitions {
+            match definition {
+                Definition::Module(module) => gather(&module.definitions, names),
+                Definition::Struct(of) if !of.notes.nested => names.push(of.name.to_string()),
+                Definition::Union(of) if !of.notes.nested => names.push(of.name.to_string()),
+                _ => {}
+            }
+        }
+    }
+    let mut names = Vec::new();
+    gather(&of.definitions, &mut names);
+    names
+}
+
+fn gather<'a>(definitions: &'a [Definition], types: &mut BTreeMap<String, &'a Definition>) {
+    for definition in definitions {
+        let name = match definition {
+            Definition::Module(module) => {
+                gather(&module.definitions, types);
+                continue;
+            }
+            Definition::Constant(_) => continue,
+            Definition::Struct(of) => &of.name,
+            Definition::Union(of) => &of.name,
+            Definition::Enum(of) => &of.name,
+            Definition::Bitmask(of) => &of.name,
+            Definition::Bitset(of) => &of.name,
+            Definition::Typedef(of) => &of.name,
+        };
+        types.insert(name.to_string(), definition);
+    }
+}
+
+struct FromIdl<'a> {
+    types: BTreeMap<String, &'a Definition>,
+    graph: Graph,
+    made: BTreeMap<String, NodeId>,
+}
+
+type Made<T> = Result<T, TypeObjectError>;
+
+impl FromIdl<'_> {
+    fn named(&mut self, name: &str) -> Made<NodeId> {
+        if let Some(&made) = self.made.get(name) {
+            return Ok(made);
+        }
+        let Some(&definition) = self.types.get(name) else {
+            return Err(TypeObjectError::Missing { identifier: format!("of `{name}`") });
+        };
+        if let Definition::Typedef(of) = definition {
+            return self.ty(&of.ty);
+        }
+        let id = self.graph.add(name, Kind::Later);
+        self.made.insert(name.to_owned(), id);
+        let kind = match definition {
+            Definition::Struct(of) => Kind::Structure(self.structure(of)?),
+            Definition::Union(of) => Kind::Union(self.union(of)?),
+            Definition::Enum(of) => {
+                Kind::Enumeration { bit_bound: of.bit_bound.into(), literals: literals(of) }
+            }
+            Definition::Bitmask(of) => Kind::Bitmask {
+                bit_bound: of.bit_bound.into(),
+                flags: of
+                    .flags
+                    .iter()
+                    .map(|flag| (Name::new(&flag.name), flag.position.into()))
+                    .collect(),
+            },
+            Definition::Bitset(of) => Kind::Bitset(self.bit_fields(of)),
+            Definition::Module(_) | Definition::Constant(_) | Definition::Typedef(_) => Kind::Later,
+        };
+        self.graph.nodes[id.0 as usize].kind = kind;
+        Ok(id)
+    }
+
+    fn ty(&mut self, of: &Type) -> Made<NodeId> {
+        let bound = |bound: &Option<u32>| bound.unwrap_or(NO_BOUND);
+        let kind = match of.resolved() {
+            Type::Primitive(of) => Kind::Primitive(primitive(*of)),
+            Type::String { wide, bound: of } => Kind::Text { wide: *wide, bound: bound(of) },
+            Type::Sequence(element, of) => {
+                Kind::Sequence { element: self.element(element)?, bound: bound(of) }
+            }
+            Type::Map(key, value, of) => {
+                Kind::Map { key: self.element(key)?, value: self.element(value)?, bound: bound(of) }
+            }
+            Type::Array(element, count) => {
+                Kind::Array { element: self.element(element)?, count: *count }
+            }
+            Type::Fixed { digits, scale } => {
+                Kind::Fixed { digits: (*digits).into(), scale: (*scale).into() }
+            }
+            Type::Any => return Err(TypeObjectError::Unknown { kind: "any" }),
+            Type::Named(name, _) => return self.named(&name.to_string()),
+            // There is none behind `resolved`.
+            Type::Alias(alias) => return self.named(&alias.name.to_string()),
+        };
+        Ok(self.graph.add("", kind))
+    }
+
+    fn element(&mut self, of: &Type) -> Made<Element> {
+        let of = self.ty(of)?;
+        Ok(Element { of, external: false, try_construct: TryConstruct::Discard })
+    }
+
+    fn structure(&mut self, of: &model::Struct) -> Made<Structure> {
+        let base = match &of.base {
+            Some(base) => Some(self.named(&base.to_string())?),
+            None => None,
+        };
+        let mut next = base.map_or(0, |base| self.next_id(base));
+        let hashed = of.notes.hashed_ids.unwrap_or(false);
+        let mut members = Vec::new();
+        for member in of.members.iter().filter(|member| !member.non_serialized) {
+            let member = self.member(member, next, hashed)?;
+            next = member.id.saturating_add(1);
+            members.push(member);
+        }
+        let extensibility = extensibility(of.notes.extensibility);
+        Ok(Structure { extensibility, nested: of.notes.nested, base, members })
+    }
+
+    /// The id that the next member would have.
+    fn next_id(&self, of: NodeId) -> u32 {
+        let Kind::Structure(of) = self.graph.kind(of) else { return 0 };
+        match of.members.last() {
+            Some(last) => last.id.saturating_add(1),
+            None => of.base.map_or(0, |base| self.next_id(base)),
+        }
+    }
+
+    fn union(&mut self, of: &model::Union) -> Made<Union> {
+        let discriminator = Member {
+            name: Name::new("discriminator"),
+            of: self.ty(&of.discriminator)?,
+            key: of.key,
+            must_understand: true,
+            ..plain_member()
+        };
+        let hashed = of.notes.hashed_ids.unwrap_or(false);
+        // The discriminator is the member 0.
+        let mut next = 1;
+        let mut cases = Vec::new();
+        for case in &of.cases {
+            let member = self.member(&case.member, next, hashed)?;
+            next = member.id.saturating_add(1);
+            let labels = case.labels.iter().map(label).collect();
+            cases.push(Case { labels, default: case.default, member: Some(member) });
+        }
+        if of.open {
+            cases.push(Case { labels: Vec::new(), default: true, member: None });
+        }
+        let extensibility = extensibility(of.notes.extensibility);
+        Ok(Union { extensibility, nested: of.notes.nested, discriminator, cases })
+    }
+
+    fn member(&mut self, of: &model::Member, next: u32, hashed: bool) -> Made<Member> {
+        let name = Name::new(&of.name);
+        let of_hash = |text: &str| u32::from_le_bytes(crate::hash::of_name(text)) & 0x0fff_ffff;
+        let (id, hash_id) = match &of.id {
+            MemberId::Number(id) => (*id, None),
+            MemberId::Hash(Some(text)) => (of_hash(text), Some(text.clone())),
+            MemberId::Hash(None) => (of_hash(&of.name), Some(String::new())),
+            MemberId::Auto if hashed => (of_hash(&of.name), None),
+            MemberId::Auto => (next, None),
+        };
+        Ok(Member {
+            name,
+            id,
+            of: self.ty(&of.ty)?,
+            key: of.key,
+            must_understand: of.must_understand || of.key,
+            optional: of.optional,
+            external: of.external,
+            try_construct: match of.try_construct {
+                None | Some(model::TryConstruct::Discard) => TryConstruct::Discard,
+                Some(model::TryConstruct::UseDefault) => TryConstruct::UseDefault,
+                Some(model::TryConstruct::Trim) => TryConstruct::Trim,
+            },
+            unit: of.unit.clone(),
+            min: of.range.0.as_ref().and_then(number),
+            max: of.range.1.as_ref().and_then(number),
+            hash_id,
+        })
+    }
+
+    fn bit_fields(&mut self, of: &model::Bitset) -> Vec<BitField> {
+        let mut position = 0;
+        let mut fields = Vec::new();
+        for (place, field) in of.fields.iter().enumerate() {
+            let (bits, holder) = (u32::from(field.bits), primitive(field.ty));
+            let node = self.graph.add("", Kind::Primitive(holder));
+            let name = field.name.clone().unwrap_or_else(|| format!("reserved_{place}"));
+            fields.push(BitField { name: Name::new(&name), position, bits, holder, of: node });
+            position += bits;
+        }
+        fields
+    }
+}
+
+fn plain_member() -> Member {
+    Member {
+        name: Name::new(""),
+        id: 0,
+        of: NodeId(0),
+        key: false,
+        must_understand: false,
+        optional: false,
+        external: false,
+        try_construct: TryConstruct::Discard,
+        unit: None,
+        min: None,
+        max: None,
+        hash_id: None,
+    }
+}
+
+fn literals(of: &model::Enum) -> Vec<Literal> {
+    let default = of.enumerators.iter().position(|one| one.default).unwrap_or(0);
+    let literals = of.enumerators.iter().enumerate();
+    let literal = |(place, one): (usize, &model::Enumerator)| Literal {
+        name: Name::new(&one.name),
+        value: one.value,
+        default: place == default,
+    };
+    literals.map(literal).collect()
+}
+
+fn extensibility(of: Option<model::Extensibility>) -> Extensibility {
+    match of {
+        None | Some(model::Extensibility::Final) => Extensibility::Final,
+        Some(model::Extensibility::Appendable) => Extensibility::Appendable,
+        Some(model::Extensibility::Mutable) => Extensibility::Mutable,
+    }
+}
+
+fn label(of: &Value) -> i64 {
+    match of {
+        // The labels of 64 bits without sign are their bits.
+        Value::Integer(number) => *number as i64,
+        Value::Boolean(value) => i64::from(*value),
+        Value::Char(character) => i64::from(u32::from(*character)),
+        Value::Enumerator { value, .. } => i64::from(*value),
+        // No discriminator has any other.
+        _ => 0,
+    }
+}
+
+fn number(of: &Value) -> Option<String> {
+    match of {
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Floating(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// As derived types have it, `uint8` is `octet`.
+fn primitive(of: model::Primitive) -> Primitive {
+    match of {
+        model::Primitive::Boolean => Primitive::Boolean,
+        model::Primitive::Octet | model::Primitive::Uint8 => Primitive::Byte,
+        model::Primitive::Char => Primitive::Char8,
+        model::Primitive::WChar => Primitive::Char16,
+        model::Primitive::Int8 => Primitive::Int8,
+        model::Primitive::Int16 => Primitive::Int16,
+        model::Primitive::Uint16 => Primitive::Uint16,
+        model::Primitive::Int32 => Primitive::Int32,
+        model::Primitive::Uint32 => Primitive::Uint32,
+        model::Primitive::Int64 => Primitive::Int64,
+        model::Primitive::Uint64 => Primitive::Uint64,
+        model::Primitive::Float => Primitive::Float32,
+        model::Primitive::Double => Primitive::Float64,
+        model::Primitive::LongDouble => Primitive::Float128,
+    }
+}

@@ -1,0 +1,29 @@
+//! Types as values: what others say of theirs, whether ours go together with them, and samples of types that
+//! are met at run time.
+//!
+//! Owns the type objects of DDS-XTYPES ([`TypeObjects`]), [`DynamicType`] and assignability. Never opens a
+//! connection; what comes from peers is checked before it is used.
+
+mod assign;
+mod builder;
+mod components;
+mod data;
+mod descriptor;
+mod dynamic_type;
+mod from_idl;
+mod hash;
+mod model;
+mod objects;
+mod resolve;
+mod soundness;
+pub mod standard;
+mod words;
+
+pub use assign::{ConsistencyKind, Mismatch, TypeConsistency};
+pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
+pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
+pub use dynamic_type::DynamicType;
+pub use from_idl::topic_types;
+pub use model::Primitive;
+pub use objects::{ObjectKind, TypeObjects, object_bytes};
+pub use resolve::TypeObjectError;

@@ -1,0 +1,316 @@
+//! What a type of run time is made of: nodes that name each other by their places.
+//!
+//! Owns the shape. Types that contain each other are no trouble, for a place is no ownership. Never knows
+//! where a type came from.
+
+use std::sync::Arc;
+
+use idl_cdr::{Extensibility, TryConstruct};
+
+/// The place of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(pub(crate) u32);
+
+/// All nodes that a type is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    /// The name in IDL; empty for what has none.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// The primitive types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of IDL")]
+pub enum Primitive {
+    Boolean,
+    Byte,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Float32,
+    Float64,
+    Float128,
+    Char8,
+    Char16,
+}
+
+impl Primitive {
+    pub(crate) const ALL: [Primitive; 15] = [
+        Self::Boolean,
+        Self::Byte,
+        Self::Int8,
+        Self::Int16,
+        Self::Int32,
+        Self::Int64,
+        Self::Uint8,
+        Self::Uint16,
+        Self::Uint32,
+        Self::Uint64,
+        Self::Float32,
+        Self::Float64,
+        Self::Float128,
+        Self::Char8,
+        Self::Char16,
+    ];
+
+    /// Its name in IDL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "boolean",
+            Self::Byte => "octet",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Uint8 => "uint8",
+            Self::Uint16 => "uint16",
+            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
+            Self::Float32 => "float",
+            Self::Float64 => "double",
+            Self::Float128 => "long double",
+            Self::Char8 => "char",
+            Self::Char16 => "wchar",
+        }
+    }
+
+    /// How many bytes a value has.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::Boolean | Self::Byte | Self::Int8 | Self::Uint8 | Self::Char8 => 1,
+            Self::Int16 | Self::Uint16 | Self::Char16 => 2,
+            Self::Int32 | Self::Uint32 | Self::Float32 => 4,
+            Self::Int64 | Self::Uint64 | Self::Float64 => 8,
+            Self::Float128 => 16,
+        }
+    }
+}
+
+/// No bound.
+pub(crate) const NO_BOUND: u32 = 0;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Primitive(Primitive),
+    /// Of 8 or 16 bits, and a bound.
+    Text {
+        wide: bool,
+        bound: u32,
+    },
+    Fixed {
+        digits: u32,
+        scale: u32,
+    },
+    Sequence {
+        element: Element,
+        bound: u32,
+    },
+    /// An array of several dimensions is one of arrays.
+    Array {
+        element: Element,
+        count: u32,
+    },
+    Map {
+        key: Element,
+        value: Element,
+        bound: u32,
+    },
+    Enumeration {
+        bit_bound: u32,
+        literals: Vec<Literal>,
+    },
+    Bitmask {
+        bit_bound: u32,
+        flags: Vec<(Name, u32)>,
+    },
+    Bitset(Vec<BitField>),
+    Alias(NodeId),
+    Structure(Structure),
+    Union(Union),
+    /// A struct or union that is still to be made; only while something is built.
+    Later,
+}
+
+/// A name, or what a minimal type object has of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) text: Arc<str>,
+    pub(crate) hash: [u8; 4],
+}
+
+impl Name {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.into(), hash: crate::hash::of_name(text) }
+    }
+
+    pub(crate) fn of_hash(hash: [u8; 4]) -> Self {
+        let [a, b, c, d] = hash;
+        Self { text: format!("#{a:02x}{b:02x}{c:02x}{d:02x}").into(), hash }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Element {
+    pub(crate) of: NodeId,
+    pub(crate) external: bool,
+    pub(crate) try_construct: TryConstruct,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Literal {
+    pub(crate) name: Name,
+    pub(crate) value: i32,
+    pub(crate) default: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BitField {
+    pub(crate) name: Name,
+    pub(crate) position: u32,
+    pub(crate) bits: u32,
+    pub(crate) holder: Primitive,
+    /// The node of the holder.
+    pub(crate) of: NodeId,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Structure {
+    pub(crate) extensibility: Extensibility,
+    pub(crate) nested: bool,
+    pub(crate) base: Option<NodeId>,
+    /// Its own members.
+    pub(crate) members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Union {
+    pub(crate) extensibility: Extensibility,
+    pub(crate) nested: bool,
+    pub(crate) discriminator: Member,
+    pub(crate) cases: Vec<Case>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Case {
+    pub(crate) labels: Vec<i64>,
+    pub(crate) default: bool,
+    pub(crate) member: Option<Member>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) name: Name,
+    pub(crate) id: u32,
+    pub(crate) of: NodeId,
+    pub(crate) key: bool,
+    pub(crate) must_understand: bool,
+    pub(crate) optional: bool,
+    pub(crate) external: bool,
+    pub(crate) try_construct: TryConstruct,
+    pub(crate) unit: Option<String>,
+    pub(crate) min: Option<String>,
+    pub(crate) max: Option<String>,
+    /// The text of which the id is the hash; empty if it is the name.
+    pub(crate) hash_id: Option<String>,
+}
+
+impl Graph {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    pub(crate) fn add(&mut self, name: &str, kind: Kind) -> NodeId {
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("nodes take memory each"));
+        self.nodes.push(Node { name: name.to_owned(), kind });
+        id
+    }
+
+    /// Takes over all nodes of another type, and gives its place here.
+    pub(crate) fn take_in(&mut self, other: &Graph, root: NodeId) -> NodeId {
+        let first = self.nodes.len() as u32;
+        let moved = |id: &mut NodeId| id.0 += first;
+        for node in &other.nodes {
+            let mut node = node.clone();
+            match &mut node.kind {
+                Kind::Sequence { element, .. } | Kind::Array { element, .. } => {
+                    moved(&mut element.of);
+                }
+                Kind::Map { key, value, .. } => {
+                    moved(&mut key.of);
+                    moved(&mut value.of);
+                }
+                Kind::Bitset(fields) => fields.iter_mut().for_each(|field| moved(&mut field.of)),
+                Kind::Alias(of) => moved(of),
+                Kind::Structure(structure) => {
+                    structure.base.iter_mut().for_each(moved);
+                    structure.members.iter_mut().for_each(|member| moved(&mut member.of));
+                }
+                Kind::Union(union) => {
+                    moved(&mut union.discriminator.of);
+                    let members = union.cases.iter_mut().filter_map(|case| case.member.as_mut());
+                    members.for_each(|member| moved(&mut member.of));
+                }
+                Kind::Primitive(_)
+                | Kind::Text { .. }
+                | Kind::Fixed { .. }
+                | Kind::Enumeration { .. }
+                | Kind::Bitmask { .. }
+                | Kind::Later => {}
+            }
+            self.nodes.push(node);
+        }
+        NodeId(root.0 + first)
+    }
+
+    /// What is behind aliases.
+    pub(crate) fn resolved(&self, id: NodeId) -> NodeId {
+        let mut id = id;
+        // Aliases of each other have been refused where the type was made.
+        while let Kind::Alias(of) = self.node(id).kind {
+            id = of;
+        }
+        id
+    }
+
+    /// The kind of a type behind its aliases.
+    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+        &self.node(self.resolved(id)).kind
+    }
+
+    /// All members of a struct, those of its base first.
+    pub(crate) fn members<'a>(&'a self, structure: &'a Structure) -> Vec<&'a Member> {
+        let mut members = match structure.base.map(|base| self.kind(base)) {
+            Some(Kind::Structure(base)) => self.members(base),
+            _ => Vec::new(),
+        };
+        members.extend(&structure.members);
+        members
+    }
+
+    /// What a type names in itself.
+    pub(crate) fn parts(&self, id: NodeId) -> Vec<NodeId> {
+        match &self.node(id).kind {
+            Kind::Sequence { element, .. } | Kind::Array { element, .. } => vec![element.of],
+            Kind::Map { key, value, .. } => vec![value.of, key.of],
+            Kind::Alias(of) => vec![*of],
+            Kind::Structure(structure) => {
+                structure.base.into_iter().chain(structure.members.iter().map(|m| m.of)).collect()
+            }
+            Kind::Union(union) => std::iter::once(union.discriminator.of)
+                .chain(union.cases.iter().filter_map(|case| Some(case.member.as_ref()?.of)))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,601 @@
+//! Type objects of a type: what names it, and what it is made of, for others to compare.
+//!
+//! Owns the way from nodes to the standard's types, the order in which types that contain each other are
+//! hashed, and the hashes. Never compares types.
+//!
+//! The standard has masks for the flags of minimal objects. Other implementations do not apply them, and hashes
+//! are there to be equal, so neither does this one.
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{CdrWriter, DdsType, Encoding, Extensibility, TryConstruct};
+
+use crate::components::{components, reaches};
+use crate::hash;
+use crate::model::{Element, Graph, Kind, Member, NodeId, Primitive};
+use crate::standard::*;
+
+/// Whether an object has names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// As far as it counts for assignability.
+    Minimal,
+    /// With names and annotations.
+    Complete,
+}
+
+/// What names a type, and the objects of all types that it is made of, those that others need first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeObjects {
+    /// What names the type.
+    pub identifier: TypeIdentifier,
+    /// Identifiers and what they stand for. Types that contain each other share a hash.
+    pub objects: Vec<TypeIdentifierTypeObjectPair>,
+}
+
+/// The bytes of a type object, as its hash and its size have them: XCDR2, little endian, without header.
+pub fn object_bytes<T: DdsType>(object: &T) -> Vec<u8> {
+    let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_LE);
+    object.serialize(&mut counter).expect("names are within their bounds, values in their ranges");
+    let mut bytes = vec![0; counter.position()];
+    let mut writer = CdrWriter::over(&mut bytes, Encoding::PLAIN_CDR2_LE);
+    object.serialize(&mut writer).expect("it has been counted");
+    bytes
+}
+
+pub(crate) struct Objects<'a> {
+    graph: &'a Graph,
+    kind: ObjectKind,
+    identifiers: BTreeMap<NodeId, TypeIdentifier>,
+    objects: Vec<TypeIdentifierTypeObjectPair>,
+}
+
+impl<'a> Objects<'a> {
+    pub(crate) fn of(graph: &'a Graph, root: NodeId, kind: ObjectKind) -> TypeObjects {
+        let mut made = Self { graph, kind, identifiers: BTreeMap::new(), objects: Vec::new() };
+        for component in components(graph, root) {
+            made.add_component(component);
+        }
+        TypeObjects { identifier: made.identifier(root), objects: made.objects }
+    }
+
+    fn add_component(&mut self, mut component: Vec<NodeId>) {
+        let graph = self.graph;
+        let refers_to_itself = |of: &NodeId| reaches(graph, *of, *of);
+        // What has no name of its own is in its users' identifiers.
+        component.retain(|of| is_hashed(&graph.node(*of).kind));
+        match component.as_slice() {
+            [] => {}
+            [only] if !refers_to_itself(only) => {
+                let object = self.object(*only);
+                let hash = hash::of_object(&object_bytes(&object));
+                self.put(*only, self.hashed(hash), object);
+            }
+            _ => {
+                component.sort_by(|a, b| graph.node(*a).name.cmp(&graph.node(*b).name));
+                // With no hash at first, for it is made of the objects that name it.
+                self.name_component(&component, [0; 14]);
+                let objects: Vec<_> = component.iter().map(|of| self.object(*of)).collect();
+                let hash = hash::of_object(&object_bytes(&objects));
+                self.name_component(&component, hash);
+                for of in component {
+                    let object = self.object(of);
+                    let identifier = self.identifiers[&of].clone();
+                    self.put(of, identifier, object);
+                }
+            }
+        }
+    }
+
+    fn name_component(&mut self, component: &[NodeId], hash: EquivalenceHash) {
+        let sc_component_id = match self.kind {
+            ObjectKind::Minimal => TypeObjectHashId::Minimal(hash),
+            ObjectKind::Complete => TypeObjectHashId::Complete(hash),
+        };
+        for (place, of) in component.iter().enumerate() {
+            let id = StronglyConnectedComponentId {
+                sc_component_id: sc_component_id.clone(),
+                scc_length: component.len() as i32,
+                scc_index: place as i32 + 1,
+            };
+            self.identifiers.insert(*of, TypeIdentifier::Component(id));
+        }
+    }
+
+    fn hashed(&self, hash: EquivalenceHash) -> TypeIdentifier {
+        match self.kind {
+            ObjectKind::Minimal => TypeIdentifier::Minimal(hash),
+            ObjectKind::Complete => TypeIdentifier::Complete(hash),
+        }
+    }
+
+    fn put(&mut self, of: NodeId, type_identifier: TypeIdentifier, type_object: TypeObject) {
+        self.identifiers.insert(of, type_identifier.clone());
+        // A type that was put together of others may have one of them twice.
+        if self.objects.iter().any(|pair| pair.type_identifier == type_identifier) {
+            return;
+        }
+        self.objects.push(TypeIdentifierTypeObjectPair { type_identifier, type_object });
+    }
+
+    /// What names a type. Those that it is made of have been made before.
+    fn identifier(&self, of: NodeId) -> TypeIdentifier {
+        match &self.graph.node(of).kind {
+            Kind::Primitive(primitive) => primitive_identifier(*primitive),
+            Kind::Text { wide, bound } => match (wide, u8::try_from(*bound)) {
+                (false, Ok(bound)) => TypeIdentifier::StringSmall(StringSTypeDefn { bound }),
+                (true, Ok(bound)) => TypeIdentifier::WideStringSmall(StringSTypeDefn { bound }),
+                (false, _) => TypeIdentifier::StringLarge(StringLTypeDefn { bound: *bound }),
+                (true, _) => TypeIdentifier::WideStringLarge(StringLTypeDefn { bound: *bound }),
+            },
+            // The standard has no name for it: its bytes.
+            Kind::Fixed { digits, .. } => {
+                let size = (digits / 2 + 1) as u8;
+                TypeIdentifier::ArraySmall(PlainArraySElemDefn {
+                    header: header(EK_BOTH, TRY_CONSTRUCT_DISCARD),
+                    array_bound_seq: vec![size],
+                    element_identifier: Box::new(TypeIdentifier::Byte),
+                })
+            }
+            Kind::Sequence { element, bound } => {
+                let (header, element_identifier) = self.collection(element);
+                match u8::try_from(*bound) {
+                    Ok(bound) => TypeIdentifier::SequenceSmall(PlainSequenceSElemDefn {
+                        header,
+                        bound,
+                        element_identifier,
+                    }),
+                    Err(_) => TypeIdentifier::SequenceLarge(PlainSequenceLElemDefn {
+                        header,
+                        bound: *bound,
+                        element_identifier,
+                    }),
+                }
+            }
+            Kind::Array { element, count } => {
+                let (mut element, mut dimensions) = (element, vec![*count]);
+                while let Kind::Array { element: inner, count } = &self.graph.node(element.of).kind
+                {
+                    dimensions.push(*count);
+                    element = inner;
+                }
+                let (header, element_identifier) = self.collection(element);
+                let small: Option<Vec<u8>> =
+                    dimensions.iter().map(|size| u8::try_from(*size).ok()).collect();
+                match small {
+                    Some(array_bound_seq) => TypeIdentifier::ArraySmall(PlainArraySElemDefn {
+                        header,
+                        array_bound_seq,
+                        element_identifier,
+                    }),
+                    None => TypeIdentifier::ArrayLarge(PlainArrayLElemDefn {
+                        header,
+                        array_bound_seq: dimensions,
+                        element_identifier,
+                    }),
+                }
+            }
+            Kind::Map { key, value, bound } => {
+                let (mut header, element_identifier) = self.collection(value);
+                let (of_key, key_identifier) = self.collection(key);
+                if header.equiv_kind == EK_BOTH {
+                    header.equiv_kind = of_key.equiv_kind;
+                }
+                let key_flags = of_key.element_flags;
+                match u8::try_from(*bound) {
+                    Ok(bound) => TypeIdentifier::MapSmall(PlainMapSTypeDefn {
+                        header,
+                        bound,
+                        element_identifier,
+                        key_flags,
+                        key_identifier,
+                    }),
+                    Err(_) => TypeIdentifier::MapLarge(PlainMapLTypeDefn {
+                        header,
+                        bound: *bound,
+                        element_identifier,
+                        key_flags,
+                        key_identifier,
+                    }),
+                }
+            }
+            _ => self.identifiers.get(&of).cloned().unwrap_or(TypeIdentifier::None),
+        }
+    }
+
+    fn collection(&self, element: &Element) -> (PlainCollectionHeader, Box<TypeIdentifier>) {
+        let identifier = self.identifier(element.of);
+        let kind = equivalence_of(&identifier);
+        (header(kind, flags_of_element(element)), Box::new(identifier))
+    }
+
+    fn object(&self, of: NodeId) -> TypeObject {
+        match self.kind {
+            ObjectKind::Minimal => TypeObject::Minimal(self.minimal(of)),
+            ObjectKind::Complete => TypeObject::Complete(self.complete(of)),
+        }
+    }
+
+    fn complete(&self, of: NodeId) -> CompleteTypeObject {
+        let node = self.graph.node(of);
+        let detail = CompleteTypeDetail {
+            ann_builtin: None,
+            ann_custom: None,
+            type_name: node.name.clone(),
+        };
+        let named = |name: &str| CompleteMemberDetail {
+            name: name.to_owned(),
+            ann_builtin: None,
+            ann_custom: None,
+        };
+        match &node.kind {
+            Kind::Structure(structure) => CompleteTypeObject::Structure(CompleteStructType {
+                struct_flags: flags_of_type(structure.extensibility, structure.nested),
+                header: CompleteStructHeader { base_type: self.base(structure.base), detail },
+                member_seq: structure
+                    .members
+                    .iter()
+                    .map(|member| CompleteStructMember {
+                        common: self.struct_member(member),
+                        detail: self.detail(member),
+                    })
+                    .collect(),
+            }),
+            Kind::Union(union) => CompleteTypeObject::Union(CompleteUnionType {
+                union_flags: flags_of_type(union.extensibility, union.nested),
+                header: CompleteUnionHeader { detail },
+                discriminator: CompleteDiscriminatorMember {
+                    common: self.discriminator(&union.discriminator),
+                    ann_builtin: None,
+                    ann_custom: None,
+                },
+                member_seq: self
+                    .union_members(&union.cases)
+                    .map(|(common, member)| CompleteUnionMember {
+                        common,
+                        detail: self.detail(member),
+                    })
+                    .collect(),
+            }),
+            Kind::Enumeration { bit_bound, literals } => {
+                let mut literal_seq: Vec<_> = literals
+                    .iter()
+                    .enumerate()
+                    .map(|(place, literal)| CompleteEnumeratedLiteral {
+                        common: literal_of(literal, place > 0),
+                        detail: named(&literal.name.text),
+                    })
+                    .collect();
+                literal_seq.sort_by_key(|literal| literal.common.value);
+                CompleteTypeObject::Enumeration(CompleteEnumeratedType {
+                    enum_flags: IS_FINAL,
+                    header: CompleteEnumeratedHeader { common: bits(*bit_bound), detail },
+                    literal_seq,
+                })
+            }
+            Kind::Bitmask { bit_bound, flags } => {
+                let mut flag_seq: Vec<_> = flags
+                    .iter()
+                    .map(|(name, position)| CompleteBitflag {
+                        common: CommonBitflag { position: *position as u16, flags: 0 },
+                        detail: named(&name.text),
+                    })
+                    .collect();
+                flag_seq.sort_by_key(|flag| flag.common.position);
+                CompleteTypeObject::Bitmask(CompleteBitmaskType {
+                    bitmask_flags: IS_FINAL,
+                    header: CompleteEnumeratedHeader { common: bits(*bit_bound), detail },
+                    flag_seq,
+                })
+            }
+            Kind::Bitset(fields) => CompleteTypeObject::Bitset(CompleteBitsetType {
+                bitset_flags: 0,
+                header: CompleteBitsetHeader { detail },
+                field_seq: fields
+                    .iter()
+                    .map(|field| CompleteBitfield {
+                        common: field_of(field),
+                        detail: named(&field.name.text),
+                    })
+                    .collect(),
+            }),
+            Kind::Alias(of) => CompleteTypeObject::Alias(CompleteAliasType {
+                alias_flags: 0,
+                header: CompleteAliasHeader { detail },
+                body: CompleteAliasBody {
+                    common: self.alias(*of),
+                    ann_builtin: None,
+                    ann_custom: None,
+                },
+            }),
+            _ => CompleteTypeObject::Extended(CompleteExtendedType {}),
+        }
+    }
+
+    fn minimal(&self, of: NodeId) -> MinimalTypeObject {
+        let detail = MinimalTypeDetail {};
+        match &self.graph.node(of).kind {
+            Kind::Structure(structure) => MinimalTypeObject::Structure(MinimalStructType {
+                struct_flags: flags_of_type(structure.extensibility, structure.nested),
+                header: MinimalStructHeader { base_type: self.base(structure.base), detail },
+                member_seq: structure
+                    .members
+                    .iter()
+                    .map(|member| MinimalStructMember {
+                        common: self.struct_member(member),
+                        detail: MinimalMemberDetail { name_hash: member.name.hash },
+                    })
+                    .collect(),
+            }),
+            Kind::Union(union) => MinimalTypeObject::Union(MinimalUnionType {
+                union_flags: flags_of_type(union.extensibility, union.nested),
+                header: MinimalUnionHeader { detail },
+                discriminator: MinimalDiscriminatorMember {
+                    common: self.discriminator(&union.discriminator),
+                },
+                member_seq: self
+                    .union_members(&union.cases)
+                    .map(|(common, member)| MinimalUnionMember {
+                        common,
+                        detail: MinimalMemberDetail { name_hash: member.name.hash },
+                    })
+                    .collect(),
+            }),
+            Kind::Enumeration { bit_bound, literals } => {
+                let mut literal_seq: Vec<_> = literals
+                    .iter()
+                    .enumerate()
+                    .map(|(place, literal)| MinimalEnumeratedLiteral {
+                        common: literal_of(literal, place > 0),
+                        detail: MinimalMemberDetail { name_hash: literal.name.hash },
+                    })
+                    .collect();
+                literal_seq.sort_by_key(|literal| literal.common.value);
+                MinimalTypeObject::Enumeration(MinimalEnumeratedType {
+                    enum_flags: IS_FINAL,
+                    header: MinimalEnumeratedHeader { common: bits(*bit_bound) },
+                    literal_seq,
+                })
+            }
+            Kind::Bitmask { bit_bound, flags } => {
+                let mut flag_seq: Vec<_> = flags
+                    .iter()
+                    .map(|(name, position)| MinimalBitflag {
+                        common: CommonBitflag { position: *position as u16, flags: 0 },
+                        detail: MinimalMemberDetail { name_hash: name.hash },
+                    })
+                    .collect();
+                flag_seq.sort_by_key(|flag| flag.common.position);
+                MinimalTypeObject::Bitmask(MinimalBitmaskType {
+                    bitmask_flags: IS_FINAL,
+                    header: MinimalEnumeratedHeader { common: bits(*bit_bound) },
+                    flag_seq,
+                })
+            }
+            Kind::Bitset(fields) => MinimalTypeObject::Bitset(MinimalBitsetType {
+                bitset_flags: 0,
+                header: MinimalBitsetHeader {},
+                field_seq: fields
+                    .iter()
+                    .map(|field| MinimalBitfield {
+                        common: field_of(field),
+                        name_hash: field.name.hash,
+                    })
+                    .collect(),
+            }),
+            Kind::Alias(of) => MinimalTypeObject::Alias(MinimalAliasType {
+                alias_flags: 0,
+                header: MinimalAliasHeader {},
+                body: MinimalAliasBody { common: self.alias(*of) },
+            }),
+            _ => MinimalTypeObject::Extended(MinimalExtendedType {}),
+        }
+    }
+
+    fn base(&self, base: Option<NodeId>) -> TypeIdentifier {
+        base.map_or(TypeIdentifier::None, |base| self.identifier(base))
+    }
+
+    fn alias(&self, of: NodeId) -> CommonAliasBody {
+        CommonAliasBody { related_flags: 0, related_type: self.identifier(of) }
+    }
+
+    fn discriminator(&self, of: &Member) -> CommonDiscriminatorMember {
+        let key = if of.key { IS_KEY } else { 0 };
+        CommonDiscriminatorMember {
+            member_flags: flags_of(of.try_construct) | IS_MUST_UNDERSTAND | key,
+            type_id: self.identifier(of.of),
+        }
+    }
+
+    fn struct_member(&self, of: &Member) -> CommonStructMember {
+        let flag = |is: bool, flag: u16| if is { flag } else { 0 };
+        CommonStructMember {
+            member_id: of.id,
+            member_flags: flags_of(of.try_construct)
+                | flag(of.external, IS_EXTERNAL)
+                | flag(of.optional, IS_OPTIONAL)
+                | flag(of.must_understand, IS_MUST_UNDERSTAND)
+                | flag(of.key, IS_KEY),
+            member_type_id: self.identifier(of.of),
+        }
+    }
+
+    fn union_members<'b>(
+        &'b self,
+        cases: &'b [crate::model::Case],
+    ) -> impl Iterator<Item = (CommonUnionMember, &'b Member)> {
+        // A case without a member is one that the standard says nothing of.
+        cases.iter().filter_map(|case| Some((case, case.member.as_ref()?))).map(|(case, member)| {
+            let mut label_seq: Vec<i32> = case.labels.iter().map(|label| *label as i32).collect();
+            label_seq.sort_unstable();
+            let external = if member.external { IS_EXTERNAL } else { 0 };
+            let default = if case.default { IS_DEFAULT } else { 0 };
+            let common = CommonUnionMember {
+                member_id: member.id,
+                member_flags: flags_of(member.try_construct) | external | default,
+                type_id: self.identifier(member.of),
+                label_seq,
+            };
+            (common, member)
+        })
+    }
+
+    fn detail(&self, member: &Member) -> CompleteMemberDetail {
+        let kind = self.graph.kind(member.of);
+        let number = |text: &Option<String>| parameter(kind, text.as_deref()?);
+        let (min, max) = (number(&member.min), number(&member.max));
+        let hash_id = member.hash_id.clone();
+        let unit = member.unit.clone();
+        let is_annotated = unit.is_some() || min.is_some() || max.is_some() || hash_id.is_some();
+        CompleteMemberDetail {
+            name: member.name.text.to_string(),
+            ann_builtin: is_annotated.then_some(AppliedBuiltinMemberAnnotations {
+                unit,
+                min,
+                max,
+                hash_id,
+            }),
+            ann_custom: None,
+        }
+    }
+}
+
+fn header(equiv_kind: u8, element_flags: u16) -> PlainCollectionHeader {
+    PlainCollectionHeader { equiv_kind, element_flags }
+}
+
+fn flags_of_element(element: &Element) -> u16 {
+    flags_of(element.try_construct) | if element.external { IS_EXTERNAL } else { 0 }
+}
+
+fn flags_of(try_construct: TryConstruct) -> u16 {
+    match try_construct {
+        TryConstruct::Discard => TRY_CONSTRUCT_DISCARD,
+        TryConstruct::UseDefault => TRY_CONSTRUCT_USE_DEFAULT,
+        TryConstruct::Trim => TRY_CONSTRUCT_TRIM,
+    }
+}
+
+fn flags_of_type(extensibility: Extensibility, nested: bool) -> u16 {
+    let flags = match extensibility {
+        Extensibility::Final => IS_FINAL,
+        Extensibility::Appendable => IS_APPENDABLE,
+        Extensibility::Mutable => IS_MUTABLE,
+    };
+    flags | if nested { IS_NESTED } else { 0 }
+}
+
+fn bits(bit_bound: u32) -> CommonEnumeratedHeader {
+    CommonEnumeratedHeader { bit_bound: bit_bound as u16 }
+}
+
+/// That the first one is the default need not be said.
+fn literal_of(of: &crate::model::Literal, says_default: bool) -> CommonEnumeratedLiteral {
+    let flags = if of.default && says_default { IS_DEFAULT } else { 0 };
+    CommonEnumeratedLiteral { value: of.value, flags }
+}
+
+fn field_of(of: &crate::model::BitField) -> CommonBitfield {
+    CommonBitfield {
+        position: of.position as u16,
+        flags: 0,
+        bitcount: of.bits as u8,
+        holder_type: kind_of_primitive(of.holder),
+    }
+}
+
+/// The least or greatest value of a member, as a value of its type.
+fn parameter(kind: &Kind, text: &str) -> Option<AnnotationParameterValue> {
+    use AnnotationParameterValue as Value;
+    let text = text.trim().replace(' ', "");
+    let Kind::Primitive(primitive) = kind else { return None };
+    Some(match primitive {
+        Primitive::Byte => Value::Byte(text.parse().ok()?),
+        Primitive::Int8 => Value::Int8(text.parse().ok()?),
+        Primitive::Uint8 => Value::Uint8(text.parse().ok()?),
+        Primitive::Int16 => Value::Int16(text.parse().ok()?),
+        Primitive::Uint16 => Value::Uint16(text.parse().ok()?),
+        Primitive::Int32 => Value::Int32(text.parse().ok()?),
+        Primitive::Uint32 => Value::Uint32(text.parse().ok()?),
+        Primitive::Int64 => Value::Int64(text.parse().ok()?),
+        Primitive::Uint64 => Value::Uint64(text.parse().ok()?),
+        Primitive::Float32 => Value::Float32(text.parse().ok()?),
+        Primitive::Float64 => Value::Float64(text.parse().ok()?),
+        Primitive::Boolean | Primitive::Float128 | Primitive::Char8 | Primitive::Char16 => {
+            return None;
+        }
+    })
+}
+
+/// Whether a type of these parts is the same in minimal and complete form.
+fn equivalence_of(identifier: &TypeIdentifier) -> u8 {
+    match identifier {
+        TypeIdentifier::Minimal(_) => EK_MINIMAL,
+        TypeIdentifier::Complete(_) => EK_COMPLETE,
+        TypeIdentifier::Component(id) => match id.sc_component_id {
+            TypeObjectHashId::Minimal(_) => EK_MINIMAL,
+            TypeObjectHashId::Complete(_) => EK_COMPLETE,
+        },
+        TypeIdentifier::SequenceSmall(of) => of.header.equiv_kind,
+        TypeIdentifier::SequenceLarge(of) => of.header.equiv_kind,
+        TypeIdentifier::ArraySmall(of) => of.header.equiv_kind,
+        TypeIdentifier::ArrayLarge(of) => of.header.equiv_kind,
+        TypeIdentifier::MapSmall(of) => of.header.equiv_kind,
+        TypeIdentifier::MapLarge(of) => of.header.equiv_kind,
+        _ => EK_BOTH,
+    }
+}
+
+pub(crate) fn primitive_identifier(primitive: Primitive) -> TypeIdentifier {
+    match primitive {
+        Primitive::Boolean => TypeIdentifier::Boolean,
+        Primitive::Byte => TypeIdentifier::Byte,
+        Primitive::Int8 => TypeIdentifier::Int8,
+        Primitive::Int16 => TypeIdentifier::Int16,
+        Primitive::Int32 => TypeIdentifier::Int32,
+        Primitive::Int64 => TypeIdentifier::Int64,
+        Primitive::Uint8 => TypeIdentifier::Uint8,
+        Primitive::Uint16 => TypeIdentifier::Uint16,
+        Primitive::Uint32 => TypeIdentifier::Uint32,
+        Primitive::Uint64 => TypeIdentifier::Uint64,
+        Primitive::Float32 => TypeIdentifier::Float32,
+        Primitive::Float64 => TypeIdentifier::Float64,
+        Primitive::Float128 => TypeIdentifier::Float128,
+        Primitive::Char8 => TypeIdentifier::Char8,
+        Primitive::Char16 => TypeIdentifier::Char16,
+    }
+}
+
+/// The standard's number of a primitive.
+pub(crate) fn kind_of_primitive(primitive: Primitive) -> u8 {
+    match primitive {
+        Primitive::Boolean => TK_BOOLEAN,
+        Primitive::Byte => TK_BYTE,
+        Primitive::Int8 => TK_INT8,
+        Primitive::Int16 => TK_INT16,
+        Primitive::Int32 => TK_INT32,
+        Primitive::Int64 => TK_INT64,
+        Primitive::Uint8 => TK_UINT8,
+        Primitive::Uint16 => TK_UINT16,
+        Primitive::Uint32 => TK_UINT32,
+        Primitive::Uint64 => TK_UINT64,
+        Primitive::Float32 => TK_FLOAT32,
+        Primitive::Float64 => TK_FLOAT64,
+        Primitive::Float128 => TK_FLOAT128,
+        Primitive::Char8 => TK_CHAR8,
+        Primitive::Char16 => TK_CHAR16,
+    }
+}
+
+fn is_hashed(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Enumeration { .. }
+            | Kind::Bitmask { .. }
+            | Kind::Bitset(_)
+            | Kind::Alias(_)
+            | Kind::Structure(_)
+            | Kind::Union(_)
+    )
+}

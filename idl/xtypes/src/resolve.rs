@@ -1,0 +1,543 @@
+//! Types of run time from type objects, which come from peers.
+//!
+//! Owns what is checked before a type is believed: that hashes are those of the objects, that all parts are
+//! there, that values of it can exist and are not huge before anything is in them. Never goes deeper into
+//! itself because an object says so.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use idl_cdr::{Extensibility, TryConstruct};
+
+use crate::DynamicType;
+use crate::hash;
+use crate::model::{
+    BitField, Case, Element, Graph, Kind, Literal, Member, Name, NodeId, Primitive, Structure,
+    Union,
+};
+use crate::objects::{TypeObjects, kind_of_primitive, object_bytes};
+use crate::soundness;
+use crate::standard::*;
+
+/// More objects than this are no type that anybody wrote.
+const MOST_OBJECTS: usize = 4096;
+/// More parts of types, too.
+const MOST_NODES: usize = 1 << 16;
+
+/// Why type objects are no type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TypeObjectError {
+    /// There are too many objects, or they have too many parts.
+    TooLarge,
+    /// An object that is needed is not there.
+    Missing {
+        /// What names it, in words.
+        identifier: String,
+    },
+    /// An object has another hash than its identifier says.
+    WrongHash {
+        /// The type's name, where it has one.
+        name: String,
+    },
+    /// A kind of type that the standard has left for later.
+    Unknown {
+        /// What it is.
+        kind: &'static str,
+    },
+    /// What it says is no type.
+    Invalid {
+        /// The type's name, where it has one.
+        name: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+impl fmt::Display for TypeObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => f.write_str("the type has more parts than any that is in use"),
+            Self::Missing { identifier } => write!(f, "the type object {identifier} is not there"),
+            Self::WrongHash { name } => {
+                write!(f, "the object of `{name}` has another hash than its identifier")
+            }
+            Self::Unknown { kind } => write!(f, "{kind} is no type of a value"),
+            Self::Invalid { name, reason } => write!(f, "`{name}` {reason}"),
+        }
+    }
+}
+
+impl Error for TypeObjectError {}
+
+struct Resolver<'a> {
+    objects: &'a [TypeIdentifierTypeObjectPair],
+    /// Where each object is, by its identifier's bytes: as many may ask for one as a peer likes.
+    places: BTreeMap<Vec<u8>, usize>,
+    graph: Graph,
+    /// The node of each object.
+    made: Vec<Option<NodeId>>,
+    /// Objects that have a node, but nothing in it yet.
+    open: Vec<(NodeId, usize)>,
+}
+
+impl DynamicType {
+    /// The type of these objects.
+    pub fn from_objects(objects: &TypeObjects) -> Result<Self, TypeObjectError> {
+        if objects.objects.len() > MOST_OBJECTS {
+            return Err(TypeObjectError::TooLarge);
+        }
+        require_hashes(&objects.objects)?;
+        let made = vec![None; objects.objects.len()];
+        let graph = Graph::default();
+        let identifiers = objects.objects.iter().map(|pair| object_bytes(&pair.type_identifier));
+        let places = identifiers.enumerate().map(|(place, bytes)| (bytes, place)).collect();
+        let given = &objects.objects;
+        let mut resolver = Resolver { objects: given, places, graph, made, open: Vec::new() };
+        let root = resolver.add(&objects.identifier)?;
+        while let Some((id, place)) = resolver.open.pop() {
+            resolver.fill(id, place)?;
+        }
+        soundness::check(&resolver.graph)?;
+        Ok(Self { graph: Arc::new(resolver.graph), root })
+    }
+}
+
+/// Each object has the hash that its identifier says; those that share one have it together.
+fn require_hashes(objects: &[TypeIdentifierTypeObjectPair]) -> Result<(), TypeObjectError> {
+    for pair in objects {
+        let wrong = || TypeObjectError::WrongHash { name: name_of(&pair.type_object).to_owned() };
+        match &pair.type_identifier {
+            TypeIdentifier::Minimal(hash) | TypeIdentifier::Complete(hash) => {
+                if hash::of_object(&object_bytes(&pair.type_object)) != *hash {
+                    return Err(wrong());
+                }
+            }
+            // Made of objects that name it with no hash: these would have to be made once more to be
+            // compared. What they say is checked as everything else is.
+            TypeIdentifier::Component(_) => {}
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(())
+}
+
+fn name_of(object: &TypeObject) -> &str {
+    let TypeObject::Complete(object) = object else { return "" };
+    match object {
+        CompleteTypeObject::Alias(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Annotation(of) => &of.header.annotation_name,
+        CompleteTypeObject::Structure(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Union(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Bitset(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Array(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Enumeration(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Bitmask(of) => &of.header.detail.type_name,
+        CompleteTypeObject::Sequence(_)
+        | CompleteTypeObject::Map(_)
+        | CompleteTypeObject::Extended(_) => "",
+    }
+}
+
+impl Resolver<'_> {
+    fn put(&mut self, name: &str, kind: Kind) -> Result<NodeId, TypeObjectError> {
+        if self.graph.nodes.len() >= MOST_NODES {
+            return Err(TypeObjectError::TooLarge);
+        }
+        Ok(self.graph.add(name, kind))
+    }
+
+    /// The node of an identifier. Identifiers are nested no deeper than CDR reads them.
+    fn add(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
+        let primitive = Primitive::ALL.into_iter().find(|primitive| is_primitive(of, *primitive));
+        if let Some(primitive) = primitive {
+            return self.put("", Kind::Primitive(primitive));
+        }
+        let kind = match of {
+            TypeIdentifier::StringSmall(of) => Kind::Text { wide: false, bound: of.bound.into() },
+            TypeIdentifier::StringLarge(of) => Kind::Text { wide: false, bound: of.bound },
+            TypeIdentifier::WideStringSmall(of) => {
+                Kind::Text { wide: true, bound: of.bound.into() }
+            }
+            TypeIdentifier::WideStringLarge(of) => Kind::Text { wide: true, bound: of.bound },
+            TypeIdentifier::SequenceSmall(of) => Kind::Sequence {
+                element: self.element(&of.element_identifier, of.header.element_flags)?,
+                bound: of.bound.into(),
+            },
+            TypeIdentifier::SequenceLarge(of) => Kind::Sequence {
+                element: self.element(&of.element_identifier, of.header.element_flags)?,
+                bound: of.bound,
+            },
+            TypeIdentifier::ArraySmall(of) => {
+                let element = self.element(&of.element_identifier, of.header.element_flags)?;
+                let dimensions: Vec<u32> =
+                    of.array_bound_seq.iter().copied().map(u32::from).collect();
+                self.array(element, &dimensions)?
+            }
+            TypeIdentifier::ArrayLarge(of) => {
+                let element = self.element(&of.element_identifier, of.header.element_flags)?;
+                self.array(element, &of.array_bound_seq)?
+            }
+            TypeIdentifier::MapSmall(of) => Kind::Map {
+                key: self.element(&of.key_identifier, of.key_flags)?,
+                value: self.element(&of.element_identifier, of.header.element_flags)?,
+                bound: of.bound.into(),
+            },
+            TypeIdentifier::MapLarge(of) => Kind::Map {
+                key: self.element(&of.key_identifier, of.key_flags)?,
+                value: self.element(&of.element_identifier, of.header.element_flags)?,
+                bound: of.bound,
+            },
+            TypeIdentifier::None => return Err(TypeObjectError::Unknown { kind: "nothing" }),
+            TypeIdentifier::Extended(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an extended type" });
+            }
+            _ => return self.object(of),
+        };
+        self.put("", kind)
+    }
+
+    fn element(&mut self, of: &TypeIdentifier, flags: u16) -> Result<Element, TypeObjectError> {
+        Ok(Element {
+            of: self.add(of)?,
+            external: flags & IS_EXTERNAL != 0,
+            try_construct: try_construct(flags),
+        })
+    }
+
+    fn array(&mut self, of: Element, dimensions: &[u32]) -> Result<Kind, TypeObjectError> {
+        let Some((&first, rest)) = dimensions.split_first() else {
+            return Err(TypeObjectError::Unknown { kind: "an array without dimensions" });
+        };
+        let mut element = of;
+        for &count in rest.iter().rev() {
+            let of = self.put("", Kind::Array { element, count })?;
+            element = Element { of, external: false, try_construct: TryConstruct::Discard };
+        }
+        Ok(Kind::Array { element, count: first })
+    }
+
+    fn object(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
+        let Some(&place) = self.places.get(&object_bytes(of)) else {
+            return Err(TypeObjectError::Missing { identifier: words(of) });
+        };
+        if let Some(made) = self.made[place] {
+            return Ok(made);
+        }
+        let id = self.put(name_of(&self.objects[place].type_object), Kind::Later)?;
+        self.made[place] = Some(id);
+        self.open.push((id, place));
+        Ok(id)
+    }
+
+    fn fill(&mut self, id: NodeId, place: usize) -> Result<(), TypeObjectError> {
+        let objects = self.objects;
+        let kind = match &objects[place].type_object {
+            TypeObject::Complete(object) => self.complete(object)?,
+            TypeObject::Minimal(object) => self.minimal(object)?,
+        };
+        self.graph.nodes[id.0 as usize].kind = kind;
+        Ok(())
+    }
+
+    fn complete(&mut self, object: &CompleteTypeObject) -> Result<Kind, TypeObjectError> {
+        Ok(match object {
+            CompleteTypeObject::Alias(of) => Kind::Alias(self.add(&of.body.common.related_type)?),
+            CompleteTypeObject::Structure(of) => Kind::Structure(Structure {
+                extensibility: extensibility(of.struct_flags),
+                nested: of.struct_flags & IS_NESTED != 0,
+                base: self.base(&of.header.base_type)?,
+                members: of
+                    .member_seq
+                    .iter()
+                    .map(|member| {
+                        let name = Name::new(&member.detail.name);
+                        let made = self.member(&member.common, name)?;
+                        Ok(annotated(made, &member.detail))
+                    })
+                    .collect::<Result<_, _>>()?,
+            }),
+            CompleteTypeObject::Union(of) => Kind::Union(Union {
+                extensibility: extensibility(of.union_flags),
+                nested: of.union_flags & IS_NESTED != 0,
+                discriminator: self.discriminator(&of.discriminator.common)?,
+                cases: of
+                    .member_seq
+                    .iter()
+                    .map(|member| {
+                        let name = Name::new(&member.detail.name);
+                        let mut case = self.case(&member.common, name)?;
+                        case.member = case.member.map(|made| annotated(made, &member.detail));
+                        Ok(case)
+                    })
+                    .collect::<Result<_, _>>()?,
+            }),
+            CompleteTypeObject::Bitset(of) => Kind::Bitset(
+                of.field_seq
+                    .iter()
+                    .map(|field| self.bit_field(&field.common, Name::new(&field.detail.name)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            CompleteTypeObject::Sequence(of) => Kind::Sequence {
+                element: self.common_element(&of.element.common)?,
+                bound: of.header.common.bound,
+            },
+            CompleteTypeObject::Array(of) => {
+                let element = self.common_element(&of.element.common)?;
+                self.array(element, &of.header.common.bound_seq)?
+            }
+            CompleteTypeObject::Map(of) => Kind::Map {
+                key: self.common_element(&of.key.common)?,
+                value: self.common_element(&of.element.common)?,
+                bound: of.header.common.bound,
+            },
+            CompleteTypeObject::Enumeration(of) => Kind::Enumeration {
+                bit_bound: of.header.common.bit_bound.into(),
+                literals: with_default(
+                    of.literal_seq
+                        .iter()
+                        .map(|literal| Literal {
+                            name: Name::new(&literal.detail.name),
+                            value: literal.common.value,
+                            default: literal.common.flags & IS_DEFAULT != 0,
+                        })
+                        .collect(),
+                ),
+            },
+            CompleteTypeObject::Bitmask(of) => Kind::Bitmask {
+                bit_bound: of.header.common.bit_bound.into(),
+                flags: of
+                    .flag_seq
+                    .iter()
+                    .map(|flag| (Name::new(&flag.detail.name), flag.common.position.into()))
+                    .collect(),
+            },
+            CompleteTypeObject::Annotation(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an annotation" });
+            }
+            CompleteTypeObject::Extended(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an extended type" });
+            }
+        })
+    }
+
+    fn minimal(&mut self, object: &MinimalTypeObject) -> Result<Kind, TypeObjectError> {
+        Ok(match object {
+            MinimalTypeObject::Alias(of) => Kind::Alias(self.add(&of.body.common.related_type)?),
+            MinimalTypeObject::Structure(of) => Kind::Structure(Structure {
+                extensibility: extensibility(of.struct_flags),
+                nested: of.struct_flags & IS_NESTED != 0,
+                base: self.base(&of.header.base_type)?,
+                members: of
+                    .member_seq
+                    .iter()
+                    .map(|member| {
+                        self.member(&member.common, Name::of_hash(member.detail.name_hash))
+                    })
+                    .collect::<Result<_, _>>()?,
+            }),
+            MinimalTypeObject::Union(of) => Kind::Union(Union {
+                extensibility: extensibility(of.union_flags),
+                nested: of.union_flags & IS_NESTED != 0,
+                discriminator: self.discriminator(&of.discriminator.common)?,
+                cases: of
+                    .member_seq
+                    .iter()
+                    .map(|member| self.case(&member.common, Name::of_hash(member.detail.name_hash)))
+                    .collect::<Result<_, _>>()?,
+            }),
+            MinimalTypeObject::Bitset(of) => Kind::Bitset(
+                of.field_seq
+                    .iter()
+                    .map(|field| self.bit_field(&field.common, Name::of_hash(field.name_hash)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            MinimalTypeObject::Sequence(of) => Kind::Sequence {
+                element: self.common_element(&of.element.common)?,
+                bound: of.header.common.bound,
+            },
+            MinimalTypeObject::Array(of) => {
+                let element = self.common_element(&of.element.common)?;
+                self.array(element, &of.header.common.bound_seq)?
+            }
+            MinimalTypeObject::Map(of) => Kind::Map {
+                key: self.common_element(&of.key.common)?,
+                value: self.common_element(&of.element.common)?,
+                bound: of.header.common.bound,
+            },
+            MinimalTypeObject::Enumeration(of) => Kind::Enumeration {
+                bit_bound: of.header.common.bit_bound.into(),
+                literals: with_default(
+                    of.literal_seq
+                        .iter()
+                        .map(|literal| Literal {
+                            name: Name::of_hash(literal.detail.name_hash),
+                            value: literal.common.value,
+                            default: literal.common.flags & IS_DEFAULT != 0,
+                        })
+                        .collect(),
+                ),
+            },
+            MinimalTypeObject::Bitmask(of) => Kind::Bitmask {
+                bit_bound: of.header.common.bit_bound.into(),
+                flags: of
+                    .flag_seq
+                    .iter()
+                    .map(|flag| (Name::of_hash(flag.detail.name_hash), flag.common.position.into()))
+                    .collect(),
+            },
+            MinimalTypeObject::Annotation(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an annotation" });
+            }
+            MinimalTypeObject::Extended(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an extended type" });
+            }
+        })
+    }
+
+    fn common_element(&mut self, of: &CommonCollectionElement) -> Result<Element, TypeObjectError> {
+        self.element(&of.r#type, of.element_flags)
+    }
+
+    fn base(&mut self, of: &TypeIdentifier) -> Result<Option<NodeId>, TypeObjectError> {
+        match of {
+            TypeIdentifier::None => Ok(None),
+            of => self.add(of).map(Some),
+        }
+    }
+
+    fn member(&mut self, of: &CommonStructMember, name: Name) -> Result<Member, TypeObjectError> {
+        self.any_member(&of.member_type_id, of.member_id, of.member_flags, name)
+    }
+
+    fn any_member(
+        &mut self,
+        of: &TypeIdentifier,
+        id: u32,
+        flags: u16,
+        name: Name,
+    ) -> Result<Member, TypeObjectError> {
+        if id > idl_cdr::LARGEST_MEMBER_ID {
+            let reason = "has an id of more than 28 bits";
+            return Err(TypeObjectError::Invalid { name: name.text.to_string(), reason });
+        }
+        Ok(Member {
+            name,
+            id,
+            of: self.add(of)?,
+            key: flags & IS_KEY != 0,
+            must_understand: flags & (IS_MUST_UNDERSTAND | IS_KEY) != 0,
+            optional: flags & IS_OPTIONAL != 0,
+            external: flags & IS_EXTERNAL != 0,
+            try_construct: try_construct(flags),
+            unit: None,
+            min: None,
+            max: None,
+            hash_id: None,
+        })
+    }
+
+    fn discriminator(&mut self, of: &CommonDiscriminatorMember) -> Result<Member, TypeObjectError> {
+        let flags = of.member_flags | IS_MUST_UNDERSTAND;
+        self.any_member(&of.type_id, 0, flags, Name::new("discriminator"))
+    }
+
+    fn bit_field(&mut self, of: &CommonBitfield, name: Name) -> Result<BitField, TypeObjectError> {
+        let held = Primitive::ALL.into_iter().find(|one| kind_of_primitive(*one) == of.holder_type);
+        let (position, bits) = (u32::from(of.position), u32::from(of.bitcount));
+        match held {
+            Some(holder) if bits > 0 && position + bits <= 64 => {
+                let of = self.put("", Kind::Primitive(holder))?;
+                Ok(BitField { name, position, bits, holder, of })
+            }
+            _ => {
+                let reason = "is a field of a bitset that does not lie in 64 bits";
+                Err(TypeObjectError::Invalid { name: name.text.to_string(), reason })
+            }
+        }
+    }
+
+    fn case(&mut self, of: &CommonUnionMember, name: Name) -> Result<Case, TypeObjectError> {
+        // Who masks the flags of a minimal object leaves a default without labels.
+        let default = of.member_flags & IS_DEFAULT != 0 || of.label_seq.is_empty();
+        let flags = of.member_flags & !(IS_OPTIONAL | IS_KEY | IS_MUST_UNDERSTAND);
+        Ok(Case {
+            labels: of.label_seq.iter().copied().map(i64::from).collect(),
+            default,
+            member: Some(self.any_member(&of.type_id, of.member_id, flags, name)?),
+        })
+    }
+}
+
+fn annotated(member: Member, detail: &CompleteMemberDetail) -> Member {
+    let Some(annotations) = &detail.ann_builtin else { return member };
+    Member {
+        unit: annotations.unit.clone(),
+        hash_id: annotations.hash_id.clone(),
+        min: annotations.min.as_ref().and_then(number),
+        max: annotations.max.as_ref().and_then(number),
+        ..member
+    }
+}
+
+fn number(value: &AnnotationParameterValue) -> Option<String> {
+    use AnnotationParameterValue as Value;
+    Some(match value {
+        Value::Byte(value) | Value::Uint8(value) => value.to_string(),
+        Value::Int8(value) => value.to_string(),
+        Value::Int16(value) => value.to_string(),
+        Value::Uint16(value) => value.to_string(),
+        Value::Int32(value) => value.to_string(),
+        Value::Uint32(value) => value.to_string(),
+        Value::Int64(value) => value.to_string(),
+        Value::Uint64(value) => value.to_string(),
+        Value::Float32(value) => value.to_string(),
+        Value::Float64(value) => value.to_string(),
+        _ => return None,
+    })
+}
+
+fn with_default(mut literals: Vec<Literal>) -> Vec<Literal> {
+    if !literals.iter().any(|literal| literal.default)
+        && let Some(first) = literals.first_mut()
+    {
+        first.default = true;
+    }
+    literals
+}
+
+fn is_primitive(identifier: &TypeIdentifier, primitive: Primitive) -> bool {
+    crate::objects::primitive_identifier(primitive) == *identifier
+}
+
+fn try_construct(flags: u16) -> TryConstruct {
+    match flags & TRY_CONSTRUCT_TRIM {
+        TRY_CONSTRUCT_USE_DEFAULT => TryConstruct::UseDefault,
+        TRY_CONSTRUCT_TRIM => TryConstruct::Trim,
+        _ => TryConstruct::Discard,
+    }
+}
+
+fn extensibility(flags: u16) -> Extensibility {
+    match flags & (IS_FINAL | IS_APPENDABLE | IS_MUTABLE) {
+        IS_MUTABLE => Extensibility::Mutable,
+        IS_FINAL => Extensibility::Final,
+        _ => Extensibility::Appendable,
+    }
+}
+
+fn words(identifier: &TypeIdentifier) -> String {
+    let hex = |hash: &[u8]| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    match identifier {
+        TypeIdentifier::Minimal(hash) => format!("minimal {}", hex(hash)),
+        TypeIdentifier::Complete(hash) => format!("complete {}", hex(hash)),
+        TypeIdentifier::Component(id) => {
+            let (TypeObjectHashId::Minimal(hash) | TypeObjectHashId::Complete(hash)) =
+                &id.sc_component_id;
+            format!("{} of {} in {}", id.scc_index, id.scc_length, hex(hash))
+        }
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,118 @@
+//! What is asked of a type before there are values of it.
+//!
+//! Owns the limits: a value with nothing in it is finite and not huge, and each kind of type is what its
+//! encoding needs. Never knows where the type came from.
+
+use idl_cdr::MAX_DEPTH;
+
+use crate::TypeObjectError;
+use crate::model::{Graph, Kind, NodeId, Primitive, Structure};
+
+/// A value with nothing in it has at most so many parts.
+const MOST_PARTS: u64 = 1 << 20;
+
+/// That values of these types can exist, and what is asked of each kind.
+pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
+    let mut parts = vec![Parts::Unknown; graph.nodes.len()];
+    for place in 0..graph.nodes.len() {
+        let id = NodeId(place as u32);
+        let node = graph.node(id);
+        let invalid = |reason| Err(TypeObjectError::Invalid { name: node.name.clone(), reason });
+        count(graph, id, 0, &mut parts)?;
+        match &node.kind {
+            Kind::Enumeration { bit_bound: 33.., .. } | Kind::Enumeration { bit_bound: 0, .. } => {
+                return invalid("is an enum that has not 1 to 32 bits");
+            }
+            Kind::Enumeration { literals, .. } if literals.is_empty() => {
+                return invalid("is an enum without enumerators");
+            }
+            Kind::Bitmask { bit_bound: 65.., .. } | Kind::Bitmask { bit_bound: 0, .. } => {
+                return invalid("is a bitmask that has not 1 to 64 bits");
+            }
+            Kind::Structure(Structure { base: Some(base), .. })
+                if !matches!(graph.kind(*base), Kind::Structure(_)) =>
+            {
+                return invalid("inherits from what is no struct");
+            }
+            Kind::Structure(structure) => {
+                let members = graph.members(structure);
+                let mut ids: Vec<u32> = members.iter().map(|member| member.id).collect();
+                ids.sort_unstable();
+                if ids.windows(2).any(|two| two[0] == two[1]) {
+                    return invalid("has two members of the same id");
+                }
+            }
+            Kind::Union(union) => {
+                let is_discriminator = match graph.kind(union.discriminator.of) {
+                    Kind::Primitive(primitive) => !matches!(
+                        primitive,
+                        Primitive::Float32 | Primitive::Float64 | Primitive::Float128
+                    ),
+                    kind => matches!(kind, Kind::Enumeration { .. }),
+                };
+                if !is_discriminator || union.cases.is_empty() {
+                    return invalid("is a union without a case, or without what selects one");
+                }
+            }
+            Kind::Array { count: 0, .. } => {
+                return invalid("is an array without elements");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Parts {
+    Unknown,
+    Open,
+    Known(u64),
+}
+
+/// How many parts a value with nothing in it has. What is itself a part of it has no values.
+fn count(
+    graph: &Graph,
+    id: NodeId,
+    depth: u32,
+    parts: &mut [Parts],
+) -> Result<u64, TypeObjectError> {
+    let place = id.0 as usize;
+    let invalid =
+        |reason| Err(TypeObjectError::Invalid { name: graph.node(id).name.clone(), reason });
+    match parts[place] {
+        Parts::Known(count) => return Ok(count),
+        Parts::Open => return invalid("contains itself in every value"),
+        Parts::Unknown => parts[place] = Parts::Open,
+    }
+    if depth > MAX_DEPTH {
+        return invalid("is nested too deep");
+    }
+    let mut inner = |of: NodeId| count(graph, of, depth + 1, parts);
+    let found = match &graph.node(id).kind {
+        Kind::Array { element, count } => u64::from(*count).saturating_mul(inner(element.of)?),
+        Kind::Alias(of) => inner(*of)?,
+        Kind::Structure(structure) => {
+            let mut all = 1_u64;
+            let present = structure.members.iter().filter(|member| !member.optional);
+            for of in structure.base.into_iter().chain(present.map(|member| member.of)) {
+                all = all.saturating_add(inner(of)?);
+            }
+            all
+        }
+        Kind::Union(union) => {
+            let first = union.cases.first().and_then(|case| case.member.as_ref());
+            let mut all = 1_u64.saturating_add(inner(union.discriminator.of)?);
+            if let Some(member) = first {
+                all = all.saturating_add(inner(member.of)?);
+            }
+            all
+        }
+        _ => 1,
+    };
+    if found > MOST_PARTS {
+        return invalid("has values of more parts than any that are in use");
+    }
+    parts[place] = Parts::Known(found);
+    Ok(found)
+}

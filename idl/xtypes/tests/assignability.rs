@@ -1,0 +1,438 @@
+//! Which types go together, by which switch, and what is said of those that do not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(dead_code, reason = "of these types only their descriptions count")]
+
+use idl_cdr::DdsType;
+use idl_xtypes::{ConsistencyKind, DynamicType, ObjectKind, TypeConsistency};
+
+/// Declares one type as two versions have it.
+macro_rules! versions {
+    ($($name:ident { $($(#[$meta:meta])* $version:ident { $($members:tt)* })* })*) => {
+        $(
+            #[allow(non_snake_case, reason = "named as the type is")]
+            mod $name {
+                $(
+                    pub(crate) mod $version {
+                        #[allow(unused_imports, reason = "not all of them need any")]
+                        use std::collections::BTreeMap;
+                        #[derive(idl_cdr::DdsType)]
+                        #[dds(crate = "idl_cdr")]
+                        $(#[$meta])*
+                        pub(crate) struct $name { $($members)* }
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+versions! {
+    Final {
+        one { pub(crate) a: i32, pub(crate) b: String }
+        more { pub(crate) a: i32, pub(crate) b: String, pub(crate) c: u8 }
+        other { pub(crate) a: i32, pub(crate) b: f64 }
+        renamed { pub(crate) a: i32, pub(crate) c: String }
+        short { pub(crate) a: i32, #[dds(bound = 3)] pub(crate) b: String }
+        long { pub(crate) a: i32, #[dds(bound = 9)] pub(crate) b: String }
+    }
+    Open {
+        #[dds(extensibility = "appendable")] one { pub(crate) a: i32, pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "appendable")] more { pub(crate) a: i32, pub(crate) b: Vec<u16>, pub(crate) c: Option<u8> }
+        #[dds(extensibility = "appendable")] must {
+            pub(crate) a: i32, pub(crate) b: Vec<u16>, #[dds(must_understand)] pub(crate) c: u8
+        }
+        #[dds(extensibility = "appendable")] keyed { #[dds(key)] pub(crate) a: i32, pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "appendable")] swapped { #[dds(id = 1)] pub(crate) b: Vec<u16>, #[dds(id = 0)] pub(crate) a: i32 }
+        #[dds(extensibility = "appendable")] bounded { pub(crate) a: i32, #[dds(bound = 4)] pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "appendable")] optional { pub(crate) a: Option<i32>, pub(crate) b: Vec<u16> }
+        #[dds(extensibility = "mutable")] mutable { pub(crate) a: i32, pub(crate) b: Vec<u16> }
+    }
+    Free {
+        #[dds(extensibility = "mutable")] one { #[dds(id = 5)] pub(crate) a: i32, #[dds(id = 7)] pub(crate) b: [u8; 2] }
+        #[dds(extensibility = "mutable")] swapped { #[dds(id = 7)] pub(crate) b: [u8; 2], #[dds(id = 5)] pub(crate) a: Option<i32> }
+        #[dds(extensibility = "mutable")] apart { #[dds(id = 8)] pub(crate) z: i32 }
+        #[dds(extensibility = "mutable")] moved { #[dds(id = 6)] pub(crate) a: i32, #[dds(id = 7)] pub(crate) b: [u8; 2] }
+        #[dds(extensibility = "mutable")] wider { #[dds(id = 5)] pub(crate) a: i32, #[dds(id = 7)] pub(crate) b: [u8; 3] }
+        #[dds(extensibility = "mutable")] map { #[dds(id = 5)] pub(crate) a: BTreeMap<i8, i8> }
+    }
+    Keyed {
+        #[dds(extensibility = "appendable")] long { #[dds(key, bound = 9)] pub(crate) name: String }
+        #[dds(extensibility = "appendable")] short { #[dds(key, bound = 3)] pub(crate) name: String }
+        #[dds(extensibility = "appendable")] more { #[dds(key, bound = 3)] pub(crate) name: String, #[dds(key)] pub(crate) id: u8 }
+    }
+    Outer {
+        #[dds(extensibility = "appendable")] one { pub(crate) header: super::super::Final::one::Final, pub(crate) list: Vec<super::super::Open::one::Open> }
+        #[dds(extensibility = "appendable")] other { pub(crate) header: super::super::Final::other::Final, pub(crate) list: Vec<super::super::Open::one::Open> }
+        #[dds(extensibility = "appendable")] list { pub(crate) header: super::super::Final::one::Final, pub(crate) list: Vec<super::super::Open::mutable::Open> }
+    }
+}
+
+mod color {
+    use idl_cdr::DdsType;
+
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", name = "Color")]
+    pub(crate) enum One {
+        Red,
+        Green,
+    }
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", name = "Color")]
+    pub(crate) enum More {
+        Red,
+        Green,
+        Blue,
+    }
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", name = "Color")]
+    pub(crate) enum Other {
+        Red = 1,
+        Green = 0,
+    }
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", name = "Color")]
+    pub(crate) enum Renamed {
+        Rot,
+        Green,
+    }
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", name = "Color", bit_bound = 8)]
+    pub(crate) enum Short {
+        Red,
+        Green,
+    }
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", bitmask, bit_bound = 12)]
+    pub(crate) struct Mask(pub(crate) u16);
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", bitset)]
+    pub(crate) struct Set {
+        #[dds(bits = 3)]
+        a: u8,
+        #[dds(bits = 4)]
+        b: u8,
+    }
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", bitset, name = "Set")]
+    pub(crate) struct OtherSet {
+        #[dds(bits = 3)]
+        a: u8,
+        #[dds(bits = 3)]
+        b: u8,
+    }
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", union, discriminator = "i32", name = "Choice")]
+    pub(crate) enum Closed {
+        #[dds(case = 1)]
+        A(i32),
+        #[dds(case = 2)]
+        B(u8),
+    }
+    #[derive(DdsType)]
+    #[dds(crate = "idl_cdr", union, discriminator = "i32", name = "Choice")]
+    pub(crate) enum ClosedMore {
+        #[dds(case = 1)]
+        A(i32),
+        #[dds(case = 2)]
+        B(u8),
+        #[dds(case = 3)]
+        C(u8),
+    }
+    #[derive(DdsType)]
+    #[dds(
+        crate = "idl_cdr",
+        union,
+        discriminator = "i32",
+        extensibility = "appendable",
+        name = "Choice"
+    )]
+    pub(crate) enum Open {
+        #[dds(case = 1)]
+        A(i32),
+        #[dds(default)]
+        B(u8),
+    }
+    #[derive(DdsType)]
+    #[dds(
+        crate = "idl_cdr",
+        union,
+        discriminator = "i32",
+        extensibility = "appendable",
+        name = "Choice"
+    )]
+    pub(crate) enum OpenMore {
+        #[dds(case = 1)]
+        A(i32),
+        #[dds(case = 2, id = 3)]
+        C(u8),
+        #[dds(default, id = 2)]
+        B(u8),
+    }
+    #[derive(DdsType)]
+    #[dds(
+        crate = "idl_cdr",
+        union,
+        discriminator = "i32",
+        extensibility = "appendable",
+        name = "Choice"
+    )]
+    pub(crate) enum OpenOther {
+        #[dds(case = 1)]
+        A(i32),
+        #[dds(case = 2, id = 3)]
+        C(String),
+        #[dds(default, id = 2)]
+        B(u8),
+    }
+}
+
+const DEFAULT: TypeConsistency = TypeConsistency {
+    kind: ConsistencyKind::AllowTypeCoercion,
+    ignore_sequence_bounds: true,
+    ignore_string_bounds: true,
+    ignore_member_names: false,
+    prevent_type_widening: false,
+    force_type_validation: false,
+};
+const EXACT: TypeConsistency =
+    TypeConsistency { kind: ConsistencyKind::DisallowTypeCoercion, ..DEFAULT };
+
+/// What is said, with the types as they are, and as peers get them.
+fn said<R: DdsType, W: DdsType>(consistency: TypeConsistency) -> String {
+    let (reader, writer) = (DynamicType::of::<R>(), DynamicType::of::<W>());
+    let said = consistency.check(&reader, &writer).err().map(|why| why.to_string());
+    let told = DynamicType::from_objects(&writer.objects(ObjectKind::Complete)).unwrap();
+    let again = consistency.check(&reader, &told).err().map(|why| why.to_string());
+    assert_eq!(said, again, "with the complete type object");
+    let told = DynamicType::from_objects(&writer.objects(ObjectKind::Minimal)).unwrap();
+    if consistency.kind == ConsistencyKind::AllowTypeCoercion {
+        let again = consistency.check(&reader, &told).is_ok();
+        assert_eq!(said.is_none(), again, "with the minimal type object");
+    }
+    said.unwrap_or_else(|| "goes".to_owned())
+}
+
+#[test]
+fn the_default_is_the_standards() {
+    assert_eq!(TypeConsistency::default(), DEFAULT);
+}
+
+#[test]
+fn every_type_goes_with_itself() {
+    for consistency in [DEFAULT, EXACT] {
+        assert_eq!(said::<Final::one::Final, Final::one::Final>(consistency), "goes");
+        assert_eq!(said::<Outer::one::Outer, Outer::one::Outer>(consistency), "goes");
+        assert_eq!(said::<Free::one::Free, Free::one::Free>(consistency), "goes");
+        assert_eq!(said::<color::Closed, color::Closed>(consistency), "goes");
+        assert_eq!(said::<color::OpenMore, color::OpenMore>(consistency), "goes");
+        assert_eq!(said::<color::Set, color::Set>(consistency), "goes");
+        assert_eq!(said::<color::More, color::More>(consistency), "goes");
+    }
+}
+
+#[test]
+fn final_structs_have_the_same_members() {
+    use Final::{more, one, other, renamed};
+    assert_eq!(
+        said::<one::Final, more::Final>(DEFAULT),
+        "`Final`: the writer has a member `c` that the reader lacks, and the type is final"
+    );
+    assert_eq!(
+        said::<more::Final, one::Final>(DEFAULT),
+        "`Final`: the writer lacks the member `c`, and the type is final"
+    );
+    assert_eq!(
+        said::<one::Final, other::Final>(DEFAULT),
+        "`Final.b`: it is a string, the writer's is double"
+    );
+    assert_eq!(
+        said::<one::Final, renamed::Final>(DEFAULT),
+        "`Final`: the member 1 is `b`, and `c` to the writer"
+    );
+    let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
+    assert_eq!(said::<one::Final, renamed::Final>(ignoring), "goes");
+}
+
+#[test]
+fn bounds_count_if_they_are_not_ignored() {
+    use Final::{long, one, short};
+    let strict =
+        TypeConsistency { ignore_string_bounds: false, ignore_sequence_bounds: false, ..DEFAULT };
+    assert_eq!(said::<short::Final, long::Final>(DEFAULT), "goes");
+    assert_eq!(
+        said::<short::Final, long::Final>(strict),
+        "`Final.b`: it has at most 3 characters, the writer's has at most 9 characters"
+    );
+    assert_eq!(said::<long::Final, short::Final>(strict), "goes");
+    assert_eq!(said::<one::Final, long::Final>(strict), "goes");
+    assert_eq!(
+        said::<long::Final, one::Final>(strict),
+        "`Final.b`: it has at most 9 characters, the writer's has any number of characters"
+    );
+    assert_eq!(said::<Open::bounded::Open, Open::one::Open>(DEFAULT), "goes");
+    assert_eq!(
+        said::<Open::bounded::Open, Open::one::Open>(strict),
+        "`Open.b`: it has at most 4 elements, the writer's has any number of elements"
+    );
+    assert_eq!(
+        said::<long::Final, short::Final>(EXACT),
+        "`Final.b`: it has at most 9 characters, the writer's has at most 3 characters"
+    );
+}
+
+#[test]
+fn appendable_structs_share_their_beginning() {
+    use Open::{keyed, more, must, mutable, one, optional, swapped};
+    assert_eq!(said::<one::Open, more::Open>(DEFAULT), "goes");
+    assert_eq!(said::<more::Open, one::Open>(DEFAULT), "goes");
+    let narrow = TypeConsistency { prevent_type_widening: true, ..DEFAULT };
+    assert_eq!(
+        said::<one::Open, more::Open>(narrow),
+        "`Open`: the writer has a member `c` that the reader lacks, and prevent_type_widening is set"
+    );
+    assert_eq!(said::<more::Open, one::Open>(narrow), "goes");
+    assert_eq!(
+        said::<one::Open, must::Open>(DEFAULT),
+        "`Open`: the writer has a member `c` that has to be understood"
+    );
+    assert_eq!(
+        said::<must::Open, one::Open>(DEFAULT),
+        "`Open`: the writer lacks the member `c`, which has to be understood"
+    );
+    assert_eq!(
+        said::<one::Open, keyed::Open>(DEFAULT),
+        "`Open.a`: it is not of the key, the writer's is a member of the key"
+    );
+    assert_eq!(
+        said::<one::Open, swapped::Open>(DEFAULT),
+        "`Open`: `b` is at another place to the writer"
+    );
+    assert_eq!(
+        said::<one::Open, optional::Open>(DEFAULT),
+        "`Open.a`: it is not optional, the writer's is optional"
+    );
+    assert_eq!(
+        said::<one::Open, mutable::Open>(DEFAULT),
+        "`Open`: it is appendable, the writer's is mutable"
+    );
+    assert_eq!(
+        said::<one::Open, more::Open>(EXACT),
+        "`Open`: the writer has a member `c` that the reader lacks, and types may not differ"
+    );
+}
+
+#[test]
+fn mutable_structs_go_by_ids() {
+    use Free::{apart, map, moved, one, swapped, wider};
+    assert_eq!(said::<one::Free, swapped::Free>(DEFAULT), "goes");
+    assert_eq!(said::<swapped::Free, one::Free>(DEFAULT), "goes");
+    assert_eq!(
+        said::<one::Free, apart::Free>(DEFAULT),
+        "`Free`: it has no member that the writer has"
+    );
+    assert_eq!(
+        said::<one::Free, moved::Free>(DEFAULT),
+        "`Free`: `a` has the id 5, and 6 to the writer"
+    );
+    assert_eq!(
+        said::<one::Free, wider::Free>(DEFAULT),
+        "`Free.b`: it is an array [2], the writer's is an array [3]"
+    );
+    assert_eq!(
+        said::<one::Free, map::Free>(DEFAULT),
+        "`Free.a`: it is int32, the writer's is a map"
+    );
+}
+
+#[test]
+fn keys_are_the_same_and_not_cut() {
+    use Keyed::{long, more, short};
+    assert_eq!(said::<long::Keyed, short::Keyed>(DEFAULT), "goes");
+    assert_eq!(
+        said::<short::Keyed, long::Keyed>(DEFAULT),
+        "`Keyed.name`: it has at most 3 characters, the writer's has at most 9 characters"
+    );
+    assert_eq!(
+        said::<short::Keyed, more::Keyed>(DEFAULT),
+        "`Keyed`: the writer's key has a member `id` that the reader lacks"
+    );
+    assert_eq!(
+        said::<more::Keyed, short::Keyed>(DEFAULT),
+        "`Keyed`: the writer lacks the member `id` of the key"
+    );
+}
+
+#[test]
+fn a_refusal_says_where() {
+    assert_eq!(
+        said::<Outer::one::Outer, Outer::other::Outer>(DEFAULT),
+        "`Outer.header.b`: it is a string, the writer's is double"
+    );
+    assert_eq!(
+        said::<Outer::one::Outer, Outer::list::Outer>(DEFAULT),
+        "`Outer.list[]`: it is appendable, the writer's is mutable"
+    );
+    assert_eq!(
+        said::<Outer::one::Outer, Final::one::Final>(DEFAULT),
+        "`Outer`: it is appendable, the writer's is final"
+    );
+    assert_eq!(
+        said::<Final::one::Final, Outer::one::Outer>(EXACT),
+        "`Final`: the writer's type is `Outer`, and types may not differ"
+    );
+}
+
+#[test]
+fn enumerators_mean_the_same() {
+    use color::{Mask, More, One, Other, Renamed, Set, Short};
+    assert_eq!(said::<One, More>(DEFAULT), "goes");
+    assert_eq!(said::<More, One>(DEFAULT), "goes");
+    assert_eq!(
+        said::<One, More>(EXACT),
+        "`Color`: its enumerators are others than the writer's, and types may not differ"
+    );
+    assert_eq!(said::<One, Other>(DEFAULT), "`Color`: `Red` is 0, and 1 to the writer");
+    assert_eq!(said::<One, Renamed>(DEFAULT), "`Color`: 0 is `Red`, and `Rot` to the writer");
+    let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
+    assert_eq!(said::<One, Renamed>(ignoring), "goes");
+    assert_eq!(said::<One, Short>(DEFAULT), "`Color`: it has 32 bits, the writer's has 8");
+    assert_eq!(said::<Mask, u16>(DEFAULT), "goes");
+    assert_eq!(said::<u16, Mask>(DEFAULT), "goes");
+    assert_eq!(said::<u32, Mask>(DEFAULT), "`the type`: a bitmask of 12 bits is no uint32");
+    assert_eq!(said::<Set, color::OtherSet>(DEFAULT), "`Set`: `b` has 4 bits, and 3 to the writer");
+    assert_eq!(said::<One, Set>(DEFAULT), "`Color`: it is an enum, the writer's is a bitset");
+}
+
+#[test]
+fn unions_go_by_their_labels() {
+    use color::{Closed, ClosedMore, Open, OpenMore, OpenOther};
+    assert_eq!(
+        said::<Closed, ClosedMore>(DEFAULT),
+        "`Choice`: the reader lacks a case 3, and the type is final"
+    );
+    assert_eq!(
+        said::<ClosedMore, Closed>(DEFAULT),
+        "`Choice`: the writer lacks a case 3, and the type is final"
+    );
+    assert_eq!(said::<Open, OpenMore>(DEFAULT), "goes");
+    assert_eq!(said::<OpenMore, Open>(DEFAULT), "goes");
+    assert_eq!(
+        said::<Open, OpenOther>(DEFAULT),
+        "`Choice.B`: it is uint8, the writer's is a string".replace("uint8", "octet")
+    );
+    assert_eq!(said::<Closed, Open>(DEFAULT), "`Choice`: it is final, the writer's is appendable");
+}
+
+#[test]
+fn of_a_peer_that_says_nothing_the_name_counts() {
+    let reader = DynamicType::of::<Final::one::Final>();
+    assert!(DEFAULT.check_named(&reader, "Final", None).is_ok());
+    assert_eq!(
+        DEFAULT.check_named(&reader, "Other", None).unwrap_err().to_string(),
+        "`Final`: the writer's type is `Other`, and it does not say what that is made of"
+    );
+    let forced = TypeConsistency { force_type_validation: true, ..DEFAULT };
+    assert!(forced.check_named(&reader, "Final", None).is_err());
+    assert!(forced.check_named(&reader, "Other", Some(&reader)).is_ok());
+}

@@ -1,0 +1,163 @@
+//! Samples of run time are the same bytes as those of derived types, both ways, in all encodings.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../cdr/tests/types/mod.rs"]
+mod types;
+
+use std::fmt::Debug;
+
+use idl_cdr::{
+    DdsType, Encoding, MemberPath, from_cdr, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with,
+    to_cdr_with,
+};
+use idl_xtypes::{DynamicData, DynamicType, ObjectKind, Value};
+use proptest::prelude::*;
+use types::*;
+
+/// As derived, and as a peer would know it.
+fn types_of<T: DdsType>() -> [DynamicType; 2] {
+    let of = DynamicType::of::<T>();
+    let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
+    [of, told]
+}
+
+fn same<T: DdsType + PartialEq + Debug>(value: &T, of: &DynamicType, encoding: Encoding) {
+    let payload = to_cdr_with(value, encoding).unwrap();
+    let data = DynamicData::from_cdr(of, &payload).unwrap_or_else(|error| {
+        panic!("{error}: {encoding:?} {payload:02x?} {value:?}");
+    });
+    let again = data.to_cdr(encoding).unwrap();
+    assert_eq!(again, payload, "{encoding:?} {value:?}");
+    assert_eq!(&from_cdr::<T>(&again).unwrap(), value);
+    assert_eq!(data.key_to_cdr().unwrap(), key_to_cdr(value).unwrap());
+    assert_eq!(data.key_hash().unwrap(), key_hash(value).unwrap());
+    let key = key_to_cdr_with(value, encoding).unwrap();
+    let of_key = DynamicData::from_key(of, &key).unwrap();
+    let typed = to_cdr_with(&key_from_cdr::<T>(&key).unwrap(), encoding).unwrap();
+    assert_eq!(of_key.to_cdr(encoding).unwrap(), typed, "what is not in the key has its default");
+}
+
+proptest! {
+    #[test]
+    fn bytes_are_those_of_derived_types(
+        value in everything(),
+        tree in tree(),
+        either in either(),
+        encoding in encoding(),
+    ) {
+        for of in types_of::<Tree>() {
+            same(&tree, &of, encoding);
+        }
+        for of in types_of::<Either>() {
+            same(&either, &of, encoding);
+        }
+        same(&value.derived, &DynamicType::of::<Derived>(), encoding);
+        same(&value.texts, &DynamicType::of::<Texts>(), encoding);
+        same(&value.colored, &DynamicType::of::<Colored>(), encoding);
+        // What has a fixed is to peers its bytes, and a case without a member is not told.
+        same(&value, &DynamicType::of::<Everything>(), encoding);
+    }
+
+    /// Whatever is read from harmed bytes is what a derived type reads from them, or both refuse.
+    #[test]
+    fn harmed_bytes_are_read_alike(
+        value in everything(),
+        encoding in encoding(),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut payload = to_cdr_with(&value, encoding).unwrap();
+        for (at, byte) in damage {
+            let at = at.index(payload.len());
+            payload[at] = byte;
+        }
+        payload.truncate(cut.index(payload.len() + 1).max(4));
+        let of = DynamicType::of::<Everything>();
+        let typed = from_cdr::<Everything>(&payload).ok();
+        let data = DynamicData::from_cdr(&of, &payload).ok();
+        prop_assert_eq!(typed.is_some(), data.is_some());
+        if let (Some(typed), Some(data)) = (typed, data) {
+            // A union that came with another label of its case keeps it here.
+            let written = data.to_cdr(encoding).unwrap();
+            prop_assert_eq!(written.len(), to_cdr_with(&typed, encoding).unwrap().len());
+        }
+    }
+}
+
+#[test]
+fn every_default_is_the_derived_one() {
+    let default = Everything::default_value();
+    for encoding in ENCODINGS {
+        let data = DynamicData::new(&DynamicType::of::<Everything>());
+        assert_eq!(data.to_cdr(encoding).unwrap(), to_cdr_with(&default, encoding).unwrap());
+    }
+}
+
+#[test]
+fn members_are_set_and_got_by_their_paths() {
+    let mut data = DynamicData::new(&DynamicType::of::<Everything>());
+    data.set("derived.name", Value::Text("x".to_owned())).unwrap();
+    data.set("derived.maybe", Value::Unsigned(7)).unwrap();
+    data.set("maybe.i[1][2]", Value::Signed(-4)).unwrap();
+    data.set("texts.e[0]", Value::Text("abc".to_owned())).unwrap();
+    data.set("collections.names[\"k\"][0]", Value::Unsigned(5)).unwrap();
+    data.set("colored.Soft.Other[0]", Value::Unsigned(1)).unwrap();
+    data.set("tree.next.next.value", Value::Signed(3)).unwrap();
+    let typed: Everything = from_cdr(&data.to_cdr(Encoding::default()).unwrap()).unwrap();
+    assert_eq!((typed.derived.base.name.as_str(), typed.derived.base.maybe), ("x", Some(7)));
+    assert_eq!(typed.maybe.unwrap().i[1][2], -4);
+    assert_eq!(typed.texts.e, ["abc"]);
+    assert_eq!(typed.collections.names["k"], [5]);
+    assert_eq!(typed.colored, Colored::Soft(Box::new(Choice::Other(vec![1]))));
+    assert_eq!(typed.tree.next.unwrap().next.unwrap().value, 3);
+    for path in ["maybe.i[1][2]", "colored.Soft.Other[0]", "tree.next.next.value", "derived.name"] {
+        let compiled = MemberPath::of::<Everything>(path).unwrap();
+        let (one, other) = (data.get(path).unwrap(), compiled.find(&data));
+        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+    }
+    data.set("maybe", Value::Absent).unwrap();
+    assert_eq!(format!("{:?}", data.get("maybe.i").unwrap()), "Absent");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_words() {
+    let mut data = DynamicData::new(&DynamicType::of::<Everything>());
+    let mut said = |path: &str, value| data.set(path, value).unwrap_err().to_string();
+    assert_eq!(
+        said("derived.nam", Value::Bool(true)),
+        "`derived.nam`, at 8: `Derived` has no member `nam`; it has number, wide, name, maybe, \
+         octets, words, doubles, texts, inner, choice, more, last"
+    );
+    assert_eq!(
+        said("derived.name", Value::Bool(true)),
+        "`derived.name` is a string, and this is not: Bool(true)"
+    );
+    assert_eq!(
+        said("numbers.e", Value::Unsigned(65536)),
+        "`numbers.e` is uint16, and this is not: Unsigned(65536)"
+    );
+    assert_eq!(
+        said("texts.e[0]", Value::Text("seven77".to_owned())),
+        "`texts.e[0]` has at most 6 characters, and these are 7"
+    );
+    assert_eq!(
+        said("texts.e[3]", Value::Text(String::new())),
+        "`texts.e[3]`, at 7: it has 0 elements, there is none 3"
+    );
+    assert_eq!(
+        said("choice.discriminator", Value::Signed(1)),
+        "`choice.discriminator`, at 7: the discriminator follows from the member: set that"
+    );
+    assert_eq!(
+        said("numbers.i[2][0]", Value::Signed(1)),
+        "`numbers.i[2][0]`, at 9: the array has 2 elements, there is none 2"
+    );
+}
+
+#[test]
+fn an_error_of_bytes_names_the_member() {
+    let of = DynamicType::of::<Point>();
+    let error = DynamicData::from_cdr(&of, &[0, 7, 0, 0, 1, 0, 0, 0, 1]).unwrap_err();
+    assert!(error.to_string().starts_with("Point.y: "), "{error}");
+}

@@ -1,0 +1,264 @@
+//! Type objects are input: whatever is in them, a peer's are an error or a type that can be used.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../cdr/tests/types/mod.rs"]
+mod types;
+
+use idl_cdr::{CdrReader, DdsType, Encoding};
+use idl_xtypes::standard::*;
+use idl_xtypes::{
+    DynamicType, ObjectKind, TypeConsistency, TypeObjectError, TypeObjects, object_bytes,
+};
+use proptest::prelude::*;
+use types::{Everything, Tree};
+
+/// As it would be announced.
+#[derive(DdsType, Debug, Clone)]
+#[dds(crate = "idl_cdr")]
+struct Announced {
+    identifier: TypeIdentifier,
+    objects: Vec<TypeIdentifierTypeObjectPair>,
+}
+
+fn announced<T: DdsType>(kind: ObjectKind) -> Announced {
+    let TypeObjects { identifier, objects } = DynamicType::of::<T>().objects(kind);
+    Announced { identifier, objects }
+}
+
+fn read(bytes: &[u8]) -> Option<Announced> {
+    Announced::deserialize(&mut CdrReader::new(bytes, Encoding::PLAIN_CDR2_LE)).ok()
+}
+
+/// Hashes are made right, so that what is harmed is looked at for what it says.
+fn with_right_hashes(of: Announced) -> TypeObjects {
+    let Announced { mut identifier, mut objects } = of;
+    for place in 0..objects.len() {
+        let old = objects[place].type_identifier.clone();
+        let new = TypeIdentifier::Component(StronglyConnectedComponentId {
+            sc_component_id: TypeObjectHashId::Complete([place as u8; 14]),
+            scc_length: 1,
+            scc_index: 1,
+        });
+        let replace = |of: &mut TypeIdentifier| {
+            if *of == old {
+                *of = new.clone();
+            }
+        };
+        replace(&mut identifier);
+        for pair in &mut objects {
+            replace(&mut pair.type_identifier);
+            for_each_identifier(&mut pair.type_object, &replace);
+        }
+    }
+    TypeObjects { identifier, objects }
+}
+
+fn inner(of: &mut TypeIdentifier, work: &dyn Fn(&mut TypeIdentifier)) {
+    match of {
+        TypeIdentifier::SequenceSmall(of) => inner(&mut of.element_identifier, work),
+        TypeIdentifier::SequenceLarge(of) => inner(&mut of.element_identifier, work),
+        TypeIdentifier::ArraySmall(of) => inner(&mut of.element_identifier, work),
+        TypeIdentifier::MapSmall(of) => {
+            inner(&mut of.element_identifier, work);
+            inner(&mut of.key_identifier, work);
+        }
+        _ => {}
+    }
+    work(of);
+}
+
+fn for_each_identifier(object: &mut TypeObject, work: &dyn Fn(&mut TypeIdentifier)) {
+    let TypeObject::Complete(object) = object else { return };
+    match object {
+        CompleteTypeObject::Structure(of) => {
+            inner(&mut of.header.base_type, work);
+            of.member_seq.iter_mut().for_each(|m| inner(&mut m.common.member_type_id, work));
+        }
+        CompleteTypeObject::Union(of) => {
+            inner(&mut of.discriminator.common.type_id, work);
+            of.member_seq.iter_mut().for_each(|m| inner(&mut m.common.type_id, work));
+        }
+        CompleteTypeObject::Alias(of) => inner(&mut of.body.common.related_type, work),
+        _ => {}
+    }
+}
+
+/// A type that has been believed can be compared and described.
+fn use_it(objects: &TypeObjects) {
+    if let Ok(of) = DynamicType::from_objects(objects) {
+        let everything = DynamicType::of::<Everything>();
+        let _ = TypeConsistency::default().check(&everything, &of);
+        let _ = TypeConsistency::default().check(&of, &everything);
+        assert!(TypeConsistency::default().check(&of, &of).is_ok());
+        let again = of.objects(ObjectKind::Complete);
+        let told = DynamicType::from_objects(&again).unwrap();
+        assert!(TypeConsistency::default().check(&of, &told).is_ok());
+    }
+}
+
+#[test]
+fn what_is_announced_comes_back() {
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        for of in [announced::<Everything>(kind), announced::<Tree>(kind)] {
+            let again = read(&object_bytes(&of)).unwrap();
+            let objects = TypeObjects { identifier: again.identifier, objects: again.objects };
+            let told = DynamicType::from_objects(&objects).unwrap();
+            assert_eq!(told.objects(kind).identifier, of.identifier, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_hash_and_a_missing_object_are_noticed() {
+    let Announced { identifier, objects } = announced::<Everything>(ObjectKind::Complete);
+    let mut few = objects.clone();
+    few.remove(0);
+    let said =
+        DynamicType::from_objects(&TypeObjects { identifier: identifier.clone(), objects: few });
+    assert!(matches!(said, Err(TypeObjectError::Missing { .. })), "{said:?}");
+    let mut other = objects;
+    other[0].type_object = other[1].type_object.clone();
+    let said = DynamicType::from_objects(&TypeObjects { identifier, objects: other });
+    assert!(matches!(said, Err(TypeObjectError::WrongHash { .. })), "{said:?}");
+}
+
+/// A struct of one member, or with a base, or a typedef.
+fn only(identifier: &TypeIdentifier, object: CompleteTypeObject) -> TypeObjects {
+    let pair = TypeIdentifierTypeObjectPair {
+        type_identifier: identifier.clone(),
+        type_object: TypeObject::Complete(object),
+    };
+    TypeObjects { identifier: identifier.clone(), objects: vec![pair] }
+}
+
+fn struct_of(
+    base: TypeIdentifier,
+    member: Option<TypeIdentifier>,
+    flags: u16,
+) -> CompleteTypeObject {
+    let detail =
+        CompleteTypeDetail { ann_builtin: None, ann_custom: None, type_name: "Loop".to_owned() };
+    let member = member.map(|of| CompleteStructMember {
+        common: CommonStructMember { member_id: 0, member_flags: flags, member_type_id: of },
+        detail: CompleteMemberDetail { name: "a".to_owned(), ann_builtin: None, ann_custom: None },
+    });
+    CompleteTypeObject::Structure(CompleteStructType {
+        struct_flags: IS_APPENDABLE,
+        header: CompleteStructHeader { base_type: base, detail },
+        member_seq: member.into_iter().collect(),
+    })
+}
+
+fn itself() -> TypeIdentifier {
+    TypeIdentifier::Component(StronglyConnectedComponentId {
+        sc_component_id: TypeObjectHashId::Complete([7; 14]),
+        scc_length: 1,
+        scc_index: 1,
+    })
+}
+
+fn said(objects: &TypeObjects) -> String {
+    DynamicType::from_objects(objects).unwrap_err().to_string()
+}
+
+#[test]
+fn types_without_values_are_refused() {
+    let direct = struct_of(TypeIdentifier::None, Some(itself()), 1);
+    assert_eq!(said(&only(&itself(), direct)), "`Loop` contains itself in every value");
+    let external = struct_of(TypeIdentifier::None, Some(itself()), 1 | IS_EXTERNAL);
+    assert_eq!(said(&only(&itself(), external)), "`Loop` contains itself in every value");
+    let optional = struct_of(TypeIdentifier::None, Some(itself()), 1 | IS_OPTIONAL | IS_EXTERNAL);
+    use_it(&only(&itself(), optional.clone()));
+    assert!(DynamicType::from_objects(&only(&itself(), optional)).is_ok());
+    let base = struct_of(itself(), None, 1);
+    assert_eq!(said(&only(&itself(), base)), "`Loop` contains itself in every value");
+    let alias = CompleteTypeObject::Alias(CompleteAliasType {
+        alias_flags: 0,
+        header: CompleteAliasHeader {
+            detail: CompleteTypeDetail {
+                ann_builtin: None,
+                ann_custom: None,
+                type_name: "Loop".to_owned(),
+            },
+        },
+        body: CompleteAliasBody {
+            common: CommonAliasBody { related_flags: 0, related_type: itself() },
+            ann_builtin: None,
+            ann_custom: None,
+        },
+    });
+    assert_eq!(said(&only(&itself(), alias)), "`Loop` contains itself in every value");
+}
+
+#[test]
+fn huge_arrays_are_refused_before_anybody_makes_one() {
+    let huge = TypeIdentifier::ArrayLarge(PlainArrayLElemDefn {
+        header: PlainCollectionHeader { equiv_kind: EK_BOTH, element_flags: 1 },
+        array_bound_seq: vec![u32::MAX, u32::MAX, u32::MAX],
+        element_identifier: Box::new(TypeIdentifier::Byte),
+    });
+    let of = struct_of(TypeIdentifier::None, Some(huge), 1);
+    assert_eq!(said(&only(&itself(), of)), "`` has values of more parts than any that are in use");
+}
+
+#[test]
+fn the_longest_chain_of_types_ends() {
+    let names = |place: u32| {
+        let [a, b, c, d] = place.to_le_bytes();
+        let mut hash = [0; 14];
+        hash[..4].copy_from_slice(&[a, b, c, d]);
+        TypeIdentifier::Component(StronglyConnectedComponentId {
+            sc_component_id: TypeObjectHashId::Complete(hash),
+            scc_length: 1,
+            scc_index: 1,
+        })
+    };
+    for flags in [1, 1 | IS_OPTIONAL] {
+        let objects = (0..4000).map(|place| TypeIdentifierTypeObjectPair {
+            type_identifier: names(place),
+            type_object: TypeObject::Complete(struct_of(
+                TypeIdentifier::None,
+                Some(if place < 3999 { names(place + 1) } else { TypeIdentifier::Byte }),
+                flags,
+            )),
+        });
+        let objects = TypeObjects { identifier: names(0), objects: objects.collect() };
+        match DynamicType::from_objects(&objects) {
+            Ok(of) => {
+                let said = TypeConsistency::default().check(&of, &of).unwrap_err();
+                assert!(said.reason.contains("deeper"), "{said}");
+                assert_eq!(of.objects(ObjectKind::Minimal).objects.len(), 4000);
+            }
+            Err(error) => assert!(error.to_string().contains("deep"), "{error}"),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn harmed_objects_are_an_error_or_a_type(
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        tree in any::<bool>(),
+    ) {
+        let of = if tree { announced::<Tree>(ObjectKind::Complete) } else {
+            announced::<Everything>(ObjectKind::Complete)
+        };
+        let TypeObjects { identifier, objects } = with_right_hashes(of);
+        let mut bytes = object_bytes(&Announced { identifier, objects });
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(Announced { identifier, objects }) = read(&bytes) {
+            use_it(&TypeObjects { identifier, objects });
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_an_error_or_a_type(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        if let Some(Announced { identifier, objects }) = read(&bytes) {
+            use_it(&TypeObjects { identifier, objects });
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Type objects are those that other implementations make of the same types.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(dead_code, reason = "of these types only their descriptions count")]
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{CdrReader, DdsType, Encoding, Extensibility};
+use idl_xtypes::standard::*;
+use idl_xtypes::{
+    DynamicType, MemberOptions, ObjectKind, Primitive, StructBuilder, UnionBuilder, object_bytes,
+    topic_types,
+};
+
+#[derive(DdsType, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[dds(crate = "idl_cdr", name = "V::Color")]
+enum Color {
+    #[dds(name = "RED")]
+    Red,
+    #[dds(name = "GREEN")]
+    Green,
+    #[dds(name = "BLUE")]
+    Blue = 7,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Flags", bitmask, bit_bound = 12, flags(READ = 0, WRITE = 11))]
+struct Flags(u16);
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Point")]
+struct Point {
+    x: i32,
+    y: f64,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Texts", extensibility = "appendable")]
+struct Texts {
+    a: String,
+    b: Option<String>,
+    #[dds(bound = 8)]
+    c: String,
+    #[dds(bound = [4, 6])]
+    d: Vec<String>,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Changing", extensibility = "mutable")]
+struct Changing {
+    #[dds(key, id = 9)]
+    number: u32,
+    #[dds(hashid)]
+    wide: u64,
+    #[dds(id = 3)]
+    name: String,
+    maybe: Option<i16>,
+    octets: Vec<u8>,
+    #[dds(must_understand, id = 20)]
+    inner: Point,
+    far: Box<Point>,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Choice", union, discriminator = "i16")]
+enum Choice {
+    #[dds(case = -7, 1, name = "number")]
+    Number(u64),
+    #[dds(case = 0, bound = 9, name = "text")]
+    Text(String),
+    #[dds(default, name = "other")]
+    Other(Vec<u8>),
+}
+
+#[derive(DdsType)]
+#[dds(
+    crate = "idl_cdr",
+    name = "V::Colored",
+    union,
+    discriminator = "Color",
+    extensibility = "appendable"
+)]
+enum Colored {
+    #[dds(case = Color::Red, Color::Blue, name = "sharp")]
+    Sharp(f64),
+    #[dds(case = Color::Green, name = "soft")]
+    Soft(Choice),
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Collections")]
+struct Collections {
+    doubles: Vec<f64>,
+    #[dds(bound = 3)]
+    colors: Vec<Color>,
+    rows: [[i16; 3]; 2],
+    points: [Point; 2],
+    flags: Flags,
+    b: bool,
+    c: char,
+    f: f32,
+    deep: Vec<Vec<Point>>,
+    big: [i32; 300],
+    #[dds(bound = 300)]
+    bounded: Vec<i32>,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Base", extensibility = "mutable")]
+struct Base {
+    #[dds(key, id = 1)]
+    k: i32,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Derived", extensibility = "mutable")]
+struct Derived {
+    #[dds(base)]
+    base: Base,
+    #[dds(id = 5)]
+    c: Color,
+    #[dds(id = 6)]
+    d: Color,
+    #[dds(id = 7, bound = 4)]
+    e: String,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Small", nested)]
+struct Small {
+    v: u16,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Units")]
+struct Units {
+    #[dds(unit = "m", range(min = 0, max = 9))]
+    v: i32,
+    w: i32,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Everything")]
+struct Everything {
+    texts: Texts,
+    changing: Changing,
+    choice: Choice,
+    colored: Colored,
+    collections: Collections,
+    derived: Derived,
+    units: Units,
+    small: Small,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Tree", extensibility = "appendable")]
+struct Tree {
+    value: i8,
+    children: Vec<Tree>,
+    next: Option<Box<Tree>>,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Husband", extensibility = "mutable")]
+struct Husband {
+    name: String,
+    wife: Option<Box<Wife>>,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Wife", extensibility = "mutable")]
+struct Wife {
+    name: String,
+    husband: Option<Box<Husband>>,
+}
+
+/// What the implementations give for a type and all that it is made of.
+#[derive(DdsType, Debug)]
+#[dds(crate = "idl_cdr")]
+struct TypeMapping {
+    minimal: Vec<TypeIdentifierTypeObjectPair>,
+    complete: Vec<TypeIdentifierTypeObjectPair>,
+    pairs: Vec<TypeIdentifierPair>,
+}
+
+const VECTORS: &str = include_str!("vectors/vectors.txt");
+
+fn mapping(of: &str, name: &str) -> (TypeMapping, Vec<u8>) {
+    let line = VECTORS.lines().find(|line| line.starts_with(&format!("{of} {name} "))).unwrap();
+    let hex = line.rsplit(' ').next().unwrap().as_bytes();
+    let digits = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+    let bytes: Vec<u8> = hex.chunks(2).map(digits).collect();
+    let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
+    let mapping = TypeMapping::deserialize(&mut reader).unwrap();
+    (mapping, bytes)
+}
+
+/// The same objects, in any order.
+fn compare<T: DdsType>(of: &str) {
+    let (mapping, bytes) = mapping(of, T::TYPE_NAME);
+    assert_eq!(object_bytes(&mapping), bytes, "read and written again, nothing is lost");
+    let of = DynamicType::of::<T>();
+    for (kind, theirs) in
+        [(ObjectKind::Complete, &mapping.complete), (ObjectKind::Minimal, &mapping.minimal)]
+    {
+        let ours = of.objects(kind).objects;
+        for ours in &ours {
+            assert!(theirs.contains(ours), "{ours:?}\nis not among\n{theirs:#?}");
+        }
+        assert_eq!(ours.len(), theirs.len(), "{kind:?}");
+    }
+}
+
+#[test]
+fn types_have_the_objects_that_idlc_makes() {
+    compare::<Everything>("idlc");
+}
+
+#[test]
+fn types_that_contain_themselves_have_the_objects_that_python_makes() {
+    compare::<Tree>("python");
+    compare::<Husband>("python");
+}
+
+/// What is put together at run time is the same type.
+#[test]
+fn built_types_have_the_objects_of_derived_ones() {
+    let (option, some) =
+        (MemberOptions::default(), |id| MemberOptions { id: Some(id), ..MemberOptions::default() });
+    let of = |primitive| DynamicType::primitive(primitive);
+    let point = StructBuilder::new("V::Point", Extensibility::Final)
+        .member("x", &of(Primitive::Int32), option)
+        .member("y", &of(Primitive::Float64), option)
+        .build()
+        .unwrap();
+    let texts = StructBuilder::new("V::Texts", Extensibility::Appendable)
+        .member("a", &DynamicType::string(0), option)
+        .member("b", &DynamicType::string(0), MemberOptions { optional: true, ..option })
+        .member("c", &DynamicType::string(8), option)
+        .member("d", &DynamicType::string(6).sequence(4), option)
+        .build()
+        .unwrap();
+    let color =
+        DynamicType::enumeration("V::Color", &[("RED", 0), ("GREEN", 1), ("BLUE", 7)]).unwrap();
+    let choice = UnionBuilder::new("V::Choice", Extensibility::Final, &of(Primitive::Int16))
+        .case(&[-7, 1], "number", &of(Primitive::Uint64))
+        .case(&[0], "text", &DynamicType::string(9))
+        .default("other", &of(Primitive::Byte).sequence(0))
+        .build()
+        .unwrap();
+    let colored = UnionBuilder::new("V::Colored", Extensibility::Appendable, &color)
+        .case(&[0, 7], "sharp", &of(Primitive::Float64))
+        .case(&[1], "soft", &choice)
+        .build()
+        .unwrap();
+    let both = StructBuilder::new("Both", Extensibility::Mutable)
+        .member("key", &of(Primitive::Uint32), MemberOptions { key: true, ..some(4) })
+        .member("points", &point.array(3).array(2), option)
+        .member("one", &point, some(9))
+        .member("map", &of(Primitive::Int8).map_to(&color, 5), option)
+        .build()
+        .unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        assert_eq!(point.objects(kind), DynamicType::of::<Point>().objects(kind));
+        assert_eq!(texts.objects(kind), DynamicType::of::<Texts>().objects(kind));
+        assert_eq!(colored.objects(kind), DynamicType::of::<Colored>().objects(kind));
+        assert_eq!(both.objects(kind), DynamicType::of::<Both>().objects(kind));
+    }
+    let twice = StructBuilder::new("Twice", Extensibility::Final)
+        .member("a", &point, some(1))
+        .member("b", &point, some(1));
+    assert_eq!(twice.build().unwrap_err().to_string(), "`Twice` has two members of the same id");
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+struct Both {
+    #[dds(key, id = 4)]
+    key: u32,
+    points: [[Point; 3]; 2],
+    #[dds(id = 9)]
+    one: Point,
+    #[dds(bound = 5)]
+    map: BTreeMap<i8, Color>,
+}
+
+/// From the same text that idlc had, without Rust in between.
+#[test]
+fn idl_has_the_objects_of_derived_types_and_of_idlc() {
+    let specification = idl::parse("types.idl", include_str!("vectors/types.idl")).unwrap();
+    let of = DynamicType::from_idl(&specification, "V::Everything").unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        let derived = DynamicType::of::<Everything>().objects(kind);
+        assert_eq!(of.objects(kind), derived, "{kind:?}");
+        assert_eq!(derived.objects.len(), 13);
+    }
+    assert_eq!(topic_types(&specification).last().unwrap(), "V::Everything");
+    let missing = DynamicType::from_idl(&specification, "V::Nothing").unwrap_err();
+    assert_eq!(missing.to_string(), "the type object of `V::Nothing` is not there");
+    let text = "struct Node; typedef sequence<Node> Nodes; struct Node { long v; Nodes next; };";
+    let node = DynamicType::from_idl(&idl::parse("node.idl", text).unwrap(), "Node").unwrap();
+    assert_eq!(node.objects(ObjectKind::Complete).objects.len(), 1);
+}

@@ -1,0 +1,148 @@
+//! Samples as text and JSON, there and back.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../cdr/tests/types/mod.rs"]
+mod types;
+
+use idl_cdr::{DdsType, Encoding, to_cdr};
+use idl_xtypes::{DynamicData, DynamicType};
+use proptest::prelude::*;
+use types::*;
+
+fn data<T: DdsType>(value: &T) -> DynamicData {
+    DynamicData::from_cdr(&DynamicType::of::<T>(), &to_cdr(value).unwrap()).unwrap()
+}
+
+fn said<T: DdsType>(text: &str) -> String {
+    DynamicData::parse(&DynamicType::of::<T>(), text).unwrap_err().to_string()
+}
+
+#[test]
+fn text_and_json_are_what_people_expect() {
+    let changing = Changing {
+        number: 7,
+        wide: u64::MAX,
+        name: "a \"b\"\n".to_owned(),
+        maybe: None,
+        octets: vec![1, 2],
+        words: vec![],
+        doubles: vec![0.5, f64::NEG_INFINITY],
+        texts: vec!["x".to_owned()],
+        inner: Point { x: -1, y: 2.0 },
+        choice: Either::Right(Gear { position: 3, locked: true, load: 9 }),
+    };
+    let derived = Derived { base: changing, more: Color::Blue, cache: 0, last: Flags(3) };
+    let data = data(&derived);
+    let text = r#"{
+  number: 7,
+  wide: 18446744073709551615,
+  name: "a \"b\"\n",
+  octets: [1, 2],
+  words: [],
+  doubles: [0.5, -Infinity],
+  texts: [
+    "x"
+  ],
+  inner: {
+    x: -1,
+    y: 2.0
+  },
+  choice: {
+    discriminator: false,
+    Right: {position: 3, locked: true, load: 9}
+  },
+  more: Blue,
+  last: 3
+}"#;
+    assert_eq!(data.to_text(), text);
+    assert_eq!(DynamicData::parse(data.of(), text).unwrap(), data);
+    let json = data.to_json();
+    assert!(json.contains("\"doubles\": [0.5, \"-Infinity\"]"), "{json}");
+    assert!(json.contains("\"more\": \"Blue\""), "{json}");
+    assert_eq!(DynamicData::parse(data.of(), &json).unwrap(), data);
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let of = DynamicType::of::<Everything>();
+    let short = DynamicData::parse(&of, "{ // nothing but\n derived: {number: 0x10,}, }").unwrap();
+    let mut expected = DynamicData::new(&of);
+    expected.set("derived.number", idl_xtypes::Value::Unsigned(16)).unwrap();
+    assert_eq!(short, expected);
+    assert_eq!(DynamicData::parse(&of, "{maybe: null}").unwrap(), DynamicData::new(&of));
+    let of = DynamicType::of::<Collections>();
+    let any = "{squares: [{key: 2, value: 4}, {key: 1, value: 1}]}";
+    let keys = DynamicData::parse(&of, any).unwrap();
+    assert_eq!(format!("{:?}", keys.get("squares[1]").unwrap()), "Double(1.0)", "in any order");
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    assert_eq!(said::<Point>("{x: 1.5}"), "1:5: `x`: here int32 was expected, found `1.5`");
+    assert_eq!(said::<Point>("{x: 1\n y: 2}"), "2:2: here `}` of a struct was expected, found `y`");
+    assert_eq!(said::<Point>("{z: 1}"), "1:2: `z`: there is no member `z`; there are x, y");
+    assert_eq!(
+        said::<Point>("{x: 5000000000}"),
+        "1:5: `x`: here int32 was expected, found `5000000000`"
+    );
+    assert_eq!(said::<Point>(""), "1:1: here `{` of a struct was expected, and the text ends");
+    assert_eq!(said::<Point>("{} {}"), "1:4: here the value has ended, and more follows");
+    assert_eq!(
+        said::<Everything>("{derived: {more: Pink}}"),
+        "1:18: `derived.more`: `Pink` is none of Red, Green, Blue"
+    );
+    assert_eq!(
+        said::<Everything>("{derived: {texts: [\"a\", 7]}}"),
+        "1:25: `derived.texts[1]`: here a string was expected, found `7`"
+    );
+    assert_eq!(
+        said::<Everything>("{texts: {e: [\"1234567\"]}}"),
+        "1:23: `texts.e[0]`: this has at most 6 characters, and these are 7"
+    );
+    assert_eq!(
+        said::<Everything>("{numbers: {i: [[1,2,3]]}}"),
+        "1:15: `numbers.i`: the array has 2 elements, found 1"
+    );
+    assert_eq!(
+        said::<Choice>("{discriminator: 1, Text: \"a\"}"),
+        "1:1: the discriminator selects another member"
+    );
+    assert_eq!(
+        said::<Collections>("{squares: [{key: 1, value: 1}, {key: 1, value: 2}]}"),
+        "1:51: `squares`: this has each key once, and these are not in their order"
+    );
+    assert_eq!(
+        said::<Texts>("{a: \"x"),
+        "1:5: `a`: the text that begins here has no closing quote in its line"
+    );
+    let deep = format!("{}{}", "{next: ".repeat(5000), "}".repeat(5000));
+    assert!(said::<Tree>(&deep).ends_with("here the value is nested too deep"));
+}
+
+proptest! {
+    #[test]
+    fn samples_come_back_from_text_and_json(value in everything()) {
+        let data = data(&value);
+        for text in [data.to_text(), data.to_json()] {
+            let again = DynamicData::parse(data.of(), &text);
+            prop_assert!(again.is_ok(), "{:?} {}", again, text);
+            let (again, data) = (again.unwrap(), data.to_cdr(Encoding::default()).unwrap());
+            prop_assert_eq!(again.to_cdr(Encoding::default()).unwrap(), data);
+        }
+    }
+
+    #[test]
+    fn harmed_text_is_an_error_or_a_value(
+        value in everything(),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<char>()), 1..4),
+    ) {
+        let data = data(&value);
+        let mut text: Vec<char> = data.to_text().chars().collect();
+        for (at, with) in damage {
+            let at = at.index(text.len());
+            text[at] = with;
+        }
+        let _ = DynamicData::parse(data.of(), &text.into_iter().collect::<String>());
+    }
+}
