@@ -7,9 +7,11 @@
 mod assign;
 mod builder;
 mod components;
+mod consistency;
 mod data;
 mod descriptor;
 mod dynamic_type;
+mod flags;
 mod from_idl;
 mod hash;
 mod model;
@@ -19,8 +21,8 @@ mod soundness;
 pub mod standard;
 mod words;
 
-pub use assign::{ConsistencyKind, Mismatch, TypeConsistency};
 pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
+pub use consistency::{ConsistencyKind, Mismatch, TypeConsistency};
 pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
 pub use dynamic_type::DynamicType;
 pub use from_idl::topic_types;
