@@ -16,12 +16,11 @@ use alloc::vec::Vec;
 
 use super::cursor::Cursor;
 use super::holders::Holders;
-use super::logbook::{Claim, LogBook};
+use super::logbook::LogBook;
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
 use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store};
-use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
@@ -34,43 +33,9 @@ use crate::node::{Node, Origin, SubgroupId};
 const REPLAY: usize = 512 << 10;
 
 mod logging;
+mod motion;
 
-/// Says to all how it stands.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Motion {
-    /// It has it, of this beginning.
-    Holds(u128),
-    /// It lacks it, and was asked in this vacancy.
-    Lacks(u64),
-    /// It has a log, and in this vacancy claims this.
-    Claims(u64, Box<Claim>),
-    /// Its log takes nothing more; `true` if it has the store all the same.
-    Disclaims(bool),
-}
-
-impl Wire for Motion {
-    fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Motion::Holds(beginning) => (0_u8, *beginning).encode(out),
-            Motion::Lacks(vacancy) => (1_u8, *vacancy).encode(out),
-            Motion::Claims(vacancy, claim) => {
-                (2_u8, *vacancy).encode(out);
-                claim.encode(out);
-            }
-            Motion::Disclaims(holds) => (3_u8, *holds).encode(out),
-        }
-    }
-
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        Some(match from.byte()? {
-            0 => Motion::Holds(Wire::decode(from)?),
-            1 => Motion::Lacks(Wire::decode(from)?),
-            2 => Motion::Claims(Wire::decode(from)?, Box::new(Wire::decode(from)?)),
-            3 => Motion::Disclaims(Wire::decode(from)?),
-            _ => return None,
-        })
-    }
-}
+pub use motion::Motion;
 
 /// Whom a keeper asks.
 pub(super) struct Asked {
@@ -150,6 +115,8 @@ pub struct Keeper {
     speaks: bool,
     /// Logs of others that hold the store.
     holding: Vec<LogId>,
+    /// The logs of those who hold the store have named its own for good (I-109).
+    known: bool,
 }
 
 impl Keeper {
@@ -176,6 +143,7 @@ impl Keeper {
             motion: None,
             speaks: false,
             holding: Vec::new(),
+            known: false,
         }
     }
 
@@ -322,6 +290,13 @@ impl Keeper {
         let awaits_log = self.awaits_log();
         match &mut self.stage {
             Stage::Away => None,
+            Stage::Has if !named && !awaits_log && !self.known => {
+                // Who had it before would not wait for this one's log: the logs have to be looked at again.
+                let vacancy = holders.vacancy()?;
+                self.scribe.iter_mut().for_each(|scribe| scribe.claim_again(vacancy));
+                let news = self.spoke.replace(vacancy) != Some(vacancy);
+                news.then_some(Motion::Lacks(vacancy))
+            }
             Stage::Has => {
                 let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
                 let (news, beginning) =

@@ -14,15 +14,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Kept};
-use super::errands::sequence_of;
 use super::journal::{Answer, Condition, Errand, Journal};
 use super::logbook::Claim;
 use super::parcel::{Numbers, RECORD_HEAD};
+use super::state::{State, entry};
 use super::store::{Meaning, Retention, Store};
-use crate::group::report::StreamId;
-use crate::log::{
-    Entry, EpochId, KeyHash, Kind, LogId, Mark, OwnedRecord, Record, Tail, Version, WallTime,
-};
+use crate::log::{EpochId, LogId, Mark, Tail, Version};
 
 /// Bytes in the store that are not in the log yet: more, and what is delivered waits.
 const MOST_BEHIND: u64 = 64 << 20;
@@ -76,6 +73,8 @@ pub(super) struct Scribe {
     began: (Tail, u64),
     /// So often they are asked again.
     patience: u32,
+    /// It claims again in this vacancy, and follows.
+    again: Option<u64>,
     cursor: Option<Cursor>,
     held: Option<Kept>,
     turnings: VecDeque<Turning>,
@@ -83,6 +82,11 @@ pub(super) struct Scribe {
     keepers: Vec<LogId>,
     /// Marks that the log has still to take.
     marks: VecDeque<Mark>,
+    /// So many it has taken, and which of them name whom that may not be durable yet.
+    noted: u64,
+    naming: VecDeque<(u64, Vec<LogId>)>,
+    /// Whom its last durable mark names.
+    names: Vec<LogId>,
     /// Bytes that it has taken, and that it is to take.
     bytes: u64,
     wanted: u64,
@@ -100,12 +104,16 @@ impl Scribe {
             of: Vec::new(),
             began: (Tail::default(), 0),
             patience: 0,
+            again: None,
             cursor: None,
             held: None,
             turnings: VecDeque::new(),
             epoch: EpochId::default(),
             keepers: Vec::new(),
             marks: VecDeque::new(),
+            noted: 0,
+            naming: VecDeque::new(),
+            names: Vec::new(),
             bytes: 0,
             wanted: 0,
         }
@@ -115,8 +123,9 @@ impl Scribe {
     pub(super) fn begin_again(mut self) -> Scribe {
         let over = matches!(self.stage, Stage::Over);
         self.journal.hand_over();
-        let (errand, asked) = (self.errand.take(), self.asked);
+        let (errand, asked, noted) = (self.errand.take(), self.asked, self.noted);
         let mut again = Scribe::new(self.journal);
+        again.noted = noted;
         // What was asked is answered all the same, and the answer is nobody's.
         (again.errand, again.asked) = (errand, asked);
         again.stage = if over { Stage::Over } else { Stage::Away };
@@ -143,7 +152,11 @@ impl Scribe {
     /// Whether an answer is awaited, or something durable.
     pub(super) fn is_busy(&self) -> bool {
         match self.stage {
-            Stage::Follows => self.bytes < self.wanted || self.journal.durable().0 < self.put(),
+            Stage::Follows => {
+                let unnamed = !self.naming.is_empty() || !self.marks.is_empty();
+                let lacking = self.bytes < self.wanted || self.journal.durable().0 < self.put();
+                lacking || unnamed || self.asked || self.errand.is_some()
+            }
             Stage::Over | Stage::Away => self.asked,
             Stage::Claimed(_) => false,
             _ => true,
@@ -179,6 +192,13 @@ impl Scribe {
     pub(super) fn claim(&mut self, vacancy: u64, vacant: bool) {
         if matches!(self.stage, Stage::Away | Stage::Claimed(_)) && !self.asked {
             (self.stage, self.errand) = (Stage::Claims(vacancy), Some(Errand::Claim(vacant)));
+        }
+    }
+
+    /// The same of a log that follows: nobody who had it before knows of this one (I-109).
+    pub(super) fn claim_again(&mut self, vacancy: u64) {
+        if matches!(self.stage, Stage::Follows) && !self.asked && self.errand.is_none() {
+            (self.again, self.errand) = (Some(vacancy), Some(Errand::Claim(false)));
         }
     }
 
@@ -239,11 +259,15 @@ impl Scribe {
 
     /// From this version on messages are of this epoch, and these logs keep them.
     pub(super) fn turning(&mut self, version: u64, epoch: EpochId, keepers: Vec<LogId>) {
-        let last = self.turnings.back();
-        let (known, of) = last.map_or((self.epoch, &self.keepers), |it| (it.epoch, &it.keepers));
-        if (known, of) != (epoch, &keepers) {
+        let known = self.turnings.back().map_or(self.epoch, |last| last.epoch);
+        if (known, self.last_noted()) != (epoch, &keepers[..]) {
             self.turnings.push_back(Turning { version, epoch, keepers });
         }
+    }
+
+    /// Which logs keep what comes, as it was told last.
+    pub(super) fn last_noted(&self) -> &[LogId] {
+        self.turnings.back().map_or(&self.keepers, |last| &last.keepers)
     }
 
     /// Goes on. Returns how much was done, and what has come of it.
@@ -278,6 +302,10 @@ impl Scribe {
                 self.stage = Stage::Claimed(vacancy);
                 Some(News::Claimed(vacancy, claim))
             }
+            (Answer::Claimed(claim), Stage::Follows) if self.again.is_some() => {
+                self.again.take().map(|vacancy| News::Claimed(vacancy, claim))
+            }
+            (Answer::Failed(_), Stage::Follows) if self.again.is_some() => Some(self.give_up()),
             (Answer::Loaded(store), Stage::Loads) => Some(News::Loaded(store)),
             (Answer::Completed, Stage::Completes) | (Answer::Replaced, Stage::Replaces) => {
                 self.stage = Stage::Follows;
@@ -291,8 +319,9 @@ impl Scribe {
                 None
             }
             (Answer::NotYet | Answer::OutOfReach, Stage::Completes) => {
-                let (tail, state) = self.state(store, meaning);
-                (self.stage, self.errand) = (Stage::Replaces, Some(Errand::Replace(tail, state)));
+                let replaced = self.state(store, meaning);
+                self.errand = replaced.map(|state| Errand::Replace(state, self.began));
+                self.stage = Stage::Replaces;
                 None
             }
             (
@@ -305,17 +334,12 @@ impl Scribe {
     }
 
     /// What the store was where it began.
-    fn state(&mut self, store: &Store, meaning: Meaning) -> (Tail, Vec<OwnedRecord>) {
+    fn state(&mut self, store: &Store, meaning: Meaning) -> Option<State> {
         self.cut = self.begin;
         self.forget_turnings();
         let epoch = self.turnings.front().map_or(self.epoch, |turning| turning.epoch);
-        let cut = self.cut;
-        let mut state = Vec::new();
-        for kept in self.cursor.iter().flat_map(Cursor::fork).take_while(|it| it.version() < cut) {
-            let entry = entry(&kept, store.streams(), (epoch, meaning));
-            state.push(Record { version: Version(kept.version() + 1), entry }.to_owned());
-        }
-        (Tail { epoch, version: Version(cut) }, state)
+        let cursor = self.cursor.as_ref()?.fork();
+        Some(State::new((cursor, store), (self.cut, epoch), meaning))
     }
 
     /// Puts what has come into the log.
@@ -358,9 +382,31 @@ impl Scribe {
             if !self.journal.mark(mark.clone()) {
                 return false;
             }
-            self.marks.pop_front();
+            self.noted += 1;
+            if let Some(Mark::Begun(_, keepers)) = self.marks.pop_front() {
+                self.naming.push_back((self.noted, keepers));
+            }
         }
         true
+    }
+
+    /// Whether it takes nothing more.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    /// Which log it is.
+    pub(super) fn log(&self) -> LogId {
+        self.journal.log()
+    }
+
+    /// Whom its last durable mark names, if it follows.
+    pub(super) fn names(&mut self) -> &[LogId] {
+        let noted = self.journal.noted();
+        while let Some((_, names)) = self.naming.pop_front_if(|next| next.0 <= noted) {
+            self.names = names;
+        }
+        &self.names
     }
 }
 
@@ -375,23 +421,4 @@ impl core::fmt::Debug for Scribe {
 /// What a record takes, as it is counted here.
 pub(super) fn footprint(bytes: &[u8]) -> u64 {
     (bytes.len() + RECORD_HEAD) as u64
-}
-
-fn entry<'a>(
-    kept: &'a Kept,
-    streams: &[StreamId],
-    (epoch, meaning): (EpochId, Meaning),
-) -> Entry<'a> {
-    let payload = kept.bytes();
-    let stream = streams[kept.stream() as usize];
-    Entry {
-        kind: Kind::Sample,
-        epoch,
-        writer: stream.node,
-        writer_sequence: sequence_of(stream, kept.number()),
-        source_time: WallTime((meaning.time)(payload)),
-        reception_time: WallTime(0),
-        key: KeyHash((meaning.key)(payload).to_le_bytes()),
-        payload,
-    }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use derecho_core::log::{DiskError, GroupId, LogError, LogId, StreamKey, folder};
+use derecho_core::storage::errands::Keep;
 
 use super::folder::Folder;
 use super::journal::StreamJournal;
@@ -77,13 +78,13 @@ impl Archive {
         self.known.contains(&stream)
     }
 
-    /// The log of a stream. `waker` is called by the log thread when something has become of it.
+    /// The log of a stream, of which so much is kept, or all. `waker` is called by the log thread when something has become of it.
     pub fn journal(
         &self,
         stream: StreamKey,
-        on_full: OnFull,
+        (on_full, keep): (OnFull, Option<Keep>),
         waker: impl Fn() + Send + Sync + 'static,
     ) -> StreamJournal {
-        StreamJournal::new(&self.logs, self.root.clone(), (stream, on_full), waker)
+        StreamJournal::new(&self.logs, self.root.clone(), (stream, on_full, keep), waker)
     }
 }
