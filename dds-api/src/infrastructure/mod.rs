@@ -5,7 +5,7 @@ mod storage;
 mod timeout;
 
 pub use error::{DdsError, DdsResult};
-pub use storage::{LogCondition, StorageStatus};
+pub use storage::{LogCondition, LogRetention, StorageStatus};
 pub use timeout::Timeout;
 
 use derecho_core::ids::NodeId;

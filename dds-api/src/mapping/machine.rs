@@ -130,6 +130,8 @@ pub(crate) struct ParticipantMachine {
     leaves: bool,
     /// Endpoints of others' topics that are to be logged here.
     to_log: Vec<Endpoint>,
+    /// For some of them there was no memory.
+    lacks_memory: bool,
     /// Whether there are any, for whoever sees to it.
     has_to_log: Arc<AtomicBool>,
 }
@@ -153,6 +155,7 @@ impl ParticipantMachine {
             look_at: None,
             leaves: false,
             to_log: Vec::new(),
+            lacks_memory: false,
             has_to_log: Arc::default(),
         }
     }
@@ -171,8 +174,16 @@ impl ParticipantMachine {
     pub(crate) fn log_topics(&mut self, link: &mut impl Link, effects: &mut Effects) {
         self.has_to_log.store(false, Ordering::Release);
         for endpoint in std::mem::take(&mut self.to_log) {
-            self.atomic.log(&mut self.group, link, &endpoint, effects);
+            if !self.atomic.log(&mut self.group, link, &endpoint, effects) {
+                if !self.lacks_memory {
+                    tracing::error!(topic = %endpoint.topic, "no memory for a topic's log; it is tried again");
+                }
+                self.to_log.push(endpoint);
+            }
         }
+        // Whoever sees to it comes again in a while.
+        self.lacks_memory = !self.to_log.is_empty();
+        self.has_to_log.store(self.lacks_memory, Ordering::Release);
     }
 
     /// How a topic is kept, as far as is known here; none if it is not.
