@@ -361,6 +361,27 @@ fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
     meeting.assert_empty();
 }
 
+/// When a participant has been dropped nothing of it is at work any more, whichever thread was in the middle of something:
+/// its folder of logs is free for the next one.
+#[test]
+fn a_dropped_participant_has_given_up_its_folder() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    for number in 0..30 {
+        let a = join(&folder, Some(&here));
+        let topic = marks(&a, false);
+        let writer = writer_of(&a, &topic);
+        writer.write(&mark(1, number)).unwrap();
+        drop((writer, topic, a));
+        let lock = std::fs::File::open(here.join("domain-0").join("0").join("lock")).unwrap();
+        let locked = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+        assert!(locked.is_ok(), "{number}: {locked:?}");
+    }
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
 /// A reader of a kept topic that comes before the last one's stay is over gets what comes.
 #[test]
 fn who_comes_again_at_once_is_served() {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
@@ -68,6 +69,8 @@ pub(crate) struct ParticipantMachine {
     lacks_memory: bool,
     /// Whether there are any, for whoever sees to it.
     has_to_log: Arc<AtomicBool>,
+    /// Ends the logs of one that is out for good.
+    ending: Option<JoinHandle<()>>,
 }
 
 impl ParticipantMachine {
@@ -93,6 +96,7 @@ impl ParticipantMachine {
             to_log: Vec::new(),
             lacks_memory: false,
             has_to_log: Arc::default(),
+            ending: None,
         }
     }
 
@@ -107,8 +111,13 @@ impl ParticipantMachine {
             && let Some(logs) = self.atomic.end_logs()
         {
             // What is still to be written may take its time.
-            drop(std::thread::spawn(move || drop(logs)));
+            self.ending = Some(std::thread::spawn(move || drop(logs)));
         }
+    }
+
+    /// The thread that ends the logs, for whoever ends the participant: it takes no longer than logs linger.
+    pub(crate) fn take_ending(&mut self) -> Option<JoinHandle<()>> {
+        self.ending.take()
     }
 
     /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
