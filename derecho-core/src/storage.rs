@@ -22,3 +22,5 @@ mod scribe;
 mod segment;
 pub mod state;
 pub mod store;
+
+pub use scribe::MOST_BEHIND;

@@ -22,7 +22,7 @@ use super::store::{Meaning, Retention, Store};
 use crate::log::{EpochId, LogId, Mark, Tail, Version};
 
 /// Bytes in the store that are not in the log yet: more, and what is delivered waits.
-const MOST_BEHIND: u64 = 64 << 20;
+pub const MOST_BEHIND: u64 = 64 << 20;
 /// Bytes that are put into the log in one turn; those that wait come in the next ones.
 const A_TURN: u64 = 4 << 20;
 /// So often a log is asked that may not have come as far as its member, a turn or more apart.
