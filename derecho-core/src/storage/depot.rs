@@ -424,8 +424,8 @@ impl Depot {
         let (me, mut done) = (group.node().id(), 0);
         self.untold = false;
         for (&key, frontier) in &mut self.frontiers {
-            let scribe = self.keepers.get_mut(&key).and_then(Keeper::scribe_mut);
-            let names = scribe.map_or(&[][..], Scribe::names);
+            let scribe = self.keepers.get(&key).and_then(Keeper::scribe);
+            let names = scribe.map_or(&[][..], |scribe| scribe.names());
             for node in frontier.names_untold(names) {
                 let told = Parcel::Names { key, logs: names.to_vec() };
                 match group.send_direct(node, told.to_bytes(), effects) {

@@ -11,15 +11,17 @@ use super::errands::sequence_of;
 use super::store::{Meaning, Store};
 use crate::group::report::StreamId;
 use crate::log::record::AsRecord;
-use crate::log::{Entry, EpochId, KeyHash, Kind, Record, Tail, Version, WallTime};
+use crate::log::{Entry, EpochId, KeyHash, Kind, OwnedRecord, Record, Tail, Version, WallTime};
 
 /// See the [module](self).
 pub struct State {
-    cursor: Cursor,
-    version: u64,
-    streams: Vec<StreamId>,
-    epoch: EpochId,
-    meaning: Meaning,
+    tail: Tail,
+    content: Content,
+}
+
+enum Content {
+    Store { cursor: Cursor, streams: Vec<StreamId>, meaning: Meaning },
+    Records(Vec<OwnedRecord>),
 }
 
 impl State {
@@ -29,38 +31,58 @@ impl State {
         (version, epoch): (u64, EpochId),
         meaning: Meaning,
     ) -> State {
-        State { cursor, version, streams: store.streams().to_vec(), epoch, meaning }
+        let tail = Tail { epoch, version: Version(version) };
+        let streams = store.streams().to_vec();
+        State { tail, content: Content::Store { cursor, streams, meaning } }
+    }
+
+    /// These, which are few.
+    pub fn of_records(tail: Tail, records: Vec<OwnedRecord>) -> State {
+        State { tail, content: Content::Records(records) }
     }
 
     /// Where it is what the messages lead to.
     pub fn tail(&self) -> Tail {
-        Tail { epoch: self.epoch, version: Version(self.version) }
+        self.tail
     }
 
     /// Its messages, in their order.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
-        let kept = self.cursor.fork().take_while(|kept| kept.version() < self.version);
-        kept.map(|kept| Message { kept, of: self })
+        let (kept, records) = match &self.content {
+            Content::Store { cursor, streams, meaning } => {
+                let kept = cursor.fork().take_while(|kept| kept.version() < self.tail.version.0);
+                let of = (&streams[..], (self.tail.epoch, *meaning));
+                (Some(kept.map(move |kept| Message::Kept(kept, of))), None)
+            }
+            Content::Records(records) => (None, Some(records.iter().map(Message::Owned))),
+        };
+        kept.into_iter().flatten().chain(records.into_iter().flatten())
     }
 }
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "State({}, epoch {})", self.version, self.epoch)
+        write!(f, "State({}, epoch {})", self.tail.version, self.tail.epoch)
     }
 }
 
 /// One of them.
-pub struct Message<'a> {
-    kept: Kept,
-    of: &'a State,
+pub enum Message<'a> {
+    /// In a store, whose streams are called so.
+    Kept(Kept, (&'a [StreamId], (EpochId, Meaning))),
+    /// As it was given.
+    Owned(&'a OwnedRecord),
 }
 
 impl AsRecord for Message<'_> {
     fn as_record(&self) -> Record<'_> {
-        let State { streams, epoch, meaning, .. } = self.of;
-        let entry = entry(&self.kept, streams, (*epoch, *meaning));
-        Record { version: Version(self.kept.version() + 1), entry }
+        match self {
+            Message::Kept(kept, (streams, of)) => {
+                let entry = entry(kept, streams, *of);
+                Record { version: Version(kept.version() + 1), entry }
+            }
+            Message::Owned(record) => record.record(),
+        }
     }
 }
 

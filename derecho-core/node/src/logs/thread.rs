@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ pub struct Logs<D = Folder> {
     queue: SyncSender<Job<D>>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -144,7 +144,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             file: String::new(),
             cause: DiskError::Other(format!("no thread can be started: {error}")),
         })?;
-        Ok(Logs { owner, queue, spare, closing, ended, thread: Some(thread) })
+        Ok(Logs { owner, queue, spare, closing, ended: Mutex::new(ended), thread: Some(thread) })
     }
 
     /// Whose the folder is.
@@ -209,7 +209,8 @@ impl<D> Logs<D> {
             std::thread::sleep(Duration::from_millis(1));
             job = back;
         }
-        match self.ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => Ending::Late,
             _ => {
                 let _ = thread.join();

@@ -8,6 +8,7 @@ use derecho_core::log::{EpochId, KeyHash, Kind};
 
 use super::*;
 use crate::logs::Archive;
+use crate::logs::archive::Home;
 use crate::logs::thread::Settings;
 
 const STREAM: StreamKey = StreamKey(77);
@@ -15,7 +16,7 @@ const STREAM: StreamKey = StreamKey(77);
 fn archive(queue: usize) -> (tempfile::TempDir, Archive) {
     let root = tempfile::tempdir().unwrap();
     let settings = Settings { queue, ..Settings::default() };
-    let archive = Archive::open(root.path(), 0, LogId(5), settings).unwrap();
+    let archive = Archive::open(root.path(), &Home::of_domain(0), LogId(5), settings).unwrap();
     (root, archive)
 }
 
