@@ -18,6 +18,7 @@ use super::cursor::Cursor;
 use super::holders::Holders;
 use super::journal::Errand;
 use super::logbook::LogBook;
+pub use super::motion::Motion;
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
 use super::scribe::Scribe;
@@ -35,9 +36,6 @@ use crate::node::{Node, Origin, SubgroupId};
 const REPLAY: usize = 512 << 10;
 
 mod logging;
-mod motion;
-
-pub use motion::Motion;
 
 /// Whom a keeper asks.
 pub(super) struct Asked {

@@ -1,11 +1,11 @@
-//! What a member says to all of how it stands with a store, and with its log.
+//! What a member says to all about its part in what is kept of a subgroup.
 //!
-//! Owns: the encoding. Never does: decide what follows.
+//! Owns: the encoding. Never does: say it; a keeper does.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::super::logbook::Claim;
+use super::logbook::Claim;
 use crate::bytes::{Reader, Wire};
 
 /// Says to all how it stands.
