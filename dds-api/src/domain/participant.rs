@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use derecho_core::group::watch::Patience;
@@ -11,6 +10,7 @@ use derecho_node::{Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
+use super::attendant::Attendant;
 use super::rejoin::Rejoiner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
@@ -24,8 +24,6 @@ const GREATEST_DOMAIN: u32 = 232;
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Says where logs are kept, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
-/// How often it is looked whether others have begun topics that are to be logged here.
-const ATTEND: Duration = Duration::from_millis(10);
 
 /// How a participant joins its domain. Everything has a default.
 #[derive(Clone, Debug, Default)]
@@ -180,29 +178,13 @@ impl ParticipantConfig {
     }
 }
 
-/// Takes part in others' topics that are to be logged here, for which memory is needed that no turn can get.
-fn attend_to_logs(inner: &Arc<Inner>) -> DdsResult<()> {
-    let has_to_log = inner.engine.act(|machine, _, _| machine.has_to_log());
-    let inner = Arc::downgrade(inner);
-    let attend = move || {
-        while let Some(inner) = inner.upgrade() {
-            if has_to_log.load(Ordering::Acquire) {
-                inner.engine.act(|machine, link, effects| machine.log_topics(link, effects));
-            }
-            drop(inner);
-            std::thread::sleep(ATTEND);
-        }
-    };
-    let thread = std::thread::Builder::new().name("squall-keeper".into()).spawn(attend);
-    thread.map(drop).map_err(|error| DdsError::OutOfResources(format!("no thread: {error}")))
-}
-
 /// What all entities of a participant share. The last of them to go ends the membership.
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
     pub(crate) standing: Arc<Standing>,
     domain: u32,
     rejoiner: Option<Rejoiner>,
+    attendant: Option<Attendant>,
 }
 
 impl Inner {
@@ -227,10 +209,16 @@ impl Drop for Inner {
             self.engine.poke();
             rejoiner.join();
         }
+        self.attendant.take().into_iter().for_each(Attendant::join);
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
         self.engine.wait(deadline, || self.standing.has_ended());
+        // When the participant is gone, so is its hold on its folder of logs; unless its disk does not answer in time.
+        let ending = self.engine.act(|machine, _, _| machine.take_ending());
+        if ending.is_some_and(|ending| ending.join().is_err()) {
+            tracing::error!("the thread that ends logs panicked");
+        }
         self.engine.stop();
     }
 }
@@ -273,11 +261,11 @@ impl DomainParticipant {
         };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let inner = Arc::new(Inner { engine, standing, domain, rejoiner });
+        let mut inner = Inner { engine, standing, domain, rejoiner, attendant: None };
         if keeps_logs {
-            attend_to_logs(&inner)?;
+            inner.attendant = Some(Attendant::start(inner.engine.clone())?);
         }
-        Ok(DomainParticipant { inner })
+        Ok(DomainParticipant { inner: Arc::new(inner) })
     }
 
     /// The domain's number.

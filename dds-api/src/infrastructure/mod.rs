@@ -8,7 +8,7 @@ mod wait_set;
 
 pub use condition::{Condition, GuardCondition};
 pub use error::{DdsError, DdsResult};
-pub use storage::{LogCondition, StorageStatus};
+pub use storage::{LogCondition, LogRetention, StorageStatus};
 pub use timeout::Timeout;
 pub use wait_set::WaitSet;
 

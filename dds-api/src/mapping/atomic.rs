@@ -105,6 +105,8 @@ pub(crate) struct AtomicTopics {
     catching: BTreeSet<u64>,
     /// Where this participant keeps logs, if it does.
     archive: Option<TopicLogs>,
+    /// Memory for the topics of which more has become durable.
+    moved: Vec<u64>,
 }
 
 impl AtomicTopics {
@@ -209,7 +211,14 @@ impl AtomicTopics {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
         let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
+        let sends = |subgroup| {
+            let mut senders = domain.node().senders(subgroup).into_iter();
+            let region = stay.memory.as_ref().map(|(region, _)| *region);
+            senders.any(|(_, origin, of)| origin == Origin::Own && Some(of) == region)
+        };
         match stay.subgroup {
+            // Before its stream has begun there nobody has received anything of it.
+            Some(subgroup) if written > 0 && !sends(subgroup) => false,
             Some(subgroup) if stay.logged && written > 0 => {
                 domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
@@ -64,8 +65,12 @@ pub(crate) struct ParticipantMachine {
     leaves: bool,
     /// Endpoints of others' topics that are to be logged here.
     to_log: Vec<Endpoint>,
+    /// For some of them there was no memory.
+    lacks_memory: bool,
     /// Whether there are any, for whoever sees to it.
     has_to_log: Arc<AtomicBool>,
+    /// Ends the logs of one that is out for good.
+    ending: Option<JoinHandle<()>>,
 }
 
 impl ParticipantMachine {
@@ -89,7 +94,9 @@ impl ParticipantMachine {
             look_at: None,
             leaves: false,
             to_log: Vec::new(),
+            lacks_memory: false,
             has_to_log: Arc::default(),
+            ending: None,
         }
     }
 
@@ -104,8 +111,13 @@ impl ParticipantMachine {
             && let Some(logs) = self.atomic.end_logs()
         {
             // What is still to be written may take its time.
-            drop(std::thread::spawn(move || drop(logs)));
+            self.ending = Some(std::thread::spawn(move || drop(logs)));
         }
+    }
+
+    /// The thread that ends the logs, for whoever ends the participant: it takes no longer than logs linger.
+    pub(crate) fn take_ending(&mut self) -> Option<JoinHandle<()>> {
+        self.ending.take()
     }
 
     /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
@@ -117,8 +129,16 @@ impl ParticipantMachine {
     pub(crate) fn log_topics(&mut self, link: &mut impl Link, effects: &mut Effects) {
         self.has_to_log.store(false, Ordering::Release);
         for endpoint in std::mem::take(&mut self.to_log) {
-            self.atomic.log(&mut self.group, link, &endpoint, effects);
+            if !self.atomic.log(&mut self.group, link, &endpoint, effects) {
+                if !self.lacks_memory {
+                    tracing::error!(topic = %endpoint.topic, "no memory for a topic's log; it is tried again");
+                }
+                self.to_log.push(endpoint);
+            }
         }
+        // Whoever sees to it comes again in a while.
+        self.lacks_memory = !self.to_log.is_empty();
+        self.has_to_log.store(self.lacks_memory, Ordering::Release);
     }
 
     /// How a topic is kept, as far as is known here; none if it is not.

@@ -42,6 +42,7 @@ impl AtomicTopics {
         effects: &mut Effects,
     ) -> usize {
         let (mut done, whole) = self.depot.turn(domain, now, effects);
+        self.count_durable();
         for key in whole {
             self.connect(domain, key);
         }
