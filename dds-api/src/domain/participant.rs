@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use derecho_core::group::watch::Patience;
+use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
-use derecho_node::{Pace, Waited};
+use derecho_node::{Hearer, Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::rejoin::Rejoiner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
@@ -216,6 +217,24 @@ impl Inner {
             }
             _ => "start the others, in the same domain and with the same type",
         }
+    }
+}
+
+impl Driver for Inner {
+    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited {
+        self.engine.wait(deadline, ready)
+    }
+
+    fn tell(&self, hearer: &Arc<dyn Hearer>) {
+        self.engine.tell(hearer);
+    }
+
+    fn nudge(&self) {
+        self.engine.nudge();
+    }
+
+    fn look(&self) {
+        self.engine.poke();
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) trait Driver: Send + Sync {
     fn tell(&self, hearer: &Arc<dyn Hearer>);
     /// Makes who waits look again.
     fn nudge(&self);
+    /// Takes in what has come, on this thread if nobody else drives.
+    fn look(&self);
 }
 
 /// What a condition is about.

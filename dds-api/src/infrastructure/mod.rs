@@ -4,12 +4,15 @@ mod condition;
 mod error;
 mod storage;
 mod timeout;
+mod until;
 mod wait_set;
 
+pub(crate) use condition::Driver;
 pub use condition::{Condition, GuardCondition};
 pub use error::{DdsError, DdsResult};
 pub use storage::{LogCondition, StorageStatus};
 pub use timeout::Timeout;
+pub(crate) use until::{Ear, Until};
 pub use wait_set::WaitSet;
 
 use derecho_core::ids::NodeId;

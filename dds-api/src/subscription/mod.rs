@@ -5,5 +5,5 @@ mod reader;
 mod sample;
 
 pub use past::{PastSamples, Since};
-pub use reader::{DataReader, DataReaderBuilder, Limit, Samples};
+pub use reader::{DataReader, DataReaderBuilder, Limit, SampleStream, Samples};
 pub use sample::{Sample, SampleInfo};

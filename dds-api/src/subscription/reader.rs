@@ -3,6 +3,8 @@
 //! Owns: the queues of all writers that it is matched with. Never does: copy what it can lend, or
 //! hold its lock while the application looks at a sample.
 
+mod asynchronous;
+
 use std::ops::{RangeFull, RangeTo};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -239,6 +241,8 @@ impl Limit for RangeTo<usize> {
         self.end
     }
 }
+
+pub use asynchronous::SampleStream;
 
 impl<T: DdsType> DataReader<T> {
     /// What it reads.
@@ -478,7 +482,7 @@ impl<T: DdsType> DataReader<T> {
         let standing = &self.participant.standing;
         let mut is_known = false;
         let ready = || {
-            is_known = self.shared.knows_history.load(Ordering::Acquire) && !standing.is_out();
+            is_known = self.knows_history();
             is_known || standing.is_out_for_good()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
@@ -492,6 +496,15 @@ impl<T: DdsType> DataReader<T> {
                 self.topic.waiting()
             ))),
         }
+    }
+
+    fn knows_history(&self) -> bool {
+        self.shared.knows_history.load(Ordering::Acquire) && !self.standing().is_out()
+    }
+
+    #[inline]
+    fn standing(&self) -> &Standing {
+        &self.participant.standing
     }
 
     /// What was written in the past, from some sample or time on, as this participant's log has it: also what
