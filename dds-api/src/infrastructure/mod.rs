@@ -24,6 +24,19 @@ pub struct InstanceHandle {
     pub(crate) entity: u64,
 }
 
+impl InstanceHandle {
+    /// The first in their order.
+    pub(crate) const LOWEST: Self = InstanceHandle { node: NodeId(0), entity: 0 };
+    /// The last in their order.
+    pub(crate) const HIGHEST: Self = InstanceHandle { node: NodeId(u128::MAX), entity: u64::MAX };
+
+    /// A handle with these parts, for tests and measurements of what takes handles.
+    #[doc(hidden)]
+    pub fn from_parts(node: u128, entity: u64) -> Self {
+        InstanceHandle { node: NodeId(node), entity }
+    }
+}
+
 impl std::fmt::Display for InstanceHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.node, self.entity)
