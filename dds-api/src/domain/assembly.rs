@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
-use derecho_core::ids::NodeId;
-use derecho_core::link::{Link, LinkError, Parker};
+use derecho_core::link::{Arbiter, Link, LinkError, Parker};
 use derecho_core::log::LogId;
+use derecho_core::membership::RankSet;
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
@@ -18,16 +19,21 @@ use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
 use derecho_node::logs::{Archive, Settings};
 use derecho_node::{Engine, Pace};
 
+use super::rejoin::{Rejoiner, Turnout};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::discovery::Discovery;
 use crate::mapping::machine::ParticipantMachine;
-use crate::mapping::standing::Standing;
+use crate::mapping::standing::{Life, Standing};
 use crate::mapping::topic_logs::TopicLogs;
 
 /// The engine of a participant.
 pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
 
+/// How long a participant that has left or died may still be counted as a member.
+const LAST_MOMENTS: Duration = Duration::from_millis(500);
+
 /// What the parts have to be told.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) domain: u32,
     pub(crate) runtime_dir: Option<PathBuf>,
@@ -41,19 +47,29 @@ pub(crate) struct Plan {
     pub(crate) logs: Option<(PathBuf, Vec<String>)>,
 }
 
-/// Joins the domain and starts to drive. Also says who this node is.
-pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(DomainEngine, NodeId)> {
+/// What a life of a participant begins with.
+pub(super) struct Parts {
+    pub(super) link: ShmLink,
+    pub(super) parker: Arc<dyn Parker>,
+    pub(super) group: Group<Discovery>,
+    pub(super) host: Option<Arc<dyn Arbiter>>,
+    pub(super) logs: Option<TopicLogs>,
+}
+
+/// Joins the domain, under a new name.
+pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let mut config = ShmConfig::new(format!("domain-{}", plan.domain));
     if plan.runtime_dir.is_some() {
-        config.runtime_dir = plan.runtime_dir;
+        config.runtime_dir.clone_from(&plan.runtime_dir);
     }
     if plan.group.is_some() {
-        config.group = plan.group;
+        config.group.clone_from(&plan.group);
     }
     if plan.memory_limit.is_some() {
         config.memory_limit = plan.memory_limit;
     }
     let mut link = ShmLink::join(config).map_err(|error| DdsError::Error(error.to_string()))?;
+    find_a_place(&link, plan.domain)?;
     let parker = link.parker();
     let terms = Terms {
         entrance: Entrance::Local,
@@ -63,19 +79,61 @@ pub(crate) fn assemble(plan: Plan, standing: &Arc<Standing>) -> DdsResult<(Domai
     };
     let group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
-    let node = link.node();
-    let mut machine = ParticipantMachine::new(group, Arc::clone(standing), link.arbiter());
-    if let Some((folder, topics)) = plan.logs {
-        let fresh = LogId(node.0);
-        let archive = Archive::open(&folder, plan.domain, fresh, Settings::default());
+    let host = link.arbiter();
+    let logs = plan.logs.as_ref().map(|(folder, topics)| {
+        let fresh = LogId(link.node().0);
+        let archive = Archive::open(folder, plan.domain, fresh, Settings::default());
         let archive = archive.map_err(|error| {
             DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
         })?;
         let bell = Arc::clone(&parker);
-        machine.keep_logs(TopicLogs::new(archive, topics, Arc::new(move || bell.wake())));
+        Ok(TopicLogs::new(archive, topics.clone(), Arc::new(move || bell.wake())))
+    });
+    Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
+}
+
+/// An error if the domain has as many participants as there can be: nobody would ever let this one in.
+fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
+    let deadline = Instant::now() + LAST_MOMENTS;
+    loop {
+        match link.members() {
+            Ok(members) if members >= RankSet::MOST && Instant::now() < deadline => {
+                std::thread::sleep(LAST_MOMENTS / 20);
+            }
+            Ok(members) if members >= RankSet::MOST => {
+                return Err(DdsError::OutOfResources(format!(
+                    "domain {domain} has {members} participants, and that is the most: end one of them, let \
+                     one participant serve several purposes, or use another domain"
+                )));
+            }
+            Ok(_) => return Ok(()),
+            // Who founds the group will meet it again, and wait until it has passed.
+            Err(error) => {
+                tracing::debug!(%error, "how many participants there are is not known");
+                return Ok(());
+            }
+        }
     }
+}
+
+/// Joins the domain and starts to drive. One that comes in again when it has fallen out also has somebody who
+/// brings it in.
+pub(crate) fn assemble(
+    plan: Plan,
+    standing: &Arc<Standing>,
+) -> DdsResult<(DomainEngine, Option<Rejoiner>)> {
+    let Parts { link, parker, group, host, logs } = connect(&plan)?;
+    standing.begin(Life::default(), link.node());
+    let mut machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
+    logs.into_iter().for_each(|logs| machine.keep_logs(logs));
     let start = if plan.unattended { Engine::unattended } else { Engine::start };
-    Ok((start(machine, link, parker, plan.pace), node))
+    if !standing.may_rejoin() {
+        return Ok((start(machine, link, parker, plan.pace), None));
+    }
+    let turnout = Arc::new(Turnout::new(parker));
+    let engine = start(machine, link, Arc::clone(&turnout) as Arc<dyn Parker>, plan.pace);
+    let rejoiner = Rejoiner::start(engine.clone(), plan, turnout, standing)?;
+    Ok((engine, Some(rejoiner)))
 }
 
 /// This node's part in the domain's group.

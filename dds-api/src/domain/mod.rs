@@ -2,6 +2,7 @@
 
 mod assembly;
 mod participant;
+mod rejoin;
 
 pub(crate) use participant::Inner;
 pub use participant::{DomainParticipant, ParticipantConfig};

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use derecho_core::group::watch::Patience;
-use derecho_core::ids::NodeId;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_node::{Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
+use super::rejoin::Rejoiner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
@@ -37,6 +37,7 @@ pub struct ParticipantConfig {
     ablation: Ablation,
     pace: Pace,
     unattended: bool,
+    rejoins: bool,
     log_folder: Option<PathBuf>,
     log_topics: Vec<String>,
 }
@@ -117,6 +118,63 @@ impl ParticipantConfig {
         self.unattended = true;
         self
     }
+
+    /// Whether a participant comes back by itself when the others of the domain have gone on without it: it was
+    /// stopped for longer than the [`member_timeout`](ParticipantConfig::member_timeout), say. Not, by default.
+    ///
+    /// It joins anew, under a new name, and its writers and readers go on, as if all of them had been made anew:
+    ///
+    /// * What had been received and not been taken is discarded, for the others have used its memory again; and
+    ///   what was written meanwhile by others never comes. [`DataReader::membership_changes`] says that there may
+    ///   be such a gap, [`DomainParticipant::rejoins`] how often.
+    /// * Where samples are [kept] a reader goes on behind the last one that it has given out, with all that has
+    ///   come meanwhile and is still kept: there is no gap. What it gives out is a copy.
+    /// * A writer writes for whoever has found it again; [`DataWriter::wait_for_readers`] waits for them. What it
+    ///   wrote just before may be lost.
+    /// * Calls that may wait go on to wait, up to their time-out. If the participant is not back by then they say
+    ///   [`DdsError::Isolated`], and that it is rejoining; so do those that do not wait.
+    /// * A loan that was taken before is published in the new membership, or dropped, like any other.
+    /// * A sample that was taken before may be held and dropped, but what it says may have been written anew:
+    ///   it was read in time if [`DataReader::membership_changes`] is after it what it was before.
+    ///
+    /// If it cannot join (no memory, no folder, as many participants as there can be) it tries again, with
+    /// pauses of up to five seconds, and says so through `tracing`. A thread of its own sees to that, with
+    /// [`caller_drives`](ParticipantConfig::caller_drives) too; it sleeps as long as nothing happens.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Altitude { feet: f64 }
+    /// # fn main() -> DdsResult<()> {
+    /// let config = ParticipantConfig::new().rejoin(true);
+    /// let participant = DomainParticipant::with_config(0, config)?;
+    /// let topic = participant.topic::<Altitude>("Altitude").create()?;
+    /// let reader = participant.reader(&topic).create()?;
+    /// let mut memberships = 0;
+    /// loop {
+    ///     match reader.take_next(Timeout::secs(1)) {
+    ///         Ok(Some(sample)) => {
+    ///             if memberships != reader.membership_changes() {
+    ///                 memberships = reader.membership_changes();
+    ///                 println!("samples may be missing here");
+    ///             }
+    ///             println!("{} ft", sample.feet);
+    ///         }
+    ///         Ok(None) => println!("nothing new"),
+    ///         Err(DdsError::Isolated(why)) => println!("{why}"), // for now
+    ///         Err(error) => return Err(error),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// [kept]: crate::topic::TopicBuilder::transient_local
+    /// [`DataReader::membership_changes`]: crate::subscription::DataReader::membership_changes
+    /// [`DataWriter::wait_for_readers`]: crate::publication::DataWriter::wait_for_readers
+    pub fn rejoin(mut self, rejoin: bool) -> Self {
+        self.rejoins = rejoin;
+        self
+    }
 }
 
 /// Takes part in others' topics that are to be logged here, for which memory is needed that no turn can get.
@@ -139,17 +197,37 @@ fn attend_to_logs(inner: &Arc<Inner>) -> DdsResult<()> {
 /// What all entities of a participant share. The last of them to go ends the membership.
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
-    pub(crate) node: NodeId,
     pub(crate) standing: Arc<Standing>,
     domain: u32,
+    rejoiner: Option<Rejoiner>,
+}
+
+impl Inner {
+    /// What may be the reason that nobody is there, and what to do.
+    #[cold]
+    pub(crate) fn why_nobody(&self) -> &'static str {
+        match self.engine.act(|machine, _, _| machine.view().number) {
+            0 => {
+                "this participant has not been let into its domain yet, by others that are stopped, or \
+                 because 64 are there, which is the most: let them go on, or end one"
+            }
+            _ => "start the others, in the same domain and with the same type",
+        }
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.standing.close();
+        if let Some(rejoiner) = self.rejoiner.take() {
+            // It may wait for a view.
+            self.engine.poke();
+            rejoiner.join();
+        }
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
-        self.engine.wait(deadline, || self.standing.is_out());
+        self.engine.wait(deadline, || self.standing.has_ended());
         self.engine.stop();
     }
 }
@@ -175,7 +253,7 @@ impl DomainParticipant {
             )));
         }
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
-        let ParticipantConfig { patience, ablation, pace, unattended, .. } = config;
+        let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
         let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
         let logs = folder.map(|folder| (folder, config.log_topics));
         let keeps_logs = logs.is_some();
@@ -190,9 +268,9 @@ impl DomainParticipant {
             unattended,
             logs,
         };
-        let standing = Arc::new(Standing::default());
-        let (engine, node) = assemble(plan, &standing)?;
-        let inner = Arc::new(Inner { engine, node, standing, domain });
+        let standing = Arc::new(Standing::new(rejoins));
+        let (engine, rejoiner) = assemble(plan, &standing)?;
+        let inner = Arc::new(Inner { engine, standing, domain, rejoiner });
         if keeps_logs {
             attend_to_logs(&inner)?;
         }
@@ -204,13 +282,14 @@ impl DomainParticipant {
         self.inner.domain
     }
 
-    /// This participant's name in the domain.
+    /// This participant's name in the domain: another one after each [rejoin](ParticipantConfig::rejoin).
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.inner.node, entity: 0 }
+        InstanceHandle { node: self.inner.standing.node(), entity: 0 }
     }
 
     /// How many participants the domain's present view has, this one included, and the view's number. They
-    /// see the same views in the same order; none before this one has come in.
+    /// see the same views in the same order; none before this one has come in. While it is isolated, the last
+    /// one that it has seen, or none yet if it is rejoining.
     pub fn view(&self) -> (u64, usize) {
         self.inner.engine.act(|machine, _, _| {
             let view = machine.view();
@@ -219,11 +298,18 @@ impl DomainParticipant {
     }
 
     /// Whether the others of the domain go on without this participant: every call on it and on its entities
-    /// fails from now on.
+    /// fails from now on, or until it has [come back](ParticipantConfig::rejoin) if it may.
     pub fn is_isolated(&self) -> bool {
         self.inner.standing.is_evicted()
     }
 
+    /// How often this participant has come back after the others had gone on without it. See
+    /// [`ParticipantConfig::rejoin`].
+    pub fn rejoins(&self) -> u64 {
+        self.inner.standing.rejoins()
+    }
+
+    /// How all stands here, for whoever looks for what is wrong; in no fixed form.
     #[doc(hidden)]
     pub fn describe(&self) -> String {
         self.inner.engine.act(|machine, _, _| machine.describe())

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError};
 
 use derecho_core::bytes::Wire;
 use derecho_core::group::registry::Layout;
+use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, Share};
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::link::Link;
@@ -30,8 +31,8 @@ use derecho_core::storage::depot::{Depot, porter_geometry};
 
 use super::discovery::{Announcement, Discovery};
 use super::endpoint::{Endpoint, EndpointKind};
-use super::history::Catching;
-use super::machine::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::history::{Catching, NOBODY};
+use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
 
 mod kept;
@@ -39,9 +40,6 @@ mod logged;
 
 /// The group of a domain.
 pub(super) type Domain = Group<Discovery>;
-
-/// A sender that is gone already.
-const NOBODY: NodeId = NodeId(0);
 
 /// One of this participant's readers there.
 struct Reading {
@@ -79,7 +77,7 @@ struct Stay {
     exit: Exit,
     subgroup: Option<SubgroupId>,
     /// Who sends what is in the queues, by the queues' numbers for them, in all epochs so far.
-    senders: Vec<NodeId>,
+    senders: Vec<StreamId>,
     /// Senders of the epoch.
     sending: u32,
     /// Members of the epoch that read.
@@ -237,14 +235,14 @@ impl AtomicTopics {
         let seats = layout.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
         let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
         let gone = before.iter().filter(|node| !stay.seats.contains(node)).count() as u32;
-        for (number, origin, _) in domain.node().senders(id) {
+        for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
-                Origin::Own => me,
-                Origin::Peer(peer) => domain.node().node_of(peer).unwrap_or(NOBODY),
+                Origin::Own => Some(me),
+                Origin::Peer(peer) => domain.node().node_of(peer),
             };
             let number = usize::from(number);
             stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
-            stay.senders[number] = node;
+            stay.senders[number] = node.map_or(NOBODY, |node| StreamId { node, region });
         }
         // Who was counted and is still there gets what is written from now on, begun or not.
         stay.counted = match stay.kept {
@@ -431,11 +429,15 @@ impl Stay {
 
     /// Says to the readers of a topic that is kept who sends.
     fn tell_of_senders(&mut self) {
-        let writers: Arc<[NodeId]> = self.senders.as_slice().into();
+        if self.subgroup.is_none() {
+            return;
+        }
+        let writers: Arc<[StreamId]> = self.senders.as_slice().into();
         for (&id, reading) in &self.readers {
             let shared = &reading.shared;
             let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-            for source in sources.iter_mut().filter(|source| source.id == SourceId::Atomic(id)) {
+            let of_it = |source: &&mut ReaderSource| source.id == SourceId::Atomic(id);
+            for source in sources.iter_mut().filter(of_it).filter(|source| !source.ended) {
                 source.writers = Arc::clone(&writers);
             }
             drop(sources);
@@ -448,10 +450,11 @@ impl Stay {
     /// sends.
     fn connect(&mut self, domain: &mut Domain) {
         let Some(subgroup) = self.subgroup else { return };
-        let writers: Arc<[NodeId]> = self.senders.as_slice().into();
+        let writers: Arc<[StreamId]> = self.senders.as_slice().into();
         for (&id, Reading { shared, inbox, .. }) in &mut self.readers {
             let id = SourceId::Atomic(id);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
+            let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
             let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
             let of_it = |source: &&mut ReaderSource| source.id == id && !source.ended;
             if inbox.as_ref().is_some_and(is_dead) {
@@ -467,7 +470,7 @@ impl Stay {
                 let (writers, inbox) = (Arc::clone(&writers), Arc::clone(inbox));
                 match sources.iter_mut().find(of_it) {
                     Some(source) => source.writers = writers,
-                    None => sources.push(ReaderSource { id, writers, inbox, ended }),
+                    None => sources.push(ReaderSource { id, writers, inbox, ended, life }),
                 }
             }
             drop(sources);

@@ -1,7 +1,7 @@
 //! A reader that reads along what is kept, before it gets a queue of its own.
 //!
-//! Owns: how far it has come, and what it may see. Never does: hold its lock while the application looks at a
-//! sample.
+//! Owns: how far it has come, what it may see, and what it has given out. Never does: hold its lock while the
+//! application looks at a sample.
 //!
 //! ```text
 //!   machine    shows so much of the store as was delivered; when the reader has read all of it, or lets too
@@ -10,16 +10,23 @@
 //! ```
 //! So a reader that comes late holds nobody up while it reads what was kept before, and gets every sample that
 //! comes meanwhile.
+//!
+//! A participant that [comes back](crate::domain::ParticipantConfig::rejoin) gets what is kept from others again, and
+//! its readers read along that. What they have given out in an earlier life they know by its stream and number,
+//! which are the same in all stores, and pass over.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use derecho_core::ids::NodeId;
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::storage::cursor::{Cursor, Kept};
 use derecho_core::storage::store::{Meaning, Store};
 
-use super::machine::ReaderShared;
 use super::record;
+use super::shares::ReaderShared;
+use super::standing::Life;
 
 /// What a store has to know of records.
 pub(crate) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
@@ -28,8 +35,35 @@ pub(crate) const MEANING: Meaning = Meaning { key: record::key_of, time: record:
 /// any reader does that does not take.
 const MOST_BEHIND: u64 = 1 << 20;
 
+/// A sender that is gone already.
+pub(crate) const NOBODY: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
+
+/// What a reader of a participant that may come back has given out, or does not want: of each stream all before
+/// this number.
+#[derive(Default)]
+pub(crate) struct Given(BTreeMap<StreamId, u64>);
+
+impl Given {
+    /// This was given out.
+    pub(crate) fn note(&mut self, stream: StreamId, number: u64) {
+        self.pass(stream, number + 1);
+    }
+
+    /// What is before this number is not wanted.
+    pub(crate) fn pass(&mut self, stream: StreamId, next: u64) {
+        let known = self.0.entry(stream).or_default();
+        *known = next.max(*known);
+    }
+
+    fn has(&self, stream: StreamId, number: u64) -> bool {
+        self.0.get(&stream).is_some_and(|next| number < *next)
+    }
+}
+
 /// What a reader that reads along shares with the machine.
 pub(crate) struct History {
+    /// The life of the participant in which this is kept.
+    pub(crate) life: Life,
     state: Mutex<State>,
     /// One past the last version that may be seen.
     shown: AtomicU64,
@@ -43,14 +77,14 @@ struct State {
     cursor: Cursor,
     /// It was found, and waits to be taken.
     next: Option<Kept>,
-    /// Who sent what, by the store's numbers for streams.
-    writers: Vec<NodeId>,
+    /// Which stream a record came by, by the store's numbers for them.
+    streams: Vec<StreamId>,
 }
 
 /// What came of a look at what is kept.
 pub(crate) enum Look {
-    /// The next sample, and who wrote it.
-    Kept(Kept, NodeId),
+    /// The next sample, and the stream that it came by.
+    Kept(Kept, StreamId),
     /// There is none now.
     NoneYet,
     /// All has been read: what comes now comes by a queue.
@@ -58,11 +92,19 @@ pub(crate) enum Look {
 }
 
 impl State {
-    fn find(&mut self, shown: u64) -> bool {
-        if self.next.is_none() && self.cursor.version() < shown {
-            self.next = self.cursor.next();
+    fn find(&mut self, shown: u64, given: Option<&Given>) -> bool {
+        while self.next.is_none() && self.cursor.version() < shown {
+            let Some(next) = self.cursor.next() else { break };
+            let is_given = |given: &Given| given.has(self.stream_of(&next), next.number());
+            if !given.is_some_and(is_given) {
+                self.next = Some(next);
+            }
         }
         self.next.as_ref().is_some_and(|next| next.version() < shown)
+    }
+
+    fn stream_of(&self, kept: &Kept) -> StreamId {
+        self.streams.get(kept.stream() as usize).copied().unwrap_or(NOBODY)
     }
 }
 
@@ -71,16 +113,16 @@ impl History {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next sample that is kept.
-    pub(crate) fn take(&self) -> Look {
+    /// The next sample that is kept, and was not given out.
+    pub(crate) fn take(&self, given: Option<&Given>) -> Look {
         let mut state = self.lock();
         // First: what is shown after it has ended is all.
         let ended = self.ended.load(Ordering::Acquire);
-        if state.find(self.shown.load(Ordering::Acquire))
+        if state.find(self.shown.load(Ordering::Acquire), given)
             && let Some(kept) = state.next.take()
         {
-            let writer = state.writers.get(kept.stream() as usize);
-            return Look::Kept(kept, writer.copied().unwrap_or(NodeId(0)));
+            let stream = state.stream_of(&kept);
+            return Look::Kept(kept, stream);
         }
         if ended {
             return Look::Over;
@@ -90,15 +132,15 @@ impl History {
     }
 
     /// Whether there is one.
-    pub(crate) fn has_next(&self) -> bool {
-        self.lock().find(self.shown.load(Ordering::Acquire))
+    pub(crate) fn has_next(&self, given: Option<&Given>) -> bool {
+        self.lock().find(self.shown.load(Ordering::Acquire), given)
     }
 
     /// Whether all has been read.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self, given: Option<&Given>) -> bool {
         // First: what is shown after it has ended is all.
         let ended = self.ended.load(Ordering::Acquire);
-        ended && !self.lock().find(self.shown.load(Ordering::Acquire))
+        ended && !self.has_next(given)
     }
 
     /// How many there are at most.
@@ -118,23 +160,36 @@ pub(super) struct Catching {
 }
 
 impl Catching {
-    /// A reader begins to read along.
+    /// A reader begins to read along: what was kept when it came first, if it wants that, and all that has come
+    /// since; up to this version at first.
     pub(super) fn begin(
-        cursor: Cursor,
+        mut cursor: Cursor,
         (store, until): (&Store, u64),
-        shared: &ReaderShared,
+        (shared, wants_history): (&ReaderShared, bool),
     ) -> Catching {
         let from = until.min(store.version());
-        let writers = store.streams().iter().map(|stream| stream.node).collect();
+        let mut floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
+        if floor.is_none() {
+            let unwanted = (!wants_history).then(|| {
+                cursor.skip_to(store.version());
+                store.numbers().collect()
+            });
+            *floor = Some(unwanted.unwrap_or_default());
+        }
+        drop(floor);
+        let streams = store.streams().to_vec();
         // Who has nothing to catch up with gets its queue at once.
         let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());
         let history = Arc::new(History {
-            state: Mutex::new(State { cursor, next: None, writers }),
+            life: *shared.life.lock().unwrap_or_else(PoisonError::into_inner),
+            state: Mutex::new(State { cursor, next: None, streams }),
             shown: AtomicU64::new(from),
             ended: AtomicBool::new(false),
             caught_up,
         });
         *shared.history.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&history));
+        // The floor is known before anything is read.
+        shared.changes.fetch_add(1, Ordering::Release);
         shared.reads_history.store(true, Ordering::Release);
         shared.knows_history.store(true, Ordering::Release);
         Catching { history, from }
@@ -147,8 +202,8 @@ impl Catching {
             return 0;
         }
         let mut state = history.lock();
-        let known = state.writers.len();
-        state.writers.extend(store.streams()[known..].iter().map(|stream| stream.node));
+        let known = state.streams.len();
+        state.streams.extend_from_slice(&store.streams()[known..]);
         drop(state);
         history.shown.store(until, Ordering::Release);
         1
@@ -164,5 +219,66 @@ impl Catching {
     pub(super) fn end(&mut self, store: &Store) {
         self.show(store, u64::MAX);
         self.history.ended.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use derecho_core::storage::store::Retention;
+
+    use super::*;
+
+    const ONE: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+    const TWO: StreamId = StreamId { node: NodeId(2), region: RegionId(7) };
+
+    /// A store to which the streams came in this order.
+    fn store(streams: [StreamId; 2], records: &[(StreamId, u64)]) -> Store {
+        let mut store = Store::new(Retention::default(), MEANING);
+        for stream in streams {
+            store.stream(stream);
+        }
+        for &(stream, number) in records {
+            let index = store.stream(stream);
+            store.append(index, number, &[0; 16]);
+        }
+        store
+    }
+
+    fn read(shared: &ReaderShared, given: &mut Given) -> Vec<(StreamId, u64)> {
+        let history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let history = history.as_ref().expect("one has begun");
+        let mut read = Vec::new();
+        while history.has_next(Some(given)) {
+            let Look::Kept(kept, stream) = history.take(Some(given)) else { break };
+            given.note(stream, kept.number());
+            read.push((stream, kept.number()));
+        }
+        read
+    }
+
+    #[test]
+    fn what_was_given_out_along_one_store_is_passed_over_along_another() {
+        let all = [(ONE, 0), (TWO, 0), (ONE, 1), (TWO, 1), (ONE, 2)];
+        let (shared, mut given) = (ReaderShared::default(), Given::default());
+        let first = store([ONE, TWO], &all[..3]);
+        let _ = Catching::begin(first.cursor(), (&first, u64::MAX), (&shared, true));
+        assert_eq!(read(&shared, &mut given), all[..3]);
+        let second = store([TWO, ONE], &all);
+        let _ = Catching::begin(second.cursor(), (&second, u64::MAX), (&shared, true));
+        assert_eq!(read(&shared, &mut given), all[3..]);
+    }
+
+    #[test]
+    fn who_wants_nothing_old_wants_it_in_no_life() {
+        let all = [(ONE, 0), (ONE, 1), (TWO, 0), (TWO, 1), (ONE, 2)];
+        let (shared, mut given) = (ReaderShared::default(), Given::default());
+        let first = store([ONE, TWO], &all[..2]);
+        let _ = Catching::begin(first.cursor(), (&first, u64::MAX), (&shared, false));
+        assert_eq!(read(&shared, &mut given), []);
+        let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        floor.into_iter().flatten().for_each(|(stream, next)| given.pass(stream, next));
+        let second = store([TWO, ONE], &all);
+        let _ = Catching::begin(second.cursor(), (&second, u64::MAX), (&shared, false));
+        assert_eq!(read(&shared, &mut given), all[2..]);
     }
 }

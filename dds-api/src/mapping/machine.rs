@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
+use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
-use derecho_core::link::{Arbiter, Interest, Link, LinkError, LinkEvent};
+use derecho_core::link::{Arbiter, Interest, Link, LinkEvent};
 use derecho_core::log::StreamKey;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
@@ -22,95 +23,27 @@ use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
-use super::history::History;
-use super::standing::Standing;
+use super::history::NOBODY;
+use super::shares::{Berth, ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::standing::{Life, Standing};
 use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
+
+mod rejoin;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
 const LEAVE_INTERVAL: u64 = 10_000_000;
 
-/// What a reader shares with the machine.
-#[derive(Default)]
-pub(crate) struct ReaderShared {
-    /// The queues of the writers that it is matched with.
-    pub(crate) sources: Mutex<Vec<ReaderSource>>,
-    /// Counts changes of `sources`, so that a reader takes its lock only after one.
-    pub(crate) changes: AtomicU64,
-    /// Writers that it is matched with.
-    pub(crate) matched: AtomicU32,
-    /// Writers of the same topic that it cannot be matched with.
-    pub(crate) inconsistent: AtomicU32,
-    /// It reads along what is kept.
-    pub(crate) reads_history: AtomicBool,
-    /// What was kept when it came is known here, or nothing is kept.
-    pub(crate) knows_history: AtomicBool,
-    pub(crate) history: Mutex<Option<Arc<History>>>,
-}
-
-/// One writer, or all writers of an ordered topic, as a reader sees them.
-#[derive(Clone)]
-pub(crate) struct ReaderSource {
-    pub(crate) id: SourceId,
-    /// Who sends what is in the queue, by the queue's numbers for them.
-    pub(crate) writers: Arc<[NodeId]>,
-    pub(crate) inbox: Arc<Inbox>,
-    /// The writer is gone: what is queued is the last of it.
-    pub(crate) ended: bool,
-}
-
-impl ReaderSource {
-    /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
-    /// brought up to date before anything of a newcomer's is delivered.
-    #[cold]
-    pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> NodeId {
-        let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = sources.iter().find(|source| source.id == self.id && !source.ended);
-        let writer = source.and_then(|source| source.writers.get(number));
-        writer.copied().unwrap_or(NodeId(0))
-    }
-}
-
-/// Where a queue comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SourceId {
-    /// A stream of one writer.
-    Stream(SubscriptionId),
-    /// The order of a topic, for the reader of this number.
-    Atomic(u64),
-}
-
-/// Why an endpoint was not made.
-pub(crate) enum Refusal {
-    /// The link has no memory for it.
-    Link(LinkError),
-    /// It does not go with what is there.
-    Mismatch(String),
-    /// This participant is no member any more.
-    Isolated,
-}
-
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Refusal {
-        Refusal::Link(error)
-    }
-}
-
-/// What a writer shares with the machine.
-#[derive(Default)]
-pub(crate) struct WriterShared {
-    /// Readers that it is matched with.
-    pub(crate) matched: AtomicU32,
-}
-
 struct LocalReader {
     endpoint: Endpoint,
     shared: Arc<ReaderShared>,
+    wants_history: bool,
     subscriptions: BTreeMap<SubscriptionId, (Origin, u64)>,
 }
 
 struct LocalWriter {
     endpoint: Endpoint,
+    geometry: Geometry,
     shared: Arc<WriterShared>,
 }
 
@@ -119,6 +52,7 @@ pub(crate) struct ParticipantMachine {
     group: Group<Discovery>,
     standing: Arc<Standing>,
     host: Option<Arc<dyn Arbiter>>,
+    life: Life,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
     atomic: AtomicTopics,
@@ -139,11 +73,13 @@ impl ParticipantMachine {
         group: Group<Discovery>,
         standing: Arc<Standing>,
         host: Option<Arc<dyn Arbiter>>,
+        life: Life,
     ) -> Self {
         ParticipantMachine {
             group,
             standing,
             host,
+            life,
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
             atomic: AtomicTopics::default(),
@@ -160,6 +96,17 @@ impl ParticipantMachine {
     /// Topics that are logged are logged here.
     pub(crate) fn keep_logs(&mut self, logs: TopicLogs) {
         self.atomic.keep_logs(logs);
+    }
+
+    /// This participant is out: it delivers nothing, and nothing of it is seen, any more. Others may have its folder
+    /// of logs, unless it comes back.
+    fn is_over(&mut self) {
+        if self.standing.is_out_for_good()
+            && let Some(logs) = self.atomic.end_logs()
+        {
+            // What is still to be written may take its time.
+            drop(std::thread::spawn(move || drop(logs)));
+        }
     }
 
     /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
@@ -257,18 +204,29 @@ impl ParticipantMachine {
         Ok(())
     }
 
-    /// Adds a writer. Returns its id, and the memory that it writes into: of an atomic topic all writers
-    /// of a participant share one.
+    /// Adds a writer. Returns its id, and where it writes: of an atomic topic all writers of a participant
+    /// share one memory.
     pub(crate) fn add_writer(
         &mut self,
         link: &mut impl Link,
-        mut endpoint: Endpoint,
+        endpoint: Endpoint,
         geometry: Geometry,
         shared: Arc<WriterShared>,
         effects: &mut Effects,
-    ) -> Result<(u64, SenderMemory), Refusal> {
+    ) -> Result<(u64, Berth), Refusal> {
         self.check(&endpoint)?;
         let id = self.fresh_endpoint();
+        Ok((id, self.place_writer(link, (id, endpoint), (geometry, shared), effects)?))
+    }
+
+    /// Adds a writer under this id.
+    fn place_writer(
+        &mut self,
+        link: &mut impl Link,
+        (id, mut endpoint): (u64, Endpoint),
+        (geometry, shared): (Geometry, Arc<WriterShared>),
+        effects: &mut Effects,
+    ) -> Result<Berth, Refusal> {
         let memory = if endpoint.level.is_ordered() {
             let share = (geometry, Arc::clone(&shared));
             let (made, memory) =
@@ -288,8 +246,8 @@ impl ParticipantMachine {
             }
             memory
         };
-        self.writers.insert(id, LocalWriter { endpoint, shared });
-        Ok((id, memory))
+        self.writers.insert(id, LocalWriter { endpoint, geometry, shared });
+        Ok(Berth { memory, bells: link.bells(), life: self.life })
     }
 
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
@@ -306,12 +264,25 @@ impl ParticipantMachine {
     pub(crate) fn add_reader(
         &mut self,
         link: &mut impl Link,
-        mut endpoint: Endpoint,
-        (shared, wants_history): (Arc<ReaderShared>, bool),
+        endpoint: Endpoint,
+        share: (Arc<ReaderShared>, bool),
         effects: &mut Effects,
     ) -> Result<u64, Refusal> {
         self.check(&endpoint)?;
+        *share.0.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
         let id = self.fresh_endpoint();
+        self.place_reader(link, (id, endpoint), share, effects)?;
+        Ok(id)
+    }
+
+    /// Adds a reader under this id.
+    fn place_reader(
+        &mut self,
+        link: &mut impl Link,
+        (id, mut endpoint): (u64, Endpoint),
+        (shared, wants_history): (Arc<ReaderShared>, bool),
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
         if endpoint.level.is_ordered() {
             let share = (Arc::clone(&shared), wants_history);
             let new = (id, endpoint);
@@ -319,7 +290,8 @@ impl ParticipantMachine {
         } else {
             announce(&mut self.group, id, endpoint.clone());
         }
-        let mut reader = LocalReader { endpoint, shared, subscriptions: BTreeMap::new() };
+        let subscriptions = BTreeMap::new();
+        let mut reader = LocalReader { endpoint, shared, wants_history, subscriptions };
         let node = self.group.node_mut();
         for (&writer, local) in &self.writers {
             subscribe(node, &mut reader, Origin::Own, writer, &local.endpoint);
@@ -327,7 +299,7 @@ impl ParticipantMachine {
         self.readers.insert(id, reader);
         let nodes: Vec<NodeId> = self.group.state().nodes().collect();
         nodes.into_iter().for_each(|node| self.match_all_of(node, Some(id)));
-        Ok(id)
+        Ok(())
     }
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
@@ -375,8 +347,8 @@ impl ParticipantMachine {
             GroupEvent::Out(fate) => {
                 // Of several that leave at once one may hear from nobody that it has.
                 let fate = if self.leaves { Fate::Left } else { fate };
-                self.standing.fall_out(fate);
-                self.atomic.end_logs();
+                self.standing.fall_out(self.life, fate);
+                self.is_over();
                 match fate {
                     Fate::Left => tracing::debug!("this participant has left its domain"),
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
@@ -400,7 +372,7 @@ impl ParticipantMachine {
 
     /// Who is in the view no more takes part in nothing, also if it still runs.
     fn installed(&mut self, view: &View) {
-        self.standing.come_in(self.host.as_ref());
+        self.standing.come_in(self.life, self.host.as_ref());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
         let before = std::mem::replace(&mut self.members, members);
         for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {
@@ -491,12 +463,16 @@ impl ParticipantMachine {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         let Some(reader) = reader else { return };
         let me = self.group.node().id();
-        let writer: NodeId = match reader.subscriptions[&subscription].0 {
+        let (origin, writer) = reader.subscriptions[&subscription];
+        let node: NodeId = match origin {
             Origin::Own => me,
             Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
         };
+        let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
+        let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
         let id = SourceId::Stream(subscription);
-        let source = ReaderSource { id, writers: Arc::new([writer]), inbox, ended: false };
+        let (writers, life) = (Arc::new([writer]), self.life);
+        let source = ReaderSource { id, writers, inbox, ended: false, life };
         reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
         reader.shared.changes.fetch_add(1, Ordering::Release);
         reader.shared.matched.fetch_add(1, Ordering::Release);
@@ -508,7 +484,8 @@ impl ParticipantMachine {
         let Some(reader) = reader else { return };
         reader.subscriptions.remove(&subscription);
         let mut sources = reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = sources.iter_mut().find(|s| s.id == SourceId::Stream(subscription));
+        let of_it = |s: &&mut ReaderSource| s.id == SourceId::Stream(subscription) && !s.ended;
+        let source = sources.iter_mut().find(of_it);
         if let Some(source) = source {
             source.ended = true;
             reader.shared.matched.fetch_sub(1, Ordering::Release);
@@ -552,8 +529,8 @@ impl Machine for ParticipantMachine {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if self.standing.is_out() {
-            // It delivers nothing, and nothing of it is seen, any more.
+        if self.standing.is_over(self.life) {
+            self.is_over();
             return 0;
         }
         let mut done = self.group.turn(now, effects);
@@ -578,7 +555,7 @@ impl Machine for ParticipantMachine {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        if self.standing.is_out() {
+        if self.standing.is_over(self.life) {
             return None;
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());

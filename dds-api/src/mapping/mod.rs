@@ -9,5 +9,6 @@ pub(crate) mod endpoint;
 pub(crate) mod history;
 pub(crate) mod machine;
 pub(crate) mod record;
+pub(crate) mod shares;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;

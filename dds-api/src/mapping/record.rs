@@ -14,7 +14,8 @@
 use std::mem::MaybeUninit;
 
 use idl_cdr::{
-    CdrError, DdsType, from_cdr, plain_bytes, plain_ref, serialize_into, serialized_size,
+    CdrError, DdsType, from_cdr, from_plain_bytes, plain_bytes, plain_ref, serialize_into,
+    serialized_size,
 };
 
 /// Bytes before the payload.
@@ -151,6 +152,17 @@ pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
             Some(Payload::Decoded(header, from_cdr(&private).ok()?))
         }
         _ => None,
+    }
+}
+
+/// Reads a record out, so that it is needed no more.
+pub(crate) fn read_out<T: DdsType>(record: &[u8]) -> Option<(Header, T)> {
+    match read::<T>(record)? {
+        Payload::Decoded(header, value) => Some((header, value)),
+        Payload::InPlace => {
+            let bytes = record.get(HEADER..HEADER + size_of::<T>())?;
+            Some((Header::read(record)?, from_plain_bytes(bytes)?))
+        }
     }
 }
 

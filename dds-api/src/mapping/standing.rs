@@ -1,85 +1,366 @@
-//! How a participant stands to its domain, as its entities see it.
+//! How a participant stands to its domain, as its entities see it: in which of its lives it is, and whether it
+//! is a member.
 //!
-//! Owns: why it is no member any more. Never does: decide that.
+//! Owns: why it is no member any more, and what its lives are called. Never does: decide that, or bring it in
+//! again; it says when that is wanted.
+//!
+//! ```text
+//!   word   life: 56 | state: 8        IN of the first life is zero
+//!   IN ──others go on──> EXCLUDED, MINORITY, OVERTAKEN ──rejoin──> JOINING of the next life ──a view──> IN
+//!    '──it wants to──> LEFT                                          ^'──out again──> FAILED ──'
+//! ```
+//! Of each life it is a member once. All that belongs to a life (a writer's memory, a reader's queue) bears its number. So one look at one word says
+//! whether it is still good for anything.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
+use derecho_core::ids::NodeId;
 use derecho_core::link::Arbiter;
 use derecho_core::membership::Fate;
 
 use crate::infrastructure::DdsError;
 
-const IN: u8 = 0;
-const LEFT: u8 = 1;
-const EXCLUDED: u8 = 2;
-const MINORITY: u8 = 3;
-const OVERTAKEN: u8 = 4;
+const IN: u64 = 0;
+const JOINING: u64 = 1;
+const LEFT: u64 = 2;
+const EXCLUDED: u64 = 3;
+const MINORITY: u64 = 4;
+const OVERTAKEN: u64 = 5;
+const FAILED: u64 = 6;
+
+const STATE_BITS: u32 = 8;
+const STATE: u64 = (1 << STATE_BITS) - 1;
+
+/// One life of a participant in its domain, from its joining until it falls out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Life(u64);
+
+impl Life {
+    const fn in_state(self, state: u64) -> u64 {
+        self.0 << STATE_BITS | state
+    }
+
+    /// The one after it.
+    pub(crate) const fn next(self) -> Life {
+        Life(self.0 + 1)
+    }
+}
 
 /// See the [module](self).
-#[derive(Default)]
 pub(crate) struct Standing {
-    word: AtomicU8,
-    /// What its host knows of it, since it has come into its group.
+    word: AtomicU64,
+    /// What the host knows of the first life, since it has come into its group.
     host: OnceLock<Arc<dyn Arbiter>>,
+    /// The same of the life after, which is looked at under a lock.
+    later_host: RwLock<Option<Arc<dyn Arbiter>>>,
+    /// The participant's name in the domain, in this life.
+    node: RwLock<NodeId>,
+    /// It comes in again when it has fallen out.
+    rejoins: AtomicBool,
+    /// What whoever brings it in again sleeps on; `true` once nobody wants that any more.
+    closing: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl Standing {
-    /// It is a member from now on.
-    pub(crate) fn come_in(&self, host: Option<&Arc<dyn Arbiter>>) {
-        if let Some(host) = host {
-            self.host.get_or_init(|| Arc::clone(host));
+    /// Of a participant that comes in again when it has fallen out, or does not.
+    pub(crate) fn new(rejoins: bool) -> Standing {
+        Standing {
+            word: AtomicU64::new(Life::default().in_state(IN)),
+            host: OnceLock::new(),
+            later_host: RwLock::new(None),
+            node: RwLock::new(NodeId(0)),
+            rejoins: AtomicBool::new(rejoins),
+            closing: Mutex::new(false),
+            changed: Condvar::new(),
         }
     }
 
-    /// Whether the others go on without it, as its host knows although it has not turned since: it may have
-    /// been stopped. What was read before this was asked, and answered by no, was there to be read.
+    /// It is a member from now on, in this life.
+    pub(crate) fn come_in(&self, life: Life, host: Option<&Arc<dyn Arbiter>>) {
+        if life == Life::default() {
+            if let Some(host) = host {
+                self.host.get_or_init(|| Arc::clone(host));
+            }
+            return;
+        }
+        if self.word.load(Ordering::Acquire) != life.in_state(JOINING) {
+            return;
+        }
+        *self.later_host.write().unwrap_or_else(PoisonError::into_inner) = host.cloned();
+        // Publishes what this life has prepared.
+        if self.change(life.in_state(JOINING), life.in_state(IN)) {
+            tracing::info!(node = %self.node(), "this participant is a member of its domain again");
+        }
+    }
+
+    /// A life begins: it is no member yet.
+    pub(crate) fn begin(&self, life: Life, node: NodeId) {
+        self.name(node);
+        if life != Life::default() {
+            self.word.store(life.in_state(JOINING), Ordering::Release);
+        }
+    }
+
+    fn name(&self, node: NodeId) {
+        *self.node.write().unwrap_or_else(PoisonError::into_inner) = node;
+    }
+
+    /// The participant's name in the domain.
+    pub(crate) fn node(&self) -> NodeId {
+        *self.node.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life that it is in, or that has ended last.
+    pub(crate) fn life(&self) -> Life {
+        self.look().0
+    }
+
+    fn look(&self) -> (Life, u64) {
+        let word = self.word.load(Ordering::Acquire);
+        (Life(word >> STATE_BITS), word & STATE)
+    }
+
+    /// The life that begins when it joins now.
+    pub(crate) fn next_life(&self) -> Life {
+        match self.look() {
+            (life, JOINING | FAILED) => life,
+            (life, _) => life.next(),
+        }
+    }
+
+    /// Whether it is a member, in this life.
+    #[inline(always)]
+    pub(crate) fn is_in(&self, life: Life) -> bool {
+        // Acquire: what a life has prepared is there once it has begun.
+        self.word.load(Ordering::Acquire) == life.in_state(IN)
+    }
+
+    /// Whether the others go on without this life, as the host knows although it has not turned since: it may
+    /// have been stopped. What was read before this was asked, and answered by no, was there to be read.
     #[inline]
-    pub(crate) fn is_evicted(&self) -> bool {
-        self.is_out() || self.host.get().is_some_and(|host| !host.is_member() && self.evicted())
+    pub(crate) fn is_evicted_from(&self, life: Life) -> bool {
+        // What was read before is read before the word and what the host says.
+        fence(Ordering::Acquire);
+        if !self.is_in(life) {
+            return true;
+        }
+        let is_out = |host: &Arc<dyn Arbiter>| !host.is_member();
+        let is_out = match life == Life::default() {
+            true => self.host.get().is_some_and(is_out),
+            false => self.is_out_of_later(is_out),
+        };
+        is_out && self.evicted(life)
     }
 
     #[cold]
-    fn evicted(&self) -> bool {
-        let out = self.word.compare_exchange(IN, EXCLUDED, Ordering::AcqRel, Ordering::Acquire);
-        if out.is_ok() {
+    fn is_out_of_later(&self, is_out: impl FnOnce(&Arc<dyn Arbiter>) -> bool) -> bool {
+        let host = self.later_host.read().unwrap_or_else(PoisonError::into_inner);
+        host.as_ref().is_some_and(is_out)
+    }
+
+    /// The same of the present life.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.is_evicted_from(self.life())
+    }
+
+    #[cold]
+    fn evicted(&self, life: Life) -> bool {
+        if self.change(life.in_state(IN), life.in_state(EXCLUDED)) {
             tracing::error!("this participant was stopped, and is isolated from its domain");
         }
         true
     }
 
     /// It is a member no more.
-    pub(crate) fn fall_out(&self, fate: Fate) {
-        let word = match fate {
+    pub(crate) fn fall_out(&self, life: Life, fate: Fate) {
+        let state = match fate {
             Fate::Left => LEFT,
             Fate::Excluded => EXCLUDED,
             Fate::Minority => MINORITY,
             Fate::Overtaken => OVERTAKEN,
         };
-        self.word.store(word, Ordering::Release);
+        let was_in = self.change(life.in_state(IN), life.in_state(state));
+        if !was_in && state == LEFT {
+            // Who was found to be out, and wanted to leave, has left.
+            self.change(life.in_state(EXCLUDED), life.in_state(LEFT));
+        }
+        if !was_in {
+            self.change(life.in_state(JOINING), life.in_state(FAILED));
+        }
     }
 
-    /// Whether it is a member no more.
+    fn change(&self, from: u64, to: u64) -> bool {
+        let (yes, no) = (Ordering::AcqRel, Ordering::Acquire);
+        let is_changed = self.word.compare_exchange(from, to, yes, no).is_ok();
+        if is_changed {
+            let _closing = self.closing();
+            self.changed.notify_all();
+        }
+        is_changed
+    }
+
+    /// Whether it is no member, or none yet.
     #[inline]
     pub(crate) fn is_out(&self) -> bool {
-        self.word.load(Ordering::Relaxed) != IN
+        self.word.load(Ordering::Relaxed) & STATE != IN
+    }
+
+    /// Whether it is no member, and nothing changes that.
+    #[inline]
+    pub(crate) fn is_out_for_good(&self) -> bool {
+        self.is_out() && !self.will_rejoin()
+    }
+
+    #[cold]
+    fn will_rejoin(&self) -> bool {
+        let has_left = self.word.load(Ordering::Acquire) & STATE == LEFT;
+        self.rejoins.load(Ordering::Relaxed) && !has_left
+    }
+
+    /// Whether a life is over.
+    #[inline]
+    pub(crate) fn is_over(&self, life: Life) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        word & STATE > JOINING || word >> STATE_BITS != life.0
+    }
+
+    /// Whether its present life is over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.word.load(Ordering::Acquire) & STATE > JOINING
+    }
+
+    /// Whether it is on its way in again.
+    pub(crate) fn is_joining(&self) -> bool {
+        self.word.load(Ordering::Acquire) & STATE == JOINING
+    }
+
+    /// How often it has come in again.
+    pub(crate) fn rejoins(&self) -> u64 {
+        match self.look() {
+            (life, JOINING | FAILED) => life.0 - 1,
+            (life, _) => life.0,
+        }
+    }
+
+    /// How often its membership has ended.
+    pub(crate) fn memberships_ended(&self) -> u64 {
+        match self.look() {
+            (life, IN | JOINING | FAILED) => life.0,
+            (life, _) => life.0 + 1,
+        }
+    }
+
+    /// Whether it comes in again when it has fallen out.
+    pub(crate) fn may_rejoin(&self) -> bool {
+        self.rejoins.load(Ordering::Relaxed)
+    }
+
+    /// Nobody wants it to come in again any more.
+    pub(crate) fn close(&self) {
+        self.rejoins.store(false, Ordering::Relaxed);
+        *self.closing() = true;
+        self.changed.notify_all();
+    }
+
+    fn closing(&self) -> MutexGuard<'_, bool> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody wants it to come in again any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.closing()
+    }
+
+    /// Sleeps until something changes, or for so long.
+    pub(crate) fn sleep(&self, at_most: Duration) {
+        let closing = self.closing();
+        if !*closing {
+            drop(self.changed.wait_timeout(closing, at_most));
+        }
+    }
+
+    /// Sleeps for so long. `false` if nobody wants it to come in again any more.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
+        let closing = self.closing();
+        let woken = self.changed.wait_timeout_while(closing, time, |closing| !*closing);
+        !*woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// The error of every call on an entity of a participant that is out.
     #[cold]
     pub(crate) fn error(&self) -> DdsError {
-        let why = match self.word.load(Ordering::Acquire) {
+        let why = match self.word.load(Ordering::Acquire) & STATE {
             LEFT => return DdsError::AlreadyDeleted("the participant has left".to_owned()),
             EXCLUDED => {
                 "the other participants go on without it: it was silent for longer than the \
                  member_timeout, stopped perhaps, or broke the protocol"
             }
             MINORITY => "it has lost so many of the others that it may decide nothing any more",
+            IN => {
+                return DdsError::Isolated(
+                    "this participant has fallen out of its domain meanwhile, and has rejoined: what \
+                     it wrote before may be lost"
+                        .to_owned(),
+                );
+            }
+            JOINING | FAILED => "the other participants have gone on without it",
             _ => "the others have decided something that nobody who is left can tell it",
         };
-        DdsError::Isolated(format!(
-            "this participant is isolated from its domain: {why}. It neither writes nor takes \
-             anything any more: drop it and join anew"
-        ))
+        let remedy = match self.will_rejoin() {
+            true => "It is rejoining: try again",
+            false => "It neither writes nor takes anything any more: drop it and join anew",
+        };
+        DdsError::Isolated(format!("this participant is isolated from its domain: {why}. {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Life = Life(0);
+    const SECOND: Life = Life(1);
+
+    fn counts(standing: &Standing) -> (u64, u64) {
+        (standing.memberships_ended(), standing.rejoins())
+    }
+
+    #[test]
+    fn a_life_that_is_over_says_nothing_of_the_next_one() {
+        let standing = Standing::new(true);
+        assert!(standing.is_in(FIRST) && !standing.is_out());
+        assert_eq!(counts(&standing), (0, 0));
+        standing.fall_out(FIRST, Fate::Excluded);
+        assert!(standing.is_out() && !standing.is_out_for_good() && standing.is_over(FIRST));
+        assert!(standing.error().to_string().contains("is rejoining"));
+        assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
+        standing.begin(SECOND, NodeId(7));
+        assert!(standing.is_out() && standing.is_joining() && !standing.is_over(SECOND));
+        assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
+        standing.fall_out(SECOND, Fate::Excluded);
+        assert!(!standing.is_joining() && standing.is_over(SECOND), "it was never let in");
+        assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
+        standing.begin(SECOND, NodeId(8));
+        standing.come_in(SECOND, None);
+        assert!(standing.is_in(SECOND) && !standing.is_in(FIRST));
+        assert!(standing.is_evicted_from(FIRST) && !standing.is_evicted());
+        standing.fall_out(FIRST, Fate::Excluded);
+        assert!(standing.is_in(SECOND), "the first one is over already");
+        assert_eq!((counts(&standing), standing.node()), ((1, 1), NodeId(8)));
+        standing.fall_out(SECOND, Fate::Left);
+        assert!(standing.is_out_for_good());
+        assert!(matches!(standing.error(), DdsError::AlreadyDeleted(_)));
+    }
+
+    #[test]
+    fn who_does_not_rejoin_is_out_for_good() {
+        let standing = Standing::new(false);
+        standing.fall_out(FIRST, Fate::Excluded);
+        assert!(standing.is_out_for_good() && standing.error().to_string().contains("join anew"));
+        standing.fall_out(FIRST, Fate::Left);
+        assert!(matches!(standing.error(), DdsError::AlreadyDeleted(_)));
     }
 }

@@ -4,9 +4,9 @@
 
 use std::ops::{Deref, DerefMut};
 
-use derecho_core::multicast::claim::Claim;
 use idl_cdr::DdsType;
 
+use super::place::Place;
 use super::writer::DataWriter;
 use crate::infrastructure::DdsResult;
 use crate::mapping::record::HEADER;
@@ -17,8 +17,8 @@ use crate::mapping::record::HEADER;
 /// when it is published.
 pub struct Loan<'a, T: DdsType> {
     writer: &'a DataWriter<T>,
-    place: Place<'a, T>,
-    /// Dropped after the place.
+    build: Build<'a, T>,
+    /// Dropped after what was built.
     room: Room<'a, T>,
 }
 
@@ -33,8 +33,8 @@ impl<T: DdsType> Drop for Room<'_, T> {
     }
 }
 
-enum Place<'a, T> {
-    InPlace { claim: Claim<'a>, value: *mut T },
+enum Build<'a, T> {
+    InPlace { place: Place<'a>, value: *mut T },
     Heap(Box<T>),
 }
 
@@ -45,23 +45,23 @@ unsafe impl<T: DdsType> Send for Loan<'_, T> {}
 impl<'a, T: DdsType> Loan<'a, T> {
     /// A plain sample in this claim, with whatever an earlier record left there.
     #[inline(always)]
-    pub(super) fn as_left(writer: &'a DataWriter<T>, mut claim: Claim<'a>) -> Self {
-        let value = claim.bytes()[HEADER..].as_mut_ptr().cast::<T>();
+    pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>) -> Self {
+        let value = place.bytes()[HEADER..].as_mut_ptr().cast::<T>();
         assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
-        Loan { writer, place: Place::InPlace { claim, value }, room: Room(Some(writer)) }
+        Loan { writer, build: Build::InPlace { place, value }, room: Room(Some(writer)) }
     }
 }
 
 impl<'a, T: DdsType + Default> Loan<'a, T> {
     #[inline(always)]
-    pub(super) fn in_place(writer: &'a DataWriter<T>, claim: Claim<'a>) -> Self {
-        let mut loan = Loan::as_left(writer, claim);
+    pub(super) fn in_place(writer: &'a DataWriter<T>, place: Place<'a>) -> Self {
+        let mut loan = Loan::as_left(writer, place);
         *loan = T::default();
         loan
     }
 
     pub(super) fn on_heap(writer: &'a DataWriter<T>) -> Self {
-        Loan { writer, place: Place::Heap(Box::default()), room: Room(None) }
+        Loan { writer, build: Build::Heap(Box::default()), room: Room(None) }
     }
 }
 
@@ -71,12 +71,9 @@ impl<T: DdsType> Loan<'_, T> {
     pub fn publish(mut self) -> DdsResult<()> {
         let key = self.writer.key_of(&self)?;
         self.room.0 = None;
-        match self.place {
-            Place::InPlace { claim, .. } => {
-                self.writer.commit(claim, HEADER + size_of::<T>(), key);
-                Ok(())
-            }
-            Place::Heap(value) => self.writer.write(&value),
+        match self.build {
+            Build::InPlace { place, .. } => self.writer.commit(place, HEADER + size_of::<T>(), key),
+            Build::Heap(value) => self.writer.write(&value),
         }
     }
 }
@@ -85,12 +82,12 @@ impl<T: DdsType> Deref for Loan<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        match &self.place {
+        match &self.build {
             // SAFETY: the claim has room for a header and a `T`, aligned for it, for this loan
             // alone. The memory was zeroed when it was opened, and holds what records left there:
             // initialised bytes, and whatever they are is a valid value of a plain type.
-            Place::InPlace { value, .. } => unsafe { &**value },
-            Place::Heap(value) => value,
+            Build::InPlace { value, .. } => unsafe { &**value },
+            Build::Heap(value) => value,
         }
     }
 }
@@ -98,10 +95,10 @@ impl<T: DdsType> Deref for Loan<'_, T> {
 impl<T: DdsType> DerefMut for Loan<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        match &mut self.place {
+        match &mut self.build {
             // SAFETY: as in `deref`, and `self` is borrowed mutably.
-            Place::InPlace { value, .. } => unsafe { &mut **value },
-            Place::Heap(value) => value,
+            Build::InPlace { value, .. } => unsafe { &mut **value },
+            Build::Heap(value) => value,
         }
     }
 }

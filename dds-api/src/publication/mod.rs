@@ -1,6 +1,7 @@
 //! The publication module of the standard: writers.
 
 mod loan;
+mod place;
 mod writer;
 
 pub use loan::Loan;

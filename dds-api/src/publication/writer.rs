@@ -7,20 +7,20 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use derecho_core::link::{Bells, Link};
 use derecho_core::multicast::bias::Thread;
-use derecho_core::multicast::claim::{Claim, ClaimError, SenderMemory};
+use derecho_core::multicast::claim::ClaimError;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
 use idl_cdr::{CdrError, DdsType, key_hash};
 
 use super::loan::Loan;
+use super::place::Place;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::machine::{Refusal, WriterShared};
 use crate::mapping::record::{HEADER, KEY, is_plain, record_size, seal, write_payload};
-use crate::mapping::standing::Standing;
+use crate::mapping::shares::{Berth, Refusal, WriterShared};
+use crate::mapping::standing::{Life, Standing};
 use crate::topic::Topic;
 
 /// Memory of a writer that says nothing else.
@@ -113,13 +113,12 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let endpoint =
             Endpoint { kind, topic: topic_name, data_type, level, keeping, stream, lines };
         let made = participant.engine.act(|machine, link, effects| {
-            let made = machine.add_writer(link, endpoint, geometry, machine_share, effects);
-            made.map(|(id, memory)| (id, memory, link.bells()))
+            machine.add_writer(link, endpoint, geometry, machine_share, effects)
         });
-        let (id, memory, bells) = made
+        let (id, first) = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
         let kept = level.is_kept();
-        Ok(DataWriter { participant, topic, shared, memory, bells, id, max_blocking, kept })
+        Ok(DataWriter { participant, topic, shared, first, id, max_blocking, kept })
     }
 }
 
@@ -161,8 +160,9 @@ pub struct DataWriter<T: DdsType> {
     participant: Arc<Inner>,
     topic: Topic<T>,
     shared: Arc<WriterShared>,
-    memory: SenderMemory,
-    bells: Arc<dyn Bells>,
+    /// Where it writes in the life of its participant in which it was made. Kept to the end, so that to
+    /// write there costs no look at what there is since.
+    first: Berth,
     id: u64,
     max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
@@ -177,7 +177,7 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.node, entity: self.id }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
     }
 
     /// Readers that get what is written now.
@@ -188,38 +188,50 @@ impl<T: DdsType> DataWriter<T> {
     /// Waits until at least so many readers get what is written.
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let ready = || self.matched_readers() >= count || self.is_isolated();
+        let standing = &self.participant.standing;
+        // Asked once: they may be gone again before they are counted anew.
+        let mut is_there = false;
+        let ready = || {
+            is_there = self.matched_readers() >= count && !standing.is_out();
+            is_there || standing.is_out_for_good()
+        };
         match self.participant.engine.wait(timeout.deadline(), ready) {
-            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
-            Waited::Ready => Ok(()),
             Waited::Stopped => Err(self.deleted()),
-            Waited::TimedOut => Err(DdsError::Timeout(format!(
-                "{} of {count} readers of `{}` were there after {timeout}: start the others, in \
-                 the same domain and with the same type{}",
+            _ if is_there => Ok(()),
+            _ if standing.is_out() => Err(standing.error()),
+            _ => Err(DdsError::Timeout(format!(
+                "{} of {count} readers of `{}` were there after {timeout}: {}{}",
                 self.matched_readers(),
                 self.topic.name(),
+                self.participant.why_nobody(),
                 self.topic.waiting()
             ))),
         }
     }
 
     /// Waits until every matched reader's participant has received all that was written so far, and of a
-    /// [persistent](crate::topic::TopicBuilder::persistent) topic until it is durable in all logs.
+    /// [persistent](crate::topic::TopicBuilder::persistent) topic until it is durable in all logs. That is all since
+    /// this participant has come into its domain: what it had written before it fell out nobody can answer for, and
+    /// if it does so meanwhile this says [`DdsError::Isolated`], even if it [comes back] in time.
+    ///
+    /// [comes back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
         let engine = &self.participant.engine;
-        let deadline = timeout.deadline();
+        let standing = &self.participant.standing;
+        let (deadline, life) = (timeout.deadline(), standing.life());
         loop {
             // Acknowledgements are rows that change; each turn that sees one is a busy turn. Read
             // before the look, so that a turn in between is not taken for an old one.
             let turns = engine.counters().busy_turns();
-            if self.is_isolated() {
-                return Err(self.participant.standing.error());
+            let acknowledged = engine.act(|machine, _, _| machine.is_acknowledged(self.id));
+            if !standing.is_in(life) {
+                return Err(standing.error());
             }
-            if engine.act(|machine, _, _| machine.is_acknowledged(self.id)) {
+            if acknowledged {
                 return Ok(());
             }
-            let ready = || engine.counters().busy_turns() != turns || self.is_isolated();
+            let ready = || engine.counters().busy_turns() != turns || !standing.is_in(life);
             match engine.wait(deadline, ready) {
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
@@ -245,10 +257,7 @@ impl<T: DdsType> DataWriter<T> {
         let key = self.key_of(sample)?;
         let mut claim = self.claim(self.with_key(size))?;
         match write_payload(sample, claim.bytes()) {
-            Ok(size) => {
-                self.commit(claim, size, key);
-                Ok(())
-            }
+            Ok(size) => self.commit(claim, size, key),
             Err(error) => {
                 drop(claim);
                 self.gave_room();
@@ -264,7 +273,7 @@ impl<T: DdsType> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        record_size(sample).is_ok_and(|size| self.memory.has_room(self.with_key(size)))
+        record_size(sample).is_ok_and(|size| self.has_room(self.with_key(size)))
     }
 
     /// The key of a sample that will be kept.
@@ -305,37 +314,41 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    fn claim(&self, size: usize) -> DdsResult<Claim<'_>> {
-        if self.is_isolated() {
-            return Err(self.participant.standing.error());
+    fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
+        if self.participant.standing.is_in(self.first.life)
+            && let Ok(claim) = self.first.memory.claim_on(thread(), size)
+        {
+            return Ok(Place::in_first(claim));
         }
-        match self.memory.claim_on(thread(), size) {
-            Ok(claim) => Ok(claim),
-            Err(error) => self.claim_slowly(size, error),
-        }
+        self.claim_slowly(size)
     }
 
     #[cold]
-    fn claim_slowly(&self, size: usize, error: ClaimError) -> DdsResult<Claim<'_>> {
+    fn claim_slowly(&self, size: usize) -> DdsResult<Place<'_>> {
+        let standing = &self.participant.standing;
         let deadline = self.max_blocking.deadline();
-        let mut error = error;
         loop {
-            if self.is_isolated() {
-                return Err(self.participant.standing.error());
+            match self.try_claim(size) {
+                Some(Ok(place)) => return Ok(place),
+                Some(Err(ClaimError::TooLong { largest, .. })) => {
+                    return Err(DdsError::OutOfResources(format!(
+                        "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
+                         create it with .max_sample_size({0})",
+                        size - HEADER,
+                        self.topic.name(),
+                        largest - HEADER
+                    )));
+                }
+                None if standing.is_out_for_good() => return Err(standing.error()),
+                // Readers have to make room, or it has to come back first.
+                Some(Err(ClaimError::Full)) | None => {}
             }
-            if let ClaimError::TooLong { largest, .. } = error {
-                return Err(DdsError::OutOfResources(format!(
-                    "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
-                     create it with .max_sample_size({0})",
-                    size - HEADER,
-                    self.topic.name(),
-                    largest - HEADER
-                )));
-            }
-            let ready = || self.memory.has_room(size) || self.is_isolated();
+            let ready = || self.has_room(size) || standing.is_out_for_good();
             match self.participant.engine.wait(deadline, ready) {
+                // Another thread may be quicker.
                 Waited::Ready => {}
                 Waited::Stopped => return Err(self.deleted()),
+                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
                 Waited::TimedOut => {
                     return Err(DdsError::Timeout(format!(
                         "readers of `{}` have not made room for a sample of {} bytes within {}: \
@@ -347,12 +360,27 @@ impl<T: DdsType> DataWriter<T> {
                     )));
                 }
             }
-            match self.memory.claim_on(thread(), size) {
-                Ok(claim) => return Ok(claim),
-                // Another thread was quicker, perhaps.
-                Err(again) => error = again,
-            }
         }
+    }
+
+    /// A claim in this life of the participant; `None` if it is no member.
+    fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
+        let standing = &self.participant.standing;
+        if standing.is_in(self.first.life) {
+            return Some(self.first.memory.claim_on(thread(), size).map(Place::in_first));
+        }
+        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
+        Some(Place::in_later(berth, thread(), size))
+    }
+
+    #[inline]
+    fn has_room(&self, size: usize) -> bool {
+        let standing = &self.participant.standing;
+        if standing.is_in(self.first.life) {
+            return self.first.memory.has_room(size);
+        }
+        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
+        berth.is_some_and(|berth| berth.memory.has_room(size))
     }
 
     /// A claim was given back unused: whoever sleeps until there is room looks again.
@@ -361,17 +389,56 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    pub(super) fn commit(&self, claim: Claim<'_>, size: usize, key: Option<[u8; KEY]>) {
+    pub(super) fn commit(
+        &self,
+        place: Place<'_>,
+        size: usize,
+        key: Option<[u8; KEY]>,
+    ) -> DdsResult<()> {
+        let standing = &self.participant.standing;
+        if !standing.is_in(self.life_of(&place)) && standing.may_rejoin() {
+            return self.commit_anew(place, size, key);
+        }
+        self.commit_here(place, size, key);
+        Ok(())
+    }
+
+    /// The membership in which a record was claimed is over: it is written in the next one.
+    #[cold]
+    fn commit_anew<'a>(
+        &'a self,
+        mut place: Place<'a>,
+        size: usize,
+        key: Option<[u8; KEY]>,
+    ) -> DdsResult<()> {
+        while !self.participant.standing.is_in(self.life_of(&place)) {
+            let mut next = self.claim_slowly(self.with_key(size))?;
+            next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
+            place = next;
+        }
+        self.commit_here(place, size, key);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn life_of(&self, place: &Place<'_>) -> Life {
+        place.berth().unwrap_or(&self.first).life
+    }
+
+    #[inline(always)]
+    fn commit_here(&self, place: Place<'_>, size: usize, key: Option<[u8; KEY]>) {
         // A participant makes fewer endpoints than that.
         let (now, id) = (clock::now(), self.id as u32);
         let timestamp = clock::wall(now);
+        let (claim, berth) = place.into_parts();
+        let Berth { memory, bells, .. } = berth.as_deref().unwrap_or(&self.first);
         let number = claim.commit_on(thread(), self.with_key(size), |_, record| {
             seal::<T>(record, id, timestamp, key);
         });
         // Readers that share the memory have it now; those that sleep are told.
-        self.bells.before_looking();
-        self.bells.ring(self.memory.audience());
-        if number.is_multiple_of(COMMITS_A_TURN) || self.memory.needs_turn() {
+        bells.before_looking();
+        bells.ring(memory.audience());
+        if number.is_multiple_of(COMMITS_A_TURN) || memory.needs_turn() {
             self.participant.engine.poke_at(now);
         }
     }
@@ -381,11 +448,6 @@ impl<T: DdsType> DataWriter<T> {
             "this sample of `{}` cannot be encoded: {error}",
             self.topic.name()
         ))
-    }
-
-    #[inline]
-    fn is_isolated(&self) -> bool {
-        self.participant.standing.is_out()
     }
 
     fn deleted(&self) -> DdsError {

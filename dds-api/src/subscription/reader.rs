@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use derecho_core::ids::NodeId;
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
 use derecho_core::multicast::inbox::Record;
 use derecho_node::{Waited, clock};
@@ -20,8 +21,9 @@ use super::sample::Sample;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::history::{History, Look};
-use crate::mapping::machine::{ReaderShared, ReaderSource};
+use crate::mapping::history::{Given, History, Look};
+use crate::mapping::shares::{ReaderShared, ReaderSource};
+use crate::mapping::standing::{Life, Standing};
 use crate::publication::refused;
 use crate::topic::Topic;
 
@@ -65,8 +67,11 @@ impl<T: DdsType> DataReaderBuilder<T> {
         });
         let id = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "reader", topic.name()))?;
-        let (queues, unreadable) = (Mutex::new(Queues::default()), AtomicU64::new(0));
-        Ok(DataReader { participant, topic, shared, queues, unreadable, id })
+        let (is_kept, unreadable) = (level.is_kept(), AtomicU64::new(0));
+        let remembers = is_kept && participant.standing.may_rejoin();
+        let given = remembers.then(Given::default);
+        let queues = Mutex::new(Queues { given, ..Queues::default() });
+        Ok(DataReader { participant, topic, shared, queues, unreadable, id, is_kept, remembers })
     }
 }
 
@@ -78,20 +83,37 @@ struct Queues {
     seen: u64,
     /// Where to look first: each take goes on behind the last, so that no writer starves another.
     next: usize,
+    /// Records that were received in a life of the participant that is over, and never taken.
+    discarded: u64,
+    /// What was given out, if it may come again: it is kept, and the participant may come back.
+    given: Option<Given>,
 }
 
 impl Queues {
     #[cold]
     fn renew(&mut self, shared: &ReaderShared, changes: u64) {
+        let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.retain(|source| !(source.ended && source.inbox.is_empty()));
+        match &mut self.given {
+            // What is kept comes again.
+            Some(given) => {
+                let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
+                floor.iter().flatten().for_each(|(stream, next)| given.pass(*stream, *next));
+            }
+            None => {
+                let left_behind = sources.iter().filter(|source| source.life != life);
+                self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
+            }
+        }
+        sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
         self.sources.clone_from(&sources);
         self.seen = changes;
     }
 
-    /// The next record and whose it is: of the writer that the last one came from, if it has any.
+    /// The next record, the stream that it came by, and the life that it was received in: of the writer that the
+    /// last one came from, if it has any.
     #[inline(always)]
-    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, NodeId)> {
+    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
                 && let Some(record) = source.inbox.take()
@@ -101,11 +123,69 @@ impl Queues {
                     // It has joined since these were brought up to date.
                     None => source.newcomer(shared, record.sender()),
                 };
-                return Some((record, writer));
+                return Some((record, writer, source.life));
             }
             if !self.turn_to_another() {
                 return None;
             }
+        }
+    }
+
+    /// What is kept, as long as the reader reads along it.
+    fn history(&self, shared: &ReaderShared) -> Option<Arc<History>> {
+        if !shared.reads_history.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if history.as_ref().is_none_or(|history| history.is_over(self.given.as_ref())) {
+            // What comes now comes by a queue.
+            *history = None;
+            shared.reads_history.store(false, Ordering::Release);
+        }
+        history.clone()
+    }
+
+    /// The next record along what is kept.
+    fn take_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
+        let Some(history) = self.history(shared) else { return Look::Over };
+        if !standing.is_in(history.life) {
+            return Look::NoneYet;
+        }
+        let look = history.take(self.given.as_ref());
+        if let Look::Kept(kept, stream) = &look {
+            // This process may have been stopped while it was copied, from memory that is others' again.
+            if standing.is_evicted_from(history.life) {
+                return Look::NoneYet;
+            }
+            self.note(*stream, kept.number());
+        }
+        look
+    }
+
+    fn note(&mut self, stream: StreamId, number: u64) {
+        if let Some(given) = &mut self.given {
+            given.note(stream, number);
+        }
+    }
+
+    /// Whether a record waits, in the present life.
+    fn has_any(&self, shared: &ReaderShared, standing: &Standing) -> bool {
+        if let Some(history) = self.history(shared)
+            && standing.is_in(history.life)
+            && history.has_next(self.given.as_ref())
+        {
+            return true;
+        }
+        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
+        self.sources.iter().any(waits)
+    }
+
+    /// How many wait, at most.
+    fn waiting(&self, shared: &ReaderShared) -> usize {
+        match self.history(shared) {
+            Some(history) if history.has_next(self.given.as_ref()) => history.len(),
+            Some(_) => 0,
+            None => self.sources.iter().map(|source| source.inbox.len()).sum(),
         }
     }
 
@@ -136,6 +216,10 @@ pub struct DataReader<T: DdsType> {
     queues: Mutex<Queues>,
     unreadable: AtomicU64,
     id: u64,
+    /// Samples of its topic are kept.
+    is_kept: bool,
+    /// It remembers what it has given out.
+    remembers: bool,
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
@@ -164,7 +248,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.node, entity: self.id }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
     }
 
     /// Writers whose samples it gets now.
@@ -182,19 +266,44 @@ impl<T: DdsType> DataReader<T> {
         self.unreadable.load(Ordering::Relaxed)
     }
 
+    /// How often this participant's membership in its domain has ended, as far as is known. If it is another
+    /// number than before, samples may be missing in between, and what was taken before may have been written
+    /// anew since: the participant was isolated, and has [come back] or will.
+    ///
+    /// [come back]: crate::domain::ParticipantConfig::rejoin
+    pub fn membership_changes(&self) -> u64 {
+        let standing = &self.participant.standing;
+        // It may have been stopped, and not know of it yet.
+        let _ = standing.is_evicted();
+        standing.memberships_ended()
+    }
+
+    /// Samples that were received, and discarded because the membership ended before they were taken. What was
+    /// not even received is not counted, nor is what is [kept](crate::topic::TopicBuilder::transient_local): that
+    /// comes again.
+    pub fn discarded_samples(&self) -> u64 {
+        self.queues().discarded
+    }
+
     /// Waits until it gets the samples of at least so many writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let ready = || self.matched_writers() >= count || self.is_isolated();
+        let standing = &self.participant.standing;
+        // Asked once: they may be gone again before they are counted anew.
+        let mut is_there = false;
+        let ready = || {
+            is_there = self.matched_writers() >= count && !standing.is_out();
+            is_there || standing.is_out_for_good()
+        };
         match self.participant.engine.wait(timeout.deadline(), ready) {
-            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
-            Waited::Ready => Ok(()),
             Waited::Stopped => Err(self.deleted()),
-            Waited::TimedOut => Err(DdsError::Timeout(format!(
-                "{} of {count} writers of `{}` were there after {timeout}: start the others, in \
-                 the same domain and with the same type",
+            _ if is_there => Ok(()),
+            _ if standing.is_out() => Err(standing.error()),
+            _ => Err(DdsError::Timeout(format!(
+                "{} of {count} writers of `{}` were there after {timeout}: {}",
                 self.matched_writers(),
-                self.topic.name()
+                self.topic.name(),
+                self.participant.why_nobody()
             ))),
         }
     }
@@ -207,55 +316,66 @@ impl<T: DdsType> DataReader<T> {
         limit: impl Limit,
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
-        self.wait_for_samples(timeout.into())?;
-        let waiting = match self.history() {
-            Some(history) => history.len(),
-            None => self.queues().sources.iter().map(|source| source.inbox.len()).sum(),
-        };
-        self.still_in()?;
-        Ok(Samples { reader: self, left: limit.limit().min(waiting) })
+        let timeout = timeout.into();
+        let deadline = timeout.deadline();
+        loop {
+            let waited = self.wait_for_samples(timeout, deadline)?;
+            let waiting = self.queues().waiting(&self.shared);
+            if self.goes_on(waited)? {
+                return Ok(Samples { reader: self, left: limit.limit().min(waiting) });
+            }
+        }
     }
 
     /// Takes the next sample, if one comes in time.
     #[inline]
     pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
-        let mut sample = self.pop();
-        if sample.is_none() {
-            self.wait_for_samples(timeout.into())?;
-            sample = self.pop();
-        }
-        self.still_in()?;
-        Ok(sample)
-    }
-
-    /// This process may have been stopped, and what it has read be written anew since.
-    #[inline]
-    fn still_in(&self) -> DdsResult<()> {
-        match self.participant.standing.is_evicted() {
-            true => Err(self.participant.standing.error()),
-            false => Ok(()),
+        match self.pop() {
+            Some(sample) => Ok(Some(sample)),
+            None => self.take_later(timeout.into()),
         }
     }
 
-    #[inline]
-    fn is_isolated(&self) -> bool {
-        self.participant.standing.is_out()
+    fn take_later(&self, timeout: Timeout) -> DdsResult<Option<Sample<T>>> {
+        let deadline = timeout.deadline();
+        loop {
+            let waited = self.wait_for_samples(timeout, deadline)?;
+            let sample = self.pop();
+            // Another thread may have been quicker, or what was there be discarded.
+            if sample.is_some() || (self.goes_on(waited)? && waited == Waited::TimedOut) {
+                return Ok(sample);
+            }
+        }
     }
 
-    fn wait_for_samples(&self, timeout: Timeout) -> DdsResult<()> {
-        let engine = &self.participant.engine;
+    /// Whether the participant is a member. If not it is an error, or worth another wait if the last one had not
+    /// come to its end.
+    fn goes_on(&self, waited: Waited) -> DdsResult<bool> {
+        let standing = &self.participant.standing;
+        // This process may have been stopped, and what it has read be written anew since.
+        match standing.is_evicted() {
+            false => Ok(true),
+            true if waited == Waited::Ready && !standing.is_out_for_good() => Ok(false),
+            true => Err(standing.error()),
+        }
+    }
+
+    /// Waits until there is a sample, or the participant is out for good, which is an error.
+    fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
+        let (engine, standing) = (&self.participant.engine, &self.participant.standing);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
                 engine.poke();
             }
-            Waited::Ready
+            Waited::TimedOut
         } else {
-            engine.wait(timeout.deadline(), || self.has_samples() || self.is_isolated())
+            engine.wait(deadline, || self.has_samples() || standing.is_out_for_good())
         };
         match waited {
-            _ if self.is_isolated() => Err(self.participant.standing.error()),
-            Waited::Ready | Waited::TimedOut => Ok(()),
             Waited::Stopped => Err(self.deleted()),
+            _ if standing.is_out_for_good() => Err(standing.error()),
+            Waited::TimedOut if standing.is_out() => Err(standing.error()),
+            waited => Ok(waited),
         }
     }
 
@@ -273,27 +393,28 @@ impl<T: DdsType> DataReader<T> {
     /// Whether a sample waits to be taken.
     #[inline]
     pub fn has_samples(&self) -> bool {
-        if let Some(history) = self.history()
-            && history.has_next()
-        {
-            return true;
-        }
-        self.queues().sources.iter().any(|source| !source.inbox.is_empty())
+        self.queues().has_any(&self.shared, &self.participant.standing)
     }
 
     /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     fn pop(&self) -> Option<Sample<T>> {
-        if self.shared.reads_history.load(Ordering::Acquire)
+        if self.is_kept
             && let Some(kept) = self.pop_kept()
         {
             return kept;
         }
         loop {
             // Decoded without the lock, for that is a type's own code.
-            let (record, writer) = self.queues().take(&self.shared)?;
-            match Sample::new(record, writer) {
+            let (record, writer, life) = self.queues().take(&self.shared)?;
+            let sample = Sample::new(record, writer.node);
+            // This process may have been stopped, and what it has read be written anew since.
+            if self.participant.standing.is_evicted_from(life) {
+                self.discard();
+                return None;
+            }
+            match sample {
                 Some(sample) if self.is_expired(&sample) => {}
                 Some(sample) => return Some(sample),
                 None => self.note_unreadable(),
@@ -301,39 +422,43 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// What is kept, as long as this reader reads along it.
-    #[inline]
-    fn history(&self) -> Option<Arc<History>> {
-        if !self.shared.reads_history.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut history = self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        if history.as_ref().is_none_or(|history| history.is_over()) {
-            // What comes now comes by a queue.
-            *history = None;
-            self.shared.reads_history.store(false, Ordering::Release);
-        }
-        history.clone()
-    }
-
-    /// The next sample that is kept; `None` once what comes next comes by a queue.
-    #[cold]
+    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
     fn pop_kept(&self) -> Option<Option<Sample<T>>> {
-        let history = self.history()?;
-        loop {
-            match history.take() {
-                Look::Kept(kept, writer) => match Sample::of_kept(kept, writer) {
-                    Some(sample) if self.is_expired(&sample) => {}
-                    Some(sample) => return Some(Some(sample)),
-                    None => self.note_unreadable(),
-                },
+        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+            let mut queues = self.queues();
+            let found = match queues.take_kept(&self.shared, &self.participant.standing) {
+                Look::Kept(kept, stream) => {
+                    drop(queues);
+                    Sample::of_kept(kept, stream.node)
+                }
                 Look::NoneYet => {
+                    drop(queues);
                     self.participant.engine.poke();
                     return Some(None);
                 }
-                Look::Over => return None,
+                Look::Over if !self.remembers => return None,
+                Look::Over => {
+                    let Some((record, stream, life)) = queues.take(&self.shared) else {
+                        return Some(None);
+                    };
+                    let number = record.number();
+                    let sample = Sample::copied(&record, stream.node);
+                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
+                    // one before that is decided. What is given out will not come again, so it has to stay whole.
+                    if self.participant.standing.is_evicted_from(life) {
+                        return Some(None);
+                    }
+                    queues.note(stream, number);
+                    sample
+                }
+            };
+            match found {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some(Some(sample)),
+                None => self.note_unreadable(),
             }
         }
+        None
     }
 
     /// LIFESPAN: whether it is too late for this sample.
@@ -343,16 +468,24 @@ impl<T: DdsType> DataReader<T> {
         lifespan > 0 && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
     }
 
-    /// Waits until what was written before this reader came, as far as it is kept, is there to be taken. On a topic
-    /// of which nothing is kept there is nothing to wait for.
+    /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
+    /// participant has [come back], what was written meanwhile. On a topic of which nothing is kept there is nothing
+    /// to wait for.
+    ///
+    /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let known = || self.shared.knows_history.load(Ordering::Acquire) || self.is_isolated();
-        match self.participant.engine.wait(timeout.deadline(), known) {
-            Waited::Ready if self.is_isolated() => Err(self.participant.standing.error()),
-            Waited::Ready => Ok(()),
+        let standing = &self.participant.standing;
+        let mut is_known = false;
+        let ready = || {
+            is_known = self.shared.knows_history.load(Ordering::Acquire) && !standing.is_out();
+            is_known || standing.is_out_for_good()
+        };
+        match self.participant.engine.wait(timeout.deadline(), ready) {
             Waited::Stopped => Err(self.deleted()),
-            Waited::TimedOut => Err(DdsError::Timeout(format!(
+            _ if is_known => Ok(()),
+            _ if standing.is_out() => Err(standing.error()),
+            _ => Err(DdsError::Timeout(format!(
                 "what was kept of `{}` has not come after {timeout}: another participant that has it \
                  is slow, or there is very much of it; wait longer{}",
                 self.topic.name(),
@@ -395,6 +528,11 @@ impl<T: DdsType> DataReader<T> {
     }
 
     #[cold]
+    fn discard(&self) {
+        self.queues().discarded += 1;
+    }
+
+    #[cold]
     fn note_unreadable(&self) {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(topic = self.topic.name(), "a sample of no known form");
@@ -433,8 +571,7 @@ impl<T: DdsType> Iterator for Samples<'_, T> {
     #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
         self.left = self.left.checked_sub(1)?;
-        let sample = self.reader.pop();
-        sample.filter(|_| self.reader.still_in().is_ok())
+        self.reader.pop()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -31,7 +31,9 @@ pub struct SampleInfo {
 /// that part of its memory again, but can use the rest. There is one exception: a process that is stopped for
 /// longer than the [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for
 /// it is isolated, and what it still holds may be written anew. Whoever may be stopped asks
-/// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters.
+/// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters. Where samples are
+/// [kept](crate::topic::TopicBuilder::transient_local) and the participant may
+/// [come back](crate::domain::ParticipantConfig::rejoin) that is not needed: there samples are copies.
 pub struct Sample<T> {
     data: Data<T>,
     writer: NodeId,
@@ -62,6 +64,13 @@ impl<T: DdsType> Sample<T> {
             }
         };
         Some(Sample { data, writer })
+    }
+
+    /// The same, of its own: what becomes of the record does not matter any more.
+    pub(super) fn copied(record: &Record, writer: NodeId) -> Option<Sample<T>> {
+        let (header, value) = record::read_out::<T>(record.bytes())?;
+        let decoded = Decoded { header, number: record.number(), value };
+        Some(Sample { data: Data::Decoded(Box::new(decoded)), writer })
     }
 
     /// The same of a record that was kept.

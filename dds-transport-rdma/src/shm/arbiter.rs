@@ -142,6 +142,17 @@ impl ShmArbiter {
         *self.own() = Own::Gone;
     }
 
+    /// How many nodes are members of the host's group now. One that was killed just now may be among them.
+    ///
+    /// # Errors
+    /// What the host refused.
+    pub(crate) fn members(&self) -> Result<usize, LinkError> {
+        let lock = self.folder.stay().map_err(|error| LinkError::System(error.to_string()))?;
+        let page = self.page(&lock)?;
+        let group = page.head().decision.group();
+        Ok(page.places().iter().filter(|place| place.seat.is_member(group)).count())
+    }
+
     fn own(&self) -> MutexGuard<'_, Own> {
         // Nothing in there can be left half done.
         self.own.lock().unwrap_or_else(PoisonError::into_inner)

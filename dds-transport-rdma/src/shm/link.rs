@@ -127,6 +127,14 @@ impl ShmLink {
         Arc::new(ShmParker::new(Arc::clone(&self.doorbell)))
     }
 
+    /// How many nodes are members of the host's group now. One that was killed just now may be among them.
+    ///
+    /// # Errors
+    /// What the host refused.
+    pub fn members(&self) -> Result<usize, LinkError> {
+        self.arbiter.members()
+    }
+
     /// Ends as if the process had died: no goodbye, and the socket stays.
     #[doc(hidden)]
     pub fn abandon(mut self) {

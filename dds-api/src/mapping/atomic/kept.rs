@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::machine::Effects;
 use derecho_core::node::NodeEvent;
@@ -13,7 +14,7 @@ use derecho_core::storage::depot::Depot;
 
 use super::{AtomicTopics, Domain, Reading, Stay};
 use crate::mapping::history::Catching;
-use crate::mapping::machine::{ReaderSource, SourceId};
+use crate::mapping::shares::{ReaderSource, SourceId};
 
 impl AtomicTopics {
     /// What all have heard of has changed.
@@ -73,12 +74,9 @@ impl AtomicTopics {
             if reading.inbox.is_some() || reading.catching.is_some() {
                 continue;
             }
-            let mut cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
-            if !reading.wants_history {
-                cursor.skip_to(keeper.store().version());
-            }
-            let shared = &reading.shared;
-            reading.catching = Some(Catching::begin(cursor, (keeper.store(), limit), shared));
+            let cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
+            let reader = (&*reading.shared, reading.wants_history);
+            reading.catching = Some(Catching::begin(cursor, (keeper.store(), limit), reader));
             self.catching.insert(key);
         }
         keeper.close_opening();
@@ -93,7 +91,7 @@ impl AtomicTopics {
             return 0;
         };
         let Some(subgroup) = stay.subgroup else { return 0 };
-        let (writers, sending) = (Arc::<[NodeId]>::from(stay.senders.as_slice()), stay.sending);
+        let (writers, sending) = (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending);
         let (limit, mut left) = (stay.limit(&self.depot, key), false);
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
@@ -107,11 +105,13 @@ impl AtomicTopics {
             catching.end(keeper.store());
             let Reading { shared, .. } = &*reading;
             let (id, ended) = (SourceId::Atomic(id), false);
+            let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
             let source = ReaderSource {
                 id,
                 writers: Arc::clone(&writers),
                 inbox: Arc::clone(&inbox),
                 ended,
+                life,
             };
             shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
             shared.changes.fetch_add(1, Ordering::Release);

@@ -22,13 +22,11 @@ impl AtomicTopics {
         self.archive = Some(logs);
     }
 
-    /// This participant is out: others may have its folder of logs.
-    pub(in crate::mapping) fn end_logs(&mut self) {
-        if let Some(archive) = self.archive.take() {
-            self.depot.end_logs();
-            // What is still to be written may take its time.
-            drop(std::thread::spawn(move || drop(archive)));
-        }
+    /// No log is kept any more. Others may have the folder when what this gives is dropped.
+    pub(in crate::mapping) fn end_logs(&mut self) -> Option<TopicLogs> {
+        let logs = self.archive.take()?;
+        self.depot.end_logs();
+        Some(logs)
     }
 
     /// Whether a topic of which somebody has this endpoint is to be logged here, and is not.

@@ -1,0 +1,129 @@
+//! What entities share with the machine.
+//!
+//! Owns: a reader's queues and a writer's memory, as both sides see them. Never does: decide what is in them.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use derecho_core::group::report::StreamId;
+use derecho_core::link::{Bells, LinkError};
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::node::SubscriptionId;
+
+use super::history::{History, NOBODY};
+use super::standing::Life;
+
+/// What a reader shares with the machine.
+#[derive(Default)]
+pub(crate) struct ReaderShared {
+    /// The queues of the writers that it is matched with.
+    pub(crate) sources: Mutex<Vec<ReaderSource>>,
+    /// Counts changes of `sources` and `life`, so that a reader looks at them only after one.
+    pub(crate) changes: AtomicU64,
+    /// Writers that it is matched with.
+    pub(crate) matched: AtomicU32,
+    /// Writers of the same topic that it cannot be matched with.
+    pub(crate) inconsistent: AtomicU32,
+    /// The life of its participant that it is matched in.
+    pub(crate) life: Mutex<Life>,
+    /// It reads along what is kept.
+    pub(crate) reads_history: AtomicBool,
+    /// What was kept when it came, in this life, is known here, or nothing is kept.
+    pub(crate) knows_history: AtomicBool,
+    pub(crate) history: Mutex<Option<Arc<History>>>,
+    /// What was kept when it came first and it did not want: of these streams all before these numbers. None until
+    /// that is known.
+    pub(crate) floor: Mutex<Option<Vec<(StreamId, u64)>>>,
+}
+
+impl ReaderShared {
+    /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;
+    /// that of still earlier lives, at which nobody has looked at all, goes uncounted.
+    pub(super) fn leave_behind(&self, new: Life) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|source| source.life.next() >= new);
+        sources.iter_mut().for_each(|source| source.ended = true);
+        drop(sources);
+        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.reads_history.store(false, Ordering::Release);
+    }
+}
+
+/// One writer, or all writers of an ordered topic, as a reader sees them.
+#[derive(Clone)]
+pub(crate) struct ReaderSource {
+    pub(crate) id: SourceId,
+    /// Which streams bring what is in the queue, by the queue's numbers for who sends them.
+    pub(crate) writers: Arc<[StreamId]>,
+    pub(crate) inbox: Arc<Inbox>,
+    /// The writer is gone: what is queued is the last of it.
+    pub(crate) ended: bool,
+    /// The life of this participant in which it was received. Nothing of it is good in another one.
+    pub(crate) life: Life,
+}
+
+impl ReaderSource {
+    /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
+    /// brought up to date before anything of a newcomer's is delivered.
+    #[cold]
+    pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> StreamId {
+        let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = sources.iter().find(|source| source.id == self.id && !source.ended);
+        let writer = source.and_then(|source| source.writers.get(number));
+        writer.copied().unwrap_or(NOBODY)
+    }
+}
+
+/// Where a queue comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SourceId {
+    /// A stream of one writer.
+    Stream(SubscriptionId),
+    /// The order of a topic, for the reader of this number.
+    Atomic(u64),
+}
+
+/// Why an endpoint was not made.
+pub(crate) enum Refusal {
+    /// The link has no memory for it.
+    Link(LinkError),
+    /// It does not go with what is there.
+    Mismatch(String),
+    /// This participant is no member any more.
+    Isolated,
+}
+
+impl From<LinkError> for Refusal {
+    fn from(error: LinkError) -> Refusal {
+        Refusal::Link(error)
+    }
+}
+
+/// What a writer shares with the machine.
+#[derive(Default)]
+pub(crate) struct WriterShared {
+    /// Readers that it is matched with.
+    pub(crate) matched: AtomicU32,
+    /// Where it writes since its participant has come in again, if it has since the writer was made.
+    berth: RwLock<Option<Arc<Berth>>>,
+}
+
+impl WriterShared {
+    /// Where it writes since its participant has come in again.
+    pub(crate) fn berth(&self) -> Option<Arc<Berth>> {
+        self.berth.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on it writes here.
+    pub(super) fn move_to(&self, berth: Berth) {
+        *self.berth.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
+    }
+}
+
+/// Where a writer writes, in one life of its participant.
+pub(crate) struct Berth {
+    pub(crate) memory: SenderMemory,
+    pub(crate) bells: Arc<dyn Bells>,
+    pub(crate) life: Life,
+}

@@ -1,0 +1,97 @@
+//! A domain with as many participants as there can be, and one more.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+
+use dds_api::prelude::*;
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::link::{Founding, Link};
+use support::{Actor, Mark, Meeting, listen, role, say, until};
+
+/// The most participants of a domain, in so many processes: each has a descriptor or two for every other one.
+const MOST: usize = 64;
+const PROCESSES: usize = 16;
+
+/// Nobody is missed: so many on one machine may be slow.
+fn config(folder: &Path) -> ParticipantConfig {
+    ParticipantConfig::new().runtime_dir(folder).member_timeout(Timeout::FOREVER)
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    assert_eq!(role, "crowd");
+    let mut crowd: Vec<_> = (0..MOST / PROCESSES)
+        .map(|_| DomainParticipant::with_config(0, config(&folder)).unwrap())
+        .collect();
+    for participant in &crowd {
+        until("it is let in", || participant.view().0 > 0);
+    }
+    say("there");
+    while listen().is_some() {
+        crowd.pop();
+        say("one less");
+    }
+}
+
+fn assert_told_so(error: &DdsError) {
+    let text = error.to_string();
+    assert!(matches!(error, DdsError::OutOfResources(_)), "{text}");
+    assert!(text.contains("domain 0 has 64 participants"), "{text}");
+}
+
+/// Of members that have but their seats.
+#[test]
+fn the_participant_that_is_one_too_many_is_told_so() {
+    let meeting = Meeting::new();
+    let domain = || {
+        let mut config = ShmConfig::new("domain-0".to_owned());
+        config.runtime_dir = Some(meeting.runtime_dir());
+        ShmLink::join(config).unwrap()
+    };
+    let mut members: Vec<ShmLink> = (0..MOST).map(|_| domain()).collect();
+    let arbiter = |index: usize| members[index].arbiter().unwrap();
+    let Founding::Founded(group) = arbiter(0).found().unwrap() else { panic!("nobody was there") };
+    for index in 0..MOST {
+        assert!(index == 0 || arbiter(index).found().unwrap() == Founding::Exists(group));
+        assert!(arbiter(index).entered(group, 1, index as u8));
+    }
+    let join = || DomainParticipant::with_config(0, config(&meeting.runtime_dir()));
+    assert_told_so(&join().err().unwrap());
+    // With one less there is a place, although nobody here lets it in.
+    members.pop();
+    let participant = join().unwrap();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let error = writer.wait_for_readers(1, Timeout::millis(50)).unwrap_err().to_string();
+    assert!(error.contains("has not been let into its domain yet"), "{error}");
+    drop((writer, topic, participant, members));
+    meeting.assert_empty();
+}
+
+/// Of members that run.
+#[test]
+#[ignore = "keeps two cores busy for half a minute"]
+fn the_participant_that_is_one_too_many_of_a_crowd_is_told_so() {
+    let meeting = Meeting::new();
+    let mut actors = Vec::new();
+    for seed in 0..PROCESSES as u64 {
+        let mut actor = Actor::start("crowd", &meeting, seed);
+        assert_eq!(actor.hear(), "there");
+        actors.push(actor);
+    }
+    let error = DomainParticipant::with_config(0, config(&meeting.runtime_dir())).err().unwrap();
+    assert_told_so(&error);
+    // With one less there is a place.
+    actors[0].tell("go");
+    assert_eq!(actors[0].hear(), "one less");
+    let participant = DomainParticipant::with_config(0, config(&meeting.runtime_dir())).unwrap();
+    until("it is let in", || participant.view().1 == MOST);
+    drop(participant);
+    actors.into_iter().for_each(Actor::finish);
+    meeting.assert_empty();
+}

@@ -1,0 +1,451 @@
+//! Participants that come back by themselves: processes that are stopped and go on while their threads are inside
+//! of calls, and what becomes of loans, samples and errors meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use dds_api::prelude::*;
+use rustix::process::Signal;
+use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
+
+/// A member for which the others wait may be silent for so long: longer than a loaded machine lets one wait that
+/// was not stopped, for if all but the one that is stopped are taken for silent nobody is left to let them in.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(600);
+/// So many samples more only somebody writes who waits for nobody: more than a writer's memory holds.
+const PAST_ALL_MEMORY: u64 = 1024;
+/// Members of a test.
+const MEMBERS: u64 = 3;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "ordinary" | "atomic" | KEPT | LOGGED => act_member(&folder, &role),
+        "starter" => act_starter(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// The role on a topic whose samples are all kept.
+const KEPT: &str = "kept";
+/// The same, in logs as well.
+const LOGGED: &str = "logged";
+
+/// Whether what was written while a member was away comes to it when it is back.
+fn is_kept(role: &str) -> bool {
+    matches!(role, KEPT | LOGGED)
+}
+
+fn config(folder: &Path, role: &str) -> ParticipantConfig {
+    let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+    let config = if role == LOGGED { config.log_folder(log_folder(folder)) } else { config };
+    config.rejoin(true)
+}
+
+/// Where all participants of a test keep their logs.
+fn log_folder(folder: &Path) -> PathBuf {
+    let logs = folder.with_file_name("logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    logs
+}
+
+fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
+    let topic = participant.topic::<Mark>("Marks");
+    let topic = match role {
+        "atomic" => topic.atomic(),
+        KEPT => topic.transient_local().keep_all(),
+        LOGGED => topic.persistent().keep_all(),
+        _ => topic,
+    };
+    topic.create().unwrap()
+}
+
+/// Where a process writes what it takes in one membership; of what is kept in all of them.
+fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
+    folder.with_file_name(format!("log-{seed}-{membership}"))
+}
+
+/// Meets all the others, and leaves.
+fn act_starter(folder: &Path) {
+    let participant = DomainParticipant::with_config(0, config(folder, "atomic")).unwrap();
+    let topic = topic(&participant, "atomic");
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let met = writer.wait_for_readers(MEMBERS as usize, SOON);
+    met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
+    reader.wait_for_writers(MEMBERS as usize, SOON).unwrap();
+    say("met");
+    while listen().is_some() {}
+}
+
+/// Says whether a call went well; that the participant is rejoining is no failure here.
+fn went_well<T>(result: DdsResult<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(DdsError::Isolated(why)) => {
+            assert!(why.contains("rejoin"), "{why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// How far a member has come, and what it has been told.
+#[derive(Default)]
+struct Progress {
+    written: AtomicU64,
+    stops: AtomicBool,
+    quits: AtomicBool,
+}
+
+impl Progress {
+    fn quits(&self) -> bool {
+        self.quits.load(Ordering::Relaxed)
+    }
+
+    /// Does what it is told: says how much it has written, stops, quits.
+    fn obey(&self) {
+        while let Some(word) = listen() {
+            match word.as_str() {
+                "count" => say(&format!("written {}", self.written.load(Ordering::Relaxed))),
+                "stop" => self.stops.store(true, Ordering::Relaxed),
+                _ => return self.quits.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+}
+
+/// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. Told to
+/// stop it says so in its samples, and goes on until it is told to quit.
+fn act_member(folder: &Path, role: &str) {
+    let progress = &Progress::default();
+    // Half of them stay inside of their calls for as long as it takes.
+    let patience = if seed().is_multiple_of(2) { SOON } else { Timeout::millis(20) };
+    let participant = DomainParticipant::with_config(0, config(folder, role)).unwrap();
+    let topic = topic(&participant, role);
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
+    let writer = writer.max_blocking_time(patience).create().unwrap();
+    std::thread::scope(|scope| {
+        let writer = &writer;
+        scope.spawn(|| progress.obey());
+        // What is kept is a lot in the end.
+        let pause = Duration::from_micros(if is_kept(role) { 1_000 } else { 200 });
+        scope.spawn(move || write(writer, pause, progress));
+        scope.spawn(|| {
+            while !progress.quits() {
+                match writer.wait_for_acknowledgments(Timeout::millis(50)) {
+                    Err(DdsError::Timeout(_)) => {}
+                    result => drop(went_well(result)),
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let met = writer.wait_for_readers(MEMBERS as usize, SOON);
+        met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
+        say("ready");
+        read(&reader, folder, is_kept(role), progress);
+    });
+    until("all that was written is acknowledged", || {
+        went_well(writer.wait_for_acknowledgments(SOON)).is_some()
+    });
+    // If it is out at this moment it will be back.
+    until("it is back for good", || participant.rejoins() == reader.membership_changes());
+    say(&format!("back {}", participant.rejoins()));
+}
+
+fn write(writer: &DataWriter<Mark>, pause: Duration, progress: &Progress) {
+    let mut number = 0;
+    while !progress.quits() {
+        for _ in 0..8 {
+            let mut mark = Mark::new(seed() << 40 | number);
+            mark.last = u64::from(progress.stops.load(Ordering::Relaxed));
+            let written = match number % 16 < 8 {
+                true => writer.write(&mark),
+                // Loans are taken before, published after, or both.
+                false => writer.loan().and_then(|mut loan| {
+                    *loan = mark;
+                    loan.publish()
+                }),
+            };
+            match written {
+                Err(DdsError::Timeout(_)) => {}
+                written => number += u64::from(went_well(written).is_some()),
+            }
+            progress.written.store(number, Ordering::Relaxed);
+        }
+        std::thread::sleep(pause);
+    }
+}
+
+/// Takes until all members have said that they have stopped.
+fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Progress) {
+    let mut logs = BTreeMap::new();
+    let mut last = BTreeSet::new();
+    let mut is_done = false;
+    while !progress.quits() {
+        let before = reader.membership_changes();
+        let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
+        let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
+        if reader.membership_changes() != before && !is_kept {
+            // They may have been written anew before they were read.
+            continue;
+        }
+        let mut lines = Vec::new();
+        for mark in marks {
+            mark.assert_whole();
+            lines.extend_from_slice(&mark.number.to_le_bytes());
+            if mark.last != 0 {
+                last.insert(mark.number >> 40);
+            }
+        }
+        let membership = if is_kept { 0 } else { before };
+        let log = logs.entry(membership);
+        let log = log.or_insert_with(|| File::create(log_of(folder, seed(), membership)).unwrap());
+        log.write_all(&lines).unwrap();
+        if last.len() as u64 == MEMBERS && !is_done {
+            is_done = true;
+            say("done");
+        }
+    }
+}
+
+fn numbers(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// What all have taken, in all their memberships.
+fn logs(meeting: &Meeting) -> Vec<(String, Vec<u64>)> {
+    let folder = meeting.runtime_dir();
+    let files = std::fs::read_dir(folder.parent().unwrap()).unwrap().flatten();
+    let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
+    logs.map(|file| (file.file_name().to_string_lossy().into(), numbers(&file.path()))).collect()
+}
+
+/// Each writer's samples come in its order, none twice, and none is missing but where that writer fell out.
+fn check_order_of_writers(name: &str, log: &[u64], rejoins: &BTreeMap<u64, u64>) {
+    let mut last = BTreeMap::new();
+    let mut gaps = BTreeMap::new();
+    for number in log {
+        let (writer, number) = (number >> 40, number & 0xff_ffff_ffff);
+        if let Some(last) = last.insert(writer, number) {
+            assert!(last < number, "{name}: {number} after {last} from {writer}");
+            *gaps.entry(writer).or_insert(0) += u64::from(last + 1 != number);
+        }
+    }
+    for (writer, gaps) in gaps {
+        let rejoins = rejoins[&writer];
+        assert!(
+            gaps <= rejoins,
+            "{name}: {gaps} gaps from {writer}, which was back {rejoins} times"
+        );
+    }
+}
+
+/// Two members that take together take the same: what both have is one piece of each log, the same, that begins
+/// where one of them joined and ends where one of them ended.
+fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
+    let place: BTreeMap<u64, usize> = right.iter().enumerate().map(|(at, n)| (*n, at)).collect();
+    let Some(first) = left.iter().position(|number| place.contains_key(number)) else { return };
+    let start = place[&left[first]];
+    assert!(first == 0 || start == 0, "{one} and {two} begin together where one of them joined");
+    let common = left[first..].iter().zip(&right[start..]).take_while(|(a, b)| a == b).count();
+    let (left_end, right_end) = (first + common == left.len(), start + common == right.len());
+    assert!(left_end || right_end, "{one} and {two} agree for {common} samples and then part");
+}
+
+/// The members of a test.
+struct Crew<'a> {
+    meeting: &'a Meeting,
+    actors: Vec<Actor>,
+}
+
+impl<'a> Crew<'a> {
+    fn new(meeting: &'a Meeting, role: &str) -> Crew<'a> {
+        let start = |seed| Actor::start(role, meeting, seed);
+        let mut crew = Crew { meeting, actors: (0..MEMBERS).map(start).collect() };
+        crew.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
+        crew
+    }
+
+    /// What a member has taken, in bytes, in all its memberships.
+    fn taken(&self, index: usize) -> u64 {
+        let folder = self.meeting.runtime_dir();
+        let of_membership = |number| {
+            std::fs::metadata(log_of(&folder, index as u64, number)).map_or(0, |it| it.len())
+        };
+        (0..64).map(of_membership).sum()
+    }
+
+    /// Waits until each takes something new from each: only then all wait for it when it is stopped.
+    fn until_all_meet(&self) {
+        for index in 0..self.actors.len() {
+            let before = self.taken(index);
+            until("a member goes on", || self.taken(index) > before + 800);
+        }
+        let folder = self.meeting.runtime_dir();
+        for seed in 0..MEMBERS {
+            until("a member takes what all write", || {
+                let mut logs = (0..64).map(|number| log_of(&folder, seed, number)).rev();
+                let Some(log) = logs.find(|log| log.exists()) else { return false };
+                let log = numbers(&log);
+                let newest = &log[log.len().saturating_sub(4096)..];
+                let writers: BTreeSet<u64> = newest.iter().map(|number| number >> 40).collect();
+                writers.len() as u64 == MEMBERS
+            });
+        }
+    }
+
+    /// How much a member has written. What it has taken says less: it may lie behind.
+    fn written(&mut self, index: usize) -> u64 {
+        self.actors[index].tell("count");
+        let said = self.actors[index].hear();
+        said.strip_prefix("written ").unwrap().parse().unwrap()
+    }
+
+    /// Stops a member, until the others have gone on without it.
+    fn evict(&mut self, index: usize) {
+        self.actors[index].signal(Signal::STOP);
+        // One that has only just come back may have readers, for a moment, of whom it is not one; the others
+        // wait for it all the same.
+        std::thread::sleep(2 * MEMBER_TIMEOUT);
+        for other in (0..self.actors.len()).filter(|other| *other != index) {
+            let before = self.written(other);
+            until("the others go on", || self.written(other) > before + PAST_ALL_MEMORY);
+        }
+    }
+
+    fn resume(&self, index: usize) {
+        self.actors[index].signal(Signal::CONT);
+    }
+
+    /// All stop, and take what there is. Returns how often each has come back.
+    fn end(mut self) -> BTreeMap<u64, u64> {
+        self.actors.iter_mut().for_each(|actor| actor.tell("stop"));
+        self.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "done"));
+        self.actors.iter_mut().for_each(|actor| actor.tell("quit"));
+        let mut rejoins = BTreeMap::new();
+        for (seed, mut actor) in (0..).zip(self.actors) {
+            let said = actor.hear();
+            rejoins.insert(seed, said.strip_prefix("back ").unwrap().parse().unwrap());
+            actor.finish();
+        }
+        rejoins
+    }
+}
+
+/// So many rounds: more by `SQUALL_TEST_ROUNDS`.
+fn rounds(usual: u64) -> u64 {
+    std::env::var("SQUALL_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
+}
+
+/// Members are stopped one after the other, some of them again while they rejoin.
+fn stop_and_continue(role: &str, seed: u64) {
+    let meeting = Meeting::new();
+    let mut crew = Crew::new(&meeting, role);
+    crew.until_all_meet();
+    let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
+    for round in 0..rounds(6) {
+        // Each has its turn.
+        let index = (round % MEMBERS) as usize;
+        crew.evict(index);
+        *evictions.entry(index as u64).or_default() += 1;
+        crew.resume(index);
+        if round % 2 == 1 {
+            dice.pause(Duration::from_millis(60));
+            crew.actors[index].signal(Signal::STOP);
+            dice.pause(2 * MEMBER_TIMEOUT);
+            crew.resume(index);
+        }
+        crew.until_all_meet();
+    }
+    let rejoins = crew.end();
+    for (member, evictions) in evictions {
+        assert!(rejoins[&member] >= evictions, "{member}: {rejoins:?} after {evictions}");
+    }
+    let logs = logs(&meeting);
+    for (index, (name, log)) in logs.iter().enumerate() {
+        check_order_of_writers(name, log, &rejoins);
+        for (other, theirs) in &logs[..index] {
+            match role {
+                "atomic" => check_agreement((name, log), (other, theirs)),
+                KEPT | LOGGED => assert_same((name, log), (other, theirs)),
+                _ => {}
+            }
+        }
+    }
+    if role == LOGGED {
+        check_logged(&meeting, &logs);
+    }
+    meeting.clean_logs();
+    meeting.assert_empty();
+}
+
+/// One of the two begins with the other.
+fn assert_same((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
+    let (length, known) = (left.len().min(right.len()), left.len() + right.len());
+    let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    assert_eq!(same, length, "{one} and {two}, {known} in all");
+}
+
+/// All that was taken was durable in the end: whoever comes now gets it from the logs, in the same order.
+fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
+    let folder = meeting.runtime_dir();
+    let participant = DomainParticipant::with_config(0, config(&folder, LOGGED)).unwrap();
+    let reader = participant.reader(&topic(&participant, LOGGED)).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let most = taken.iter().map(|(_, log)| log.len()).max().unwrap();
+    let mut history = Vec::new();
+    until("what was logged comes", || {
+        let samples = reader.take(.., Timeout::millis(10)).unwrap();
+        history.extend(samples.map(|sample| sample.number));
+        history.len() >= most
+    });
+    taken.iter().for_each(|(name, log)| assert_same((name, log), ("the logs", &history)));
+    drop((reader, participant));
+    std::fs::remove_dir_all(log_folder(&folder)).unwrap();
+}
+
+#[test]
+fn members_that_start_at_once_meet() {
+    for _ in 0..rounds(10) {
+        let meeting = Meeting::new();
+        let start = |seed| Actor::start("starter", &meeting, seed);
+        let mut actors: Vec<Actor> = (0..MEMBERS).map(start).collect();
+        actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "met"));
+        actors.into_iter().for_each(Actor::finish);
+        meeting.assert_empty();
+    }
+}
+
+#[test]
+fn members_of_an_atomic_topic_that_are_stopped_come_back() {
+    stop_and_continue("atomic", 21);
+}
+
+/// All have taken all, in the same order, as if none had ever been away.
+#[test]
+fn members_of_a_topic_that_is_kept_miss_nothing_by_being_stopped() {
+    stop_and_continue(KEPT, 23);
+}
+
+/// The same, and all of it is in the logs.
+#[test]
+fn members_of_a_topic_that_is_logged_miss_nothing_by_being_stopped() {
+    stop_and_continue(LOGGED, 24);
+}
+
+#[test]
+fn members_of_an_ordinary_topic_that_are_stopped_come_back() {
+    stop_and_continue("ordinary", 22);
+}

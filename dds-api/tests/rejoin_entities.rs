@@ -1,0 +1,475 @@
+//! What becomes of writers, readers, loans, samples and calls when their participant falls out and comes back.
+//!
+//! A participant that never turns is one that was stopped, as far as the others can tell. One that turns may fall out
+//! as well where the machine lets it wait for long, and comes back: so nothing here counts on how often that was.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use support::{Mark, Meeting, PATIENCE, SOON, until};
+
+/// A member for which the others wait may be silent for so long.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(150);
+/// More samples than any memory here has room for.
+const MANY: u64 = 600;
+/// A call that is not to wait for long.
+const BRIEF: Timeout = Timeout::millis(30);
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Ordinary,
+    Atomic,
+    AllKept,
+    LastKept,
+}
+
+struct Side {
+    participant: DomainParticipant,
+    writer: DataWriter<Mark>,
+    reader: DataReader<Mark>,
+}
+
+impl Side {
+    fn new(config: ParticipantConfig, kind: Kind, blocking: Timeout) -> Side {
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let topic = participant.topic::<Mark>("Marks");
+        let topic = match kind {
+            Kind::Ordinary => topic,
+            Kind::Atomic => topic.atomic(),
+            Kind::AllKept => topic.transient_local().keep_all(),
+            Kind::LastKept => topic.transient_local(),
+        };
+        let topic = topic.create().unwrap();
+        let reader = participant.reader(&topic).create().unwrap();
+        let writer = participant.writer(&topic).memory(32 << 10).in_flight(128);
+        let writer = writer.max_blocking_time(blocking).create().unwrap();
+        Side { participant, writer, reader }
+    }
+
+    /// Both sides are there, for this one.
+    fn meet(&self) {
+        again(|| self.writer.wait_for_readers(2, SOON));
+        again(|| self.reader.wait_for_writers(2, SOON));
+    }
+
+    /// Takes until a sample of this number comes.
+    fn take_until(&self, number: u64) {
+        until(&format!("{number} comes"), || {
+            let sample = again(|| self.reader.take_next(BRIEF));
+            sample.is_some_and(|sample| {
+                sample.assert_whole();
+                sample.number == number
+            })
+        });
+    }
+}
+
+/// Does something until its participant is not on its way back, and returns what came of it then.
+fn again<T>(mut act: impl FnMut() -> DdsResult<T>) -> T {
+    let mut done = None;
+    until("it is back", || match act() {
+        Err(DdsError::Isolated(why)) => {
+            assert!(why.contains("rejoin"), "{why}");
+            false
+        }
+        result => {
+            done = Some(result.unwrap());
+            true
+        }
+    });
+    done.unwrap()
+}
+
+/// Held by each test: one counts the memory of the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Turns a participant that has no thread, but when it is to sleep.
+struct Pulse {
+    state: Arc<PulseState>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct PulseState {
+    beats: Mutex<()>,
+    /// Said before the lock is taken, which is not fair.
+    sleeps: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Pulse {
+    fn of(participant: &DomainParticipant) -> Pulse {
+        let (state, participant) = (Arc::<PulseState>::default(), participant.clone());
+        let its = Arc::clone(&state);
+        let thread = std::thread::spawn(move || {
+            while !its.is_over.load(Ordering::Relaxed) {
+                if its.sleeps.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                } else {
+                    let _beats = its.beats.lock().unwrap_or_else(PoisonError::into_inner);
+                    participant.wait_until(Timeout::millis(2), || false).unwrap();
+                }
+            }
+        });
+        Pulse { state, thread: Some(thread) }
+    }
+
+    /// Does something while it does not turn but in calls.
+    fn asleep(&self, act: impl FnOnce()) {
+        self.state.sleeps.store(true, Ordering::Relaxed);
+        let beats = self.state.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        act();
+        drop(beats);
+        self.state.sleeps.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::Relaxed);
+        let joined = self.thread.take().map(JoinHandle::join);
+        assert!(joined.is_none_or(|it| it.is_ok()) || std::thread::panicking());
+    }
+}
+
+/// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full; `idle` does
+/// nothing but in its calls, and when its pulse beats.
+struct Stage {
+    /// Gone before what it turns.
+    pulse: Pulse,
+    busy: Side,
+    idle: Side,
+    meeting: Meeting,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Stage {
+    fn new(kind: Kind, rejoins: bool) -> Stage {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let meeting = Meeting::new();
+        let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+        let busy = Side::new(config().member_timeout(MEMBER_TIMEOUT), kind, SOON);
+        let config = config().member_timeout(MEMBER_TIMEOUT).caller_drives().rejoin(rejoins);
+        let idle = Side::new(config, kind, BRIEF);
+        let pulse = Pulse::of(&idle.participant);
+        let stage = Stage { pulse, busy, idle, meeting, _alone };
+        stage.meet();
+        stage
+    }
+
+    fn meet(&self) {
+        self.busy.meet();
+        self.idle.meet();
+    }
+
+    /// The busy one writes until it has gone on without the idle one.
+    fn evict(&self) {
+        let busy = &self.busy;
+        self.pulse.asleep(|| {
+            std::thread::scope(|scope| {
+                let written = scope.spawn(|| {
+                    (0..=MANY).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+                });
+                busy.take_until(MANY);
+                written.join().unwrap();
+            });
+        });
+    }
+
+    fn until_back(&self, times: u64) {
+        until("it is back", || self.idle.participant.rejoins() >= times);
+    }
+
+    /// What is written on one side comes to the other one.
+    fn talk(&self, number: u64) {
+        self.meet();
+        again(|| self.idle.writer.write(&Mark::new(number)));
+        self.busy.take_until(number);
+        self.busy.writer.write(&Mark::new(number + 1)).unwrap();
+        self.idle.take_until(number + 1);
+    }
+
+    fn end(self) {
+        drop((self.pulse, self.idle, self.busy));
+        self.meeting.assert_empty();
+    }
+
+    /// Nobody can join any more, until the folder is back.
+    fn hide_folder(&self) -> Hidden {
+        let folder = self.meeting.runtime_dir();
+        let aside = folder.with_extension("aside");
+        std::fs::rename(&folder, &aside).unwrap();
+        std::fs::write(&folder, "no folder").unwrap();
+        Hidden { folder, aside }
+    }
+}
+
+struct Hidden {
+    folder: PathBuf,
+    aside: PathBuf,
+}
+
+impl Hidden {
+    fn show(self) {
+        std::fs::remove_file(&self.folder).unwrap();
+        std::fs::rename(&self.aside, &self.folder).unwrap();
+    }
+}
+
+#[track_caller]
+fn assert_rejoining<T>(result: DdsResult<T>) {
+    let error = result.err().unwrap();
+    assert!(matches!(&error, DdsError::Isolated(why) if why.contains("is rejoining")), "{error}");
+}
+
+#[test]
+fn loans_and_samples_of_a_membership_that_is_over() {
+    for kind in [Kind::Ordinary, Kind::Atomic] {
+        let stage = Stage::new(kind, true);
+        let Stage { busy, idle, .. } = &stage;
+        let handle = idle.participant.instance_handle();
+        (0..5).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+        busy.writer.wait_for_acknowledgments(SOON).unwrap();
+        let held = idle.reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!((held.number, held.is_borrowed()), (0, true));
+        let (mut published, abandoned) = (idle.writer.loan().unwrap(), idle.writer.loan().unwrap());
+        *published = Mark::new(4_711);
+        stage.evict();
+        stage.until_back(1);
+        assert!(idle.reader.membership_changes() >= 1);
+        stage.meet();
+        until("both see both", || (idle.participant.view().1, busy.participant.view().1) == (2, 2));
+        assert_ne!(idle.participant.instance_handle(), handle);
+        published.publish().unwrap();
+        busy.take_until(4_711);
+        drop(abandoned);
+        // What it says may have been written anew; that it can be read is all.
+        let _ = held.check;
+        drop(held);
+        stage.talk(5_000);
+        let discarded = idle.reader.discarded_samples();
+        assert!(discarded >= 4, "{discarded} samples were never taken");
+        stage.end();
+    }
+}
+
+#[test]
+fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
+    for kind in [Kind::Ordinary, Kind::Atomic] {
+        let stage = Stage::new(kind, true);
+        let Stage { busy, idle, .. } = &stage;
+        let loan = idle.writer.loan().unwrap();
+        let hidden = stage.hide_folder();
+        stage.evict();
+        until("it is isolated", || idle.participant.is_isolated());
+        assert_eq!(idle.participant.rejoins() + 1, idle.reader.membership_changes());
+        let start = Instant::now();
+        assert_rejoining(idle.reader.take_next(BRIEF));
+        assert_rejoining(idle.writer.write(&Mark::new(0)));
+        assert!(start.elapsed() >= Duration::from_millis(60), "both have waited");
+        assert_rejoining(idle.reader.take(.., Timeout::NOW).map(|_| ()));
+        assert_rejoining(idle.writer.loan().map(|_| ()));
+        assert_rejoining(loan.publish());
+        assert_rejoining(idle.writer.wait_for_readers(1, BRIEF));
+        assert_rejoining(idle.reader.wait_for_writers(1, BRIEF));
+        assert_rejoining(idle.writer.wait_for_acknowledgments(SOON));
+        assert_rejoining(idle.participant.reader(idle.reader.topic()).create().map(|_| ()));
+        assert!(!idle.writer.has_room_for(&Mark::new(0)) && !idle.reader.has_samples());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let taken =
+                scope.spawn(|| idle.reader.take_next(SOON).unwrap().unwrap().assert_whole());
+            let met = scope.spawn(|| idle.writer.wait_for_readers(2, SOON).unwrap());
+            hidden.show();
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    busy.writer.write(&Mark::new(1)).unwrap();
+                    busy.reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
+                }
+            });
+            taken.join().unwrap();
+            met.join().unwrap();
+            is_over.store(true, Ordering::Relaxed);
+        });
+        stage.until_back(1);
+        stage.talk(6_000);
+        stage.end();
+    }
+}
+
+/// What the idle one writes between what the busy one does.
+const OWN: u64 = 4_711;
+
+/// Takes so many of the busy one's, and no more come.
+fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    until(&format!("{count} samples come"), || {
+        // In time it may find that it is not back yet.
+        let samples = reader.take(.., BRIEF).into_iter().flatten();
+        numbers.extend(samples.map(|sample| {
+            sample.assert_whole();
+            sample.number
+        }));
+        numbers.retain(|number| *number != OWN);
+        numbers.len() >= count
+    });
+    while let Some(sample) = again(|| reader.take_next(BRIEF)) {
+        assert_eq!(sample.number, OWN, "no more come");
+    }
+    numbers
+}
+
+#[test]
+fn a_reader_of_what_is_kept_goes_on_where_it_was() {
+    let stage = Stage::new(Kind::AllKept, true);
+    let Stage { busy, idle, .. } = &stage;
+    (0..10).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+    let first = take_numbers(&idle.reader, 10);
+    let volatile = || {
+        let reader = again(|| idle.participant.reader(idle.reader.topic()).volatile().create());
+        again(|| reader.wait_for_writers(2, SOON));
+        reader
+    };
+    let (volatile, never) = (volatile(), volatile());
+    (10..30).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
+    again(|| {
+        idle.writer.write(&Mark::new(OWN))?;
+        idle.writer.wait_for_acknowledgments(SOON)
+    });
+    busy.writer.wait_for_acknowledgments(SOON).unwrap();
+    // Some of it comes by a queue and is whole whatever happens, some is never taken.
+    let mut held = Vec::new();
+    until("five come", || {
+        held.extend(idle.reader.take_next(SOON).unwrap().filter(|sample| sample.number != OWN));
+        held.len() == 5
+    });
+    let mut taken = Vec::new();
+    until("one comes", || {
+        let sample = volatile.take_next(SOON).unwrap();
+        taken.extend(sample.map(|sample| sample.number).filter(|number| *number != OWN));
+        !taken.is_empty()
+    });
+    let mut expected: Vec<u64> = (0..30).collect();
+    for round in 1..=2 {
+        let hidden = stage.hide_folder();
+        stage.evict();
+        until("it is isolated", || idle.participant.is_isolated());
+        // What waits in its queue is nothing to be given out now, and not lost by that.
+        (0..3).for_each(|_| assert_rejoining(idle.reader.take_next(BRIEF)));
+        hidden.show();
+        stage.until_back(round);
+        again(|| idle.reader.wait_for_historical_data(SOON));
+        expected.extend(0..=MANY);
+    }
+    held.iter().for_each(|sample| sample.assert_whole());
+    let before = [first, held.iter().map(|sample| sample.number).collect()].concat();
+    for (reader, before, expected) in [
+        (&idle.reader, before, &expected[..]),
+        (&volatile, taken, &expected[10..]),
+        (&never, vec![], &expected[10..]),
+    ] {
+        let missing = expected.len() - before.len();
+        let all = [before, take_numbers(reader, missing)].concat();
+        assert!(all == expected, "{all:?}");
+    }
+    assert_eq!(idle.reader.discarded_samples(), 0);
+    assert!(idle.reader.membership_changes() >= 2);
+    drop((volatile, never));
+    stage.talk(5_000);
+    stage.end();
+}
+
+#[test]
+fn of_what_is_replaced_a_reader_that_is_back_gets_what_is_kept() {
+    let stage = Stage::new(Kind::LastKept, true);
+    let Stage { busy, idle, .. } = &stage;
+    for round in 0..3 {
+        busy.writer.write(&Mark::new(round)).unwrap();
+        assert_eq!(take_numbers(&idle.reader, 1), [round]);
+        stage.evict();
+        stage.until_back(round + 1);
+        assert_eq!(take_numbers(&idle.reader, 1), [MANY]);
+    }
+    stage.talk(5_000);
+    stage.end();
+}
+
+/// Megabytes of samples' memory that this process maps.
+fn mapped() -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut is_ours = false;
+    let mut kilobytes = 0;
+    for line in maps.lines() {
+        if line.contains("memfd:") || line.split(' ').next().is_some_and(|it| it.contains('-')) {
+            is_ours = line.contains("memfd:");
+        } else if let Some(size) = line.strip_prefix("Size:").filter(|_| is_ours) {
+            kilobytes += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+        }
+    }
+    kilobytes >> 10
+}
+
+#[test]
+fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
+    for kind in [Kind::Ordinary, Kind::Atomic] {
+        let stage = Stage::new(kind, true);
+        let mut mappings = Vec::new();
+        for round in 1..=3 {
+            stage.evict();
+            stage.until_back(round);
+            stage.talk(round * 1_000);
+            mappings.push(mapped());
+        }
+        // Of the first membership's memory some stays, of all others nothing. One that begins maps as much again.
+        until(&format!("{mappings:?} MB are as few as before"), || mapped() <= mappings[1]);
+        assert!(stage.idle.reader.membership_changes() >= 3);
+        stage.end();
+    }
+}
+
+#[test]
+fn who_leaves_while_isolated_does_not_come_back() {
+    let stage = Stage::new(Kind::Atomic, true);
+    let hidden = stage.hide_folder();
+    stage.evict();
+    let Stage { busy, idle, meeting, pulse, _alone } = stage;
+    until("it is isolated", || idle.participant.is_isolated());
+    drop(pulse);
+    let start = Instant::now();
+    drop(idle);
+    assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
+    hidden.show();
+    std::thread::sleep(3 * MEMBER_TIMEOUT);
+    assert_eq!(busy.participant.view().1, 1);
+    drop(busy);
+    meeting.assert_empty();
+}
+
+#[test]
+fn who_may_not_rejoin_stays_isolated() {
+    let stage = Stage::new(Kind::Ordinary, false);
+    stage.evict();
+    let Stage { idle, .. } = &stage;
+    until("it is isolated", || idle.participant.is_isolated());
+    std::thread::sleep(3 * MEMBER_TIMEOUT);
+    assert!(idle.participant.is_isolated() && idle.participant.rejoins() == 0);
+    assert_eq!(idle.reader.membership_changes(), 1);
+    let start = Instant::now();
+    for error in [
+        idle.reader.take_next(SOON).map(|_| ()).unwrap_err(),
+        idle.writer.write(&Mark::new(0)).unwrap_err(),
+        idle.writer.wait_for_readers(1, SOON).unwrap_err(),
+    ] {
+        assert!(matches!(&error, DdsError::Isolated(why) if why.contains("join anew")), "{error}");
+    }
+    assert!(start.elapsed() < PATIENCE / 2, "nobody waits for what never comes");
+    stage.end();
+}
