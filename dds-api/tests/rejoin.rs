@@ -105,6 +105,7 @@ struct Progress {
     written: AtomicU64,
     stops: AtomicBool,
     quits: AtomicBool,
+    leaves: AtomicBool,
 }
 
 impl Progress {
@@ -112,20 +113,23 @@ impl Progress {
         self.quits.load(Ordering::Relaxed)
     }
 
-    /// Does what it is told: says how much it has written, stops, quits.
+    /// Does what it is told: says how much it has written, says in its samples that it stops, writes no more, leaves.
     fn obey(&self) {
         while let Some(word) = listen() {
             match word.as_str() {
                 "count" => say(&format!("written {}", self.written.load(Ordering::Relaxed))),
                 "stop" => self.stops.store(true, Ordering::Relaxed),
-                _ => return self.quits.store(true, Ordering::Relaxed),
+                "quit" => self.quits.store(true, Ordering::Relaxed),
+                _ => break,
             }
         }
+        self.quits.store(true, Ordering::Relaxed);
+        self.leaves.store(true, Ordering::Relaxed);
     }
 }
 
-/// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. Told to
-/// stop it says so in its samples, and goes on until it is told to quit.
+/// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. It takes
+/// until nobody writes any more.
 fn act_member(folder: &Path, role: &str) {
     let progress = &Progress::default();
     // Half of them stay inside of their calls for as long as it takes.
@@ -140,8 +144,7 @@ fn act_member(folder: &Path, role: &str) {
         scope.spawn(|| progress.obey());
         // What is kept is a lot in the end.
         let pause = Duration::from_micros(if is_kept(role) { 1_000 } else { 200 });
-        scope.spawn(move || write(writer, pause, progress));
-        scope.spawn(|| {
+        let acknowledge = scope.spawn(|| {
             while !progress.quits() {
                 match writer.wait_for_acknowledgments(Timeout::millis(50)) {
                     Err(DdsError::Timeout(_)) => {}
@@ -149,14 +152,19 @@ fn act_member(folder: &Path, role: &str) {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
+            until("all that was written is acknowledged", || {
+                went_well(writer.wait_for_acknowledgments(SOON)).is_some()
+            });
+        });
+        scope.spawn(move || {
+            write(writer, pause, progress);
+            acknowledge.join().unwrap();
+            say("quiet");
         });
         let met = writer.wait_for_readers(MEMBERS as usize, SOON);
         met.unwrap_or_else(|error| panic!("{error}: {}", participant.describe()));
         say("ready");
         read(&reader, folder, is_kept(role), progress);
-    });
-    until("all that was written is acknowledged", || {
-        went_well(writer.wait_for_acknowledgments(SOON)).is_some()
     });
     // If it is out at this moment it will be back.
     until("it is back for good", || participant.rejoins() == reader.membership_changes());
@@ -192,7 +200,7 @@ fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Prog
     let mut logs = BTreeMap::new();
     let mut last = BTreeSet::new();
     let mut is_done = false;
-    while !progress.quits() {
+    while !progress.leaves.load(Ordering::Relaxed) {
         let before = reader.membership_changes();
         let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
         let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
@@ -334,6 +342,9 @@ impl<'a> Crew<'a> {
         self.actors.iter_mut().for_each(|actor| actor.tell("stop"));
         self.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "done"));
         self.actors.iter_mut().for_each(|actor| actor.tell("quit"));
+        // Who writes may wait for who reads.
+        self.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "quiet"));
+        self.actors.iter_mut().for_each(|actor| actor.tell("leave"));
         let mut rejoins = BTreeMap::new();
         for (seed, mut actor) in (0..).zip(self.actors) {
             let said = actor.hear();
@@ -355,7 +366,7 @@ fn stop_and_continue(role: &str, seed: u64) {
     let mut crew = Crew::new(&meeting, role);
     crew.until_all_meet();
     let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
-    for round in 0..rounds(6) {
+    for round in 0..rounds(4) {
         // Each has its turn.
         let index = (round % MEMBERS) as usize;
         crew.evict(index);
@@ -413,7 +424,10 @@ fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
     });
     taken.iter().for_each(|(name, log)| assert_same((name, log), ("the logs", &history)));
     drop((reader, participant));
-    std::fs::remove_dir_all(log_folder(&folder)).unwrap();
+    let logs = log_folder(&folder);
+    let folders = std::fs::read_dir(logs.join("domain-0")).unwrap().count() as u64;
+    assert_eq!(folders, MEMBERS, "each membership has the folder of the one before");
+    std::fs::remove_dir_all(logs).unwrap();
 }
 
 #[test]

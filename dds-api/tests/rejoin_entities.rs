@@ -9,7 +9,7 @@ mod support;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -283,10 +283,17 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
         assert_rejoining(idle.writer.wait_for_acknowledgments(SOON));
         assert_rejoining(idle.participant.reader(idle.reader.topic()).create().map(|_| ()));
         assert!(!idle.writer.has_room_for(&Mark::new(0)) && !idle.reader.has_samples());
-        let is_over = AtomicBool::new(false);
+        let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let taken =
-                scope.spawn(|| idle.reader.take_next(SOON).unwrap().unwrap().assert_whole());
+            let (took, has_taken) = mpsc::channel();
+            scope.spawn(move || {
+                idle.reader.take_next(SOON).unwrap().unwrap().assert_whole();
+                took.send(()).unwrap();
+                // The busy one may wait for that.
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(again(|| idle.reader.take_next(BRIEF)));
+                }
+            });
             let met = scope.spawn(|| idle.writer.wait_for_readers(2, SOON).unwrap());
             hidden.show();
             scope.spawn(|| {
@@ -295,7 +302,7 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
                     busy.reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
                 }
             });
-            taken.join().unwrap();
+            has_taken.recv().unwrap();
             met.join().unwrap();
             is_over.store(true, Ordering::Relaxed);
         });

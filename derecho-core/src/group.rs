@@ -246,6 +246,12 @@ impl<S: State> Group<S> {
         &self.installed
     }
 
+    /// Whether the others have gone on without this node, as its host knows although it has heard nothing: it may have
+    /// been stopped. What was read before this was asked, and answered by no, was there to be read.
+    pub fn is_overtaken(&self) -> bool {
+        self.council.is_overtaken()
+    }
+
     /// Its part in the agreement on views.
     pub fn agreement(&self) -> &Membership<Progress> {
         self.council.membership()

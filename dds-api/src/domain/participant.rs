@@ -128,7 +128,9 @@ impl ParticipantConfig {
     ///   what was written meanwhile by others never comes. [`DataReader::membership_changes`] says that there may
     ///   be such a gap, [`DomainParticipant::rejoins`] how often.
     /// * Where samples are [kept] a reader goes on behind the last one that it has given out, with all that has
-    ///   come meanwhile and is still kept: there is no gap. What it gives out is a copy.
+    ///   come meanwhile and is still kept: there is no gap. What it gives out is a copy. It comes from the others,
+    ///   or from logs: what this participant alone had kept in memory is gone if nobody else is there.
+    /// * Its logs of [persistent](crate::topic::TopicBuilder::persistent) topics are completed, as after a restart.
     /// * A writer writes for whoever has found it again; [`DataWriter::wait_for_readers`] waits for them. What it
     ///   wrote just before may be lost.
     /// * Calls that may wait go on to wait, up to their time-out. If the participant is not back by then they say
@@ -138,7 +140,8 @@ impl ParticipantConfig {
     ///   it was read in time if [`DataReader::membership_changes`] is after it what it was before.
     ///
     /// If it cannot join (no memory, no folder, as many participants as there can be) it tries again, with
-    /// pauses of up to five seconds, and says so through `tracing`. A thread of its own sees to that, with
+    /// pauses of up to five seconds, and says so through `tracing`; it pauses, too, if it falls out again within ten
+    /// seconds, for all others stop for a moment whenever somebody comes or goes. A thread of its own sees to that, with
     /// [`caller_drives`](ParticipantConfig::caller_drives) too; it sleeps as long as nothing happens.
     ///
     /// ```no_run

@@ -1,12 +1,16 @@
-//! What all entities share: return codes, time-outs, handles.
+//! What all entities share: return codes, time-outs, handles, conditions and wait sets.
 
+mod condition;
 mod error;
 mod storage;
 mod timeout;
+mod wait_set;
 
+pub use condition::{Condition, GuardCondition};
 pub use error::{DdsError, DdsResult};
 pub use storage::{LogCondition, StorageStatus};
 pub use timeout::Timeout;
+pub use wait_set::WaitSet;
 
 use derecho_core::ids::NodeId;
 

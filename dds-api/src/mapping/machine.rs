@@ -98,9 +98,8 @@ impl ParticipantMachine {
         self.atomic.keep_logs(logs);
     }
 
-    /// This participant is out: it delivers nothing, and nothing of it is seen, any more. Others may have its folder
-    /// of logs, unless it comes back.
-    fn is_over(&mut self) {
+    /// This participant is out: others may have its folder of logs, unless it comes back.
+    fn retire(&mut self) {
         if self.standing.is_out_for_good()
             && let Some(logs) = self.atomic.end_logs()
         {
@@ -348,7 +347,7 @@ impl ParticipantMachine {
                 // Of several that leave at once one may hear from nobody that it has.
                 let fate = if self.leaves { Fate::Left } else { fate };
                 self.standing.fall_out(self.life, fate);
-                self.is_over();
+                self.retire();
                 match fate {
                     Fate::Left => tracing::debug!("this participant has left its domain"),
                     _ => tracing::error!(?fate, "this participant is isolated from its domain"),
@@ -530,7 +529,8 @@ impl Machine for ParticipantMachine {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         if self.standing.is_over(self.life) {
-            self.is_over();
+            // It delivers nothing, and nothing of it is seen, any more.
+            self.retire();
             return 0;
         }
         let mut done = self.group.turn(now, effects);

@@ -34,6 +34,7 @@ use crate::counters::Counters;
 use crate::driver;
 use crate::duty::Duty;
 use crate::gather::Gather;
+use crate::hearer::{Hearer, Hearers};
 
 /// How long whoever drives stays awake when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +157,7 @@ pub(crate) struct Shared<M, L> {
     pub(crate) recall: Condvar,
     /// The driver thread waits without a tick, because an application thread has the role.
     pub(crate) away: AtomicBool,
+    pub(crate) hearers: Hearers,
     pub(crate) counters: Counters,
 }
 
@@ -227,6 +229,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
         if done > 0 {
             self.counters.busy_turns.up();
             self.tell_waiters();
+            self.hearers.tell();
         }
         done
     }
@@ -325,6 +328,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             news: Condvar::new(),
             recall: Condvar::new(),
             away: AtomicBool::new(false),
+            hearers: Hearers::default(),
             counters: Counters::default(),
         };
         Engine { shared: Arc::new(shared), thread: Arc::new(Mutex::new(None)) }
@@ -371,6 +375,20 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         };
         shared.turn(&mut role, now);
         shared.leave(role, now);
+    }
+
+    /// Tells this one from now on, as long as it lives, whenever a turn did something.
+    pub fn tell(&self, hearer: &Arc<dyn Hearer>) {
+        self.shared.hearers.add(hearer);
+    }
+
+    /// What a thread [waits](Engine::wait) for has changed by no turn of this engine: it looks again. Takes no lock that a
+    /// turn is done under, so that another engine's turn may call it.
+    pub fn nudge(&self) {
+        let shared = &*self.shared;
+        shared.knocks.fetch_add(1, Ordering::SeqCst);
+        shared.parker.wake();
+        shared.tell_waiters();
     }
 
     /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
@@ -478,6 +496,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             self.shared.recall.notify_all();
             self.shared.news.notify_all();
         }
+        self.shared.hearers.tell();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()

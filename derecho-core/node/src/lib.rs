@@ -13,7 +13,9 @@ mod driver;
 pub mod duty;
 pub mod engine;
 mod gather;
+mod hearer;
 pub mod logs;
 
 pub use counters::Counters;
 pub use engine::{Engine, Pace, Waited};
+pub use hearer::Hearer;

@@ -12,7 +12,7 @@ use derecho_core::link::{
 };
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::OwnRegion;
-use derecho_node::{Engine, Pace, Waited, clock};
+use derecho_node::{Engine, Hearer, Pace, Waited, clock};
 
 /// A link that reaches nobody.
 struct NoPeers;
@@ -263,4 +263,54 @@ fn what_is_waited_for_is_looked_at_between_saying_so_and_sleeping() {
     let waited = engine.wait(soon(), || shown.load(Ordering::SeqCst));
     assert_eq!(waited, Waited::Ready);
     assert!(!slept.load(Ordering::SeqCst), "it slept on what it waited for");
+}
+
+/// Counts what it hears.
+#[derive(Default)]
+struct Ear(AtomicU64);
+
+impl Hearer for Ear {
+    fn hear(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_hearer_is_told_of_busy_turns_as_long_as_it_lives() {
+    let (engine, desk) = start(true);
+    let ear = Arc::new(Ear::default());
+    let hearer: Arc<dyn Hearer> = Arc::clone(&ear) as _;
+    engine.tell(&hearer);
+    engine.poke();
+    assert_eq!(ear.0.load(Ordering::SeqCst), 0, "nothing was done");
+    desk.given.fetch_add(1, Ordering::SeqCst);
+    engine.poke();
+    watch("it was not told", || ear.0.load(Ordering::SeqCst) == 1);
+    engine.stop();
+    assert_eq!(ear.0.load(Ordering::SeqCst), 2, "the end is news");
+    drop(hearer);
+    let weak = Arc::downgrade(&ear);
+    drop(ear);
+    assert!(weak.upgrade().is_none(), "nobody keeps it");
+}
+
+#[test]
+fn a_nudge_makes_who_waits_look_again() {
+    for attended in [true, false] {
+        let (engine, _) = start(attended);
+        let flag = AtomicBool::new(false);
+        let ready = || flag.load(Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            // One drives, and sleeps with the role; the other one waits for what it brings.
+            let both = [(); 2].map(|()| scope.spawn(|| engine.wait(soon(), ready)));
+            watch("nobody sleeps", || engine.counters().parks() > 0);
+            let start = Instant::now();
+            flag.store(true, Ordering::SeqCst);
+            engine.nudge();
+            for waiting in both {
+                assert_eq!(waiting.join().unwrap(), Waited::Ready);
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "by the nudge, not by the deadline");
+        });
+    }
 }

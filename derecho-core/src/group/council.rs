@@ -245,6 +245,13 @@ where
         core::mem::take(&mut self.deeds)
     }
 
+    /// Whether the others have gone on without this node, as the host knows although it has heard nothing: it may have
+    /// been stopped. What was read before this was asked, and answered by no, was there to be read.
+    pub fn is_overtaken(&self) -> bool {
+        let member = self.entered && self.membership.standing() == Standing::Member;
+        member && self.host.as_ref().is_some_and(|host| !host.arbiter.is_member())
+    }
+
     /// Whether anything waits to be done at once.
     pub fn has_deeds(&self) -> bool {
         !self.deeds.is_empty()
@@ -451,6 +458,54 @@ mod tests {
     /// A host with a group, which does not answer at first.
     struct Busy(AtomicBool);
 
+    /// A host whose group was founded by the node that asks, and which says whether that is a member.
+    struct Knowing(AtomicBool);
+
+    impl Arbiter for Knowing {
+        fn found(&self) -> Result<Founding, LinkError> {
+            Ok(Founding::Founded(Generation(1)))
+        }
+
+        fn settle(&self, _: Generation, _: u64, _: Rank) -> Option<Rank> {
+            None
+        }
+
+        fn entered(&self, _: Generation, _: u64, _: u8) -> bool {
+            true
+        }
+
+        fn left(&self) {}
+
+        fn is_member(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn cleared(&self, _: Generation, _: u64, _: u64) {}
+    }
+
+    fn council_of(node: NodeId, arbiter: Arc<dyn Arbiter>) -> Council<Progress> {
+        let host = Host { arbiter, is_halted: Arc::new(|_| false) };
+        Council::new(node, 1, Entrance::Local, Patience::default(), Some(host))
+    }
+
+    #[test]
+    fn the_host_knows_first_who_is_a_member_no_more() {
+        let host = Arc::new(Knowing(AtomicBool::new(false)));
+        let mut council = council_of(NodeId(1), Arc::clone(&host) as Arc<dyn Arbiter>);
+        assert!(!council.is_overtaken(), "it was no member yet");
+        host.0.store(true, Ordering::Relaxed);
+        council.turn(&[], Time(0));
+        assert_eq!(
+            (council.membership().standing(), council.is_overtaken()),
+            (Standing::Member, false)
+        );
+        host.0.store(false, Ordering::Relaxed);
+        assert_eq!(
+            (council.membership().standing(), council.is_overtaken()),
+            (Standing::Member, true)
+        );
+    }
+
     impl Arbiter for Busy {
         fn found(&self) -> Result<Founding, LinkError> {
             match self.0.load(Ordering::Relaxed) {
@@ -479,11 +534,7 @@ mod tests {
     #[test]
     fn nobody_asks_to_be_let_in_whom_the_host_has_not_answered() {
         let busy = Arc::new(Busy(AtomicBool::new(true)));
-        let arbiter = Arc::clone(&busy) as Arc<dyn Arbiter>;
-        let host = Host { arbiter, is_halted: Arc::new(|_| false) };
-        let patience = Patience::default();
-        let mut council: Council<Progress> =
-            Council::new(NodeId(2), 1, Entrance::Local, patience, Some(host));
+        let mut council = council_of(NodeId(2), Arc::clone(&busy) as Arc<dyn Arbiter>);
         council.linked(NodeId(1));
         let asks = |council: &mut Council<Progress>, at: u64| {
             let deeds = council.turn(&[], Time(at));

@@ -367,7 +367,14 @@ impl Depot {
             let (taken, is_whole) = keeper.turn();
             done += taken;
             whole.extend(is_whole.then_some(key));
-            speaks.extend(keeper.has_news().then_some(key));
+        }
+        // I-108: what was copied so far was whole if this member was one after it.
+        let keeps_logs = self.keepers.values().any(|keeper| keeper.scribe().is_some());
+        if keeps_logs && !group.is_overtaken() {
+            for (&key, keeper) in &mut self.keepers {
+                done += keeper.log();
+                speaks.extend(keeper.has_news().then_some(key));
+            }
         }
         speaks.iter().for_each(|key| self.look_at(group, *key));
         done += self.spread(group, effects);

@@ -485,7 +485,7 @@ impl Keeper {
     pub(super) fn turn(&mut self) -> (usize, bool) {
         let done = self.take();
         let (replayed, whole) = self.replay();
-        (done + replayed + self.log(), whole)
+        (done + replayed, whole)
     }
 
     /// Takes in what was delivered, unless its log is too far behind.

@@ -4,7 +4,8 @@
 //! for primitives and collections are the only ones that are meant to implement it.
 
 use crate::{
-    CdrError, CdrReader, CdrWriter, Extensibility, MemberDescriptor, PlainLayout, TypeDescriptor,
+    CdrError, CdrReader, CdrWriter, Extensibility, MemberDescriptor, PlainLayout, Reflect,
+    TypeDescriptor,
 };
 
 /// The bound of a string or sequence that has none.
@@ -41,7 +42,7 @@ pub(crate) use as_unbounded;
     note = "the types that DDS can carry are the integers from 8 to 64 bits, f32, f64, bool, char, \
             String, and Vec, BTreeMap, Box, Option and arrays of such"
 )]
-pub trait DdsType: Sized + Send + Sync + 'static {
+pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     /// The type's name in IDL, with its modules: `Nav::Attitude`.
     const TYPE_NAME: &'static str;
 

@@ -32,6 +32,10 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     pub const fn units(self) -> i128 {
         self.0
     }
+
+    pub(crate) const fn units_ref(&self) -> &i128 {
+        &self.0
+    }
 }
 
 impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> {

@@ -36,10 +36,12 @@ mod error;
 mod fingerprint;
 mod key;
 mod member;
+mod path;
 mod payload;
 mod plain;
 mod primitives;
 mod reader;
+mod reflect;
 mod structure;
 mod text;
 mod union;
@@ -59,9 +61,11 @@ pub use fingerprint::{Fingerprint, fingerprint};
 pub use idl_derive::DdsType;
 pub use key::{key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
 pub use member::{Form, MAX_DEPTH};
+pub use path::{MemberPath, PathError, PathStep, parse_path};
 pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with};
 pub use plain::{PlainLayout, PlainMembers, from_plain_bytes, plain_bytes, plain_ref};
 pub use reader::{CdrReader, OpenRead, Parameter};
+pub use reflect::{Reflect, ValueRef};
 pub use structure::DdsStruct;
 pub use text::{WChar, WString};
 pub use union::{DdsUnion, Discriminator};
@@ -74,6 +78,7 @@ pub mod derived {
         read_enumerator, take_bits, write_bits,
     };
     pub use crate::key::keys_fit_hash;
+    pub use crate::reflect::discriminator_of;
     pub use crate::structure::{
         are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,
     };

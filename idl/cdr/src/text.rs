@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use crate::dds_type::as_unbounded;
 use crate::{
     CdrError, CdrReader, CdrWriter, DdsType, Discriminator, Fingerprint, PlainLayout, StringFault,
-    TypeDescriptor, TypeKind, UNBOUNDED,
+    TypeDescriptor, TypeKind, UNBOUNDED, ValueRef,
 };
 
 impl DdsType for String {
@@ -137,6 +137,10 @@ impl Discriminator for WChar {
 
     fn nth_label(index: usize) -> Option<i64> {
         u16::try_from(index).ok().map(i64::from)
+    }
+
+    fn value_of_label(label: i64) -> Option<ValueRef<'static>> {
+        Self::from_label(label).map(ValueRef::WideChar)
     }
 }
 

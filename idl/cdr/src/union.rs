@@ -6,6 +6,7 @@
 use crate::structure::require_end;
 use crate::{
     CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, MemberDescriptor,
+    ValueRef,
 };
 
 /// A type whose values can tell the cases of a union apart.
@@ -23,11 +24,14 @@ pub trait Discriminator: DdsType {
     /// The labels that a default case would take first, ascending from zero, or in the order of their
     /// declaration.
     fn nth_label(index: usize) -> Option<i64>;
+
+    /// What a label means, to be compared with others.
+    fn value_of_label(label: i64) -> Option<ValueRef<'static>>;
 }
 
 macro_rules! integer_discriminator {
-    ($($integer:ty),*) => {
-        $(
+    ($($kind:ident($as:ty): $($integer:ty),*;)*) => {
+        $($(
             impl Discriminator for $integer {
                 fn from_label(label: i64) -> Option<Self> {
                     // The labels of a u64 are its bits.
@@ -41,12 +45,19 @@ macro_rules! integer_discriminator {
                 fn nth_label(index: usize) -> Option<i64> {
                     Self::try_from(index).ok().map(|label| label as i64)
                 }
+
+                fn value_of_label(label: i64) -> Option<ValueRef<'static>> {
+                    Self::from_label(label).map(|value| ValueRef::$kind(<$as>::from(value)))
+                }
             }
-        )*
+        )*)*
     };
 }
 
-integer_discriminator!(u8, i8, u16, i16, u32, i32, u64, i64);
+integer_discriminator! {
+    Signed(i64): i8, i16, i32, i64;
+    Unsigned(u64): u8, u16, u32, u64;
+}
 
 impl Discriminator for bool {
     fn from_label(label: i64) -> Option<Self> {
@@ -59,6 +70,10 @@ impl Discriminator for bool {
 
     fn nth_label(index: usize) -> Option<i64> {
         (index < 2).then_some(index as i64)
+    }
+
+    fn value_of_label(label: i64) -> Option<ValueRef<'static>> {
+        Self::from_label(label).map(ValueRef::Bool)
     }
 }
 
@@ -73,6 +88,10 @@ impl Discriminator for char {
 
     fn nth_label(index: usize) -> Option<i64> {
         u8::try_from(index).ok().map(i64::from)
+    }
+
+    fn value_of_label(label: i64) -> Option<ValueRef<'static>> {
+        Self::from_label(label).map(ValueRef::Char)
     }
 }
 
@@ -204,7 +223,7 @@ fn select<T: DdsUnion>(offset: usize, discriminator: &T::Discriminator) -> Resul
 }
 
 /// The label that is written for a case: its first one, or the first that no case has.
-fn label_of<T: DdsUnion>(case: &CaseDescriptor) -> Option<i64> {
+pub(crate) fn label_of<T: DdsUnion>(case: &CaseDescriptor) -> Option<i64> {
     if let Some(&label) = case.labels.first() {
         return Some(label);
     }

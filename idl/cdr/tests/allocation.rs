@@ -7,7 +7,7 @@ mod types;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use idl_cdr::{DdsType, from_cdr, key_from_cdr, to_cdr_with};
+use idl_cdr::{DdsType, MemberPath, ValueRef, from_cdr, key_from_cdr, to_cdr_with};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use types::{Everything, everything};
@@ -90,4 +90,18 @@ fn ten_bytes_do_not_ask_for_a_gigabyte() {
         read::<String>(&payload);
         read::<std::collections::BTreeMap<u32, u64>>(&payload);
     }
+}
+
+#[test]
+fn looking_into_a_value_takes_no_memory() {
+    let value = Everything::default_value();
+    let paths = ["derived.inner.y", "choice.discriminator", "tree.next.value", "derived.name"];
+    let paths = paths.map(|path| MemberPath::of::<Everything>(path).unwrap());
+    let limit = ValueRef::Signed(1000);
+    let most = most_memory(|| {
+        for path in &paths {
+            let _ = path.find(&value).compare(limit);
+        }
+    });
+    assert_eq!(most, 0);
 }

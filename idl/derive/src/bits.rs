@@ -3,6 +3,7 @@
 //! Owns where the parts lie.
 
 use crate::attributes::{Attributes, Place};
+use crate::members::index;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -90,6 +91,12 @@ pub(crate) fn implement_mask(
                 <#ty as #types::DdsType>::deserialize(reader).map(Self)
             }
         }
+        #[automatically_derived]
+        impl #types::Reflect for #ident {
+            fn value(&self) -> #types::ValueRef<'_> {
+                #types::ValueRef::Bitmask(::core::convert::Into::into(self.0))
+            }
+        }
     })
 }
 
@@ -132,6 +139,8 @@ pub(crate) fn implement_set(
             "the fields of a bitset have 1 to 64 bits together: change their bits",
         ));
     }
+    let places = (0..idents.len()).map(index);
+    let count = index(idents.len());
     let checks = tys.iter().zip(&widths).map(|(ty, bits)| {
         quote_spanned! {ty.span()=>
             const _: () = ::core::assert!(
@@ -182,6 +191,23 @@ pub(crate) fn implement_set(
                 ::core::result::Result::Ok(Self {
                     #(#idents: #types::derived::take_bits::<#tys>(number, #positions, #widths)),*
                 })
+            }
+        }
+        #[automatically_derived]
+        impl #types::Reflect for #ident {
+            fn value(&self) -> #types::ValueRef<'_> {
+                #types::ValueRef::Structure(self)
+            }
+
+            fn parts(&self) -> usize {
+                #count
+            }
+
+            fn part(&self, place: usize) -> #types::ValueRef<'_> {
+                match place {
+                    #(#places => <#tys as #types::Reflect>::value(&self.#idents),)*
+                    _ => #types::ValueRef::Absent,
+                }
             }
         }
         #(#checks)*

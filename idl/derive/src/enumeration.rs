@@ -126,6 +126,30 @@ pub(crate) fn implement(
             fn nth_label(index: usize) -> ::core::option::Option<i64> {
                 [#(#ident::#variants as i64),*].get(index).copied()
             }
+
+            fn value_of_label(label: i64) -> ::core::option::Option<#types::ValueRef<'static>> {
+                #(
+                    if label == #ident::#variants as i64 {
+                        return #some(#types::ValueRef::Enumerator {
+                            value: #ident::#variants as i32,
+                            name: #names,
+                        });
+                    }
+                )*
+                ::core::option::Option::None
+            }
+        }
+        #[automatically_derived]
+        impl #types::Reflect for #ident {
+            #[inline]
+            fn value(&self) -> #types::ValueRef<'_> {
+                match self {
+                    #(Self::#variants => #types::ValueRef::Enumerator {
+                        value: #ident::#variants as i32,
+                        name: #names,
+                    },)*
+                }
+            }
         }
         #(
             const _: () = ::core::assert!(

@@ -31,7 +31,7 @@ pub(crate) fn implement(
     container.only(Place::Struct)?;
     let plan = plan(input, data, container)?;
     let (constants, methods) = (plan.constants(), plan.methods());
-    let (parts, checks) = (plan.parts(), plan.checks());
+    let (parts, places, checks) = (plan.parts(), plan.places(), plan.checks());
     let (name, types) = (plan.ident, &plan.types);
     Ok(quote! {
         #[automatically_derived]
@@ -42,6 +42,10 @@ pub(crate) fn implement(
         #[automatically_derived]
         impl #types::DdsStruct for #name {
             #parts
+        }
+        #[automatically_derived]
+        impl #types::Reflect for #name {
+            #places
         }
         #checks
     })
@@ -316,6 +320,47 @@ impl Plan<'_> {
             ) -> ::core::result::Result<bool, #types::CdrError> {
                 #(#read_ones)*
                 #base_read
+            }
+        }
+    }
+
+    /// How the members are looked at by their places.
+    fn places(&self) -> TokenStream {
+        let types = &self.types;
+        let own = self.members.iter().enumerate().map(|(at, Member { ident, ty, .. })| {
+            let at = index(at);
+            quote!(#at => <#ty as #types::Reflect>::value(&self.#ident),)
+        });
+        let before = match self.base_type() {
+            Some(base) => quote!(<#base as #types::DdsStruct>::IDS.len()),
+            None => quote!(0),
+        };
+        let of_base = self.base.map(|(ident, ty)| {
+            quote! {
+                if place < #before {
+                    return <#ty as #types::Reflect>::part(&self.#ident, place);
+                }
+                let place = place - #before;
+            }
+        });
+        let count = index(self.members.len());
+        quote! {
+            #[inline]
+            fn value(&self) -> #types::ValueRef<'_> {
+                #types::ValueRef::Structure(self)
+            }
+
+            fn parts(&self) -> usize {
+                #before + #count
+            }
+
+            #[inline]
+            fn part(&self, place: usize) -> #types::ValueRef<'_> {
+                #of_base
+                match place {
+                    #(#own)*
+                    _ => #types::ValueRef::Absent,
+                }
             }
         }
     }

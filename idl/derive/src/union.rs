@@ -185,6 +185,12 @@ fn generate(
             }
         }
     });
+    let shown =
+        cases.iter().enumerate().filter(|(_, case)| case.member.is_some()).map(|(at, case)| {
+            let (variant, place) = (case.ident, index(at + 1));
+            quote!((Self::#variant(value), #place) => #types::Reflect::value(value),)
+        });
+    let places_in_all = index(cases.len() + 1);
     let label_types = label_types(discriminator, cases);
     let checks = members.iter().map(|member| member.checks(&types));
     let present = members.iter().map(|member| {
@@ -267,6 +273,24 @@ fn generate(
             ) -> #unit {
                 match self { #(#reads)* }
                 #ok(())
+            }
+        }
+        #[automatically_derived]
+        impl #types::Reflect for #ident {
+            fn value(&self) -> #types::ValueRef<'_> {
+                #types::ValueRef::Union(self)
+            }
+
+            fn parts(&self) -> usize {
+                #places_in_all
+            }
+
+            fn part(&self, place: usize) -> #types::ValueRef<'_> {
+                match (self, place) {
+                    (_, 0) => #types::derived::discriminator_of(self),
+                    #(#shown)*
+                    _ => #types::ValueRef::Absent,
+                }
             }
         }
         const _: () = ::core::assert!(

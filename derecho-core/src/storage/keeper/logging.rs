@@ -84,7 +84,7 @@ impl Keeper {
     }
 
     /// Has its log go on. Returns how much was done.
-    pub(super) fn log(&mut self) -> usize {
+    pub(in crate::storage) fn log(&mut self) -> usize {
         let Some(scribe) = &mut self.scribe else { return 0 };
         let (done, news) = scribe.turn(&self.store, self.meaning);
         match news {

@@ -3,6 +3,12 @@ use idl_cdr::{CdrError, CdrReader, CdrWriter, DdsType, PlainLayout, TypeDescript
 
 struct Forged(bool);
 
+impl idl_cdr::Reflect for Forged {
+    fn value(&self) -> idl_cdr::ValueRef<'_> {
+        idl_cdr::ValueRef::Absent
+    }
+}
+
 impl DdsType for Forged {
     const TYPE_NAME: &'static str = "Forged";
     const LAYOUT: Option<PlainLayout<Self>> = u8::LAYOUT;

@@ -1,0 +1,338 @@
+//! A condition and the type that it is about.
+//!
+//! Owns: which member is meant, and whether a value can be compared with it. Never does: look at a sample.
+
+use idl_cdr::{MemberPath, PathError, TypeDescriptor, TypeKind};
+
+use crate::constant::Constant;
+use crate::error::ExpressionError;
+use crate::filter::Test;
+use crate::syntax::{Condition, FieldName, Literal, Operand, OperandKind, Predicate, Relation};
+
+/// What a member is, as far as comparisons go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Boolean,
+    Integer,
+    /// Of 32 bits: values in expressions are rounded to what such a member can be.
+    Single,
+    Float,
+    Character,
+    Text,
+    Enumeration(&'static [idl_cdr::Literal]),
+}
+
+impl Kind {
+    fn of(of: &'static TypeDescriptor) -> Result<Kind, String> {
+        match of.kind {
+            TypeKind::Optional(inner) | TypeKind::External(inner) => Kind::of(inner()),
+            TypeKind::Primitive(size) => Ok(match (of.name, size) {
+                ("boolean", _) => Kind::Boolean,
+                ("char" | "wchar", _) => Kind::Character,
+                ("float", _) => Kind::Single,
+                ("double" | "long double", _) => Kind::Float,
+                _ => Kind::Integer,
+            }),
+            TypeKind::String | TypeKind::WideString => Ok(Kind::Text),
+            TypeKind::Fixed { .. } => Ok(Kind::Float),
+            TypeKind::Enumeration { literals, .. } => Ok(Kind::Enumeration(literals)),
+            TypeKind::Bitmask { .. } => Ok(Kind::Integer),
+            TypeKind::Sequence(_) | TypeKind::Array(..) => {
+                Err("has elements: say which, like `[0]`".to_owned())
+            }
+            TypeKind::Map(..) => Err("has entries: say which, by its key in brackets".to_owned()),
+            TypeKind::Bitset(_) | TypeKind::Structure(_) | TypeKind::Union(_) => {
+                Err(format!("is a whole `{}`: say which of its members", of.name))
+            }
+        }
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Kind::Boolean => "TRUE or FALSE",
+            Kind::Integer | Kind::Single | Kind::Float => "a number",
+            Kind::Character => "a character in quotes",
+            Kind::Text => "a text in quotes",
+            Kind::Enumeration(_) => "the name of an enumerator",
+        }
+    }
+
+    /// Whether members of the two can be compared.
+    fn goes_with(self, other: Kind) -> bool {
+        let class = |kind| match kind {
+            Kind::Boolean => 0,
+            Kind::Integer | Kind::Single | Kind::Float => 1,
+            Kind::Character | Kind::Text => 2,
+            Kind::Enumeration(_) => 3,
+        };
+        class(self) == class(other) || matches!((class(self), class(other)), (1, 3) | (3, 1))
+    }
+
+    /// What a written value is beside such a member.
+    pub(crate) fn constant(self, literal: &Literal) -> Result<Constant, String> {
+        let named = |name: &str, literals: &[idl_cdr::Literal]| {
+            let found = literals.iter().find(|literal| literal.name == name);
+            found.map(|found| Constant::Enumerator(found.value, found.name)).ok_or_else(|| {
+                let names: Vec<&str> = literals.iter().map(|literal| literal.name).collect();
+                format!("there is no `{name}` among {}", names.join(", "))
+            })
+        };
+        match (self, literal) {
+            (Kind::Boolean, Literal::Word(word) | Literal::Quoted(word)) => {
+                match word.to_ascii_uppercase().as_str() {
+                    "TRUE" => Ok(Constant::Boolean(true)),
+                    "FALSE" => Ok(Constant::Boolean(false)),
+                    _ => Err(self.mismatch(literal)),
+                }
+            }
+            (Kind::Boolean, Literal::Integer(value @ (0 | 1))) => {
+                Ok(Constant::Boolean(*value == 1))
+            }
+            (Kind::Single, Literal::Float(value)) => Ok(Constant::Float(f64::from(*value as f32))),
+            (Kind::Integer | Kind::Float, Literal::Float(value)) => Ok(Constant::Float(*value)),
+            // Equals are compared faster than what has to be converted for each sample.
+            (Kind::Single | Kind::Float, Literal::Integer(value))
+                if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS =>
+            {
+                Ok(Constant::Float(*value as f64))
+            }
+            (
+                Kind::Integer | Kind::Single | Kind::Float | Kind::Enumeration(_),
+                Literal::Integer(value),
+            ) => Ok(match i64::try_from(*value) {
+                Ok(value) => Constant::Signed(value),
+                // The lexer lets nothing pass that has neither sign nor 64 bits.
+                Err(_) => Constant::Unsigned(*value as u64),
+            }),
+            (Kind::Character, Literal::Quoted(text)) if text.chars().count() == 1 => {
+                Ok(Constant::Text(text.clone()))
+            }
+            (Kind::Text, Literal::Quoted(text)) => Ok(Constant::Text(text.clone())),
+            (Kind::Enumeration(literals), Literal::Quoted(name) | Literal::Word(name)) => {
+                named(name, literals)
+            }
+            _ => Err(self.mismatch(literal)),
+        }
+    }
+
+    fn mismatch(self, literal: &Literal) -> String {
+        format!("{} was expected, found {literal}", self.describe())
+    }
+}
+
+/// A value beside a member, wherever it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// What it is compared with.
+    kind: Kind,
+    /// The member's name, for errors.
+    field: String,
+    from: Source,
+    /// Where it stands in the expression.
+    at: usize,
+    is_pattern: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Literal(Literal),
+    Parameter(u8),
+}
+
+impl Slot {
+    /// The value, with these parameters.
+    pub(crate) fn constant(
+        &self,
+        expression: &str,
+        parameters: &[String],
+    ) -> Result<Constant, ExpressionError> {
+        let error = |reason: String| ExpressionError::new(expression, self.at, reason);
+        let (literal, number) = match &self.from {
+            Source::Literal(literal) => (literal.clone(), None),
+            Source::Parameter(number) => {
+                let text = parameters.get(usize::from(*number)).ok_or_else(|| {
+                    error(format!(
+                        "there is no parameter %{number}: {} given, counted from %0",
+                        match parameters.len() {
+                            0 => "none was".to_owned(),
+                            1 => "one was".to_owned(),
+                            count => format!("{count} were"),
+                        }
+                    ))
+                })?;
+                let wrong = |wrong: ExpressionError| {
+                    error(format!("parameter %{number} is `{text}`: {}", wrong.reason()))
+                };
+                (Literal::parse(text).map_err(wrong)?, Some(number))
+            }
+        };
+        let said = |reason: String| match number {
+            Some(number) => error(format!("parameter %{number} beside `{}`: {reason}", self.field)),
+            None => error(format!("beside `{}`: {reason}", self.field)),
+        };
+        match (self.is_pattern, &literal) {
+            (true, Literal::Quoted(pattern)) => Ok(Constant::Text(pattern.clone())),
+            (true, other) => Err(said(format!("a pattern in quotes was expected, found {other}"))),
+            (false, literal) => self.kind.constant(literal).map_err(said),
+        }
+    }
+}
+
+/// Compares conditions with a type.
+pub(crate) struct Binder<'a> {
+    expression: &'a str,
+    of: &'static TypeDescriptor,
+    pub(crate) slots: Vec<Slot>,
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(expression: &'a str, of: &'static TypeDescriptor) -> Self {
+        Binder { expression, of, slots: Vec::new() }
+    }
+
+    fn error(&self, at: usize, reason: impl Into<String>) -> ExpressionError {
+        ExpressionError::new(self.expression, at, reason)
+    }
+
+    pub(crate) fn condition(&mut self, condition: &Condition) -> Result<Test, ExpressionError> {
+        match condition {
+            Condition::And(many) => Ok(Test::All(self.conditions(many)?)),
+            Condition::Or(many) => Ok(Test::Any(self.conditions(many)?)),
+            Condition::Not(inner) => Ok(Test::Not(Box::new(self.condition(inner)?))),
+            Condition::Test(predicate) => self.predicate(predicate),
+        }
+    }
+
+    fn conditions(&mut self, many: &[Condition]) -> Result<Box<[Test]>, ExpressionError> {
+        many.iter().map(|one| self.condition(one)).collect()
+    }
+
+    fn predicate(&mut self, predicate: &Predicate) -> Result<Test, ExpressionError> {
+        match predicate {
+            Predicate::Compare(left, relation, right) => self.compare(left, *relation, right),
+            Predicate::Between(of, low, high) => {
+                let (path, kind, name) = self.operand_field(of)?;
+                let low = self.slot(kind, &name, low, false)?;
+                let high = self.slot(kind, &name, high, false)?;
+                Ok(Test::Between(path, low, high))
+            }
+            Predicate::Like(of, pattern) => {
+                let (path, kind, name) = self.operand_field(of)?;
+                if !matches!(kind, Kind::Text | Kind::Character) {
+                    let reason = format!("`{name}` is no text, and LIKE compares texts");
+                    return Err(self.error(of.at, reason));
+                }
+                Ok(Test::Like(path, self.slot(kind, &name, pattern, true)?))
+            }
+        }
+    }
+
+    fn compare(
+        &mut self,
+        left: &Operand,
+        relation: Relation,
+        right: &Operand,
+    ) -> Result<Test, ExpressionError> {
+        match (&left.kind, &right.kind) {
+            (OperandKind::Field(one), OperandKind::Field(other)) => {
+                let found = (self.field(one, left.at), self.field(other, right.at));
+                match found {
+                    (Ok((path, kind)), Ok((other_path, other_kind))) => {
+                        if !kind.goes_with(other_kind) {
+                            let reason = format!(
+                                "`{one}` and `{other}` cannot be compared: beside `{one}` {} was expected",
+                                kind.describe()
+                            );
+                            return Err(self.error(right.at, reason));
+                        }
+                        Ok(Test::CompareMembers(path, relation, other_path))
+                    }
+                    // What is no member may be an enumerator.
+                    (Ok((path, kind @ Kind::Enumeration(_))), Err(_)) => {
+                        let slot = self.slot(kind, &one.to_string(), &as_word(right), false)?;
+                        Ok(Test::Compare(path, relation, slot))
+                    }
+                    (Err(_), Ok((path, kind @ Kind::Enumeration(_)))) => {
+                        let slot = self.slot(kind, &other.to_string(), &as_word(left), false)?;
+                        Ok(Test::Compare(path, relation.turned(), slot))
+                    }
+                    (Err(error), _) | (_, Err(error)) => Err(error),
+                }
+            }
+            (OperandKind::Field(field), _) => {
+                let (path, kind) = self.field(field, left.at)?;
+                let slot = self.slot(kind, &field.to_string(), right, false)?;
+                Ok(Test::Compare(path, relation, slot))
+            }
+            (_, OperandKind::Field(_)) => self.compare(right, relation.turned(), left),
+            _ => Err(self.error(left.at, "one of the two has to be a member")),
+        }
+    }
+
+    fn operand_field(
+        &self,
+        operand: &Operand,
+    ) -> Result<(MemberPath, Kind, String), ExpressionError> {
+        match &operand.kind {
+            OperandKind::Field(field) => {
+                let (path, kind) = self.field(field, operand.at)?;
+                Ok((path, kind, field.to_string()))
+            }
+            _ => Err(self.error(operand.at, "a member was expected")),
+        }
+    }
+
+    pub(crate) fn field(
+        &self,
+        field: &FieldName,
+        at: usize,
+    ) -> Result<(MemberPath, Kind), ExpressionError> {
+        let name = field.to_string();
+        let resolved = MemberPath::resolve(self.of, &name);
+        let unknown = |error: PathError| self.error(at + error.offset, error.reason);
+        let (path, of) = resolved.map_err(unknown)?;
+        let kind = Kind::of(of);
+        Ok((path, kind.map_err(|reason| self.error(at, format!("`{name}` {reason}")))?))
+    }
+
+    /// Makes a place for a value, and tries it if it is known.
+    fn slot(
+        &mut self,
+        kind: Kind,
+        field: &str,
+        operand: &Operand,
+        is_pattern: bool,
+    ) -> Result<usize, ExpressionError> {
+        let from = match &operand.kind {
+            OperandKind::Literal(literal) => Source::Literal(literal.clone()),
+            OperandKind::Parameter(number) => Source::Parameter(*number),
+            OperandKind::Field(field) => Source::Literal(Literal::Word(field.to_string())),
+        };
+        let slot = Slot { kind, field: field.to_owned(), from, at: operand.at, is_pattern };
+        self.slots.push(slot);
+        Ok(self.slots.len() - 1)
+    }
+}
+
+fn as_word(operand: &Operand) -> Operand {
+    match &operand.kind {
+        OperandKind::Field(field) => {
+            let kind = OperandKind::Literal(Literal::Word(field.to_string()));
+            Operand { kind, at: operand.at }
+        }
+        _ => operand.clone(),
+    }
+}
+
+impl Relation {
+    /// The same with the sides exchanged.
+    fn turned(self) -> Relation {
+        match self {
+            Relation::Less => Relation::Greater,
+            Relation::LessOrEqual => Relation::GreaterOrEqual,
+            Relation::Greater => Relation::Less,
+            Relation::GreaterOrEqual => Relation::LessOrEqual,
+            same => same,
+        }
+    }
+}

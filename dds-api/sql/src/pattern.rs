@@ -1,0 +1,66 @@
+//! LIKE.
+
+/// Whether a text is like a pattern, in which `%` stands for any text and `_` for any one character.
+///
+/// Goes over text and pattern from left to right, and back to the last `%` where they part: no more than
+/// their lengths multiplied, whatever the pattern, and nothing is allocated.
+pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
+    let (mut text, mut pattern) = (text.chars(), pattern.chars());
+    // Behind the last `%`, and the text that it did not take yet.
+    let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    loop {
+        let (before, at) = (text.clone(), pattern.clone());
+        match (text.next(), pattern.next()) {
+            (_, Some('%')) => {
+                text = before.clone();
+                retry = Some((pattern.clone(), before));
+                continue;
+            }
+            (None, None) => return true,
+            (Some(_), Some('_')) => continue,
+            (Some(found), Some(wanted)) if found == wanted => continue,
+            (None, Some(_)) => return false,
+            _ => drop((before, at)),
+        }
+        // The last `%` takes one character more.
+        let Some((behind, mut left)) = retry.take() else { return false };
+        if left.next().is_none() {
+            return false;
+        }
+        (text, pattern) = (left.clone(), behind.clone());
+        retry = Some((behind, left));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn patterns() {
+        for (text, pattern, is) in [
+            ("", "", true),
+            ("", "%", true),
+            ("", "_", false),
+            ("a", "_", true),
+            ("ab", "_", false),
+            ("F-GABC", "F-%", true),
+            ("D-GABC", "F-%", false),
+            ("F-GABC", "%ABC", true),
+            ("F-GABCD", "%ABC", false),
+            ("xABCABC", "%ABC", true),
+            ("mississippi", "m%iss%i", true),
+            ("mississippi", "m%iss%s", false),
+            ("aXbXc", "a_b_c", true),
+            ("höhe", "h_he", true),
+            ("abc", "%%%", true),
+            ("abc", "a%%c", true),
+            ("abc", "abc%", true),
+            ("abc", "%abcd", false),
+        ] {
+            assert_eq!(is_like(text, pattern), is, "{text} LIKE {pattern}");
+        }
+        let long = "a".repeat(5_000);
+        assert!(!is_like(&long, &format!("{}b", "%a".repeat(50))), "in bounded time");
+    }
+}

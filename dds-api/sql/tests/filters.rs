@@ -1,0 +1,293 @@
+//! What filters let pass, and what they refuse when they are made.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::cmp::Ordering;
+
+use dds_sql::{ExpressionError, Filter};
+use idl_cdr::DdsType;
+use proptest::prelude::*;
+
+#[derive(DdsType, Clone, Copy, PartialEq, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+enum Phase {
+    #[default]
+    Taxi,
+    Climb = 4,
+    Cruise = 9,
+}
+
+#[derive(DdsType, Clone, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+struct Position {
+    x: f64,
+    y: f32,
+}
+
+#[derive(DdsType, Clone, Debug)]
+#[dds(crate = "idl_cdr", union, discriminator = "i16")]
+enum Reading {
+    #[dds(case = 1)]
+    Speed(u16),
+    #[dds(case = 2)]
+    Note(String),
+}
+
+#[derive(DdsType, Clone, Debug)]
+#[dds(crate = "idl_cdr")]
+struct Track {
+    #[dds(key)]
+    callsign: String,
+    position: Position,
+    altitude: i32,
+    large: u64,
+    airborne: bool,
+    grade: char,
+    phase: Phase,
+    last_phase: Phase,
+    corners: Vec<Position>,
+    squawk: [u16; 4],
+    remark: Option<String>,
+    reading: Reading,
+}
+
+fn track() -> Track {
+    Track {
+        callsign: "F-GKXA".to_owned(),
+        position: Position { x: 1.5, y: 0.1 },
+        altitude: -100,
+        large: u64::MAX,
+        airborne: true,
+        grade: 'B',
+        phase: Phase::Climb,
+        last_phase: Phase::Taxi,
+        corners: vec![Position { x: 7.0, y: 8.0 }],
+        squawk: [7, 0, 0, 1],
+        remark: None,
+        reading: Reading::Speed(250),
+    }
+}
+
+fn strings(parameters: &[&str]) -> Vec<String> {
+    parameters.iter().map(|parameter| (*parameter).to_owned()).collect()
+}
+
+fn accepts(expression: &str, parameters: &[&str]) -> bool {
+    let filter = Filter::new::<Track>(expression, &strings(parameters));
+    filter.unwrap_or_else(|error| panic!("{error}")).accepts(&track())
+}
+
+fn error(expression: &str, parameters: &[&str]) -> ExpressionError {
+    Filter::new::<Track>(expression, &strings(parameters)).unwrap_err()
+}
+
+#[test]
+fn every_kind_of_member_is_compared() {
+    for (expression, is) in [
+        ("altitude = -100", true),
+        ("altitude < -99.5", true),
+        ("-99.5 > altitude", true),
+        ("altitude >= 0", false),
+        ("large > 9223372036854775807", true),
+        ("large = 18446744073709551615", true),
+        ("large = 18446744073709551614", false),
+        ("altitude < large", true),
+        ("position.x = 1.5", true),
+        ("position.x <> 1.5", false),
+        ("position.y = 0.1", true),
+        ("position.x > position.y", true),
+        ("airborne = TRUE", true),
+        ("airborne = false", false),
+        ("airborne = 1", true),
+        ("grade = 'B'", true),
+        ("grade > 'A'", true),
+        ("phase = 'Climb'", true),
+        ("phase = Climb", true),
+        ("Climb = phase", true),
+        ("phase > Taxi AND phase < Cruise", true),
+        ("Cruise > phase", true),
+        ("phase = 4", true),
+        ("phase <> last_phase", true),
+        ("callsign = 'F-GKXA'", true),
+        ("callsign < 'G'", true),
+        ("callsign LIKE 'F-%'", true),
+        ("callsign NOT LIKE '%X_'", false),
+        ("grade LIKE '_'", true),
+        ("corners[0].x = 7", true),
+        ("squawk[3] = 1", true),
+        ("altitude BETWEEN -100 AND 0", true),
+        ("altitude NOT BETWEEN -99 AND 0", true),
+        ("phase BETWEEN Taxi AND Climb", true),
+        ("callsign BETWEEN 'F' AND 'G'", true),
+        ("reading.Speed = 250", true),
+    ] {
+        assert_eq!(accepts(expression, &[]), is, "{expression}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_neither_so_nor_not_so() {
+    for absent in ["remark = 'x'", "corners[1].x = 7", "reading.Note LIKE '%'"] {
+        assert!(!accepts(absent, &[]), "{absent}");
+        assert!(!accepts(&format!("NOT {absent}"), &[]), "NOT {absent}");
+        assert!(accepts(&format!("{absent} OR airborne = TRUE"), &[]), "{absent}");
+        assert!(!accepts(&format!("NOT ({absent} AND airborne = TRUE)"), &[]), "{absent}");
+        assert!(accepts(&format!("NOT ({absent} AND airborne = FALSE)"), &[]), "{absent}");
+    }
+}
+
+#[test]
+fn what_is_no_number_is_equal_to_nothing() {
+    let nan = Track { position: Position { x: f64::NAN, y: 0.0 }, ..track() };
+    for (expression, is) in [
+        ("position.x = 0", false),
+        ("position.x <> 0", true),
+        ("position.x < 0", false),
+        ("position.x >= 0", false),
+    ] {
+        assert_eq!(
+            Filter::new::<Track>(expression, &[]).unwrap().accepts(&nan),
+            is,
+            "{expression}"
+        );
+    }
+}
+
+#[test]
+fn parameters_are_values_that_change() {
+    let text = "altitude > %1 AND callsign = %0";
+    let filter = Filter::new::<Track>(text, &strings(&["'F-GKXA'", "-200"])).unwrap();
+    assert!(filter.accepts(&track()));
+    let stricter = filter.with_parameters(&strings(&["'F-GKXA'", "0"])).unwrap();
+    assert!(!stricter.accepts(&track()));
+    assert!(filter.accepts(&track()), "the one before is not changed");
+    assert_eq!((stricter.expression(), stricter.parameters().len()), (text, 2));
+    assert!(accepts("phase = %0", &["Climb"]) && accepts("phase = %0", &["'Climb'"]));
+    assert!(accepts("callsign LIKE %0", &["'%A'"]));
+    let wrong = filter.with_parameters(&strings(&["'x'"])).unwrap_err();
+    assert_eq!(wrong.reason(), "there is no parameter %1: one was given, counted from %0");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_its_place() {
+    for (expression, parameters, at, reason) in [
+        (
+            "height > 3",
+            &[][..],
+            0,
+            "`Track` has no member `height`; it has callsign, position, altitude, large, airborne, \
+             grade, phase, last_phase, corners, squawk, remark, reading",
+        ),
+        ("position.z > 3", &[], 9, "`Position` has no member `z`; it has x, y"),
+        ("position > 3", &[], 0, "`position` is a whole `Position`: say which of its members"),
+        ("corners = 3", &[], 0, "`corners` has elements: say which, like `[0]`"),
+        ("squawk[4] = 3", &[], 6, "the array has 4 elements, there is none 4"),
+        ("altitude > 'high'", &[], 11, "beside `altitude`: a number was expected, found 'high'"),
+        ("callsign = 3", &[], 11, "beside `callsign`: a text in quotes was expected, found 3"),
+        ("airborne = 2", &[], 11, "beside `airborne`: TRUE or FALSE was expected, found 2"),
+        ("grade = 'AB'", &[], 8, "beside `grade`: a character in quotes was expected, found 'AB'"),
+        (
+            "phase = 'Climbing'",
+            &[],
+            8,
+            "beside `phase`: there is no `Climbing` among Taxi, Climb, Cruise",
+        ),
+        (
+            "phase = Descent",
+            &[],
+            8,
+            "beside `phase`: there is no `Descent` among Taxi, Climb, Cruise",
+        ),
+        (
+            "callsign = altitude",
+            &[],
+            11,
+            "`callsign` and `altitude` cannot be compared: beside `callsign` a text in quotes was expected",
+        ),
+        ("altitude LIKE '1%'", &[], 0, "`altitude` is no text, and LIKE compares texts"),
+        (
+            "callsign LIKE 3",
+            &[],
+            14,
+            "beside `callsign`: a pattern in quotes was expected, found 3",
+        ),
+        ("altitude > %0", &[], 11, "there is no parameter %0: none was given, counted from %0"),
+        (
+            "altitude > %0",
+            &["'x'"],
+            11,
+            "parameter %0 beside `altitude`: a number was expected, found 'x'",
+        ),
+        (
+            "altitude > %0",
+            &["1 2"],
+            11,
+            "parameter %0 is `1 2`: one value was expected, and here is more",
+        ),
+        (
+            "callsign = %0",
+            &["F"],
+            11,
+            "parameter %0 beside `callsign`: a text in quotes was expected, found F",
+        ),
+    ] {
+        let found = error(expression, parameters);
+        assert_eq!((found.position(), found.reason()), (at, reason), "{expression}");
+    }
+}
+
+#[test]
+fn a_query_puts_samples_in_order() {
+    let query =
+        Filter::query::<Track>("airborne = TRUE ORDER BY phase, remark, altitude", &[]).unwrap();
+    assert!(query.is_ordered() && query.accepts(&track()));
+    let said = Track { remark: Some(String::new()), ..track() };
+    let higher = Track { altitude: 0, ..track() };
+    let cruising = Track { phase: Phase::Cruise, altitude: -5_000, ..track() };
+    assert_eq!(query.order(&track(), &track()), Ordering::Equal);
+    assert_eq!(query.order(&track(), &higher), Ordering::Less);
+    assert_eq!(query.order(&said, &higher), Ordering::Greater, "what is not there comes first");
+    assert_eq!(query.order(&cruising, &said), Ordering::Greater);
+    let all = Filter::query::<Track>("ORDER BY altitude", &[]).unwrap();
+    assert!(all.accepts(&Track { airborne: false, ..track() }));
+    let wrong = Filter::query::<Track>("ORDER BY position", &[]).unwrap_err();
+    assert_eq!(wrong.reason(), "`position` is a whole `Position`: say which of its members");
+    assert!(!Filter::query::<Track>("", &[]).unwrap().is_ordered());
+}
+
+/// The same in Rust.
+fn plainly(track: &Track, low: i32, high: i32) -> bool {
+    (track.altitude > low && track.altitude <= high || track.airborne)
+        && f64::from(track.altitude) >= track.position.x
+}
+
+proptest! {
+    #[test]
+    fn a_filter_says_what_the_same_condition_says_in_rust(
+        altitude in -4_i32..4, x in -4.0..4.0, airborne: bool, low in -4_i32..4, high in -4_i32..4,
+    ) {
+        let text = "(altitude > %0 AND altitude <= %1 OR airborne = TRUE) AND NOT altitude < position.x";
+        let parameters = [low.to_string(), high.to_string()];
+        let track = Track { altitude, airborne, position: Position { x, y: 0.0 }, ..track() };
+        let filter = Filter::new::<Track>(text, &parameters).unwrap();
+        prop_assert_eq!(filter.accepts(&track), plainly(&track, low, high));
+    }
+
+    #[test]
+    fn patterns_are_what_they_are_by_definition(text in "[ab]{0,8}", pattern in "[ab%_]{0,6}") {
+        fn by_definition(text: &[u8], pattern: &[u8]) -> bool {
+            match pattern.split_first() {
+                None => text.is_empty(),
+                Some((b'%', rest)) => (0..=text.len()).any(|at| by_definition(&text[at..], rest)),
+                Some((b'_', rest)) => text.split_first().is_some_and(|(_, text)| by_definition(text, rest)),
+                Some((letter, rest)) => {
+                    text.split_first().is_some_and(|(found, text)| found == letter && by_definition(text, rest))
+                }
+            }
+        }
+        let track = Track { callsign: text.clone(), ..track() };
+        let filter = Filter::new::<Track>("callsign LIKE %0", &[format!("'{pattern}'")]).unwrap();
+        let expected = by_definition(text.as_bytes(), pattern.as_bytes());
+        prop_assert_eq!(filter.accepts(&track), expected);
+    }
+}

@@ -1,0 +1,150 @@
+//! Conditions: what a wait set waits for.
+//!
+//! Owns: what all conditions are to a wait set, and the guard condition, which the application triggers itself.
+//! Never does: know what the others are about.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use derecho_core::ids::Time;
+use derecho_node::{Hearer, Waited};
+
+/// Whoever brings what a condition waits for: a participant's engine.
+pub(crate) trait Driver: Send + Sync {
+    /// Waits until `ready`, driving meanwhile.
+    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited;
+    /// Tells of news from now on.
+    fn tell(&self, hearer: &Arc<dyn Hearer>);
+    /// Makes who waits look again.
+    fn nudge(&self);
+}
+
+/// What a condition is about.
+pub(crate) trait Trigger: Send + Sync {
+    /// Whether it holds now.
+    fn is_triggered(&self) -> bool;
+    /// Who brings it about; nobody for what the application does itself.
+    fn driver(&self) -> Option<Arc<dyn Driver>>;
+    /// A wait set waits for it from now on, and has this told if nobody drives.
+    fn attached(&self, _bell: &Arc<dyn Hearer>) {}
+}
+
+/// Any condition, as [wait sets](super::WaitSet) have it. Clones are the same condition.
+#[derive(Clone)]
+pub struct Condition(pub(crate) Arc<dyn Trigger>);
+
+impl Condition {
+    /// Whether it holds now.
+    pub fn trigger_value(&self) -> bool {
+        self.0.is_triggered()
+    }
+
+    fn place(&self) -> *const () {
+        Arc::as_ptr(&self.0).cast()
+    }
+}
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Condition) -> bool {
+        std::ptr::eq(self.place(), other.place())
+    }
+}
+
+impl Eq for Condition {}
+
+impl AsRef<Condition> for Condition {
+    fn as_ref(&self) -> &Condition {
+        self
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Condition({:p}, {})", self.place(), self.trigger_value())
+    }
+}
+
+/// A condition that the application triggers, from any thread: to end a wait, say.
+///
+/// ```
+/// use dds_api::infrastructure::{GuardCondition, Timeout, WaitSet};
+///
+/// let (wait_set, stop) = (WaitSet::new(), GuardCondition::new());
+/// wait_set.attach(&stop)?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| stop.set_trigger_value(true));
+///     let ready = wait_set.wait(Timeout::secs(10))?;
+///     assert!(ready.contains(stop.as_ref()));
+///     # Ok::<(), dds_api::infrastructure::DdsError>(())
+/// })?;
+/// # Ok::<(), dds_api::infrastructure::DdsError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GuardCondition {
+    condition: Condition,
+    guard: Arc<Guard>,
+}
+
+#[derive(Default)]
+struct Guard {
+    value: AtomicBool,
+    bells: Mutex<Vec<Weak<dyn Hearer>>>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Guard({})", self.value.load(Ordering::Relaxed))
+    }
+}
+
+impl Trigger for Guard {
+    fn is_triggered(&self) -> bool {
+        self.value.load(Ordering::SeqCst)
+    }
+
+    fn driver(&self) -> Option<Arc<dyn Driver>> {
+        None
+    }
+
+    fn attached(&self, bell: &Arc<dyn Hearer>) {
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.retain(|bell| bell.strong_count() > 0);
+        bells.push(Arc::downgrade(bell));
+    }
+}
+
+impl Default for GuardCondition {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl GuardCondition {
+    /// A condition that does not hold yet.
+    pub fn new() -> GuardCondition {
+        let guard = Arc::new(Guard::default());
+        let condition = Condition(Arc::clone(&guard) as Arc<dyn Trigger>);
+        GuardCondition { condition, guard }
+    }
+
+    /// Lets it hold, or not. It stays so until it is set otherwise.
+    pub fn set_trigger_value(&self, value: bool) {
+        self.guard.value.store(value, Ordering::SeqCst);
+        if value {
+            let bells = self.guard.bells.lock().unwrap_or_else(PoisonError::into_inner);
+            bells.iter().filter_map(Weak::upgrade).for_each(|bell| bell.hear());
+        }
+    }
+
+    /// Whether it holds.
+    pub fn trigger_value(&self) -> bool {
+        self.guard.is_triggered()
+    }
+}
+
+impl AsRef<Condition> for GuardCondition {
+    fn as_ref(&self) -> &Condition {
+        &self.condition
+    }
+}

@@ -1,0 +1,278 @@
+//! Where in a value to look: `position.corners[2].x`.
+//!
+//! Owns the text form of a path and its comparison with a type. Never looks at a value of its own
+//! accord.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::{
+    DdsType, Reflect, StructureDescriptor, TypeDescriptor, TypeKind, ValueRef, descriptor_of,
+};
+
+/// A path through a type, made once and followed in many values.
+///
+/// Members are named as in IDL and joined by `.`; `[3]` is an element; `["name"]`, `[-3]` or `[RED]` a map's
+/// value by its key; `discriminator` that of a union. Members of a base are the struct's own.
+#[derive(Clone, Debug)]
+pub struct MemberPath {
+    steps: Box<[Step]>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Part(usize),
+    Text(String),
+    Number(i64),
+}
+
+/// One step of a path as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathStep {
+    /// `.name`, or a name at the beginning.
+    Member(String),
+    /// `[3]`
+    Index(i64),
+    /// `["text"]`, or `[NAME]`.
+    Key(String),
+}
+
+impl fmt::Display for PathStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(name) => write!(f, "{name}"),
+            Self::Index(index) => write!(f, "[{index}]"),
+            Self::Key(key) => write!(f, "[{key:?}]"),
+        }
+    }
+}
+
+/// Why there is no such path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathError {
+    /// The path as it was written.
+    pub path: String,
+    /// Where in it the error is, in bytes.
+    pub offset: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, at {}: {}", self.path, self.offset, self.reason)
+    }
+}
+
+impl Error for PathError {}
+
+impl MemberPath {
+    /// The path of this text in values of `T`.
+    pub fn of<T: DdsType>(text: &str) -> Result<Self, PathError> {
+        Self::in_type(descriptor_of::<T>(), text)
+    }
+
+    /// The path of this text in values of a type.
+    pub fn in_type(of: &'static TypeDescriptor, text: &str) -> Result<Self, PathError> {
+        Ok(Self::resolve(of, text)?.0)
+    }
+
+    /// The path of this text in values of a type, and the type of what is there.
+    pub fn resolve(
+        of: &'static TypeDescriptor,
+        text: &str,
+    ) -> Result<(Self, &'static TypeDescriptor), PathError> {
+        let mut of = unwrapped(of);
+        let mut steps = Vec::new();
+        for (offset, step) in parse_path(text)? {
+            let next = follow(of, &step).map_err(|reason| PathError {
+                path: text.to_owned(),
+                offset,
+                reason,
+            })?;
+            steps.push(next.0);
+            of = unwrapped(next.1);
+        }
+        Ok((Self { steps: steps.into() }, of))
+    }
+
+    /// The path that takes the parts at these places, one in the other.
+    pub fn of_places(places: &[usize]) -> Self {
+        Self { steps: places.iter().copied().map(Step::Part).collect() }
+    }
+
+    /// What is there in a value; [`ValueRef::Absent`] if anything on the way is not there.
+    #[inline]
+    pub fn find<'a, R: Reflect>(&self, value: &'a R) -> ValueRef<'a> {
+        match &*self.steps {
+            [] => value.value(),
+            [Step::Part(place)] => value.part(*place),
+            [Step::Part(place), rest @ ..] => find_further(value.part(*place), rest),
+            steps => find_further(value.value(), steps),
+        }
+    }
+}
+
+fn find_further<'a>(start: ValueRef<'a>, steps: &[Step]) -> ValueRef<'a> {
+    let mut found = start;
+    for step in steps {
+        let Some(value) = found.nested() else { return ValueRef::Absent };
+        found = match step {
+            Step::Part(place) => value.part(*place),
+            Step::Text(text) => entry(value, ValueRef::Text(text)),
+            Step::Number(number) => entry(value, ValueRef::Signed(*number)),
+        };
+    }
+    found
+}
+
+fn entry<'a>(map: &'a dyn Reflect, key: ValueRef<'_>) -> ValueRef<'a> {
+    let is_it = |place: &usize| map.key(*place).compare(key).is_some_and(|order| order.is_eq());
+    (0..map.parts()).find(is_it).map_or(ValueRef::Absent, |place| map.part(place))
+}
+
+/// What is behind options and boxes, which are no step of a path.
+fn unwrapped(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {
+    while let TypeKind::Optional(inner) | TypeKind::External(inner) = of.kind {
+        of = inner();
+    }
+    of
+}
+
+type Followed = (Step, &'static TypeDescriptor);
+
+fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, String> {
+    match (&of.kind, step) {
+        (TypeKind::Structure(structure), PathStep::Member(name)) => {
+            let mut place = 0;
+            member(structure, name, &mut place)
+                .map(|member| (Step::Part(place), member))
+                .ok_or_else(|| no_member(of.name, name, &names(structure)))
+        }
+        (TypeKind::Union(union), PathStep::Member(name)) => {
+            if name == union.discriminator.name {
+                return Ok((Step::Part(0), (union.discriminator.type_of)()));
+            }
+            let members = union.cases.iter().enumerate();
+            let mut members = members.filter_map(|(at, case)| Some((at + 1, case.member?)));
+            match members.clone().find(|(_, member)| member.name == name) {
+                Some((place, member)) => Ok((Step::Part(place), (member.type_of)())),
+                None => {
+                    let names: Vec<_> = members.by_ref().map(|(_, member)| member.name).collect();
+                    Err(no_member(of.name, name, &names))
+                }
+            }
+        }
+        (TypeKind::Bitset(fields), PathStep::Member(name)) => {
+            match fields.iter().position(|field| field.name == name) {
+                Some(place) => Ok((Step::Part(place), descriptor_of::<u64>())),
+                None => {
+                    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+                    Err(no_member(of.name, name, &names))
+                }
+            }
+        }
+        (TypeKind::Sequence(element) | TypeKind::Array(element, _), PathStep::Index(index)) => {
+            let Ok(place) = usize::try_from(*index) else {
+                return Err(format!("elements are counted from 0, there is none {index}"));
+            };
+            match of.kind {
+                TypeKind::Array(_, count) if place >= count => {
+                    Err(format!("the array has {count} elements, there is none {place}"))
+                }
+                _ => Ok((Step::Part(place), element())),
+            }
+        }
+        (TypeKind::Map(_, value), PathStep::Index(number)) => Ok((Step::Number(*number), value())),
+        (TypeKind::Map(_, value), PathStep::Key(text)) => Ok((Step::Text(text.clone()), value())),
+        (_, PathStep::Member(name)) => Err(format!("a {} has no member `{name}`", of.name)),
+        (_, PathStep::Index(_) | PathStep::Key(_)) => Err(format!("a {} has no elements", of.name)),
+    }
+}
+
+/// The member of a name and, counted up, its place.
+fn member(
+    of: &StructureDescriptor,
+    name: &str,
+    place: &mut usize,
+) -> Option<&'static TypeDescriptor> {
+    if let Some(TypeKind::Structure(base)) = of.base.map(|base| &base().kind)
+        && let Some(found) = member(base, name, place)
+    {
+        return Some(found);
+    }
+    for member in of.members {
+        if member.name == name {
+            return Some((member.type_of)());
+        }
+        *place += 1;
+    }
+    None
+}
+
+fn names(of: &StructureDescriptor) -> Vec<&'static str> {
+    let mut all = match of.base.map(|base| &base().kind) {
+        Some(TypeKind::Structure(base)) => names(base),
+        _ => Vec::new(),
+    };
+    all.extend(of.members.iter().map(|member| member.name));
+    all
+}
+
+fn no_member(of: &str, name: &str, names: &[&str]) -> String {
+    format!("`{of}` has no member `{name}`; it has {}", names.join(", "))
+}
+
+/// The steps of a path as they are written, and where each begins.
+pub fn parse_path(text: &str) -> Result<Vec<(usize, PathStep)>, PathError> {
+    let fail = |offset: usize, reason: &str| PathError {
+        path: text.to_owned(),
+        offset,
+        reason: reason.to_owned(),
+    };
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let mut steps = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        if let Some(inside) = rest.strip_prefix('[') {
+            let (step, size) = parse_index(inside).map_err(|reason| fail(at, reason))?;
+            steps.push((at, step));
+            at += 1 + size;
+            continue;
+        }
+        let name_at = match rest.strip_prefix('.') {
+            Some(_) if !steps.is_empty() => at + 1,
+            _ if steps.is_empty() => at,
+            _ => return Err(fail(at, "here `.` or `[` was expected")),
+        };
+        let rest = &text[name_at..];
+        let size = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        if size == 0 {
+            return Err(fail(name_at, "here the name of a member was expected"));
+        }
+        steps.push((name_at, PathStep::Member(rest[..size].to_owned())));
+        at = name_at + size;
+    }
+    Ok(steps)
+}
+
+/// What stands between brackets, and how many bytes it takes with the closing one.
+fn parse_index(inside: &str) -> Result<(PathStep, usize), &'static str> {
+    if let Some(quoted) = inside.strip_prefix(['"', '\'']) {
+        let quote = &inside[..1];
+        let end = quoted.find(quote).ok_or("the quote is not closed")?;
+        if !quoted[end + 1..].starts_with(']') {
+            return Err("`]` is missing behind the key");
+        }
+        return Ok((PathStep::Key(quoted[..end].to_owned()), end + 3));
+    }
+    let end = inside.find(']').ok_or("`]` is missing")?;
+    let word = inside[..end].trim();
+    let step = match word.parse() {
+        Ok(number) => PathStep::Index(number),
+        Err(_) if word.is_empty() => return Err("a number or a key was expected in brackets"),
+        Err(_) => PathStep::Key(word.to_owned()),
+    };
+    Ok((step, end + 1))
+}
