@@ -129,7 +129,7 @@ fn live(seed: u64) {
             12 => {
                 let writer = writer(1 + dice.below(writers));
                 model.lose(now, writer);
-                cache.lose(now, writer);
+                cache.lose(now, writer, |_| None);
             }
             13 => {
                 model.advance(now);
@@ -270,7 +270,7 @@ fn ownership_is_handed_to_the_strongest_that_is_left() {
     assert_eq!(told.put(Change::Alive, 5, middle, 20), Outcome::NotOwner);
     assert_eq!(told.put(Change::Dispose, 5, middle, 0), Outcome::NotOwner);
     assert_eq!(told.put(Change::Alive, 6, weak, 11), Outcome::Stored, "of another instance");
-    told.cache.lose(told.now, writer(3));
+    told.cache.lose(told.now, writer(3), |_| None);
     assert_eq!(told.put(Change::Alive, 5, weak, 12), Outcome::NotOwner, "the middle one has it");
     assert_eq!(told.put(Change::Alive, 5, middle, 21), Outcome::Stored);
     let valid: Vec<_> = told.take().iter().filter_map(|it| it.data).collect();
@@ -287,13 +287,13 @@ fn an_instance_is_over_when_its_last_writer_goes() {
     assert_eq!(told.put(Change::Unregister, 5, (1, 0), 0), Outcome::Unnoticed);
     told.put(Change::Dispose, 6, (1, 0), 0);
     told.take();
-    told.cache.lose(told.now, writer(2));
+    told.cache.lose(told.now, writer(2), |_| None);
     let over = told.take();
     assert_eq!(over.len(), 1);
     let info = over[0].info;
     assert_eq!((info.instance, info.valid_data, over[0].data), (5, false, None));
     assert_eq!(info.instance_state, InstanceState::NotAliveNoWriters);
     assert_eq!(told.cache.instances(), 1, "writer 1 has not let go what it disposed");
-    told.cache.lose(told.now, writer(1));
+    told.cache.lose(told.now, writer(1), |_| None);
     assert_eq!(told.cache.instances(), 0);
 }

@@ -37,10 +37,22 @@ impl Default for Selection {
     }
 }
 
+/// What can be read and stay: two refer to it then.
+pub trait Shared {
+    /// Another one that refers to the same.
+    fn share(&self) -> Self;
+}
+
+impl<S: Copy> Shared for S {
+    fn share(&self) -> Self {
+        *self
+    }
+}
+
 /// A sample that a call gave.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taken<S> {
-    /// The sample; of one without valid data what tells the key, or nothing if the writer is gone.
+    /// The sample; of one without valid data what tells the key.
     pub data: Option<S>,
     /// What is known of it.
     pub info: Info,
@@ -58,14 +70,14 @@ impl<S> Cache<S> {
         condition: impl FnMut(Option<&S>) -> bool,
         out: &mut Vec<Taken<S>>,
     ) where
-        S: Clone,
+        S: Shared,
     {
         self.look(now, selection, condition, out);
         let chosen = std::mem::take(&mut self.chosen);
         let begin = out.len() - chosen.len();
         for (&(sample, _), taken) in chosen.iter().zip(&mut out[begin..]) {
             let entry = self.samples.get_mut(sample);
-            taken.data.clone_from(&entry.data);
+            taken.data = entry.data.as_ref().map(S::share);
             let (order, valid, at) = (entry.order, entry.valid, entry.instance);
             if !std::mem::replace(&mut entry.read, true) {
                 self.samples.unlink(Chain::Unread, &mut self.unread, sample);

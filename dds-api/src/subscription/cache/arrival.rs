@@ -299,12 +299,21 @@ impl<S> Cache<S> {
         }
     }
 
-    /// A writer is gone, with all its instances.
-    pub fn lose(&mut self, now: u64, writer: InstanceHandle) {
+    /// A writer is gone, with all its instances. `data` is asked for what tells the key, given the key as it was given when
+    /// the instance became known.
+    pub fn lose(
+        &mut self,
+        now: u64,
+        writer: InstanceHandle,
+        mut data: impl FnMut(&[u8]) -> Option<S>,
+    ) {
         self.advance(now);
         // Rare, so that it may look at all of them.
         for at in self.instances.all().collect::<Vec<_>>() {
-            self.let_go(now, at, (now, writer), None);
+            if self.instances.get(at).writers.has(writer) {
+                let data = data(&self.instances.get(at).key_value);
+                self.let_go(now, at, (now, writer), data);
+            }
         }
     }
 

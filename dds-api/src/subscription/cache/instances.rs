@@ -62,6 +62,10 @@ impl Writers {
         self.first.is_none() && self.others.is_empty()
     }
 
+    pub(super) fn has(&self, writer: InstanceHandle) -> bool {
+        self.all().any(|(known, _)| known == writer)
+    }
+
     /// Adds a writer, or notes its strength.
     #[inline]
     pub(super) fn register(&mut self, writer: InstanceHandle, strength: i32) {

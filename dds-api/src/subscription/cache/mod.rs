@@ -22,7 +22,7 @@ use agenda::Agenda;
 use instances::Instances;
 use samples::{Ends, Samples};
 
-pub use access::{Scope, Selection, Taken};
+pub use access::{Scope, Selection, Shared, Taken};
 pub use arrival::{Arrival, Change, Outcome, Reason, Rejection};
 pub use instances::Key;
 pub use settings::{NEVER, Settings};
