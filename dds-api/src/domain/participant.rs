@@ -17,7 +17,7 @@ use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, Storage
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
-use crate::topic::{Topic, TopicBuilder};
+use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder, TopicDescription};
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
@@ -384,8 +384,29 @@ impl DomainParticipant {
         DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
     }
 
-    /// A reader of a topic.
-    pub fn reader<T: DdsType>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
-        DataReaderBuilder::new(Arc::clone(&self.inner), topic.clone())
+    /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
+    pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
+        DataReaderBuilder::new(Arc::clone(&self.inner), topic.topic().clone(), topic.filter())
+    }
+
+    /// The samples of a topic that an expression lets pass: the standard's SQL, with `%0` to `%99` for parameters.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the expression is wrong, or compares what cannot be compared; it says where and why.
+    /// [`DdsError::PreconditionNotMet`] if the topic belongs to another participant.
+    pub fn content_filtered_topic<T: DdsType>(
+        &self,
+        name: &str,
+        topic: &Topic<T>,
+        filter_expression: &str,
+        expression_parameters: &[String],
+    ) -> DdsResult<ContentFilteredTopic<T>> {
+        if !topic.is_of(&self.inner) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` belongs to another participant: create it from the one that filters it",
+                topic.name()
+            )));
+        }
+        ContentFilteredTopic::new(name, topic, filter_expression, expression_parameters)
     }
 }

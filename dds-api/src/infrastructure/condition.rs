@@ -28,6 +28,10 @@ pub(crate) trait Trigger: Send + Sync {
     fn is_triggered(&self) -> bool;
     /// Who brings it about; nobody for what the application does itself.
     fn driver(&self) -> Option<Arc<dyn Driver>>;
+    /// When it may come to hold without any news.
+    fn next_look(&self) -> Option<Time> {
+        None
+    }
     /// A wait set waits for it from now on, and has this told if nobody drives.
     fn attached(&self, _bell: &Arc<dyn Hearer>) {}
 }
@@ -37,6 +41,10 @@ pub(crate) trait Trigger: Send + Sync {
 pub struct Condition(pub(crate) Arc<dyn Trigger>);
 
 impl Condition {
+    pub(crate) fn new(trigger: impl Trigger + 'static) -> Condition {
+        Condition(Arc::new(trigger))
+    }
+
     /// Whether it holds now.
     pub fn trigger_value(&self) -> bool {
         self.0.is_triggered()

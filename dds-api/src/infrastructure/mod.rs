@@ -7,8 +7,8 @@ mod timeout;
 mod until;
 mod wait_set;
 
-pub(crate) use condition::Driver;
 pub use condition::{Condition, GuardCondition};
+pub(crate) use condition::{Driver, Trigger};
 pub use error::{DdsError, DdsResult};
 pub use storage::{LogCondition, StorageStatus};
 pub use timeout::Timeout;

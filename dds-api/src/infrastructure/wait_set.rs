@@ -143,8 +143,11 @@ impl WaitSet {
             if !triggered.is_empty() {
                 return Ok(triggered);
             }
-            match self.wait_once(deadline, rings) {
+            let next_look = self.conditions().iter().filter_map(|one| one.0.next_look()).min();
+            let until = deadline.into_iter().chain(next_look).min();
+            match self.wait_once(until, rings) {
                 Waited::Ready => {}
+                Waited::TimedOut if deadline.is_none_or(|deadline| clock::now() < deadline) => {}
                 Waited::TimedOut => {
                     let count = self.bell.lock().attached.len();
                     return Err(DdsError::Timeout(format!(

@@ -22,7 +22,7 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::Given;
 use crate::mapping::shares::ReaderShared;
 use crate::publication::refused;
-use crate::topic::Topic;
+use crate::topic::{SharedFilter, Topic};
 
 /// A reader that is being made.
 ///
@@ -37,10 +37,15 @@ pub struct DataReaderBuilder<T> {
     wants_history: bool,
     /// Some policy asks for the cache.
     follows: bool,
+    filter: Option<Arc<SharedFilter>>,
 }
 
 impl<T: DdsType> DataReaderBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
+    pub(crate) fn new(
+        participant: Arc<Inner>,
+        topic: Topic<T>,
+        filter: Option<Arc<SharedFilter>>,
+    ) -> Self {
         let mut qos = DataReaderQos::default();
         qos.history.kind = HistoryQosPolicyKind::KeepAll;
         let presentation = PresentationQosPolicy {
@@ -48,8 +53,9 @@ impl<T: DdsType> DataReaderBuilder<T> {
             ordered_access: true,
             ..PresentationQosPolicy::default()
         };
-        let (wants_history, follows) = (true, false);
-        DataReaderBuilder { participant, topic, qos, presentation, wants_history, follows }
+        // What does not pass is no reason to wake whoever waits: that takes a cache.
+        let (wants_history, follows) = (true, filter.is_some());
+        DataReaderBuilder { participant, topic, qos, presentation, wants_history, follows, filter }
     }
 
     /// Wants nothing that was written before it came, although the topic
@@ -135,8 +141,8 @@ impl<T: DdsType> DataReaderBuilder<T> {
     /// # Errors
     /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn create(self) -> DdsResult<DataReader<T>> {
-        let DataReaderBuilder { participant, topic, qos, presentation, wants_history, follows } =
-            self;
+        let DataReaderBuilder { participant, topic, qos, presentation, .. } = self;
+        let DataReaderBuilder { wants_history, follows, filter, .. } = self;
         if !topic.is_of(&participant) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "topic `{}` belongs to another participant: create it from the one that reads it",
@@ -177,6 +183,7 @@ impl<T: DdsType> DataReaderBuilder<T> {
             id,
             settings,
             shelf,
+            filter,
             is_kept,
             remembers,
         })

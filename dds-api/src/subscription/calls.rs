@@ -2,6 +2,7 @@
 //!
 //! Owns: what each call asks of the cache, and waiting for it. Never does: know what is in the cache.
 
+use derecho_core::ids::Time;
 use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
@@ -87,9 +88,25 @@ impl<T: DdsType> DataReader<T> {
         let awaited = Selection { states: condition.states, ..Selection::default() };
         let nothing = Selection { max: 0, ..awaited };
         self.access(false, &nothing, &awaited, Some(condition), timeout.into())?;
-        let mut shelf = self.shelf();
+        Ok(self.has_any(condition))
+    }
+
+    fn has_any(&self, condition: &ReadCondition<T>) -> bool {
+        let awaited = Selection { states: condition.states, ..Selection::default() };
         let wants = |sample: Option<&Sample<T>>| sample.is_none_or(|it| condition.wants(it));
-        Ok(shelf.cache.has(wall(), &awaited, wants))
+        self.shelf().cache.has(wall(), &awaited, wants)
+    }
+
+    /// Whether a call with this condition has something to say.
+    pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
+        self.participant.standing.is_out_for_good() || self.has_any(condition)
+    }
+
+    /// When something may become visible without anything coming.
+    pub(super) fn next_look(&self) -> Option<Time> {
+        let now = wall();
+        let due = self.shelf().cache.next_time()?;
+        Some(clock::now().after(due.saturating_sub(now)))
     }
 
     /// Reads the next sample that was not read.
@@ -261,8 +278,11 @@ impl<T: DdsType> DataReader<T> {
             }
             let now = wall();
             if is_over || shelf.cache.has(now, awaited, asks) {
-                let found = shelf.access(now, takes, wanted, &query);
+                let mut found = shelf.access(now, takes, wanted, &query);
                 drop(shelf);
+                if let Some(condition) = condition {
+                    condition.put_in_order(&mut found);
+                }
                 self.check_membership(found.is_empty())?;
                 return Ok(found);
             }

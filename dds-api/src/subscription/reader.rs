@@ -28,7 +28,7 @@ use crate::mapping::history::{Given, History, Look};
 use crate::mapping::record::Fate;
 use crate::mapping::shares::{ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
-use crate::topic::Topic;
+use crate::topic::{SharedFilter, Topic};
 
 /// The queues as the application's side last saw them.
 #[derive(Default)]
@@ -183,6 +183,8 @@ pub struct DataReader<T: DdsType> {
     pub(super) settings: Settings,
     /// The cache, as soon as something asks for what only that knows.
     pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
+    /// What samples have to pass.
+    pub(super) filter: Option<Arc<SharedFilter>>,
     /// Samples of its topic are kept.
     pub(super) is_kept: bool,
     /// It remembers what it has given out.

@@ -222,6 +222,9 @@ impl<T: DdsType> DataReader<T> {
                 Some(next) => next,
                 None => {
                     let Some((sample, stream)) = self.pop() else { break };
+                    if !self.passes(&sample) {
+                        continue;
+                    }
                     let Some(sample) = self.own(sample) else { continue };
                     shelf.arrival(sample, stream, lifespan)
                 }
@@ -236,6 +239,12 @@ impl<T: DdsType> DataReader<T> {
             let sending = self.sending();
             shelf.lose(now, |stream| sending.contains(stream));
         }
+    }
+
+    /// What tells of an instance passes whatever is filtered.
+    fn passes(&self, sample: &Sample<T>) -> bool {
+        let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
+        filter.is_none_or(|filter| filter.accepts::<T>(sample))
     }
 
     /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
