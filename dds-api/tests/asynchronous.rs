@@ -10,8 +10,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use dds_api::infrastructure::{GuardCondition, WaitSet};
+use dds_api::prelude::*;
+use dds_api::subscription::{ReadCondition, States};
 use futures_util::StreamExt;
 use support::{
     Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, writer_of,
@@ -96,6 +99,67 @@ fn a_task_is_woken_by_what_another_process_writes() {
 }
 
 #[test]
+fn a_task_that_writes_is_woken_when_there_is_room() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).memory(4096).in_flight(4).create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    block_on(writer.wait_for_readers_async(1)).unwrap();
+    const COUNT: u64 = 1_000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            block_on(async {
+                for number in 0..COUNT {
+                    let mark = Mark::new(number);
+                    match number % 2 {
+                        0 => writer.write_async(&mark).await.unwrap(),
+                        _ => {
+                            let mut loan = writer.loan_async().await.unwrap();
+                            *loan = mark;
+                            loan.publish().unwrap();
+                        }
+                    }
+                }
+                writer.wait_for_acknowledgments_async().await.unwrap();
+            });
+        });
+        for number in 0..COUNT {
+            assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
+        }
+    });
+}
+
+#[test]
+fn a_task_is_woken_when_time_shows_a_sample() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let separation = Duration::from_millis(50);
+    let reader = participant.reader(&topic).minimum_separation(separation).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(0)).unwrap();
+    assert_eq!(block_on(reader.take_next_async()).unwrap().number, 0);
+    // Shown only when the time is over, and nothing comes by then.
+    writer.write(&Mark::new(1)).unwrap();
+    assert_eq!(block_on(reader.take_next_async()).unwrap().number, 1);
+    writer.write(&Mark::new(2)).unwrap();
+    let (reader, wait_set) = (Arc::new(reader), WaitSet::new());
+    let there = reader.condition(&ReadCondition::new(States::any()));
+    wait_set.attach(&there).unwrap();
+    assert_eq!(block_on(wait_set.wait_async()).unwrap(), [there]);
+    assert_eq!(reader.take_next(Timeout::NOW).unwrap().unwrap().number, 2);
+    let stop = GuardCondition::new();
+    wait_set.attach(&stop).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| block_on(wait_set.wait_async()).unwrap());
+        stop.set_trigger_value(true);
+        assert!(waiting.join().unwrap().contains(stop.as_ref()));
+    });
+}
+
+#[test]
 fn futures_of_entities_may_go_to_other_threads() {
     fn may_go(_: &impl Send) {}
     let meeting = Meeting::new();
@@ -105,4 +169,9 @@ fn futures_of_entities_may_go_to_other_threads() {
     may_go(&reader.take_next_async());
     may_go(&reader.wait_for_writers_async(1));
     may_go(&reader.stream());
+    let writer = writer_of(&participant, "Marks");
+    may_go(&writer.write_async(&Mark::new(0)));
+    may_go(&writer.loan_async());
+    may_go(&writer.wait_for_acknowledgments_async());
+    may_go(&WaitSet::new().wait_async());
 }

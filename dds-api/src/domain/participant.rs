@@ -236,6 +236,10 @@ impl Driver for Inner {
     fn look(&self) {
         self.engine.poke();
     }
+
+    fn alarm(&self, at: Time) {
+        self.engine.act(|machine, _, _| machine.alarm(at));
+    }
 }
 
 impl Drop for Inner {

@@ -20,6 +20,8 @@ pub(crate) trait Driver: Send + Sync {
     fn nudge(&self);
     /// Takes in what has come, on this thread if nobody else drives.
     fn look(&self);
+    /// Tells of news at this time, whether there is any or not.
+    fn alarm(&self, at: Time);
 }
 
 /// What a condition is about.

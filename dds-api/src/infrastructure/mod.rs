@@ -12,7 +12,7 @@ pub(crate) use condition::{Driver, Trigger};
 pub use error::{DdsError, DdsResult};
 pub use storage::{LogCondition, StorageStatus};
 pub use timeout::Timeout;
-pub(crate) use until::{Ear, Until};
+pub(crate) use until::{Ear, Look, Until};
 pub use wait_set::WaitSet;
 
 use derecho_core::ids::NodeId;

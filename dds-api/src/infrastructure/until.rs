@@ -7,15 +7,32 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use derecho_core::ids::Time;
 use derecho_node::Hearer;
 
 use super::condition::Driver;
 
-/// Ends when `ready` answers true. It is asked whenever there is news, and once at first.
+/// Ends when `ready` answers so. It is asked whenever there is news, and once at first.
 pub(crate) struct Until<'a, F> {
     driver: &'a dyn Driver,
     ready: F,
     ear: Option<Arc<Ear>>,
+}
+
+/// What came of a look.
+pub(crate) enum Look {
+    /// What was waited for is there.
+    Ready,
+    /// It is not, and comes with news.
+    NotYet,
+    /// It is not, and may be there at this time without any news.
+    NotBefore(Time),
+}
+
+impl From<bool> for Look {
+    fn from(is_ready: bool) -> Look {
+        if is_ready { Look::Ready } else { Look::NotYet }
+    }
 }
 
 /// Whom to wake when there is news.
@@ -51,21 +68,26 @@ impl Hearer for Ear {
     }
 }
 
-impl<'a, F: FnMut() -> bool + Unpin> Until<'a, F> {
+impl<'a, F: FnMut() -> Look + Unpin> Until<'a, F> {
     pub(crate) fn new(driver: &'a dyn Driver, ready: F) -> Self {
         Until { driver, ready, ear: None }
     }
 }
 
-impl<F: FnMut() -> bool + Unpin> Future for Until<'_, F> {
+impl<F: FnMut() -> Look + Unpin> Future for Until<'_, F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if (self.ready)() {
+        if let Look::Ready = (self.ready)() {
             return Poll::Ready(());
         }
         let driver = self.driver;
         Ear::listen(&mut self.ear, driver, context.waker());
-        if (self.ready)() { Poll::Ready(()) } else { Poll::Pending }
+        match (self.ready)() {
+            Look::Ready => return Poll::Ready(()),
+            Look::NotYet => {}
+            Look::NotBefore(time) => driver.alarm(time),
+        }
+        Poll::Pending
     }
 }

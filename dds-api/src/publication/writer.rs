@@ -3,6 +3,8 @@
 //! Owns: a stream of samples and its memory. Never does: copy a sample more than once on its way
 //! into that memory, or lose one that it accepted.
 
+mod asynchronous;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -307,9 +309,15 @@ impl<T: DdsType> DataWriter<T> {
     /// The same, with the time at which it was written, in nanoseconds since 1970; none: now.
     #[inline(always)]
     pub(super) fn write_at(&self, sample: &T, time: Option<u64>) -> DdsResult<()> {
+        self.write_within(sample, time, self.max_blocking)
+    }
+
+    /// The same, and waits no longer than that for room.
+    #[inline(always)]
+    fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
-        let mut claim = self.claim(size + seal.size())?;
+        let mut claim = self.claim_within(size + seal.size(), blocking)?;
         match write_payload(sample, claim.bytes()) {
             Ok(size) => self.commit_at(claim, size, (seal, time)),
             Err(error) => {
@@ -353,11 +361,40 @@ impl<T: DdsType> DataWriter<T> {
     where
         T: Default,
     {
+        self.loan_within(self.max_blocking)
+    }
+
+    #[inline(always)]
+    fn loan_within(&self, blocking: Timeout) -> DdsResult<Loan<'_, T>>
+    where
+        T: Default,
+    {
         if is_plain::<T>() {
-            Ok(Loan::in_place(self, self.claim_one()?))
+            Ok(Loan::in_place(self, self.claim_within(self.room_for_one(), blocking)?))
         } else {
             Ok(Loan::on_heap(self))
         }
+    }
+
+    /// Builds a sample in place, and publishes it: a [loan](DataWriter::loan) in one call. If what fills it panics, nothing is
+    /// published.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Default)]
+    /// # struct Attitude { pitch: f64 }
+    /// # fn write(writer: &DataWriter<Attitude>) -> DdsResult<()> {
+    /// writer.write_with(|attitude| attitude.pitch = 1.5)
+    /// # }
+    /// ```
+    #[inline(always)]
+    pub fn write_with(&self, fill: impl FnOnce(&mut T)) -> DdsResult<()>
+    where
+        T: Default,
+    {
+        let mut loan = self.loan()?;
+        fill(&mut loan);
+        loan.publish()
     }
 
     /// A sample to be built in place whose content is left over from earlier samples: for large
@@ -366,29 +403,34 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
-        Ok(Loan::as_left(self, self.claim_one()?))
+        Ok(Loan::as_left(self, self.claim(self.room_for_one())?))
     }
 
-    /// Room for one sample of a plain type.
+    /// What one sample of a plain type needs.
     #[inline(always)]
-    fn claim_one(&self) -> DdsResult<Place<'_>> {
-        self.claim(HEADER + size_of::<T>() + self.seal_size())
+    fn room_for_one(&self) -> usize {
+        HEADER + size_of::<T>() + self.seal_size()
     }
 
     #[inline(always)]
     pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
+        self.claim_within(size, self.max_blocking)
+    }
+
+    #[inline(always)]
+    fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
         if self.participant.standing.is_in(self.first.life)
             && let Ok(claim) = self.first.memory.claim_on(thread(), size)
         {
             return Ok(Place::in_first(claim));
         }
-        self.claim_slowly(size)
+        self.claim_slowly(size, blocking)
     }
 
     #[cold]
-    fn claim_slowly(&self, size: usize) -> DdsResult<Place<'_>> {
+    fn claim_slowly(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
         let standing = &self.participant.standing;
-        let deadline = self.max_blocking.deadline();
+        let deadline = blocking.deadline();
         loop {
             match self.try_claim(size) {
                 Some(Ok(place)) => return Ok(place),
@@ -418,7 +460,7 @@ impl<T: DdsType> DataWriter<T> {
                          .max_blocking_time()",
                         self.topic.name(),
                         size - HEADER,
-                        self.max_blocking
+                        blocking
                     )));
                 }
             }
@@ -480,7 +522,7 @@ impl<T: DdsType> DataWriter<T> {
         with: (Seal, Option<u64>),
     ) -> DdsResult<()> {
         while !self.participant.standing.is_in(self.life_of(&place)) {
-            let mut next = self.claim_slowly(size + with.0.size())?;
+            let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking)?;
             next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
             place = next;
         }

@@ -104,6 +104,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// When something may become visible without anything coming.
     pub(super) fn next_look(&self) -> Option<Time> {
+        self.shelf.get()?;
         let now = wall();
         let due = self.shelf().cache.next_time()?;
         Some(clock::now().after(due.saturating_sub(now)))

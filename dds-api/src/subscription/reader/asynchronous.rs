@@ -10,7 +10,7 @@ use futures_core::Stream;
 use idl_cdr::DdsType;
 
 use super::{DataReader, Limit, Samples};
-use crate::infrastructure::{DdsError, DdsResult, Ear, Timeout, Until};
+use crate::infrastructure::{DdsError, DdsResult, Driver, Ear, Look, Timeout, Until};
 use crate::subscription::Sample;
 
 impl<T: DdsType> DataReader<T> {
@@ -87,7 +87,11 @@ impl<T: DdsType> DataReader<T> {
     /// Waits for this, or until nothing will ever come.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = self.standing();
-        Until::new(&*self.participant, || ready() || standing.is_out_for_good()).await;
+        let look = || match ready() || standing.is_out_for_good() {
+            true => Look::Ready,
+            false => self.next_look().map_or(Look::NotYet, Look::NotBefore),
+        };
+        Until::new(&*self.participant, look).await;
     }
 
     fn may_come_back(&self) -> bool {
@@ -119,6 +123,9 @@ impl<T: DdsType> Stream for SampleStream<'_, T> {
             }
             Ear::listen(&mut self.ear, &*reader.participant, context.waker());
             if !reader.has_samples() && reader.may_come_back() {
+                if let Some(time) = reader.next_look() {
+                    reader.participant.alarm(time);
+                }
                 return Poll::Pending;
             }
         }
