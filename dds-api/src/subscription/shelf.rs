@@ -234,7 +234,6 @@ impl<T: DdsType> DataReader<T> {
         if std::mem::take(&mut shelf.has_news) || !shelf.has_seen(changes) {
             shelf.seen = Some(changes);
             let sending = self.sending();
-            eprintln!(sending, self.shared.sending.lock().unwrap().is_some(), shelf.writers);
             shelf.lose(now, |stream| sending.contains(stream));
         }
     }
