@@ -45,8 +45,10 @@ impl Pair {
         Pair { writer, reader, participant, _meeting: meeting }
     }
 
+    /// Writes, and waits until it is there to be read.
     fn write(&self, sensor: u32, value: u64) {
         self.writer.write(&reading(sensor, value)).unwrap();
+        self.writer.wait_for_acknowledgments(SOON).unwrap();
     }
 }
 

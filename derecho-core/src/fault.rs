@@ -72,6 +72,10 @@ pub enum Fault {
     RenameNotSynced,
     /// What another process has written and nobody vouches for counts as durable (I-85).
     UnprovenBelieved,
+    /// What a log has already is appended to it once more (I-110).
+    AppendedTwice,
+    /// Who begins an object from a log applies once more what it has kept (I-110).
+    RecallUncut,
 }
 
 #[cfg(model)]

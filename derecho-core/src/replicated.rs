@@ -6,7 +6,8 @@
 //! Read in this order: [`plan`] (who is wanted in which shard), [`agenda`] (what the group replicates of all
 //! that), [`house`] (the machine: a group, and what becomes of it in the order in which objects have to hear
 //! it), [`desk`] (the other side of the machine: objects, in the order of what the machine has put down),
-//! `keeper` (one object), `ledger` (answers), `courier` (direct messages, so many at a time).
+//! `keeper` (one object), `ledger` (answers), `courier` (direct messages, so many at a time). Objects that are logged:
+//! `trail` (an object as a log follows it), `keeper/logging` (its keeper's part in that); all else is storage's.
 //!
 //! ```text
 //!   house  (a Machine; turned by whoever drives)     desk  (outside of all turns)
@@ -27,6 +28,7 @@ mod keeper;
 pub mod ledger;
 pub mod plan;
 pub mod shard;
+mod trail;
 
 use alloc::vec::Vec;
 
@@ -64,6 +66,17 @@ pub struct Position {
     /// How many of its messages were applied.
     pub applied: u64,
 }
+
+/// Which state of a logged object: as it was after so many updates, of all that were ever applied to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Edition {
+    /// How many updates led to it.
+    pub version: u64,
+    /// The latest time at which one of these was sent, in nanoseconds since 1970.
+    pub time: u64,
+}
+
+crate::bytes::in_order! { Edition { version, time } }
 
 impl crate::bytes::Wire for Position {
     fn encode(&self, out: &mut Vec<u8>) {

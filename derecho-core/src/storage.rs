@@ -6,18 +6,19 @@
 //! Read in this order: [`store`] (what one member keeps), [`cursor`] (how it is read), [`holders`] (who is
 //! known to have it), `keeper` (a member's part in one subgroup), [`depot`] (its part in all), `porter` (how records go from one
 //! member to another). What is kept in logs as well: [`journal`] (the port), [`logbook`] (which logs it begins from),
-//! `scribe` (how a log follows a store), [`errands`] (what takes its time), `frontier` (what is durable everywhere).
+//! `scribe` (how a log follows), `trail` (a store, followed), [`errands`] (what takes its time), `frontier` (what is durable everywhere).
 
 pub mod cursor;
 pub mod depot;
 pub mod errands;
-mod frontier;
+pub(crate) mod frontier;
 pub mod holders;
 pub mod journal;
 mod keeper;
 pub mod logbook;
 mod parcel;
 mod porter;
-mod scribe;
+pub(crate) mod scribe;
 mod segment;
 pub mod store;
+mod trail;

@@ -84,6 +84,14 @@ fn group_store() {
     says(store, 1, "the other shard says: value 99");
 }
 
+/// What three tellers had booked is there when all were gone, and no transfer makes or takes money.
+#[test]
+fn group_ledger() {
+    let ledger = env!("CARGO_BIN_EXE_group_ledger");
+    says(ledger, 1, "the accounts are back in version 300, and hold 5000 in all");
+    says(ledger, 1, "in version 150 they held 5000 in all");
+}
+
 #[test]
 fn wrong_arguments_are_explained() {
     let folder = tempfile::tempdir().unwrap();

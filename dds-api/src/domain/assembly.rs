@@ -16,7 +16,7 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
-use derecho_node::logs::{Archive, Settings};
+use derecho_node::logs::{Archive, Home, Settings};
 use derecho_node::{Engine, Pace};
 
 use super::rejoin::{Rejoiner, Turnout};
@@ -82,7 +82,8 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let host = link.arbiter();
     let logs = plan.logs.as_ref().map(|(folder, topics)| {
         let fresh = LogId(link.node().0);
-        let archive = Archive::open(folder, plan.domain, fresh, Settings::default());
+        let home = Home::of_domain(plan.domain);
+        let archive = Archive::open(folder, &home, fresh, Settings::default());
         let archive = archive.map_err(|error| {
             DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
         })?;

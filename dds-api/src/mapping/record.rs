@@ -36,8 +36,6 @@ const STRONG: u32 = 0x800;
 pub(crate) const KEY: usize = 16;
 /// Bytes of the strength.
 const STRENGTH: usize = 4;
-/// Bytes behind a payload at most.
-pub(crate) const LARGEST_SEAL: usize = KEY + STRENGTH;
 
 /// In which form keys are sent, and kept, alone.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
@@ -249,7 +247,9 @@ pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
             Some(Payload::Decoded(header, from_cdr(&private).ok()?))
         }
         form if form & !(DISPOSED | UNREGISTERED) == CDR => {
-            Some(Payload::Decoded(header, key_from_cdr(&payload.to_vec()).ok()?))
+            // From a copy, as above.
+            let private = payload.to_vec();
+            Some(Payload::Decoded(header, key_from_cdr(&private).ok()?))
         }
         _ => None,
     }

@@ -22,9 +22,7 @@ use super::place::Place;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::record::{
-    Fate, HEADER, LARGEST_SEAL, Seal, is_plain, record_size, seal, write_payload,
-};
+use crate::mapping::record::{Fate, HEADER, KEY, Seal, is_plain, record_size, seal, write_payload};
 use crate::mapping::shares::{Berth, Refusal, WriterShared};
 use crate::mapping::standing::{Life, Standing};
 use crate::topic::Topic;
@@ -129,7 +127,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => in_flight,
         };
-        let overhead = HEADER + LARGEST_SEAL;
+        let overhead = HEADER + alike(strength, level.is_kept()).size();
         let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
@@ -165,6 +163,12 @@ impl<T: DdsType> DataWriterBuilder<T> {
             registered,
         })
     }
+}
+
+/// A seal as large as those of all samples of a writer.
+#[inline(always)]
+fn alike(strength: i32, kept: bool) -> Seal {
+    Seal { fate: Fate::Alive, strength, key: kept.then_some([0; KEY]) }
 }
 
 /// This thread, under a number that no other one has or had.
@@ -351,8 +355,7 @@ impl<T: DdsType> DataWriter<T> {
     /// Bytes of what goes with a sample.
     #[inline(always)]
     fn seal_size(&self) -> usize {
-        let key = self.kept.then_some([0; _]);
-        Seal { fate: Fate::Alive, strength: self.strength, key }.size()
+        alike(self.strength, self.kept).size()
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].

@@ -369,11 +369,16 @@ impl<T: DdsType> DataReader<T> {
         queues
     }
 
-    /// Whether a sample waits to be taken.
+    /// Whether a sample waits to be taken. Of a reader that follows instances: or something that may turn out to be one.
     #[inline]
     pub fn has_samples(&self) -> bool {
         match self.shelf.get() {
-            Some(_) => !self.shelf().cache.is_empty(),
+            // Without a look at what is queued: that is for a call that gives it.
+            Some(shelf) => {
+                let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                let has_news = !shelf.has_seen(self.changes()) || self.has_queued();
+                !shelf.cache.is_empty() || !shelf.is_stalled() && has_news
+            }
             None => self.has_queued(),
         }
     }
@@ -611,6 +616,8 @@ impl<T: DdsType> DataReader<T> {
 impl<T: DdsType> Drop for DataReader<T> {
     fn drop(&mut self) {
         let id = self.id;
+        // What is in it refers to its writers' memory.
+        drop(self.shelf.take());
         self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));

@@ -13,6 +13,7 @@ use derecho_core::ids::NodeId;
 use derecho_core::link::{Link, Parker};
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::subgroup::Level;
+use derecho_core::replicated::desk::Checkpointing;
 use derecho_core::replicated::plan::{Arrangement, Declaration, key_of};
 use derecho_node::Pace;
 
@@ -31,6 +32,13 @@ pub(crate) type Connect<L> =
 /// So many messages of a sender may be under way in a shard.
 const MESSAGES: usize = 512;
 
+/// When objects are put into logs as a whole.
+const CHECKPOINTS: Checkpointing = Checkpointing { updates: 100_000, bytes: 64 << 20 };
+
+fn typed<T: Replicated>() -> Factory {
+    Arc::new(|| Box::new(Typed(T::default())) as Box<dyn AnyObject>)
+}
+
 /// What a process declares before it joins. All members declare the same subgroup types.
 pub struct GroupBuilder {
     pub(crate) name: String,
@@ -47,6 +55,9 @@ pub struct GroupBuilder {
     pub(crate) patience: Patience,
     memory: (usize, usize),
     pub(crate) pace: Pace,
+    /// Where logs are kept.
+    pub(crate) logs: Option<PathBuf>,
+    pub(crate) checkpointing: Option<Checkpointing>,
 }
 
 impl GroupBuilder {
@@ -67,6 +78,8 @@ impl GroupBuilder {
             patience: Patience::default(),
             memory: (1 << 20, 16 << 10),
             pace: Pace::default(),
+            logs: None,
+            checkpointing: Some(CHECKPOINTS),
         }
     }
 
@@ -91,8 +104,43 @@ impl GroupBuilder {
         name: impl Into<String>,
         layout: impl Arrangement + 'static,
     ) -> Self {
-        let factory = || Box::new(Typed(T::default())) as Box<dyn AnyObject>;
-        self.declare(name.into(), Level::Atomic, Arc::new(layout), Arc::new(factory))
+        self.declare((name.into(), Level::Atomic, false), Arc::new(layout), typed::<T>())
+    }
+
+    /// A type of subgroups whose shards replicate an object each, and whose members keep logs of it: it is there again when
+    /// all have been gone. [`GroupBuilder::logs`] says where.
+    #[must_use]
+    pub fn logged<T: Replicated>(
+        self,
+        name: impl Into<String>,
+        layout: impl Arrangement + 'static,
+    ) -> Self {
+        self.declare((name.into(), Level::Atomic, true), Arc::new(layout), typed::<T>())
+    }
+
+    /// The folder under which the processes of this host keep logs, each in a folder of its own; it must be there. All members
+    /// of a group with a logged type keep logs.
+    #[must_use]
+    pub fn logs(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.logs = Some(folder.into());
+        self
+    }
+
+    /// After so many updates of an object, or so many bytes of them, it is put into its log as a whole, in place of what led to
+    /// it: whoever starts again reads that and what came after it. Versions before it cannot be read any more. As declared
+    /// by default: 100 000 updates, 64 MiB.
+    #[must_use]
+    pub fn checkpoint_every(mut self, updates: u64, bytes: u64) -> Self {
+        self.checkpointing = Some(Checkpointing { updates, bytes });
+        self
+    }
+
+    /// Objects are never put into logs as a whole: all their versions can be read, and whoever starts again applies all
+    /// that ever was.
+    #[must_use]
+    pub fn keep_all_versions(mut self) -> Self {
+        self.checkpointing = None;
+        self
     }
 
     /// A type of subgroups without an object or an order among senders: each sender's messages come in its
@@ -106,17 +154,17 @@ impl GroupBuilder {
     ) -> Self {
         let upcall = Arc::new(Mutex::new(Box::new(upcall) as RawUpcall));
         let factory = move || Box::new(Raw(Arc::clone(&upcall))) as Box<dyn AnyObject>;
-        self.declare(name.into(), Level::Unordered, Arc::new(layout), Arc::new(factory))
+        let level = (name.into(), Level::Unordered, false);
+        self.declare(level, Arc::new(layout), Arc::new(factory))
     }
 
     fn declare(
         mut self,
-        name: String,
-        level: Level,
+        (name, level, logged): (String, Level, bool),
         arrangement: Arc<dyn Arrangement>,
         factory: Factory,
     ) -> Self {
-        self.types.push(Declaration { name, level, arrangement });
+        self.types.push(Declaration { name, level, logged, arrangement });
         self.factories.push(factory);
         self
     }
@@ -143,7 +191,7 @@ impl GroupBuilder {
     }
 
     /// If nobody has the object of a shard (of a type declared before), it may begin from this checkpoint: the
-    /// newest one that its first members have is taken.
+    /// newest one that its first members have is taken. Not of a logged type, which begins from its logs.
     #[must_use]
     pub fn checkpoint(mut self, subgroup: &str, shard: usize, checkpoint: Checkpoint) -> Self {
         let index = self.types.iter().position(|it| it.name == subgroup);

@@ -39,6 +39,22 @@ pub enum GroupError {
         /// The shard.
         shard: usize,
     },
+    /// Nobody has the object of a logged shard, and it does not begin before certain logs are back.
+    AwaitsLogs {
+        /// The subgroup type.
+        subgroup: String,
+        /// The shard.
+        shard: usize,
+        /// Which ones, by the identities of their folders; none: a member that keeps one.
+        logs: Vec<String>,
+    },
+    /// The log has no such version any more, or not one so old.
+    Gone {
+        /// The version from which on it has them.
+        from: u64,
+    },
+    /// Something is wrong with the logs of this process.
+    Log(String),
     /// It takes part in the shard without sending, or without reading.
     NotInThisPlace(&'static str),
     /// The message is longer than any that a shard takes.
@@ -100,6 +116,25 @@ impl fmt::Display for GroupError {
                 "the object of shard {shard} of `{subgroup}` has not arrived yet; wait until it is \
                  ready"
             ),
+            GroupError::AwaitsLogs { subgroup, shard, logs } => match logs.is_empty() {
+                true => write!(
+                    f,
+                    "shard {shard} of `{subgroup}` has no member that keeps a log: wait for more members"
+                ),
+                false => write!(
+                    f,
+                    "shard {shard} of `{subgroup}` waits for logs that may be newer than those that are \
+                     here: {}; start the processes that keep them, or bring their folders back",
+                    logs.join(", ")
+                ),
+            },
+            GroupError::Gone { from } => {
+                write!(
+                    f,
+                    "the log begins with version {from}: a checkpoint stands for what was before"
+                )
+            }
+            GroupError::Log(text) => write!(f, "the log: {text}"),
             GroupError::NotInThisPlace(what) => {
                 write!(f, "the layout gives this process a place in which it does not {what}")
             }

@@ -44,6 +44,51 @@
 //! # }
 //! ```
 //!
+//! # An object that outlives all of them
+//!
+//! A type that is declared with [`logged`](GroupBuilder::logged) is kept in logs by all of its members: when all have been gone, it
+//! goes on from there.
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use derecho::{Everyone, GroupBuilder, NodeId, Replicated, Wire};
+//! # #[derive(Default)]
+//! # struct Counter(u64);
+//! # impl Replicated for Counter {
+//! #     type Update = u64;
+//! #     type Question = ();
+//! #     type Reply = u64;
+//! #     fn apply(&mut self, _from: NodeId, add: u64) -> u64 { self.0 += add; self.0 }
+//! #     fn answer(&self, _from: NodeId, _question: ()) -> u64 { self.0 }
+//! #     fn snapshot(&self) -> Vec<u8> { self.0.to_bytes() }
+//! #     fn restored(bytes: &[u8]) -> Option<Counter> { u64::from_bytes(bytes).map(Counter) }
+//! # }
+//! # fn main() -> derecho::Result<()> {
+//! # let folder = std::env::temp_dir().join(format!("derecho-doc-logged-{}", std::process::id()));
+//! # let logs = folder.with_extension("logs");
+//! # std::fs::create_dir_all(&logs).unwrap();
+//! let second = Duration::from_secs(5);
+//! for round in 1..=2 {
+//!     let group = GroupBuilder::new("counting")
+//!         .folder(&folder)
+//!         .logs(&logs)                                   // of all processes of this host
+//!         .logged::<Counter>("counter", Everyone { least: 1 })
+//!         .join(second)?;
+//!     let counter = group.shard::<Counter>("counter", 0)?;
+//!     counter.wait_ready(second)?;                       // or says for which logs it waits
+//!
+//!     counter.send(&5, second)?;
+//!     let version = counter.sync(second)?;               // durable in the logs of all members
+//!     assert_eq!((version, counter.read(|object| object.0)?), (round, 5 * round));
+//!     assert_eq!(counter.get(1, second)?.0, 5);          // as it was once
+//!     group.leave(second)?;
+//! }
+//! # let _ = std::fs::remove_dir_all(&folder);
+//! # let _ = std::fs::remove_dir_all(&logs);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What to know
 //!
 //! * **Layouts.** All members declare the same subgroup types in the same order, each with a layout (an
@@ -64,6 +109,7 @@ mod builder;
 mod error;
 mod group;
 mod life;
+mod logged;
 mod replicated;
 mod replies;
 mod shard;
@@ -74,9 +120,11 @@ pub use derecho_core::ids::NodeId;
 pub use derecho_core::membership::Fate;
 pub use derecho_core::replicated::Position;
 pub use derecho_core::replicated::arrangements::{Custom, Everyone, Fixed, Sharded};
+pub use derecho_core::replicated::desk::Start;
 pub use derecho_core::replicated::plan::{Arrangement, Attendee, Place, Shard as ShardPlan};
 pub use error::{GroupError, Result};
 pub use group::{Checkpoint, Group, ObjectEvent, View, ViewChange};
+pub use logged::{LogCondition, LogStatus};
 pub use replicated::Replicated;
 pub use replies::{Failure, Replies};
 pub use shard::Shard;

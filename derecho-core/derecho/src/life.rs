@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,20 @@ use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::{Group, Share, Terms};
 use derecho_core::ids::NodeId;
 use derecho_core::link::{Link, Parker};
+use derecho_core::log::LogId;
 use derecho_core::membership::Fate;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::replicated::agenda::Agenda;
-use derecho_core::replicated::desk::{Desk, Occasion};
+use derecho_core::replicated::desk::{Desk, Occasion, OpenLog};
 use derecho_core::replicated::house::{House, Item};
-use derecho_core::replicated::plan::{Declaration, Shard as ShardPlan, shard_of};
-use derecho_node::Engine;
+use derecho_core::replicated::plan::{
+    Declaration, Shard as ShardPlan, key_of_log, log_of, shard_of,
+};
+use derecho_core::storage::journal::Journal;
+use derecho_node::logs::{Archive, Home, OnFull, Settings};
+use derecho_node::{Engine, clock};
 
 use crate::builder::{Connect, Factory, GroupBuilder, ObjectUpcall, ViewUpcall};
 use crate::error::{GroupError, Result};
@@ -42,6 +47,8 @@ pub(crate) struct Shared<L: Link + Send + 'static> {
     state: Mutex<State>,
     changed: Condvar,
     pub(crate) types: Arc<[Declaration]>,
+    /// This process's folder of logs, if it keeps any.
+    pub(crate) archive: OnceLock<Arc<Archive>>,
     closing: AtomicBool,
     upcaller: Mutex<Option<ThreadId>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -87,13 +94,15 @@ struct Cradle<L> {
     connect: Connect<L>,
     builder: GroupBuilder,
     types: Arc<[Declaration]>,
+    archive: Option<Arc<Archive>>,
 }
 
 impl<L: Link + Send + 'static> Cradle<L> {
     fn begin(&mut self) -> Result<Life<L>> {
-        let GroupBuilder { entrance, weight, patience, attributes, pace, .. } = &self.builder;
         let (mut link, parker): (L, Arc<dyn Parker>) =
             (self.connect)().map_err(GroupError::Join)?;
+        self.open_archive(LogId(link.node().0))?;
+        let GroupBuilder { entrance, weight, patience, attributes, pace, .. } = &self.builder;
         let refused = |error| GroupError::Join(format!("its link refused memory: {error}"));
         let acks = link.open(ACKS, ACKS_WORDS).map_err(refused)?;
         let control = Share::open_control(&mut link).map_err(refused)?;
@@ -123,6 +132,12 @@ impl<L: Link + Send + 'static> Cradle<L> {
             house.has_checkpoint(*key, checkpoint.position);
             desk.begin_from(*key, checkpoint.bytes.clone());
         }
+        if let Some(archive) = &self.archive {
+            let logs = archive.streams();
+            house.has_logs(logs.into_iter().filter_map(|log| key_of_log(&self.types, log)));
+            let opened = open_logs(archive, &self.types, (house.nudge(), Arc::clone(&parker)));
+            desk.keep_logs(opened, self.builder.checkpointing);
+        }
         let news = house.news();
         let engine = Engine::start(house, link, parker, *pace);
         let (desk, sending) = (Mutex::new(desk), Mutex::default());
@@ -130,18 +145,68 @@ impl<L: Link + Send + 'static> Cradle<L> {
     }
 }
 
+impl<L> Cradle<L> {
+    /// Where this process keeps its logs, through all its lives.
+    fn open_archive(&mut self, fresh: LogId) -> Result<()> {
+        let logged = self.types.iter().any(|it| it.logged);
+        if !logged || self.archive.is_some() {
+            return Ok(());
+        }
+        let GroupBuilder { name, logs, .. } = &self.builder;
+        let Some(folder) = logs else {
+            let why = "it declares a logged type, and no folder for logs: say `logs(folder)`";
+            return Err(GroupError::Join(why.into()));
+        };
+        let is_logged = |key: &u64| self.types.get(shard_of(*key).0).is_some_and(|it| it.logged);
+        if self.builder.checkpoints.iter().any(|(key, _)| is_logged(key)) {
+            let why = "it declares a checkpoint of a logged type, which begins from its logs";
+            return Err(GroupError::Join(why.into()));
+        }
+        let archive = Archive::open(folder, &Home::of_group(name), fresh, Settings::default());
+        let archive = archive.map_err(|error| {
+            let folder = folder.display();
+            GroupError::Join(format!("no logs can be kept in `{folder}`: {error}"))
+        })?;
+        self.archive = Some(Arc::new(archive));
+        Ok(())
+    }
+}
+
+/// The logs of shards in an archive; whatever becomes of one wakes the thread of the upcalls.
+fn open_logs(
+    archive: &Arc<Archive>,
+    types: &Arc<[Declaration]>,
+    (nudge, parker): (impl Fn() + Send + Sync + 'static, Arc<dyn Parker>),
+) -> OpenLog {
+    let (archive, types, nudge) = (Arc::clone(archive), Arc::clone(types), Arc::new(nudge));
+    Box::new(move |key| {
+        let (nudge, parker) = (Arc::clone(&nudge), Arc::clone(&parker));
+        let wake = move || {
+            nudge();
+            parker.wake();
+        };
+        let journal = archive.journal(log_of(&types, key)?, OnFull::Wait, wake);
+        Some(Box::new(journal) as Box<dyn Journal>)
+    })
+}
+
 impl<L: Link + Send + 'static> Shared<L> {
     pub(crate) fn start(mut builder: GroupBuilder, connect: Connect<L>) -> Result<Arc<Shared<L>>> {
         let types: Arc<[Declaration]> = builder.types.clone().into();
         let (on_view, on_object) = (builder.on_view.take(), builder.on_object.take());
         let rejoins = builder.rejoins;
-        let mut cradle = Cradle { connect, builder, types: Arc::clone(&types) };
+        let mut cradle = Cradle { connect, builder, types: Arc::clone(&types), archive: None };
         let first = cradle.begin()?;
+        let archive = OnceLock::new();
+        if let Some(opened) = &cradle.archive {
+            let _ = archive.set(Arc::clone(opened));
+        }
         let shared = Arc::new(Shared {
             life: RwLock::new(Arc::new(first)),
             state: Mutex::default(),
             changed: Condvar::new(),
             types,
+            archive,
             closing: AtomicBool::new(false),
             upcaller: Mutex::default(),
             thread: Mutex::default(),
@@ -292,7 +357,8 @@ impl<L: Link + Send + 'static> Upcalls<L> {
     /// Until this process is out, or nobody wants to be in any more.
     fn live(&mut self, life: &Arc<Life<L>>) {
         loop {
-            life.engine.wait(None, || {
+            let deadline = lock(&life.desk).wants_tending(clock::now());
+            life.engine.wait(deadline, || {
                 life.news.load(Ordering::Acquire) || self.shared.closing.load(Ordering::Acquire)
             });
             if self.shared.closing.load(Ordering::Acquire) {
@@ -308,9 +374,13 @@ impl<L: Link + Send + 'static> Upcalls<L> {
             }
             let mut out = false;
             let mut items = items.into_iter().peekable();
-            while items.peek().is_some() {
+            // Without items too: logs may have news.
+            loop {
                 let batch: Vec<Item> = items.by_ref().take(BATCH).collect();
                 out |= self.pass(life, batch);
+                if items.peek().is_none() {
+                    break;
+                }
             }
             if out {
                 return;
@@ -333,6 +403,14 @@ impl<L: Link + Send + 'static> Upcalls<L> {
                 _ => {}
             }
             desk.take(item);
+        }
+        if desk.stage() {
+            drop(desk);
+            let is_member = !life.engine.act(|house, _, _| house.group().is_overtaken());
+            desk = lock(&life.desk);
+            if is_member {
+                desk.tend(clock::now());
+            }
         }
         let errands = desk.take_errands();
         let mut occasions = Vec::new();

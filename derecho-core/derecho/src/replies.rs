@@ -61,6 +61,11 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
         replies
     }
 
+    /// Which version of a logged object it led to, once it was applied here.
+    pub fn version(&self) -> Option<u64> {
+        lock(&self.life.desk).ledger().get(self.query)?.version()
+    }
+
     /// Whether everybody has answered or failed.
     pub fn is_over(&self) -> bool {
         lock(&self.life.desk).ledger().get(self.query).is_none_or(|query| query.is_over())

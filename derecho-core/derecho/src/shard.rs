@@ -13,7 +13,7 @@ use derecho_core::link::Link;
 use derecho_core::multicast::claim::{ClaimError, SenderMemory};
 use derecho_core::multicast::subgroup::Level;
 use derecho_core::replicated::Position;
-use derecho_core::replicated::desk;
+use derecho_core::replicated::desk::Head;
 use derecho_core::replicated::errand::{Errand, Parcel};
 use derecho_core::replicated::plan::{MOST_SHARDS, key_of};
 use derecho_node::{Waited, clock};
@@ -40,6 +40,10 @@ impl<T, L: Link + Send + 'static> Clone for Shard<T, L> {
 }
 
 impl<T, L: Link + Send + 'static> Shard<T, L> {
+    pub(crate) fn parts(&self) -> (&Group<L>, usize, usize) {
+        (&self.group, self.index, self.shard)
+    }
+
     fn of(group: Group<L>, subgroup: &str, shard: usize, level: Level) -> Result<Self> {
         let index = group.shared.index_of(subgroup)?;
         if group.shared.types[index].level != level || shard >= MOST_SHARDS {
@@ -48,11 +52,11 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         Ok(Shard { group, index, shard, object: PhantomData })
     }
 
-    fn key(&self) -> u64 {
+    pub(crate) fn key(&self) -> u64 {
         key_of(self.index, self.shard)
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.group.shared.types[self.index].name.clone()
     }
 
@@ -69,7 +73,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         }
     }
 
-    fn memory(&self, life: &Life<L>) -> Result<SenderMemory> {
+    pub(crate) fn memory(&self, life: &Life<L>) -> Result<SenderMemory> {
         self.group.shared.state().standing()?;
         let memory = lock(&life.sending).get(&self.key()).cloned();
         memory.ok_or_else(|| self.why_not(life, "send"))
@@ -120,7 +124,8 @@ impl<L: Link + Send + 'static> Shard<(), L> {
 
     /// Sends to all readers. Waits while they have not yet taken so much that there is room.
     pub fn send(&self, message: &[u8], limit: Duration) -> Result<()> {
-        self.commit(&self.group.shared.life(), &desk::update(message), limit)
+        let head = Head::new(None, None);
+        self.commit(&self.group.shared.life(), &[head.bytes(), message], limit)
     }
 
     /// Waits until this process has a seat.
@@ -141,19 +146,32 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
 
     /// Waits until this process has a seat and the object. Of an inadequate type it waits for more members.
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
-        self.group.shared.wait_outside(limit, || {
+        let ready = self.group.shared.wait_outside(limit, || {
             self.group.shared.state().standing()?;
             let life = self.group.shared.life();
             let there = lock(&life.desk).object(self.key()).is_some();
             Ok(there.then_some(()))
-        })
+        });
+        match ready {
+            Err(GroupError::TimedOut(limit)) => {
+                Err(self.awaits_logs().unwrap_or(GroupError::TimedOut(limit)))
+            }
+            other => other,
+        }
     }
 
     /// Sends an update, which all members apply in the same order. Waits while there is no room, for others have
     /// not yet taken what was sent before. `Ok`: it is in the order, unless this process falls out, or leaves the shard,
     /// before it is delivered.
     pub fn send(&self, update: &T::Update, limit: Duration) -> Result<()> {
-        self.commit(&self.group.shared.life(), &desk::update(&update.to_bytes()), limit)
+        let head = self.head(None);
+        self.commit(&self.group.shared.life(), &[head.bytes(), &update.to_bytes()], limit)
+    }
+
+    /// What comes before an update: of a logged object the time, too.
+    fn head(&self, query: Option<u64>) -> Head {
+        let logged = self.group.shared.types[self.index].logged;
+        Head::new(query, logged.then(|| clock::wall(clock::now())))
     }
 
     /// Sends an update, and has every member's answer to it. Not in upcalls.
@@ -169,7 +187,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         drop(desk);
         let group = self.group.clone();
         let replies = Replies { group, life: Arc::clone(&life), query, reply: PhantomData };
-        self.commit(&life, &[&desk::query_head(query), &update.to_bytes()], limit)?;
+        let head = self.head(Some(query));
+        self.commit(&life, &[head.bytes(), &update.to_bytes()], limit)?;
         Ok(replies)
     }
 

@@ -2,22 +2,19 @@
 //! stopped, excluded, and comes in again.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod actors;
+
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::BufRead;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use actors::{Actor, LIMIT, role, say};
 use derecho::{
     Everyone, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, Replicated, Sharded, Wire,
 };
-
-const LIMIT: Duration = Duration::from_secs(30);
-const ROLE: &str = "DERECHO_TEST_ROLE";
-const FOLDER: &str = "DERECHO_TEST_FOLDER";
 
 /// A log of who added what, as a sum that depends on the order; some ballast makes its way long.
 #[derive(Default)]
@@ -66,18 +63,10 @@ fn builder(folder: &Path) -> GroupBuilder {
         .member_timeout(Duration::from_millis(500))
 }
 
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "@{text}").unwrap();
-    out.flush().unwrap();
-}
-
 /// What a child process does; nothing when the test program is run as such.
 #[test]
 fn act() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
-    let who: u64 = role.parse().unwrap();
+    let Some((who, folder)) = role() else { return };
     let rejoined = Arc::new(AtomicBool::new(false));
     let again = Arc::clone(&rejoined);
     let group = builder(&folder)
@@ -130,65 +119,6 @@ fn act() {
     let (sum, count) = chain.read(|chain| (chain.sum, chain.count.clone())).unwrap();
     say(&format!("end {sum} {count:?}"));
     std::thread::sleep(Duration::from_secs(2));
-}
-
-/// A process that plays a role, and what it has said.
-struct Actor {
-    process: Child,
-    input: ChildStdin,
-    said: Receiver<String>,
-}
-
-impl Actor {
-    fn start(who: u64, folder: &Path) -> Actor {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "act", "--nocapture", "--test-threads=1"])
-            .env(ROLE, who.to_string())
-            .env(FOLDER, folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = process.stdin.take().unwrap();
-        let output: ChildStdout = process.stdout.take().unwrap();
-        let (told, said) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
-                if let Some((_, text)) = line.split_once('@') {
-                    let _ = told.send(text.to_owned());
-                }
-            }
-        });
-        Actor { process, input, said }
-    }
-
-    fn hear(&self, beginning: &str) -> String {
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let text = self.said.recv_timeout(left);
-            let text = text.unwrap_or_else(|_| panic!("it does not say `{beginning}`"));
-            if text.starts_with(beginning) {
-                return text;
-            }
-        }
-    }
-
-    fn stop(&mut self) {
-        writeln!(self.input, "stop").unwrap();
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Actor {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// All end with the same object.

@@ -17,7 +17,7 @@ pub mod folder;
 pub mod journal;
 pub mod thread;
 
-pub use archive::Archive;
+pub use archive::{Archive, Home};
 pub use batch::Batch;
 pub use folder::Folder;
 pub use thread::{Ending, Logs, OnFull, Refused, Settings, StreamHandle, StreamState};

@@ -89,3 +89,35 @@ fn a_log_of_another_beginning_is_not_complete() {
     let answer = errands::run(errand, &mut own.0, &mut own.1, &mut others);
     assert!(matches!(answer, Answer::OutOfReach));
 }
+
+/// Who alone kept the last noted epoch was emptied to be completed anew, from one that has all of it, and whose own
+/// marks were lost: that one wins.
+#[test]
+fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
+    let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6)])];
+    let other = |(log, disk): (StreamLog, SimDisk)| {
+        let log = log.owner().log;
+        Neighbour { log, disk, busy: false }
+    };
+    let mut others = [other(log(1, 10, epoch(1, 5), &marks)), other(log(6, 0, epoch(0, 0), &[]))];
+    let mut own = log(2, 0, epoch(0, 0), &[]);
+    let claim = claim(&mut own, &mut others);
+    assert_eq!(claim.found.tail.version, Version(10));
+    let mut book = LogBook::default();
+    book.claim(NodeId(2), 0, claim);
+    assert_eq!(book.standing(0), Standing::Begins(NodeId(2)));
+}
+
+/// While one that is named is elsewhere, what this log has is not given up for the less that another one has.
+#[test]
+fn nothing_is_given_up_while_others_are_awaited() {
+    let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];
+    let emptied = log(6, 0, epoch(0, 0), &[]);
+    let mut others = [Neighbour { log: LogId(6), disk: emptied.1, busy: false }];
+    let mut own = log(2, 10, epoch(1, 5), &marks);
+    let claim = claim(&mut own, &mut others);
+    assert_eq!(claim.found.tail.version, Version(10));
+    let mut book = LogBook::default();
+    book.claim(NodeId(2), 0, claim);
+    assert_eq!(book.standing(0), Standing::Waits([LogId(9)].into()));
+}

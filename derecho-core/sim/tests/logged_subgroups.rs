@@ -11,6 +11,7 @@ use derecho_core::storage::store::Retention;
 use derecho_sim::Config;
 use stored::World;
 use stored::court::Court;
+use stored::member::LOG;
 use stored::root::Root;
 
 fn retention(seed: u64) -> Retention {
@@ -34,7 +35,7 @@ fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
     world.crash_all();
     let court = Rc::clone(&world.court);
     println!("life {life} of {seed}");
-    court.borrow_mut().restart(&root.logs());
+    court.borrow_mut().restart(&root.logs(LOG));
     let config = Config::adversarial(seed + 1_000_000 * life);
     let nodes = 1 + (seed + life) as usize % 3;
     World::over(config, nodes, true, (court, Some(root.clone())))
@@ -53,7 +54,7 @@ fn a_group_that_all_have_left_goes_on_from_its_logs() {
                 world.flow(10);
             }
             world.check();
-            world.court.borrow().compare(&root.logs());
+            world.court.borrow().compare(&root.logs(LOG));
             durable += world.court.borrow().durable;
             world = restart(world, &root, (seed, life));
         }
@@ -86,7 +87,7 @@ fn whatever_happens() {
             }
             if seed % 3 == 0 && !world.living().is_empty() {
                 world.check();
-                world.court.borrow().compare(&root.logs());
+                world.court.borrow().compare(&root.logs(LOG));
             }
             if world.court.borrow().lost {
                 break;

@@ -108,11 +108,11 @@ impl Agenda {
                 Ok(shards) => (*before, *missing) = (shards, None),
                 Err(text) => *missing = Some(text),
             }
-            let ordered = declaration.level == Level::Atomic;
+            let (ordered, logged) = (declaration.level == Level::Atomic, declaration.logged);
             let planned = if missing.is_none() { before.as_slice() } else { &[] };
             for (number, shard) in planned.iter().enumerate() {
                 let known = self.shards.entry(key_of(index, number));
-                known.or_insert_with(|| ShardState::new(ordered, self.era)).want(shard);
+                known.or_insert_with(|| ShardState::new((ordered, logged), self.era)).want(shard);
             }
             let gone = self.shards.range_mut(key_of(index, planned.len())..key_of(index + 1, 0));
             gone.for_each(|(_, shard)| shard.want(&[]));
@@ -120,11 +120,9 @@ impl Agenda {
     }
 }
 
-/// A number for what was declared (FNV-1a).
+/// A number for what was declared.
 fn declared(types: &[Declaration]) -> u64 {
-    let text = plan::fingerprint(types);
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    plan::number_of(&plan::fingerprint(types))
 }
 
 impl State for Agenda {
@@ -148,6 +146,12 @@ impl State for Agenda {
                 self.change(key, |shard| shard.holds(from, beginning))
             }
             Motion::Lacks { key, vacancy } => self.change(key, |shard| shard.lacks(from, vacancy)),
+            Motion::Claims { key, vacancy, claim } => {
+                self.change(key, |shard| shard.claim(from, vacancy, *claim))
+            }
+            Motion::Disclaims { key, holds } => {
+                self.change(key, |shard| shard.disclaim(from, holds))
+            }
         }
     }
 

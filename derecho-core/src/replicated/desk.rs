@@ -9,12 +9,18 @@ use alloc::vec::Vec;
 
 use super::errand::{Errand, Outcome, Parcel};
 use super::house::Item;
-use super::keeper::{self, Around, Keeper};
+use super::keeper::{Around, Keeper};
+pub use super::keeper::{Checkpointing, Head, LogStatus, OpenLog};
 use super::ledger::Ledger;
 use super::{Object, Position};
-use crate::ids::NodeId;
+use crate::ids::{NodeId, Time};
 use crate::membership::{Fate, View};
 use crate::multicast::claim::SenderMemory;
+
+/// How often it is looked again for logs that are awaited.
+const CLAIM_AGAIN: u64 = 100_000_000;
+/// While a log is at something it is looked after so often at least.
+const LOOK: u64 = 1_000_000;
 
 /// How a member comes to have an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +29,11 @@ pub enum Start {
     Anew,
     /// Nobody had it, and it begins from the checkpoint that this member has offered.
     Checkpoint,
+    /// Nobody had it, and it begins with what this member's log leads to.
+    Logged {
+        /// How many updates led to it.
+        version: u64,
+    },
     /// This member had kept it since the shard was there before.
     Kept,
     /// Another member has told it.
@@ -92,6 +103,10 @@ pub struct Desk<O> {
     errands: Vec<Errand>,
     occasions: VecDeque<Occasion>,
     checkpoints: BTreeMap<u64, Vec<u8>>,
+    open_log: OpenLog,
+    checkpointing: Option<Checkpointing>,
+    /// When it is looked again for logs that are awaited.
+    claim_at: Option<Time>,
     out: Option<Fate>,
 }
 
@@ -108,8 +123,68 @@ impl<O: Object> Desk<O> {
             errands: Vec::new(),
             occasions: VecDeque::new(),
             checkpoints: BTreeMap::new(),
+            open_log: Box::new(|_| None),
+            checkpointing: None,
+            claim_at: None,
             out: None,
         }
+    }
+
+    /// Shards that are logged have their logs from here. How often objects are put into them as a whole.
+    pub fn keep_logs(&mut self, open: OpenLog, checkpointing: Option<Checkpointing>) {
+        (self.open_log, self.checkpointing) = (open, checkpointing);
+    }
+
+    /// Copies what logs are to take next. Returns whether there are any logs, which are then to be [tended](Desk::tend), if this
+    /// member is still one when that is asked after this (I-108).
+    pub fn stage(&mut self) -> bool {
+        self.keepers.values_mut().for_each(Keeper::stage);
+        self.out.is_none() && self.keepers.values().any(Keeper::has_log)
+    }
+
+    /// Goes on with logs as far as they can; wanted whenever a log has news. Returns how much was done.
+    pub fn tend(&mut self, now: Time) -> usize {
+        if self.out.is_some() {
+            return 0;
+        }
+        let again = self.claim_at.is_none_or(|at| at <= now);
+        if again {
+            self.claim_at = Some(now.after(CLAIM_AGAIN));
+        }
+        self.keepers.values_mut().for_each(Keeper::vouch);
+        self.tend_all(again)
+    }
+
+    fn tend_all(&mut self, again: bool) -> usize {
+        let (mut done, checkpointing) = (0, self.checkpointing);
+        for key in self.keepers.keys().copied().collect::<Vec<u64>>() {
+            if let Some((keeper, mut around)) = self.keeper(key) {
+                if again && keeper.awaits_logs() {
+                    keeper.claim_again();
+                }
+                done += keeper.log(checkpointing, &mut around);
+            }
+        }
+        done
+    }
+
+    /// When it wants to be [tended](Desk::tend) at the latest.
+    pub fn wants_tending(&self, now: Time) -> Option<Time> {
+        if self.keepers.values().any(Keeper::is_logging) {
+            return Some(now.after(LOOK));
+        }
+        self.claim_at.filter(|_| self.keepers.values().any(Keeper::awaits_logs))
+    }
+
+    /// How a logged object stands; none if it is not one of which this member has heard.
+    pub fn log_status(&self, key: u64) -> Option<LogStatus> {
+        self.keepers.get(&key)?.log_status()
+    }
+
+    /// Of the messages that this member has sent in this stay in a shard, how many were applied here, and which version of
+    /// a logged object the last one led to.
+    pub fn own(&self, key: u64) -> (u64, u64) {
+        self.keepers.get(&key).map(Keeper::own).unwrap_or_default()
     }
 
     /// If a shard's object begins anew here, it begins with this. Its position is told to the house.
@@ -127,12 +202,14 @@ impl<O: Object> Desk<O> {
             }
             Item::Stands { key, standing } => {
                 let me = self.me;
-                if self.keepers.contains_key(&key) || standing.holders.contains(&me) {
+                let is_logged = standing.logs.is_some();
+                if is_logged || self.keepers.contains_key(&key) || standing.holders.contains(&me) {
                     let ordered = standing.ordered;
                     self.keep(key, ordered, |keeper, around| keeper.stands(standing, around));
                 }
             }
-            Item::Begun { key, epoch, layout, memory, standing } => {
+            Item::Begun { key, epoch, layout, memory, standing, numbers } => {
+                let members = layout.seats.iter().map(|seat| seat.node).collect();
                 let readers = layout.seats.iter().filter(|seat| seat.reads);
                 let readers: Vec<NodeId> = readers.map(|seat| seat.node).collect();
                 let reads = readers.contains(&self.me);
@@ -142,7 +219,7 @@ impl<O: Object> Desk<O> {
                 let ordered = standing.ordered;
                 self.keep(key, ordered, |keeper, around| {
                     keeper.stands(standing, around);
-                    keeper.begun(epoch, told, reads, around);
+                    keeper.begun((epoch, members), (told, reads), numbers, around);
                 });
             }
             Item::Message { key, from, record } => {
@@ -160,8 +237,11 @@ impl<O: Object> Desk<O> {
             Item::Parcel { from, parcel, .. } => self.parcel(from, parcel),
             Item::Refused => self.occasions.push_back(Occasion::Refused),
             Item::Out(fate) => {
+                // What is known to be whole goes into its log as far as that takes it now.
+                self.tend_all(false);
                 self.out = Some(fate);
                 self.sending.clear();
+                self.keepers.values_mut().for_each(Keeper::let_go_of_log);
                 self.ledger.out();
                 self.occasions.push_back(Occasion::Out(fate));
             }
@@ -180,8 +260,8 @@ impl<O: Object> Desk<O> {
     }
 
     fn keeper(&mut self, key: u64) -> Option<(&mut Keeper<O>, Around<'_>)> {
-        let Desk { me, keepers, ledger, errands, occasions, members, .. } = self;
-        let around = Around { me: *me, members, ledger, errands, occasions };
+        let Desk { me, keepers, ledger, errands, occasions, members, open_log, .. } = self;
+        let around = Around { me: *me, members, ledger, errands, occasions, open_log };
         Some((keepers.get_mut(&key)?, around))
     }
 
@@ -195,9 +275,15 @@ impl<O: Object> Desk<O> {
                     keeper.wanted(from, epoch, request, around);
                 });
             }
-            Parcel::Part { key, request, position, last, bytes } => {
+            Parcel::Part { key, request, position, edition, last, bytes } => {
                 if let Some((keeper, mut around)) = self.keeper(key) {
-                    keeper.part(from, (request, position, last, &bytes), &mut around);
+                    let part = (request, (position, edition), last, bytes.as_slice());
+                    keeper.part(from, part, &mut around);
+                }
+            }
+            Parcel::Durable { key, version } => {
+                if let Some((keeper, _)) = self.keeper(key) {
+                    keeper.told_durable(from, version);
                 }
             }
             Parcel::Say { key, bytes } => {
@@ -272,14 +358,4 @@ impl<O: Object> Desk<O> {
     pub fn ledger(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
-}
-
-/// An update as it is to be sent in a shard: its parts, one after the other.
-pub fn update(payload: &[u8]) -> [&[u8]; 2] {
-    keeper::update(payload)
-}
-
-/// What is to be sent before the payload of a query to all readers.
-pub fn query_head(query: u64) -> [u8; 9] {
-    keeper::query_head(query)
 }

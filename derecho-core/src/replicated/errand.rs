@@ -2,12 +2,14 @@
 //!
 //! Owns: their encoding. Never does: trust a byte of what another member has said.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::Position;
 use super::shard::Offer;
+use super::{Edition, Position};
 use crate::bytes::{Reader, Wire};
 use crate::ids::NodeId;
+use crate::storage::logbook::Claim;
 
 /// A message of the control stream: it changes the agenda.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,6 +41,22 @@ pub enum Motion {
         key: u64,
         /// Which vacancy it speaks of.
         vacancy: u64,
+    },
+    /// Who says so has a log of a shard.
+    Claims {
+        /// The shard.
+        key: u64,
+        /// Which vacancy it speaks of.
+        vacancy: u64,
+        /// What it has found.
+        claim: Box<Claim>,
+    },
+    /// The log of who says so takes nothing more.
+    Disclaims {
+        /// The shard.
+        key: u64,
+        /// Whether it has the object all the same.
+        holds: bool,
     },
 }
 
@@ -77,6 +95,8 @@ pub enum Parcel {
         request: u64,
         /// Where the object is.
         position: Position,
+        /// Which edition of it that is.
+        edition: Edition,
         /// Whether it is the last part.
         last: bool,
         /// The bytes.
@@ -104,6 +124,13 @@ pub enum Parcel {
         query: u64,
         /// What came of it.
         outcome: Outcome,
+    },
+    /// The log of who says so is durable up to this version.
+    Durable {
+        /// The shard.
+        key: u64,
+        /// The version.
+        version: u64,
     },
 }
 
@@ -137,6 +164,15 @@ impl Wire for Motion {
                 out.push(3);
                 (*key, *vacancy).encode(out);
             }
+            Motion::Claims { key, vacancy, claim } => {
+                out.push(4);
+                (*key, *vacancy).encode(out);
+                claim.encode(out);
+            }
+            Motion::Disclaims { key, holds } => {
+                out.push(5);
+                (*key, *holds).encode(out);
+            }
         }
     }
 
@@ -146,6 +182,11 @@ impl Wire for Motion {
             1 => Motion::Offer { key: u64::decode(from)?, offer: Offer::decode(from)? },
             2 => Motion::Holds { key: u64::decode(from)?, beginning: u128::decode(from)? },
             3 => Motion::Lacks { key: u64::decode(from)?, vacancy: u64::decode(from)? },
+            4 => {
+                let (key, vacancy) = Wire::decode(from)?;
+                Motion::Claims { key, vacancy, claim: Box::new(Wire::decode(from)?) }
+            }
+            5 => Motion::Disclaims { key: u64::decode(from)?, holds: bool::decode(from)? },
             _ => return None,
         })
     }
@@ -186,10 +227,10 @@ impl Wire for Parcel {
                 out.push(1);
                 ((*key, *epoch), *request).encode(out);
             }
-            Parcel::Part { key, request, position, last, bytes } => {
+            Parcel::Part { key, request, position, edition, last, bytes } => {
                 out.push(2);
                 ((*key, *request), *last).encode(out);
-                position.encode(out);
+                (*position, *edition).encode(out);
                 bytes.encode(out);
             }
             Parcel::Say { key, bytes } => {
@@ -207,6 +248,10 @@ impl Wire for Parcel {
                 query.encode(out);
                 outcome.encode(out);
             }
+            Parcel::Durable { key, version } => {
+                out.push(6);
+                (*key, *version).encode(out);
+            }
         }
     }
 
@@ -219,14 +264,15 @@ impl Wire for Parcel {
             }
             2 => {
                 let ((key, request), last) = Wire::decode(from)?;
-                let (position, bytes) = Wire::decode(from)?;
-                Parcel::Part { key, request, position, last, bytes }
+                let ((position, edition), bytes) = Wire::decode(from)?;
+                Parcel::Part { key, request, position, edition, last, bytes }
             }
             3 => Parcel::Say { key: u64::decode(from)?, bytes: Vec::decode(from)? },
             4 => {
                 let ((key, query), bytes) = Wire::decode(from)?;
                 Parcel::Ask { key, query, bytes }
             }
+            6 => Parcel::Durable { key: u64::decode(from)?, version: u64::decode(from)? },
             5 => Parcel::Reply { query: u64::decode(from)?, outcome: Outcome::decode(from)? },
             _ => return None,
         })

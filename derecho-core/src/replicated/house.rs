@@ -6,7 +6,7 @@
 //! What a turn delivers lies in the queues of readers when it ends, and is of the epoch before any that begins
 //! in it. So the queues are emptied first, and then the group's events follow.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -19,9 +19,11 @@ use super::shard::Offer;
 use crate::atomic::{AtomicBool, Ordering};
 use crate::bytes::Wire;
 use crate::group::registry::Layout;
+use crate::group::report::StreamId;
 use crate::group::{Group, GroupEvent, Share};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Interest, Link, LinkError, LinkEvent};
+use crate::log::{LogId, Tail};
 use crate::machine::{Effects, Machine};
 use crate::membership::{Fate, View};
 use crate::multicast::claim::SenderMemory;
@@ -29,6 +31,7 @@ use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::{Inbox, Record};
 use crate::multicast::subgroup::Level;
 use crate::node::{NodeEvent, Origin};
+use crate::storage::logbook;
 
 /// What the agenda says of a shard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,6 +44,31 @@ pub struct Standing {
     pub vacancy: Option<u64>,
     /// Which beginning it is of.
     pub beginning: u128,
+    /// How its logs stand, if it is logged.
+    pub logs: Option<LogsStanding>,
+}
+
+/// What the agenda says of the logs of a shard.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LogsStanding {
+    /// The era of what is applied now, and where the log ended from which it began.
+    pub era: u64,
+    /// Where the log ended from which it began.
+    pub base: Tail,
+    /// The vacancy of which members speak that claim.
+    pub vacancy: u64,
+    /// Whether this node is to read there.
+    pub wanted: bool,
+    /// Whether it has a log of it from before.
+    pub known: bool,
+    /// Whether it has said that it has a log.
+    pub claimed: bool,
+    /// Which logs are kept.
+    pub keepers: Vec<LogId>,
+    /// Those that lack nothing, and whose they are.
+    pub complete: Vec<(NodeId, LogId)>,
+    /// For what it waits, if nobody has it.
+    pub awaited: Option<logbook::Standing>,
 }
 
 /// What becomes of a group, in order.
@@ -74,13 +102,15 @@ pub enum Item {
         memory: Option<SenderMemory>,
         /// What the agenda says of it.
         standing: Standing,
+        /// Of each stream the number of the message that is delivered next.
+        numbers: Vec<(StreamId, u64)>,
     },
     /// A message was delivered.
     Message {
         /// The shard.
         key: u64,
-        /// Who sent it.
-        from: NodeId,
+        /// Who sent it, and by which stream.
+        from: StreamId,
         /// What.
         record: Record,
     },
@@ -107,7 +137,7 @@ pub enum Item {
 /// This node's stay in a shard.
 struct Stay {
     inbox: Option<Arc<Inbox>>,
-    senders: BTreeMap<usize, NodeId>,
+    senders: BTreeMap<usize, StreamId>,
 }
 
 /// What was opened for a shard, and is not in use yet.
@@ -125,6 +155,8 @@ pub struct House {
     attributes: Vec<u8>,
     geometry: Geometry,
     checkpoints: BTreeMap<u64, Position>,
+    /// Shards of which this node has logs from before.
+    known_logs: BTreeSet<u64>,
     stays: BTreeMap<u64, Stay>,
     opened: BTreeMap<u64, Opened>,
     wanted: Vec<(u64, Place)>,
@@ -133,6 +165,8 @@ pub struct House {
     items: VecDeque<Item>,
     /// There are items, or something is wanted; for whoever looks without being the driver.
     news: Arc<AtomicBool>,
+    /// Somebody else has set it.
+    nudged: Arc<AtomicBool>,
     nodes: BTreeMap<Peer, NodeId>,
     members: Vec<NodeId>,
     submitted: u64,
@@ -150,6 +184,7 @@ impl House {
             attributes,
             geometry,
             checkpoints: BTreeMap::new(),
+            known_logs: BTreeSet::new(),
             stays: BTreeMap::new(),
             opened: BTreeMap::new(),
             wanted: Vec::new(),
@@ -157,6 +192,7 @@ impl House {
             courier: Courier::default(),
             items: VecDeque::new(),
             news: Arc::new(AtomicBool::new(false)),
+            nudged: Arc::new(AtomicBool::new(false)),
             nodes: BTreeMap::new(),
             members: Vec::new(),
             submitted: 0,
@@ -169,6 +205,11 @@ impl House {
     /// This node has a checkpoint of a shard's object, at this position.
     pub fn has_checkpoint(&mut self, key: u64, position: Position) {
         self.checkpoints.insert(key, position);
+    }
+
+    /// This node has logs of these shards from before.
+    pub fn has_logs(&mut self, keys: impl IntoIterator<Item = u64>) {
+        self.known_logs.extend(keys);
     }
 
     /// The group.
@@ -184,6 +225,16 @@ impl House {
     /// Set whenever there is something for the desk, or to be opened.
     pub fn news(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.news)
+    }
+
+    /// What has come to the desk from elsewhere is news as well: to be called by whoever brings it, who then wakes the
+    /// driver.
+    pub fn nudge(&self) -> impl Fn() + Send + Sync + 'static {
+        let (news, nudged) = (Arc::clone(&self.news), Arc::clone(&self.nudged));
+        move || {
+            news.store(true, Ordering::Release);
+            nudged.store(true, Ordering::Release);
+        }
     }
 
     /// Why this node is out.
@@ -303,16 +354,20 @@ impl House {
                 if reads && stay.inbox.is_none() {
                     stay.inbox = node.add_subgroup_reader(subgroup);
                 }
-                for (number, origin, _) in node.senders(subgroup) {
+                let mut numbers = Vec::new();
+                for ((number, origin, region), next) in node.next_numbers(subgroup) {
                     let sender = match origin {
                         Origin::Own => Some(self.me),
                         Origin::Peer(peer) => self.nodes.get(&peer).copied(),
                     };
-                    let number = usize::from(number);
-                    stay.senders.extend(sender.map(|sender| (number, sender)));
+                    let Some(node) = sender else { continue };
+                    let stream = StreamId { node, region };
+                    stay.senders.insert(usize::from(number), stream);
+                    numbers.push((stream, next));
                 }
                 let standing = self.standing_of(key);
-                self.items.push_back(Item::Begun { key, epoch, layout, memory, standing });
+                let begun = Item::Begun { key, epoch, layout, memory, standing, numbers };
+                self.items.push_back(begun);
             }
             GroupEvent::Left { key } => {
                 self.stays.remove(&key);
@@ -366,7 +421,18 @@ impl House {
             return Standing { ordered, ..Standing::default() };
         };
         let (holders, vacancy) = (shard.holders().to_vec(), shard.vacancy());
-        Standing { ordered, holders, vacancy, beginning: shard.beginning() }
+        let logs = shard.logs().map(|logs| LogsStanding {
+            era: logs.era(),
+            base: logs.base(),
+            vacancy: shard.vacancies(),
+            wanted: shard.place_of(self.me).is_some_and(|place| place.reads),
+            known: self.known_logs.contains(&key),
+            claimed: logs.claimed(self.me).is_some(),
+            keepers: logs.storers().map(|(_, log)| log).collect(),
+            complete: shard.complete().collect(),
+            awaited: shard.awaited(),
+        });
+        Standing { ordered, holders, vacancy, beginning: shard.beginning(), logs }
     }
 
     /// The agenda has changed, or a seat is free again: what follows for this node.
@@ -392,8 +458,14 @@ impl House {
         for (key, shard) in agenda.shards() {
             let is_free = !self.stays.contains_key(&key) && !self.opened.contains_key(&key);
             wanted.extend(shard.place_of(self.me).filter(|_| is_free).map(|place| (key, place)));
+            let has_log = shard.logs().is_some()
+                && (self.known_logs.contains(&key) || shard.place_of(self.me).is_some());
             let concerns = shard.offer_of(self.me).is_some() || self.stays.contains_key(&key);
-            if concerns || shard.holders().contains(&self.me) || self.standings.contains_key(&key) {
+            if concerns
+                || has_log
+                || shard.holders().contains(&self.me)
+                || self.standings.contains_key(&key)
+            {
                 changed.push(key);
             }
         }
@@ -435,6 +507,8 @@ impl Machine for House {
             return 0;
         }
         let mut done = self.group.turn(now, effects);
+        // Others wait for what this turn brings.
+        done += usize::from(self.nudged.swap(false, Ordering::Acquire));
         self.drain();
         let mut attends = false;
         let mut events = Vec::new();

@@ -6,54 +6,89 @@
 //! ```text
 //!   begun ──> lacks it: keeps what is delivered, asks a holder ──parts──> restores, passes over, applies
 //!                │ named to begin anew                                        │
-//!                '──────────> resets (or its checkpoint), applies all ────────┴──> applies as it comes
+//!                '──────────> resets (or its checkpoint, or its log), applies all ──┴──> applies as it comes
 //! ```
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use self::logging::Logging;
+pub use self::logging::{Checkpointing, LogStatus, OpenLog};
 use super::desk::{Occasion, Start};
 use super::errand::{Errand, Motion, Outcome, Parcel};
 use super::house::Standing;
 use super::ledger::Ledger;
-use super::{Object, Position};
+use super::{Edition, Object, Position};
+use crate::group::report::StreamId;
 use crate::ids::NodeId;
 use crate::multicast::inbox::Record;
+
+mod logging;
 
 /// Bytes of the object in one message.
 const PART: usize = 128 << 10;
 
-/// What a message begins with: it is applied and nobody answers, or it is a query with a number.
-const UPDATE: u8 = 0;
+/// What a message begins with: whether its sender wants answers, and whether it says when it was sent.
 const QUERY: u8 = 1;
+const TIMED: u8 = 2;
 
-/// An update as it is sent.
-pub(super) fn update(payload: &[u8]) -> [&[u8]; 2] {
-    [&[UPDATE], payload]
+/// What comes before the payload of an update or a query.
+///
+/// ```text
+///   kind u8 | the query's number u64, if it is one | time u64, if it is logged
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    bytes: [u8; 17],
+    length: usize,
 }
 
-/// What comes before the payload of a query.
-pub(super) fn query_head(query: u64) -> [u8; 9] {
-    let mut head = [QUERY; 9];
-    head[1..].copy_from_slice(&query.to_le_bytes());
-    head
-}
-
-fn split(message: &[u8]) -> Option<(Option<u64>, &[u8])> {
-    match message.split_first()? {
-        (&UPDATE, payload) => Some((None, payload)),
-        (&QUERY, rest) => {
-            let (number, payload) = rest.split_first_chunk::<8>()?;
-            Some((Some(u64::from_le_bytes(*number)), payload))
+impl Head {
+    /// Of an update, or of the query of this number; where it is logged, with the time at which it is sent.
+    pub fn new(query: Option<u64>, time: Option<u64>) -> Head {
+        let kind = if query.is_some() { QUERY } else { 0 } | if time.is_some() { TIMED } else { 0 };
+        let mut head = Head { bytes: [kind; 17], length: 1 };
+        for word in [query, time].into_iter().flatten() {
+            head.bytes[head.length..head.length + 8].copy_from_slice(&word.to_le_bytes());
+            head.length += 8;
         }
-        _ => None,
+        head
     }
+
+    /// As it is sent.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// What a message says.
+struct Message<'a> {
+    query: Option<u64>,
+    time: u64,
+    payload: &'a [u8],
+}
+
+fn split(message: &[u8]) -> Option<Message<'_>> {
+    let (kind, mut rest) = message.split_first()?;
+    if kind & !(QUERY | TIMED) != 0 {
+        return None;
+    }
+    let mut word = |flag: u8| -> Option<Option<u64>> {
+        if kind & flag == 0 {
+            return Some(None);
+        }
+        let (word, after) = rest.split_first_chunk::<8>()?;
+        rest = after;
+        Some(Some(u64::from_le_bytes(*word)))
+    };
+    let (query, time) = (word(QUERY)?, word(TIMED)?);
+    Some(Message { query, time: time.unwrap_or(0), payload: rest })
 }
 
 /// What was delivered to a reader that lacks the object.
 enum Kept {
-    Begun(u64, Vec<NodeId>),
-    Message(NodeId, Record),
+    Begun { epoch: u64, readers: Vec<NodeId>, numbers: Vec<(StreamId, u64)> },
+    Message(StreamId, Record),
 }
 
 struct Asked {
@@ -69,6 +104,7 @@ pub(super) struct Around<'a> {
     pub(super) ledger: &'a mut Ledger,
     pub(super) errands: &'a mut Vec<Errand>,
     pub(super) occasions: &'a mut VecDeque<Occasion>,
+    pub(super) open_log: &'a mut OpenLog,
 }
 
 /// See the [module](self).
@@ -88,9 +124,12 @@ pub(super) struct Keeper<O> {
     asked: Option<Asked>,
     requests: u64,
     wants: Vec<(NodeId, u64, u64)>,
-    /// The vacancy about which this member has spoken.
+    /// The vacancy about which this member has said that it lacks the object.
     spoke: Option<u64>,
+    /// Of which beginning, and in which vacancy, it has said that it has it.
+    told: Option<(u128, Option<u64>)>,
     checkpoint: Option<Vec<u8>>,
+    logging: Logging,
 }
 
 impl<O: Object> Keeper<O> {
@@ -109,7 +148,9 @@ impl<O: Object> Keeper<O> {
             requests: 0,
             wants: Vec::new(),
             spoke: None,
+            told: None,
             checkpoint,
+            logging: Logging::default(),
         }
     }
 
@@ -127,8 +168,9 @@ impl<O: Object> Keeper<O> {
         let asked = self.asked.as_ref().map(|it| (it.node, it.request, it.bytes.len()));
         let (kept, wants) = (self.kept.len(), &self.wants);
         let Keeper { has, cursor, seated, .. } = self;
+        let log = self.describe_log();
         alloc::format!(
-            "has {has:?}, passed {cursor:?}, seated {seated}, kept {kept}, asked {asked:?}, wants {wants:?}"
+            "has {has:?}, passed {cursor:?}, seated {seated}, kept {kept}, asked {asked:?}, wants {wants:?}{log}"
         )
     }
 
@@ -141,12 +183,13 @@ impl<O: Object> Keeper<O> {
         let (beginning, me) = (self.standing.beginning, around.me);
         let is_older = self.has.is_none_or(|has| has.beginning < beginning);
         let named = self.standing.holders.contains(&me);
-        if is_older && named {
+        if is_older && named && !self.is_logged() {
             self.begin_anew(around);
-        } else if is_older || !(named || self.seated) {
+        } else if self.has.is_some() && (is_older || !(named || self.seated)) {
             // Without a seat and without a name nobody asks for it any more.
-            self.has = None;
+            self.lose();
         }
+        self.look_at_logs(around);
         self.pursue(around);
     }
 
@@ -172,19 +215,21 @@ impl<O: Object> Keeper<O> {
     /// An epoch has begun in which this member reads, or does not.
     pub(super) fn begun(
         &mut self,
-        epoch: u64,
-        readers: Vec<NodeId>,
-        reads: bool,
+        (epoch, members): (u64, Vec<NodeId>),
+        (readers, reads): (Vec<NodeId>, bool),
+        numbers: Vec<(StreamId, u64)>,
         around: &mut Around<'_>,
     ) {
         let me = around.me;
         let comes = reads && !core::mem::replace(&mut self.seated, reads);
+        self.meet(&members, me);
         if !reads {
-            (self.has, self.asked) = (None, None);
+            self.asked = None;
+            self.lose();
             return self.give_up_kept(around);
         }
         if comes && self.ordered && !self.standing.holders.contains(&me) {
-            self.has = None;
+            self.lose();
         }
         if comes && !self.ordered {
             self.has = Some(Position::default());
@@ -192,12 +237,12 @@ impl<O: Object> Keeper<O> {
         if comes && self.has.is_some() && self.ordered && self.cursor.0 > 0 {
             around.occasions.push_back(Occasion::Started { key: self.key, start: Start::Kept });
         }
-        self.take(Kept::Begun(epoch, readers), around);
+        self.take(Kept::Begun { epoch, readers, numbers }, around);
         self.pursue(around);
     }
 
     /// A message was delivered.
-    pub(super) fn message(&mut self, from: NodeId, record: Record, around: &mut Around<'_>) {
+    pub(super) fn message(&mut self, from: StreamId, record: Record, around: &mut Around<'_>) {
         if self.seated {
             self.take(Kept::Message(from, record), around);
         }
@@ -208,8 +253,9 @@ impl<O: Object> Keeper<O> {
         self.seated = false;
         self.asked = None;
         self.give_up_kept(around);
+        self.forget_own();
         if !self.ordered || !self.standing.holders.contains(&around.me) {
-            self.has = None;
+            self.lose();
         }
         around.ledger.left(self.key);
     }
@@ -218,8 +264,8 @@ impl<O: Object> Keeper<O> {
     fn give_up_kept(&mut self, around: &mut Around<'_>) {
         for kept in core::mem::take(&mut self.kept) {
             let Kept::Message(from, record) = kept else { continue };
-            if let Some((Some(query), _)) = split(record.bytes()) {
-                around.reply(from, query, Outcome::NoObject);
+            if let Some(Message { query: Some(query), .. }) = split(record.bytes()) {
+                around.reply(from.node, query, Outcome::NoObject);
             }
         }
     }
@@ -235,10 +281,13 @@ impl<O: Object> Keeper<O> {
     fn pass(&mut self, kept: Kept, around: &mut Around<'_>) {
         let Some(has) = &mut self.has else { return };
         let (from, record) = match kept {
-            Kept::Begun(epoch, readers) => {
+            Kept::Begun { epoch, readers, .. } => {
                 (self.cursor, self.readers) = ((epoch, 0), readers);
                 if has.epoch < epoch {
                     (has.epoch, has.applied) = (epoch, 0);
+                }
+                if let Some(logs) = self.standing.logs.clone() {
+                    self.turn_over(&logs);
                 }
                 return self.serve(around);
             }
@@ -246,21 +295,29 @@ impl<O: Object> Keeper<O> {
         };
         let is_new = self.cursor >= (has.epoch, has.applied);
         self.cursor.1 += 1;
-        let Some((query, payload)) = split(record.bytes()) else {
+        let Some(Message { query, time, payload }) = split(record.bytes()) else {
             // No correct member sends this; it counts all the same, for it counts everywhere.
             has.applied += u64::from(is_new);
+            if is_new {
+                self.note((from, record), (None, 0), around.me);
+            }
             return;
         };
         let answer = is_new.then(|| {
             has.applied = self.cursor.1;
-            self.object.apply(from, payload)
+            self.object.apply(from.node, payload)
         });
+        let update = record.bytes().len() - payload.len();
+        if is_new {
+            self.note((from, record), (Some(update), time), around.me);
+        }
         let Some(query) = query else { return };
-        if from == around.me {
-            around.ledger.delivered(query, self.readers.clone(), around.members);
+        if from.node == around.me {
+            let version = self.version().filter(|_| is_new);
+            around.ledger.delivered((query, version), self.readers.clone(), around.members);
         }
         let outcome = answer.map_or(Outcome::Transferred, Outcome::Answer);
-        around.reply(from, query, outcome);
+        around.reply(from.node, query, outcome);
     }
 
     /// Sees to it that this member gets the object.
@@ -268,15 +325,11 @@ impl<O: Object> Keeper<O> {
         if !self.seated || !self.ordered {
             return;
         }
-        let Standing { holders, vacancy, .. } = &self.standing;
-        if let Some(has) = self.has {
-            if vacancy.is_some() && self.spoke != *vacancy {
-                self.spoke = *vacancy;
-                around.submit(Motion::Holds { key: self.key, beginning: has.beginning });
-            }
-            return;
+        if self.has.is_some() {
+            return self.tell_holding(around);
         }
-        let Some(Kept::Begun(epoch, _)) = self.kept.front() else { return };
+        let Standing { holders, vacancy, .. } = &self.standing;
+        let Some(Kept::Begun { epoch, .. }) = self.kept.front() else { return };
         if self.asked.as_ref().is_some_and(|asked| holders.contains(&asked.node)) {
             return;
         }
@@ -317,13 +370,13 @@ impl<O: Object> Keeper<O> {
             return;
         }
         self.wants.retain(|want| !due.contains(want));
-        let whole = self.object.snapshot();
+        let (whole, edition) = (self.object.snapshot(), self.logging.edition);
         for (node, _, request) in due {
             let mut rest = whole.as_slice();
             loop {
                 let (bytes, after) = rest.split_at(rest.len().min(PART));
                 let (last, bytes) = (after.is_empty(), bytes.to_vec());
-                let part = Parcel::Part { key: self.key, request, position, last, bytes };
+                let part = Parcel::Part { key: self.key, request, position, edition, last, bytes };
                 around.direct(node, part);
                 rest = after;
                 if last {
@@ -337,10 +390,10 @@ impl<O: Object> Keeper<O> {
     pub(super) fn part(
         &mut self,
         from: NodeId,
-        part: (u64, Position, bool, &[u8]),
+        part: (u64, (Position, Edition), bool, &[u8]),
         around: &mut Around<'_>,
     ) {
-        let (request, position, last, bytes) = part;
+        let (request, (position, edition), last, bytes) = part;
         let Some(asked) = &mut self.asked else { return };
         if (asked.node, asked.request) != (from, request) {
             return;
@@ -360,8 +413,11 @@ impl<O: Object> Keeper<O> {
             return;
         }
         self.has = Some(position);
-        self.started(Start::Transferred { from, bytes: whole.len() }, around);
-        around.submit(Motion::Holds { key: self.key, beginning: position.beginning });
+        let start = Start::Transferred { from, bytes: whole.len() };
+        self.came(edition, whole);
+        self.started(start, around);
+        self.look_at_logs(around);
+        self.tell_holding(around);
     }
 }
 

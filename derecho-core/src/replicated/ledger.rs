@@ -20,6 +20,8 @@ pub struct Query {
     /// This member left the shard before it was delivered; perhaps others have it delivered.
     lost: bool,
     key: u64,
+    /// The version of the object after it, where that counts.
+    version: Option<u64>,
 }
 
 impl Query {
@@ -38,6 +40,11 @@ impl Query {
     /// Whom it was put to, once that is known.
     pub fn asked(&self) -> Option<&[NodeId]> {
         self.asked.as_deref()
+    }
+
+    /// Which version of a logged object it led to, once it was delivered to this member.
+    pub fn version(&self) -> Option<u64> {
+        self.version
     }
 
     /// What has come of it so far.
@@ -83,8 +90,14 @@ impl Ledger {
     }
 
     /// A query was delivered in an epoch with these readers; only some of them are members still.
-    pub(super) fn delivered(&mut self, query: u64, readers: Vec<NodeId>, members: &[NodeId]) {
+    pub(super) fn delivered(
+        &mut self,
+        (query, version): (u64, Option<u64>),
+        readers: Vec<NodeId>,
+        members: &[NodeId],
+    ) {
         let Some(known) = self.queries.get_mut(&query) else { return };
+        known.version = version;
         known.outcomes.retain(|node, _| readers.contains(node));
         for node in readers.iter().filter(|node| !members.contains(node)) {
             known.outcomes.entry(*node).or_insert(Outcome::Failed);
@@ -135,7 +148,7 @@ mod tests {
         let query = ledger.open(7, None);
         ledger.replied(B, query, Outcome::Answer([2].into()));
         assert!(!ledger.get(query).is_some_and(Query::is_over));
-        ledger.delivered(query, [A, B, C].into(), &[A, B]);
+        ledger.delivered((query, None), [A, B, C].into(), &[A, B]);
         ledger.replied(A, query, Outcome::Transferred);
         let known = ledger.close(query).expect("it is open");
         assert!(known.is_over() && !known.is_lost());
@@ -151,7 +164,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let (early, late) = (ledger.open(7, None), ledger.open(7, None));
         let direct = ledger.open(7, Some(B));
-        ledger.delivered(early, [A, B].into(), &[A, B]);
+        ledger.delivered((early, None), [A, B].into(), &[A, B]);
         ledger.left(7);
         let lost = |ledger: &Ledger, query| ledger.get(query).is_some_and(Query::is_lost);
         assert_eq!([early, late, direct].map(|query| lost(&ledger, query)), [false, true, false]);

@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ids::NodeId;
+use crate::log::StreamKey;
 use crate::multicast::subgroup::Level;
 
 /// A member, as an arrangement sees it.
@@ -63,6 +64,8 @@ pub struct Declaration {
     pub name: String,
     /// What its subgroups promise.
     pub level: Level,
+    /// Whether its readers keep logs.
+    pub logged: bool,
     /// Who is in them.
     pub arrangement: Arc<dyn Arrangement>,
 }
@@ -80,10 +83,38 @@ pub fn shard_of(key: u64) -> (usize, usize) {
     (((key >> 32) as usize).wrapping_sub(1), (key & 0xffff_ffff) as usize)
 }
 
+/// A number for a text (FNV-1a).
+pub fn number_of(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// What the shards of a type are called in logs, whatever else is declared: this, and the shard's number.
+fn stream_of(declaration: &Declaration) -> u128 {
+    // Stream 0 is the log of views.
+    u128::from(number_of(&declaration.name)) << 32 | 1 << 127
+}
+
+/// What a shard is called in logs.
+pub fn log_of(types: &[Declaration], key: u64) -> Option<StreamKey> {
+    let (index, shard) = shard_of(key);
+    let declaration = types.get(index).filter(|it| it.logged)?;
+    Some(StreamKey(stream_of(declaration) | shard as u128))
+}
+
+/// The shard whose log is called so.
+pub fn key_of_log(types: &[Declaration], log: StreamKey) -> Option<u64> {
+    let shard = (log.0 & 0xffff_ffff) as usize;
+    let index = types.iter().position(|it| it.logged && stream_of(it) | shard as u128 == log.0)?;
+    (shard < MOST_SHARDS).then(|| key_of(index, shard))
+}
+
 /// What all members must have declared in the same way.
 pub fn fingerprint(types: &[Declaration]) -> String {
-    let line =
-        |it: &Declaration| format!("{}:{:?}:{}", it.name, it.level, it.arrangement.describe());
+    let line = |it: &Declaration| {
+        let logged = if it.logged { " logged" } else { "" };
+        format!("{}:{:?}{logged}:{}", it.name, it.level, it.arrangement.describe())
+    };
     types.iter().map(line).collect::<Vec<String>>().join("\n")
 }
 

@@ -10,7 +10,9 @@ use super::plan::{Place, Shard};
 use crate::bytes::in_order;
 use crate::group::registry::Seat;
 use crate::ids::{NodeId, RegionId};
+use crate::log::LogId;
 use crate::storage::holders::Holders;
+use crate::storage::logbook::{self, Claim, LogBook};
 
 /// What a member has opened for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,17 +42,20 @@ pub struct ShardState {
     offers: BTreeMap<NodeId, Offer>,
     at_work: bool,
     holders: Holders,
+    /// Who keeps logs of it, if it is logged.
+    logs: Option<LogBook>,
 }
 
 impl ShardState {
     /// A shard of an agenda of this era.
-    pub(super) fn new(ordered: bool, era: u128) -> ShardState {
+    pub(super) fn new((ordered, logged): (bool, bool), era: u128) -> ShardState {
         ShardState {
             ordered,
             wanted: Vec::new(),
             offers: BTreeMap::new(),
             at_work: false,
             holders: Holders::of_era(era),
+            logs: logged.then(LogBook::default),
         }
     }
 
@@ -72,6 +77,27 @@ impl ShardState {
     /// Its number, if nobody is known to hold the object.
     pub fn vacancy(&self) -> Option<u64> {
         self.holders.vacancy()
+    }
+
+    /// How often nobody had the object any more: of which time members that have logs are to claim.
+    pub fn vacancies(&self) -> u64 {
+        self.holders.vacancies()
+    }
+
+    /// Who keeps logs of it, if it is logged.
+    pub fn logs(&self) -> Option<&LogBook> {
+        self.logs.as_ref()
+    }
+
+    /// Of those who keep logs those that hold the object: their logs lack nothing.
+    pub fn complete(&self) -> impl Iterator<Item = (NodeId, LogId)> {
+        self.logs.iter().flat_map(|logs| logs.complete(&self.holders))
+    }
+
+    /// For what a logged object waits that nobody has.
+    pub fn awaited(&self) -> Option<logbook::Standing> {
+        let logs = self.logs.as_ref().filter(|_| self.holders().is_empty())?;
+        (!self.wanted.is_empty()).then(|| logs.standing(self.holders.vacancies()))
     }
 
     /// What a member has offered.
@@ -105,6 +131,12 @@ impl ShardState {
             return expected;
         }
         let is_wanted = |node: &NodeId| self.wanted.iter().any(|place| place.node == *node);
+        // One that is not to read reads until another has it.
+        let held = |place: &&mut Place| self.holders().contains(&place.node);
+        if let Some(place) = expected.iter_mut().find(held) {
+            place.reads = true;
+            return expected;
+        }
         let others = self.holders().iter().filter(|node| !is_wanted(node));
         let place = |node: NodeId, offer: &Offer| Place {
             node,
@@ -154,6 +186,23 @@ impl ShardState {
         self.wanted.retain(|place| place.node != node);
         self.offers.remove(&node);
         self.holders.forget(node);
+        self.logs.iter_mut().for_each(|logs| logs.forget(node));
+        self.tidy();
+    }
+
+    pub(super) fn claim(&mut self, node: NodeId, vacancy: u64, claim: Claim) {
+        let matters = self.holders().is_empty() || self.place_of(node).is_some();
+        if let Some(logs) = self.logs.as_mut().filter(|_| matters) {
+            logs.claim(node, vacancy, claim);
+            self.tidy();
+        }
+    }
+
+    pub(super) fn disclaim(&mut self, node: NodeId, holds: bool) {
+        self.logs.iter_mut().for_each(|logs| logs.forget(node));
+        if !holds {
+            self.holders.forget(node);
+        }
         self.tidy();
     }
 
@@ -166,6 +215,30 @@ impl ShardState {
             self.holders.adjourn();
             return;
         }
+        self.reseat();
+        if self.logs.is_some() && !self.at_work {
+            // Nobody has a seat who could have the object without being known to.
+            self.fill_vacancy(false);
+            self.reseat();
+        }
+        if self.at_work {
+            // Whoever has no seat does not hear what becomes of it.
+            self.holders.retain(|node| self.offers.contains_key(node));
+            self.fill_vacancy(true);
+        }
+        if !self.holders().is_empty() {
+            // Who is nothing here keeps no log of what comes from now on.
+            let ShardState { logs, offers, wanted, holders, .. } = self;
+            let stays = |node: &NodeId| {
+                let is_wanted = wanted.iter().any(|place| place.node == *node);
+                is_wanted || offers.contains_key(node) || holders.names().contains(node)
+            };
+            logs.iter_mut().for_each(|logs| logs.retain(stays));
+        }
+    }
+
+    /// Who loses its seat, and whether the shard begins.
+    fn reseat(&mut self) {
         let expected = self.expected();
         let place = |node: &NodeId| expected.iter().find(|place| place.node == *node);
         let others_hold = |node: &NodeId| self.holders().iter().any(|other| other != node);
@@ -181,21 +254,20 @@ impl ShardState {
         if self.offers.is_empty() {
             self.at_work = false;
         } else if expected.iter().all(|place| self.offers.contains_key(&place.node)) {
-            self.at_work = true;
-        }
-        if self.at_work {
-            // Whoever has no seat does not hear what becomes of it.
-            self.holders.retain(|node| self.offers.contains_key(node));
-            self.fill_vacancy();
+            // A logged one begins when it is known from which log (I-109).
+            self.at_work |= self.logs.is_none() || !self.holders().is_empty();
         }
     }
 
-    fn fill_vacancy(&mut self) {
+    fn fill_vacancy(&mut self, seated: bool) {
         if !self.ordered {
             return self.holders.adjourn();
         }
-        let readers = self.offers.iter().filter(|(_, offer)| offer.reads);
+        let readers = self.offers.iter().filter(|(_, offer)| offer.reads && seated);
         let readers: Vec<NodeId> = readers.map(|(node, _)| *node).collect();
+        if let Some(logs) = &mut self.logs {
+            return self.holders.settle(&readers, |vacancy| logs.begin(vacancy));
+        }
         let seats = self.seats();
         // The newest checkpoint; of equal ones the first in the order of seats.
         let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
@@ -207,7 +279,7 @@ impl ShardState {
 in_order! {
     Place { node, sends, reads }
     Offer { lines, sends, reads, checkpoint }
-    ShardState { ordered, wanted, offers, at_work, holders }
+    ShardState { ordered, wanted, offers, at_work, holders, logs }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -234,7 +306,7 @@ mod tests {
     }
 
     fn begun(nodes: &[NodeId]) -> ShardState {
-        let mut shard = ShardState::new(true, 0);
+        let mut shard = ShardState::new((true, false), 0);
         shard.want(&places(nodes));
         nodes.iter().for_each(|node| shard.offer(*node, offer(20, None)));
         nodes.iter().for_each(|node| shard.holds(*node, 1));
@@ -243,7 +315,7 @@ mod tests {
 
     #[test]
     fn it_begins_when_all_have_offered_and_from_the_newest_checkpoint() {
-        let mut shard = ShardState::new(true, 0);
+        let mut shard = ShardState::new((true, false), 0);
         shard.want(&places(&[A, B, C]));
         shard.offer(A, offer(20, None));
         shard.offer(B, offer(20, Some(7)));

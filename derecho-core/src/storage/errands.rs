@@ -11,9 +11,11 @@ use super::logbook::Claim;
 use super::store::Store;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
+use crate::log::record::LONGEST;
 use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
 use crate::log::{
-    Check, Disk, EpochId, LogError, LogId, Record, StreamKey, StreamLog, Tail, Version, folder,
+    Check, Disk, EpochId, LogError, LogId, OwnedRecord, Record, StreamKey, StreamLog, Tail,
+    Version, folder,
 };
 use crate::log::{Mark, WallTime};
 
@@ -25,7 +27,7 @@ const NUMBER: u32 = 40;
 
 /// What a message is called in a log: its stream and its number there, in one word. Streams of one writer are
 /// told apart as long as it has no more than 2^24 of them in its life.
-pub(super) fn sequence_of(stream: StreamId, number: u64) -> u64 {
+pub(crate) fn sequence_of(stream: StreamId, number: u64) -> u64 {
     stream.region.0 << NUMBER | number
 }
 
@@ -34,6 +36,17 @@ pub fn message_of(record: &Record<'_>) -> (StreamId, u64) {
     let sequence = record.entry.writer_sequence;
     let region = RegionId(sequence >> NUMBER);
     (StreamId { node: record.entry.writer, region }, sequence & ((1 << NUMBER) - 1))
+}
+
+/// What a log leads to, as it is read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recalled {
+    /// The state in its checkpoint, if it has one.
+    pub state: Option<OwnedRecord>,
+    /// What comes after that, as far as it was asked for.
+    pub messages: Vec<OwnedRecord>,
+    /// Where the log ends.
+    pub tail: Tail,
 }
 
 /// Another folder in reach.
@@ -64,8 +77,13 @@ pub fn run<D: Disk, N: Disk>(
         Errand::Complete(of, until, began) => {
             Ok(complete(log, disk, neighbours, (&of, until, began)))
         }
+        Errand::Recall(until) => recall(log, disk, &until).map(|it| Answer::Recalled(Box::new(it))),
+        Errand::Checkpoint(version, state) => checkpoint(log, disk, version, &state),
         Errand::Replace(tail, state) => {
             let state = state.iter().map(|owned| owned.record());
+            if let Some(long) = state.clone().find(|it| it.entry.payload.len() > LONGEST) {
+                return Answer::Failed(LogError::TooLong { length: long.entry.payload.len() });
+            }
             log.replace(disk, tail, state).map(|()| Answer::Replaced)
         }
     };
@@ -98,6 +116,14 @@ fn claim<D: Disk, N: Disk>(
     }
     let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
     let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
+    // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
+    let begun = all.values().filter_map(|found| found.begun.as_ref());
+    let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
+    let elsewhere = named.into_iter().flatten().filter(|log| !all.contains_key(log));
+    awaits.extend(elsewhere.filter(|log| !awaits.contains(log)).collect::<Vec<LogId>>());
+    // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
+    let all: BTreeMap<LogId, FoundStream> =
+        all.into_iter().map(|(log, found)| (log, found.without_keepers())).collect();
     match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
         Some(Verdict::Ready(restart)) if vacant => {
             if let Some(version) = restart.cuts.get(&own) {
@@ -108,11 +134,10 @@ fn claim<D: Disk, N: Disk>(
                 take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
             }
         }
-        // What these logs say to be elsewhere is waited for; or they themselves, if it is here and not whole.
-        Some(Verdict::Wait(missing)) if missing.is_empty() => {
+        // None of those that are here is whole.
+        Some(Verdict::Wait(_)) => {
             awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
         }
-        Some(Verdict::Wait(missing)) => awaits.extend(missing),
         _ => {}
     }
     Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0 })
@@ -234,9 +259,9 @@ fn load<D: Disk>(
     mut store: Store,
     until: &[(StreamId, u64)],
 ) -> Result<Store, LogError> {
-    let mut take = |record: &Record<'_>| {
+    let last = go_through(log, disk, |record, _| {
         let (stream, number) = message_of(record);
-        if until.iter().any(|(known, from)| *known == stream && number >= *from) {
+        if is_beyond(until, (stream, number)) {
             return false;
         }
         store.resume(record.version.0 - 1);
@@ -245,21 +270,74 @@ fn load<D: Disk>(
         store.meet(stream, 0);
         store.append(index, number, record.entry.payload);
         true
-    };
+    })?;
+    store.resume(last.0);
+    Ok(store)
+}
+
+fn is_beyond(until: &[(StreamId, u64)], (stream, number): (StreamId, u64)) -> bool {
+    until.iter().any(|(known, from)| *known == stream && number >= *from)
+}
+
+/// What a log leads to, without what comes from these messages on.
+fn recall<D: Disk>(
+    log: &StreamLog,
+    disk: &mut D,
+    until: &[(StreamId, u64)],
+) -> Result<Recalled, LogError> {
+    let mut recalled = Recalled { tail: log.tail(), ..Recalled::default() };
+    go_through(log, disk, |record, is_state| {
+        if is_state {
+            recalled.state = Some(record.to_owned());
+        } else if is_beyond(until, message_of(record)) {
+            return false;
+        } else {
+            recalled.messages.push(record.to_owned());
+        }
+        true
+    })?;
+    Ok(recalled)
+}
+
+/// Goes through what leads to where a log stands, first its checkpoint (`true`), then what comes after that, until
+/// `take` has enough. Returns the last version that counts.
+///
+/// # Errors
+/// What is wrong with the log, and where.
+pub fn go_through<D: Disk>(
+    log: &StreamLog,
+    disk: &mut D,
+    mut take: impl FnMut(&Record<'_>, bool) -> bool,
+) -> Result<Version, LogError> {
     let mut after = Version(log.complete_from().0 - 1);
     if let Some(checkpoint) = log.checkpoint() {
         let mut goes_on = true;
-        checkpoint.each(disk, |record| goes_on = goes_on && take(record))?;
+        checkpoint.each(disk, |record| goes_on = goes_on && take(record, true))?;
         after = after.max(checkpoint.header.version);
     }
     let mut cursor = log.after(after)?;
-    let mut last = log.durable().0;
     while let Some(record) = cursor.next(disk, log)? {
-        if !take(&record) {
-            last = record.version.0 - 1;
-            break;
+        if !take(&record, false) {
+            return Ok(Version(record.version.0 - 1));
         }
     }
-    store.resume(last);
-    Ok(store)
+    Ok(log.durable())
+}
+
+/// Puts a state in place of all up to a version, if the log ends there.
+fn checkpoint<D: Disk>(
+    log: &mut StreamLog,
+    disk: &mut D,
+    version: Version,
+    state: &OwnedRecord,
+) -> Result<Answer, LogError> {
+    let (tail, state) = (log.tail(), state.record());
+    if tail.version != version || state.entry.payload.len() > LONGEST {
+        return Ok(Answer::NotYet);
+    }
+    match log.put_checkpoint(disk, tail, core::iter::once(state)) {
+        // The log is as it was.
+        Err(error) if error.is_full() => Ok(Answer::NotYet),
+        other => other.map(|()| Answer::Replaced),
+    }
 }

@@ -10,7 +10,7 @@ use crate::ids::NodeId;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Frontier {
+pub(crate) struct Frontier {
     /// The members of the epoch but this one.
     members: Vec<NodeId>,
     told_by: BTreeMap<NodeId, u64>,
@@ -20,7 +20,7 @@ pub(super) struct Frontier {
 
 impl Frontier {
     /// These are the members from now on.
-    pub(super) fn begun(&mut self, members: impl Iterator<Item = NodeId>) {
+    pub(crate) fn begun(&mut self, members: impl Iterator<Item = NodeId>) {
         self.members = members.collect();
         let Frontier { members, told_by, told_to, .. } = self;
         told_by.retain(|node, _| members.contains(node));
@@ -28,24 +28,24 @@ impl Frontier {
     }
 
     /// A member tells up to which version its log is durable.
-    pub(super) fn told(&mut self, by: NodeId, version: u64) {
+    pub(crate) fn told(&mut self, by: NodeId, version: u64) {
         let known = self.told_by.entry(by).or_default();
         *known = version.max(*known);
     }
 
     /// Those who are still to be told this.
-    pub(super) fn untold(&self, version: u64) -> Vec<NodeId> {
+    pub(crate) fn untold(&self, version: u64) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
         self.members.iter().filter(knows).copied().filter(|_| version > 0).collect()
     }
 
     /// This one was told.
-    pub(super) fn tells(&mut self, to: NodeId, version: u64) {
+    pub(crate) fn tells(&mut self, to: NodeId, version: u64) {
         self.told_to.insert(to, version);
     }
 
     /// What is durable everywhere, if these are the storers that hold the store. Returns whether it has moved.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         me: (NodeId, u64),
         storers: impl Iterator<Item = NodeId>,
@@ -61,7 +61,7 @@ impl Frontier {
     }
 
     /// The last version that is durable everywhere.
-    pub(super) fn everywhere(&self) -> u64 {
+    pub(crate) fn everywhere(&self) -> u64 {
         self.everywhere
     }
 }

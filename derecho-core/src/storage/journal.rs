@@ -6,6 +6,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::errands::Recalled;
 use super::logbook::Claim;
 use super::store::{Meaning, Retention, Store};
 use crate::group::report::StreamId;
@@ -19,11 +20,15 @@ pub enum Errand {
     Claim(bool),
     /// Make a store of what the log leads to, up to the first message of these numbers and streams.
     Load(Retention, Meaning, Vec<(StreamId, u64)>),
+    /// Read what the log leads to, up to the first message of these numbers and streams.
+    Recall(Vec<(StreamId, u64)>),
     /// Take over what these logs have beyond this one, up to a version. The subgroup began in this era, where this log
     /// ended.
     Complete(Vec<LogId>, Version, (Tail, u64)),
     /// Put this state in place of all that is there.
     Replace(Tail, Vec<OwnedRecord>),
+    /// The log ends with this version: put this state in place of all up to it.
+    Checkpoint(Version, Box<OwnedRecord>),
 }
 
 /// What came of it.
@@ -32,13 +37,15 @@ pub enum Answer {
     Claimed(Box<Claim>),
     /// Of [`Errand::Load`].
     Loaded(Box<Store>),
+    /// Of [`Errand::Recall`].
+    Recalled(Box<Recalled>),
     /// Of [`Errand::Complete`]: the log ends with the version that was asked for.
     Completed,
-    /// The others have not come so far, or cannot be read at this moment.
+    /// The others have not come so far, or cannot be read at this moment; a checkpoint cannot be made now.
     NotYet,
     /// No log in reach has what is missing.
     OutOfReach,
-    /// Of [`Errand::Replace`].
+    /// Of [`Errand::Replace`] and [`Errand::Checkpoint`].
     Replaced,
     /// It cannot be done.
     Failed(LogError),
@@ -69,7 +76,8 @@ pub trait Journal: Send {
     /// Which log it is.
     fn log(&self) -> LogId;
 
-    /// Begins an errand; the one before has been answered. `false`: not now.
+    /// Begins an errand, after all that was put before and before all that is put later; the one before has been
+    /// answered. `false`: not now.
     fn ask(&mut self, errand: &mut Option<Errand>) -> bool;
 
     /// The answer to it, once it is there.

@@ -16,11 +16,13 @@ use alloc::vec::Vec;
 
 use super::cursor::Cursor;
 use super::holders::Holders;
+use super::journal::Errand;
 use super::logbook::{Claim, LogBook};
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
 use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store};
+use super::trail::StoreTrail;
 use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
@@ -142,7 +144,7 @@ pub struct Keeper {
     base: Tail,
     since: Option<(u64, Numbers)>,
     /// Its log, if it keeps one.
-    scribe: Option<Scribe>,
+    scribe: Option<Scribe<StoreTrail>>,
     /// The version after the last message of its own.
     own: u64,
     /// What the log wants said to all.
@@ -338,7 +340,9 @@ impl Keeper {
                     self.told = Some(holders.beginning());
                     match &mut self.scribe {
                         Some(scribe) => {
-                            scribe.load((self.retention, self.meaning), &lacking.from);
+                            let (retention, meaning) = (self.retention, self.meaning);
+                            let until = &lacking.from;
+                            scribe.load(|| Errand::Load(retention, meaning, until.clone()));
                         }
                         None => self.begin_replay(),
                     }
@@ -472,7 +476,8 @@ impl Keeper {
         }
         let (cursor, begin) = (self.store.cursor(), self.store.version());
         if let Some(scribe) = &mut self.scribe {
-            scribe.follow((cursor.fork(), begin), (self.base, self.era), self.holding.clone());
+            let trail = StoreTrail::new(cursor.fork());
+            scribe.follow((trail, begin), (self.base, self.era), self.holding.clone());
         }
         self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {

@@ -1,28 +1,25 @@
-//! A member's log of one subgroup: it follows what is put into the store (I-104).
+//! A member's log of one subgroup: it follows what is put into a store (I-104), or applied to an object (I-110).
 //!
 //! Owns: how far the log is on the way to following, and what is put into it next. Never does: wait for the log;
 //! what it does not take now is put later.
 //!
 //! ```text
-//!   Away ──claim──> Claimed ──named──> loads the store ──────────────────────────> Follows
-//!                      │                                                              ^
-//!                      '──gets the store──> completes ──else──> replaced by the store-'
+//!   Away ──claim──> Claimed ──named──> loads what it is to follow ──────────────────> Follows
+//!                      │                                                                 ^
+//!                      '──gets it from another──> completes ──else──> replaced by its state
 //! ```
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::cursor::{Cursor, Kept};
-use super::errands::sequence_of;
+use super::errands::Recalled;
 use super::journal::{Answer, Condition, Errand, Journal};
 use super::logbook::Claim;
-use super::parcel::{Numbers, RECORD_HEAD};
-use super::store::{Meaning, Retention, Store};
-use crate::group::report::StreamId;
-use crate::log::{
-    Entry, EpochId, KeyHash, Kind, LogId, Mark, OwnedRecord, Record, Tail, Version, WallTime,
-};
+use super::parcel::RECORD_HEAD;
+use super::store::Store;
+use crate::fault::{Fault, planted};
+use crate::log::{Entry, EpochId, LogId, Mark, OwnedRecord, Tail, Version};
 
 /// Bytes in the store that are not in the log yet: more, and what is delivered waits.
 const MOST_BEHIND: u64 = 64 << 20;
@@ -30,6 +27,33 @@ const MOST_BEHIND: u64 = 64 << 20;
 const A_TURN: u64 = 4 << 20;
 /// So often a log is asked that may not have come as far as its member, a turn or more apart.
 const PATIENCE: u32 = 1_000;
+
+/// What a log follows: messages in their order, each with the number of those before it.
+pub(crate) trait Trail {
+    /// What lies beside it that it needs to read on.
+    type Beside<'a>: Copy;
+
+    /// The version of the message that comes next, if it is there.
+    fn peek(&mut self) -> Option<u64>;
+
+    /// That message, which is there.
+    fn entry<'a, 'b: 'a>(&'a self, beside: Self::Beside<'b>, epoch: EpochId) -> Entry<'a>;
+
+    /// Goes past it.
+    fn pass(&mut self);
+
+    /// One past the version of the last message that was passed.
+    fn passed(&self) -> u64;
+
+    /// How many messages there are, with those that are still to come here.
+    fn end(&self, beside: Self::Beside<'_>) -> u64;
+
+    /// What is before this version is passed over.
+    fn skip_to(&mut self, version: u64);
+
+    /// What is to stand in place of all messages before this version, where it began.
+    fn state(&mut self, beside: Self::Beside<'_>, of: (EpochId, u64)) -> Vec<OwnedRecord>;
+}
 
 #[derive(Debug)]
 enum Stage {
@@ -45,9 +69,10 @@ enum Stage {
 }
 
 /// What has come of what the log was asked.
-pub(super) enum News {
+pub(crate) enum News {
     Claimed(u64, Box<Claim>),
     Loaded(Box<Store>),
+    Recalled(Box<Recalled>),
     /// It follows, or may be asked anew.
     Moved,
     /// It takes nothing more.
@@ -62,12 +87,12 @@ struct Turning {
 }
 
 /// See the [module](self).
-pub(super) struct Scribe {
+pub(crate) struct Scribe<T> {
     journal: Box<dyn Journal>,
     stage: Stage,
     errand: Option<Errand>,
     asked: bool,
-    /// Where the store began, for this log.
+    /// Where what it follows began, for this log.
     begin: u64,
     /// From where on it follows, and which logs have what is before that.
     cut: u64,
@@ -76,20 +101,21 @@ pub(super) struct Scribe {
     began: (Tail, u64),
     /// So often they are asked again.
     patience: u32,
-    cursor: Option<Cursor>,
-    held: Option<Kept>,
+    trail: Option<T>,
     turnings: VecDeque<Turning>,
     epoch: EpochId,
     keepers: Vec<LogId>,
     /// Marks that the log has still to take.
     marks: VecDeque<Mark>,
+    /// What is to stand in place of all messages before this version, once the log has come there.
+    checkpoint: Option<(u64, OwnedRecord)>,
     /// Bytes that it has taken, and that it is to take.
     bytes: u64,
     wanted: u64,
 }
 
-impl Scribe {
-    pub(super) fn new(journal: Box<dyn Journal>) -> Scribe {
+impl<T: Trail> Scribe<T> {
+    pub(crate) fn new(journal: Box<dyn Journal>) -> Scribe<T> {
         Scribe {
             journal,
             stage: Stage::Away,
@@ -100,19 +126,19 @@ impl Scribe {
             of: Vec::new(),
             began: (Tail::default(), 0),
             patience: 0,
-            cursor: None,
-            held: None,
+            trail: None,
             turnings: VecDeque::new(),
             epoch: EpochId::default(),
             keepers: Vec::new(),
             marks: VecDeque::new(),
+            checkpoint: None,
             bytes: 0,
             wanted: 0,
         }
     }
 
     /// The same log, for a member that begins anew.
-    pub(super) fn begin_again(mut self) -> Scribe {
+    pub(crate) fn begin_again(mut self) -> Scribe<T> {
         let over = matches!(self.stage, Stage::Over);
         self.journal.hand_over();
         let (errand, asked) = (self.errand.take(), self.asked);
@@ -123,12 +149,12 @@ impl Scribe {
         again
     }
 
-    pub(super) fn condition(&self) -> Condition {
+    pub(crate) fn condition(&self) -> Condition {
         self.journal.condition()
     }
 
     /// The last version that is durable in a log that follows.
-    pub(super) fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         match self.stage {
             Stage::Follows => self.journal.durable().0,
             _ => 0,
@@ -136,12 +162,12 @@ impl Scribe {
     }
 
     /// Whether it has come to something.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         matches!(self.stage, Stage::Follows | Stage::Over)
     }
 
     /// Whether an answer is awaited, or something durable.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         match self.stage {
             Stage::Follows => self.bytes < self.wanted || self.journal.durable().0 < self.put(),
             Stage::Over | Stage::Away => self.asked,
@@ -152,22 +178,43 @@ impl Scribe {
 
     /// One past the last version that was put.
     fn put(&self) -> u64 {
-        let next = self.cursor.as_ref().map_or(0, Cursor::version);
-        self.held.as_ref().map_or(next, Kept::version)
+        self.trail.as_ref().map_or(0, Trail::passed)
+    }
+
+    /// What it follows, once it was told.
+    pub(crate) fn trail_mut(&mut self) -> Option<&mut T> {
+        self.trail.as_mut()
+    }
+
+    /// The log it writes in.
+    pub(crate) fn log(&self) -> LogId {
+        self.journal.log()
+    }
+
+    /// Whether it can take a state in place of all messages before this version: it has not been given what comes after it.
+    pub(crate) fn takes_checkpoint(&self, version: u64) -> bool {
+        let is_free = self.checkpoint.is_none() && !self.asked && self.errand.is_none();
+        is_free && matches!(self.stage, Stage::Follows) && version >= self.put()
+    }
+
+    /// Once the log has come to this version, which it [can take](Scribe::takes_checkpoint), this state stands in place of all up
+    /// to it.
+    pub(crate) fn put_checkpoint(&mut self, version: u64, state: OwnedRecord) {
+        self.checkpoint = Some((version, state));
     }
 
     /// Whether the log is so far behind that what is delivered has to wait.
-    pub(super) fn holds_up(&self) -> bool {
+    pub(crate) fn holds_up(&self) -> bool {
         matches!(self.stage, Stage::Follows) && self.wanted - self.bytes > MOST_BEHIND
     }
 
     /// So many bytes more are in the store.
-    pub(super) fn grows(&mut self, bytes: u64) {
+    pub(crate) fn grows(&mut self, bytes: u64) {
         self.wanted += bytes;
     }
 
     /// Whether it may claim in this vacancy, and has not.
-    pub(super) fn may_claim(&self, vacancy: u64) -> bool {
+    pub(crate) fn may_claim(&self, vacancy: u64) -> bool {
         match self.stage {
             Stage::Away => !self.asked,
             Stage::Claimed(of) => of != vacancy,
@@ -176,25 +223,24 @@ impl Scribe {
     }
 
     /// Looks what there is; if so, nobody has it.
-    pub(super) fn claim(&mut self, vacancy: u64, vacant: bool) {
+    pub(crate) fn claim(&mut self, vacancy: u64, vacant: bool) {
         if matches!(self.stage, Stage::Away | Stage::Claimed(_)) && !self.asked {
             (self.stage, self.errand) = (Stage::Claims(vacancy), Some(Errand::Claim(vacant)));
         }
     }
 
-    /// Its log won: the store is made of it, up to what has come since.
-    pub(super) fn load(&mut self, (retention, meaning): (Retention, Meaning), until: &Numbers) {
+    /// Its log won: what it is to follow is made of it by this errand.
+    pub(crate) fn load(&mut self, errand: impl FnOnce() -> Errand) {
         if matches!(self.stage, Stage::Away | Stage::Claimed(_)) && !self.asked {
-            self.stage = Stage::Loads;
-            self.errand = Some(Errand::Load(retention, meaning, until.clone()));
+            (self.stage, self.errand) = (Stage::Loads, Some(errand()));
         }
     }
 
-    /// The store is there: what the cursor passes from this version on is put into the log. Who holds the store
-    /// has what is missing before it.
-    pub(super) fn follow(
+    /// What it follows is there: what comes along the trail from this version on is put into the log. The logs of those who hold
+    /// it have what is missing before it.
+    pub(crate) fn follow(
         &mut self,
-        (cursor, begin): (Cursor, u64),
+        (trail, begin): (T, u64),
         (base, era): (Tail, u64),
         of: Vec<LogId>,
     ) {
@@ -211,22 +257,22 @@ impl Scribe {
             _ => return,
         }
         (self.begin, self.cut) = (begin, cut);
-        (self.cursor, self.bytes) = (Some(cursor), self.wanted);
+        (self.trail, self.bytes) = (Some(trail), self.wanted);
         if matches!(self.stage, Stage::Follows) {
             self.skip();
         }
     }
 
-    /// Whether it is to be told where the store begins.
-    pub(super) fn awaits_store(&self) -> bool {
+    /// Whether it is to be told where what it follows begins.
+    pub(crate) fn awaits_trail(&self) -> bool {
         matches!(self.stage, Stage::Claimed(_))
     }
 
     /// What is before the cut is in the log, or in its checkpoint.
     fn skip(&mut self) {
         self.forget_turnings();
-        if let Some(cursor) = &mut self.cursor {
-            cursor.skip_to(self.cut);
+        if let Some(trail) = self.trail.as_mut().filter(|_| !planted(Fault::AppendedTwice)) {
+            trail.skip_to(self.cut);
         }
     }
 
@@ -238,7 +284,7 @@ impl Scribe {
     }
 
     /// From this version on messages are of this epoch, and these logs keep them.
-    pub(super) fn turning(&mut self, version: u64, epoch: EpochId, keepers: Vec<LogId>) {
+    pub(crate) fn turning(&mut self, version: u64, epoch: EpochId, keepers: Vec<LogId>) {
         let last = self.turnings.back();
         let (known, of) = last.map_or((self.epoch, &self.keepers), |it| (it.epoch, &it.keepers));
         if (known, of) != (epoch, &keepers) {
@@ -247,7 +293,7 @@ impl Scribe {
     }
 
     /// Goes on. Returns how much was done, and what has come of it.
-    pub(super) fn turn(&mut self, store: &Store, meaning: Meaning) -> (usize, Option<News>) {
+    pub(crate) fn turn(&mut self, beside: T::Beside<'_>) -> (usize, Option<News>) {
         if self.journal.condition().is_over() && !matches!(self.stage, Stage::Over) {
             return (1, Some(self.give_up()));
         }
@@ -258,20 +304,20 @@ impl Scribe {
             && let Some(answer) = self.journal.answer()
         {
             self.asked = false;
-            return (1, self.answered(answer, store, meaning));
+            return (1, self.answered(answer, beside));
         }
         match self.stage {
-            Stage::Follows => (self.write(store, meaning), None),
+            Stage::Follows => (self.write(beside), None),
             _ => (0, None),
         }
     }
 
     fn give_up(&mut self) -> News {
-        (self.stage, self.cursor, self.held) = (Stage::Over, None, None);
+        (self.stage, self.trail, self.checkpoint) = (Stage::Over, None, None);
         News::Over
     }
 
-    fn answered(&mut self, answer: Answer, store: &Store, meaning: Meaning) -> Option<News> {
+    fn answered(&mut self, answer: Answer, beside: T::Beside<'_>) -> Option<News> {
         match (answer, &self.stage) {
             (Answer::Claimed(claim), Stage::Claims(vacancy)) => {
                 let vacancy = *vacancy;
@@ -279,6 +325,7 @@ impl Scribe {
                 Some(News::Claimed(vacancy, claim))
             }
             (Answer::Loaded(store), Stage::Loads) => Some(News::Loaded(store)),
+            (Answer::Recalled(recalled), Stage::Loads) => Some(News::Recalled(recalled)),
             (Answer::Completed, Stage::Completes) | (Answer::Replaced, Stage::Replaces) => {
                 self.stage = Stage::Follows;
                 self.skip();
@@ -291,53 +338,63 @@ impl Scribe {
                 None
             }
             (Answer::NotYet | Answer::OutOfReach, Stage::Completes) => {
-                let (tail, state) = self.state(store, meaning);
+                let (tail, state) = self.state(beside);
                 (self.stage, self.errand) = (Stage::Replaces, Some(Errand::Replace(tail, state)));
                 None
             }
-            (
-                Answer::Failed(_),
-                Stage::Claims(_) | Stage::Loads | Stage::Completes | Stage::Replaces,
-            ) => Some(self.give_up()),
+            (Answer::Failed(_), Stage::Away | Stage::Claimed(_) | Stage::Over) => Some(News::Moved),
+            (Answer::Failed(_), _) => Some(self.give_up()),
             // Of something that was asked in another life: it may ask anew.
             _ => Some(News::Moved),
         }
     }
 
-    /// What the store was where it began.
-    fn state(&mut self, store: &Store, meaning: Meaning) -> (Tail, Vec<OwnedRecord>) {
+    /// What it follows was where it began.
+    fn state(&mut self, beside: T::Beside<'_>) -> (Tail, Vec<OwnedRecord>) {
         self.cut = self.begin;
         self.forget_turnings();
         let epoch = self.turnings.front().map_or(self.epoch, |turning| turning.epoch);
         let cut = self.cut;
-        let mut state = Vec::new();
-        for kept in self.cursor.iter().flat_map(Cursor::fork).take_while(|it| it.version() < cut) {
-            let entry = entry(&kept, store.streams(), (epoch, meaning));
-            state.push(Record { version: Version(kept.version() + 1), entry }.to_owned());
-        }
-        (Tail { epoch, version: Version(cut) }, state)
+        let state = self.trail.as_mut().map(|trail| trail.state(beside, (epoch, cut)));
+        (Tail { epoch, version: Version(cut) }, state.unwrap_or_default())
     }
 
     /// Puts what has come into the log.
-    fn write(&mut self, store: &Store, meaning: Meaning) -> usize {
-        let (mut done, until) = (0, self.bytes + A_TURN);
-        while self.bytes < until
-            && let Some(kept) = self.held.take().or_else(|| self.cursor.as_mut()?.next())
-        {
-            self.turn_over(kept.version());
-            let entry = entry(&kept, store.streams(), (self.epoch, meaning));
-            if !self.put_marks() || !self.journal.put(entry) {
-                self.held = Some(kept);
-                break;
-            }
-            self.bytes += footprint(kept.bytes());
-            done += 1;
+    fn write(&mut self, beside: T::Beside<'_>) -> usize {
+        if self.errand.is_some() && !self.asked {
+            // A checkpoint that the log has not taken yet is of where it stands now.
+            return 0;
         }
-        if self.held.is_none() && self.bytes < until {
-            self.turn_over(store.version());
-            self.put_marks();
+        let (mut done, until) = (0, self.bytes + A_TURN);
+        let mut has_room = true;
+        while self.bytes < until
+            && has_room
+            && let Some(next) = self.trail.as_mut().and_then(Trail::peek)
+            && self.checkpoint.as_ref().is_none_or(|(at, _)| next < *at)
+        {
+            self.turn_over(next);
+            has_room = self.put_marks();
+            let Some(trail) = self.trail.as_mut().filter(|_| has_room) else { break };
+            let entry = trail.entry(beside, self.epoch);
+            let bytes = footprint(entry.payload);
+            has_room = self.journal.put(entry);
+            if has_room {
+                trail.pass();
+                (self.bytes, done) = (self.bytes + bytes, done + 1);
+            }
+        }
+        if has_room && self.bytes < until {
+            let end = self.trail.as_ref().map_or(0, |trail| trail.end(beside));
+            let end = self.checkpoint.as_ref().map_or(end, |(at, _)| end.min(*at));
+            self.turn_over(end);
+            has_room = self.put_marks();
         }
         self.journal.hand_over();
+        let put = self.put();
+        if has_room && let Some((at, state)) = self.checkpoint.take_if(|(at, _)| *at <= put) {
+            self.errand = Some(Errand::Checkpoint(Version(at), Box::new(state)));
+            self.asked = self.journal.ask(&mut self.errand);
+        }
         done
     }
 
@@ -364,7 +421,7 @@ impl Scribe {
     }
 }
 
-impl core::fmt::Debug for Scribe {
+impl<T: Trail> core::fmt::Debug for Scribe<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (errand, durable, put) = (&self.errand, self.journal.durable(), self.put());
         let asked = self.asked;
@@ -373,25 +430,6 @@ impl core::fmt::Debug for Scribe {
 }
 
 /// What a record takes, as it is counted here.
-pub(super) fn footprint(bytes: &[u8]) -> u64 {
+pub(crate) fn footprint(bytes: &[u8]) -> u64 {
     (bytes.len() + RECORD_HEAD) as u64
-}
-
-fn entry<'a>(
-    kept: &'a Kept,
-    streams: &[StreamId],
-    (epoch, meaning): (EpochId, Meaning),
-) -> Entry<'a> {
-    let payload = kept.bytes();
-    let stream = streams[kept.stream() as usize];
-    Entry {
-        kind: Kind::Sample,
-        epoch,
-        writer: stream.node,
-        writer_sequence: sequence_of(stream, kept.number()),
-        source_time: WallTime((meaning.time)(payload)),
-        reception_time: WallTime(0),
-        key: KeyHash((meaning.key)(payload).to_le_bytes()),
-        payload,
-    }
 }

@@ -67,7 +67,7 @@ pub enum Reason {
     SamplesPerInstance,
 }
 
-/// What there is no room for, and why. The cache is as if it had never come.
+/// What there is no room for, and why. The cache is as if it had never come (I-142).
 #[derive(Debug)]
 pub struct Rejection<S> {
     /// Why.
@@ -334,7 +334,7 @@ impl<S> Cache<S> {
         Outcome::Stored
     }
 
-    /// An instance is over: there is a sample that says so, behind all others.
+    /// An instance is over: there is a sample that says so, behind all others (I-143).
     fn end(
         &mut self,
         now: u64,

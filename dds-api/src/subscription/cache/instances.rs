@@ -231,12 +231,6 @@ impl<S> Instances<S> {
         at
     }
 
-    /// The data of samples that wait.
-    pub(super) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut S> {
-        let instances = self.places.iter_mut().filter_map(|place| place.instance.as_mut());
-        instances.filter_map(|instance| instance.waiting.as_mut()?.data.as_mut())
-    }
-
     /// Forgets an instance if it is over and has no sample.
     #[inline]
     pub(super) fn tidy(&mut self, at: u32) {

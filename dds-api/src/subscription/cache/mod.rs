@@ -78,7 +78,7 @@ impl Default for Info {
     }
 }
 
-/// See the [module](self).
+/// See the [module](self). What always holds of it is I-140 to I-143.
 pub struct Cache<S> {
     settings: Settings,
     samples: Samples<S>,
@@ -139,11 +139,6 @@ impl<S> Cache<S> {
     /// What was given as the key itself when the instance became known.
     pub fn key_value(&self, key: Key) -> Option<&[u8]> {
         self.instances.find(key).map(|at| &*self.instances.get(at).key_value)
-    }
-
-    /// All samples that are there, for whoever has to put them elsewhere.
-    pub fn data_mut(&mut self) -> impl Iterator<Item = &mut S> {
-        self.samples.all_mut().chain(self.instances.waiting_mut())
     }
 
     /// When [`Cache::advance`] has something to do next.

@@ -117,11 +117,6 @@ impl<S> Samples<S> {
         }
     }
 
-    /// The data of all.
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut S> {
-        self.places.iter_mut().filter_map(|place| place.entry.as_mut()?.data.as_mut())
-    }
-
     /// Takes one out that stands in no chain any more.
     pub(super) fn remove(&mut self, at: u32) -> Entry<S> {
         let place = &mut self.places[at as usize];

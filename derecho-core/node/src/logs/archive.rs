@@ -1,4 +1,4 @@
-//! Where a process keeps its logs: a folder of its own among those of a host.
+//! Where a process keeps its logs: a folder of its own among those of a host, for a domain or a group.
 //!
 //! Owns: which of them is this process's. Never does: read what is in them.
 //!
@@ -6,12 +6,15 @@
 //!   <root> ─ domain-7 ─┬─ 0   kept by one process, as long as it runs
 //!                      ├─ 1   nobody's at this moment: whoever comes next takes it
 //!                      └─ 2
+//!          group-bank ─── 0
 //! ```
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use derecho_core::log::{DiskError, GroupId, LogError, LogId, StreamKey, folder};
+use derecho_core::replicated::plan::number_of;
 
 use super::folder::Folder;
 use super::journal::StreamJournal;
@@ -22,6 +25,31 @@ const MOST: usize = 256;
 /// What the group of a domain is called in its logs: this, and the domain's number.
 const GROUP: u128 = u128::from_be_bytes(*b"squall domain \0\0");
 
+/// For what logs are kept: all that take part in it keep theirs side by side.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Home {
+    folder: String,
+    group: GroupId,
+}
+
+impl Home {
+    /// For the topics of a domain.
+    pub fn of_domain(domain: u32) -> Home {
+        Home { folder: format!("domain-{domain}"), group: GroupId(GROUP + u128::from(domain)) }
+    }
+
+    /// For the objects of a group.
+    pub fn of_group(name: &str) -> Home {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        let letter = |byte: u8| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02x}"),
+        };
+        let folder = format!("group-{}", name.bytes().map(letter).collect::<String>());
+        Home { folder, group: GroupId(u128::from(number_of(name)) | 1 << 127) }
+    }
+}
+
 /// A process's folder of logs.
 pub struct Archive {
     logs: Logs,
@@ -29,6 +57,8 @@ pub struct Archive {
     root: PathBuf,
     folder: PathBuf,
     known: BTreeSet<StreamKey>,
+    /// Those of which a log was opened since.
+    opened: Mutex<BTreeSet<StreamKey>>,
 }
 
 impl Archive {
@@ -38,13 +68,13 @@ impl Archive {
     /// Why nothing can be kept there.
     pub fn open(
         root: &Path,
-        domain: u32,
+        home: &Home,
         fresh: LogId,
         settings: Settings,
     ) -> Result<Archive, LogError> {
         // Not made: a mistyped name would be a place where nobody looks for what was kept.
         Folder::read(root)?;
-        let root = root.join(format!("domain-{domain}"));
+        let root = root.join(&home.folder);
         Folder::make(&root)?;
         for number in 0..MOST {
             let folder = root.join(number.to_string());
@@ -54,9 +84,8 @@ impl Archive {
                 other => other?,
             };
             let known = folder::streams(&mut disk)?;
-            let group = GroupId(GROUP + u128::from(domain));
-            let logs = Logs::start_on(disk, group, fresh, settings)?;
-            return Ok(Archive { logs, root, folder, known });
+            let logs = Logs::start_on(disk, home.group, fresh, settings)?;
+            return Ok(Archive { logs, root, folder, known, opened: Mutex::default() });
         }
         let cause = DiskError::Other(format!("{MOST} processes keep logs there already"));
         Err(LogError::Disk { file: root.display().to_string(), cause })
@@ -77,6 +106,12 @@ impl Archive {
         self.known.contains(&stream)
     }
 
+    /// All streams of which there is something in it, or may be.
+    pub fn streams(&self) -> BTreeSet<StreamKey> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        self.known.union(&opened).copied().collect()
+    }
+
     /// The log of a stream. `waker` is called by the log thread when something has become of it.
     pub fn journal(
         &self,
@@ -84,6 +119,7 @@ impl Archive {
         on_full: OnFull,
         waker: impl Fn() + Send + Sync + 'static,
     ) -> StreamJournal {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
         StreamJournal::new(&self.logs, self.root.clone(), (stream, on_full), waker)
     }
 }

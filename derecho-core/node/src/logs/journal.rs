@@ -156,8 +156,13 @@ impl Drop for StreamJournal {
         // What is left of the batch, then the end: the log is written by nobody any more. If there is no room, the
         // thread sees that when it ends.
         self.push();
-        let key = self.handle.shown.key;
-        let work = Box::new(move |writer: &mut Writer<Folder>| drop(writer.logs.remove(&key)));
+        let shown = Arc::clone(&self.handle.shown);
+        let work = Box::new(move |writer: &mut Writer<Folder>| {
+            // Another one may have taken it over meanwhile.
+            if writer.logs.get(&shown.key).is_some_and(|kept| Arc::ptr_eq(&kept.shown, &shown)) {
+                writer.logs.remove(&shown.key);
+            }
+        });
         let _ = self.handle.queue.try_send(Job::Work(work));
     }
 }
@@ -185,6 +190,13 @@ fn run(
             Err(error) => return Answer::Failed(error),
         }
     }
+    if let Some(kept) = writer.logs.get_mut(&shown.key)
+        && !Arc::ptr_eq(&kept.shown, shown)
+    {
+        // The one that wrote here before has ended, and nobody was told yet.
+        kept.shown = Arc::clone(shown);
+        shown.publish(kept.log.durable());
+    }
     let locks = matches!(errand, Errand::Claim(_));
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
         Ok(neighbours) => neighbours,
@@ -197,7 +209,7 @@ fn run(
     };
     if matches!(errand, Errand::Replace(..)) && kept.log.tail().version > Version(0) {
         tracing::warn!(
-            "the log of stream {} is no part of what its topic has been: a checkpoint takes its place",
+            "the log of stream {} is no part of what this has been meanwhile: a checkpoint takes its place",
             shown.key
         );
     }

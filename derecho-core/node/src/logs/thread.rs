@@ -163,7 +163,7 @@ pub struct Logs<D = Folder> {
     queue: SyncSender<Job<D>>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -224,7 +224,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             file: String::new(),
             cause: DiskError::Other(format!("no thread can be started: {error}")),
         })?;
-        Ok(Logs { owner, queue, spare, closing, ended, thread: Some(thread) })
+        Ok(Logs { owner, queue, spare, closing, ended: Mutex::new(ended), thread: Some(thread) })
     }
 
     /// Whose the folder is.
@@ -289,7 +289,8 @@ impl<D> Logs<D> {
             std::thread::sleep(Duration::from_millis(1));
             job = back;
         }
-        match self.ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => Ending::Late,
             _ => {
                 let _ = thread.join();

@@ -35,6 +35,12 @@ pub(crate) struct Court {
     pub(crate) parcels: usize,
     pub(crate) answers: usize,
     pub(crate) kept: usize,
+    /// Of each life and beginning of a logged object all versions that anybody has had, and of which life this is.
+    lines: BTreeMap<(u64, u64, u128), BTreeMap<u64, Chain>>,
+    life: u64,
+    /// Of each object the versions that somebody was told to be durable everywhere.
+    firm: BTreeMap<u64, BTreeMap<u64, Chain>>,
+    pub(crate) logged: usize,
 }
 
 impl Court {
@@ -84,5 +90,55 @@ impl Court {
         assert!(members.contains(&from), "I-70: {node:?} hears {from:?}, who is excluded");
         let last = self.said.insert((from, node), number);
         assert_eq!(last.unwrap_or(0) + 1, number, "I-70: in order, once, from {from:?}");
+    }
+
+    /// An object begins from a log, which leads to this version; what it has been meanwhile, and since.
+    pub(crate) fn begins(&mut self, key: u64, beginning: u128, version: u64, past: &[Chain]) {
+        let led: BTreeMap<u64, Chain> =
+            past.iter().map(|chain| (chain.count, *chain)).filter(|it| it.0 <= version).collect();
+        let last = led.get(&version).copied();
+        let from = |((_, of, _), line): &(&(u64, u64, u128), &BTreeMap<u64, Chain>)| {
+            *of == key && line.get(&version).copied() == last
+        };
+        let before = self.lines.iter().rev().find(from);
+        let (_, line) = before.unwrap_or_else(|| panic!("I-110: nobody had {key:#x} at {last:?}"));
+        for (version, chain) in &led {
+            assert_eq!(line.get(version), Some(chain), "I-110: {key:#x} at {version}");
+        }
+        let line = line.range(..=version).map(|(version, chain)| (*version, *chain)).collect();
+        self.lines.insert((self.life, key, beginning), line);
+    }
+
+    /// An object has come to this.
+    pub(crate) fn edition(&mut self, key: u64, beginning: u128, chain: Chain) {
+        let line = self.lines.entry((self.life, key, beginning)).or_default();
+        let known = *line.entry(chain.count).or_insert(chain);
+        assert_eq!(known, chain, "I-110: {key:#x} of beginning {beginning:#x}");
+        let firm = self.firm.get(&key).and_then(|firm| firm.get(&chain.count));
+        assert!(firm.is_none_or(|firm| *firm == chain), "I-111: {key:#x} {firm:?} is {chain:?}");
+    }
+
+    /// A member knows that all up to this version is durable everywhere.
+    pub(crate) fn durable(&mut self, key: u64, beginning: u128, version: u64) {
+        let firm = self.firm.entry(key).or_default();
+        let from = firm.last_key_value().map_or(1, |(last, _)| last + 1);
+        let line = self.lines.entry((self.life, key, beginning)).or_default();
+        for version in from..=version {
+            firm.extend(line.get(&version).map(|chain| (version, *chain)));
+        }
+    }
+
+    /// The last version that is durable everywhere.
+    pub(crate) fn firm(&self, key: u64) -> u64 {
+        let last = self.firm.get(&key).and_then(|firm| firm.last_key_value());
+        last.map_or(0, |(version, _)| *version)
+    }
+
+    /// All have crashed, and others come.
+    pub(crate) fn restart(&mut self) {
+        self.life += 1;
+        self.objects.clear();
+        self.said.clear();
+        self.has.clear();
     }
 }

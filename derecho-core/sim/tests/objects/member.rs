@@ -10,6 +10,7 @@ use derecho_core::group::watch::Patience;
 use derecho_core::group::{Group, Share, Terms};
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
+use derecho_core::log::StreamKey;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
@@ -17,14 +18,16 @@ use derecho_core::multicast::subgroup::Level;
 use derecho_core::node::{ACKS, ACKS_WORDS, Node};
 use derecho_core::replicated::agenda::Agenda;
 use derecho_core::replicated::arrangements::{Everyone, Sharded};
-use derecho_core::replicated::desk::{self, Desk, Occasion, Start};
+use derecho_core::replicated::desk::{Checkpointing, Desk, Head, Occasion, Start};
 use derecho_core::replicated::errand::{Errand, Outcome, Parcel};
 use derecho_core::replicated::house::{House, Item};
 use derecho_core::replicated::plan::{Declaration, shard_of};
 use derecho_core::replicated::{Object, Position};
+use derecho_core::storage::journal::Journal;
 use derecho_sim::{Random, SimLink};
 
 use super::court::{Chain, Court};
+use super::root::Root;
 
 const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
 
@@ -32,11 +35,20 @@ const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 1
 pub(crate) struct Links {
     pub(crate) chain: Chain,
     ballast: usize,
+    /// What it has been since somebody looked.
+    past: RefCell<Vec<Chain>>,
+}
+
+impl Links {
+    fn new(ballast: usize) -> Links {
+        Links { chain: Chain::default(), ballast, past: RefCell::default() }
+    }
 }
 
 impl Object for Links {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         self.chain = self.chain.with(from, message);
+        self.past.borrow_mut().push(self.chain);
         self.chain.sum.to_le_bytes().to_vec()
     }
 
@@ -57,22 +69,26 @@ impl Object for Links {
         assert!(bytes[..self.ballast].iter().all(|byte| *byte == 7));
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         self.chain = Chain { sum: word(self.ballast), count: word(self.ballast + 8) };
+        *self.past.borrow_mut() = vec![self.chain];
         true
     }
 
     fn reset(&mut self) {
         self.chain = Chain::default();
+        self.past.borrow_mut().clear();
     }
 }
 
 /// What every member declares: two shards of one to three, one of all, and one of all without an order.
-pub(crate) fn declarations() -> Arc<[Declaration]> {
+pub(crate) fn declarations(logged: bool) -> Arc<[Declaration]> {
     let sharded = Arc::new(Sharded { shards: 2, least: 1, most: 3 });
-    let declaration =
-        |name: &str, level, arrangement| Declaration { name: name.to_string(), level, arrangement };
+    let declaration = |name: &str, level, arrangement| {
+        let logged = logged && level == Level::Atomic;
+        Declaration { name: name.to_string(), level, logged, arrangement }
+    };
     Arc::new([
         declaration("shards", Level::Atomic, sharded),
-        declaration("all", Level::Atomic, Arc::new(Everyone { least: 2 })),
+        declaration("all", Level::Atomic, Arc::new(Everyone { least: if logged { 1 } else { 2 } })),
         declaration("raw", Level::Unordered, Arc::new(Everyone { least: 1 })),
     ])
 }
@@ -97,20 +113,48 @@ pub(crate) struct Member {
     /// So many things it has still to say.
     pub(crate) unsaid: usize,
     pub(crate) queries: Vec<u64>,
+    /// Where it keeps its logs, if it does.
+    root: Option<(Root, usize)>,
+    now: Time,
+    /// Objects that begin from its logs, and their versions there.
+    begins: BTreeMap<u64, u64>,
+}
+
+/// What a shard is called in logs.
+pub(crate) fn stream_of(key: u64) -> StreamKey {
+    StreamKey(u128::from(key) | 1 << 64)
 }
 
 impl Member {
-    pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>, seed: u64) -> Member {
+    pub(crate) fn new(
+        link: &mut SimLink,
+        court: &Rc<RefCell<Court>>,
+        seed: u64,
+        root: Option<(Root, usize)>,
+    ) -> Member {
         let acks = link.open(ACKS, ACKS_WORDS).unwrap();
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
         let control = Share::open_control(link).unwrap();
         let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
-        let make = Box::new(move |_| Links { chain: Chain::default(), ballast });
+        let make = Box::new(move |_| Links::new(ballast));
+        let mut desk = Desk::new(link.node(), make);
+        if let Some((root, at)) = root.clone() {
+            let mut random = Random::new(seed ^ link.node().0 as u64 ^ 0x106);
+            let checkpointing = match seed % 3 {
+                0 => None,
+                some => Some(Checkpointing { updates: 10 * some, bytes: 2_000 }),
+            };
+            let open = move |key| {
+                let journal = root.journal(at, stream_of(key), random.next_word());
+                Some(Box::new(journal) as Box<dyn Journal>)
+            };
+            desk.keep_logs(Box::new(open), checkpointing);
+        }
         Member {
             me: link.node(),
             house: None,
             prepared: Some((node, control)),
-            desk: Desk::new(link.node(), make),
+            desk,
             items: VecDeque::new(),
             link: link.clone(),
             court: Rc::clone(court),
@@ -120,6 +164,9 @@ impl Member {
             written: 0,
             unsaid: 0,
             queries: Vec::new(),
+            root,
+            now: Time(0),
+            begins: BTreeMap::new(),
         }
     }
 
@@ -130,13 +177,31 @@ impl Member {
             Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
         let host = self.link.arbiter().filter(|_| local);
         let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
-        let group = Group::new(node, terms, Agenda::new(declarations()), control, host);
+        let group =
+            Group::new(node, terms, Agenda::new(declarations(self.root.is_some())), control, host);
         let geometry = Geometry::fitting(4096, 16, 64).unwrap();
-        self.house = Some(House::new(group, Vec::new(), geometry));
+        let mut house = House::new(group, Vec::new(), geometry);
+        if let Some((root, at)) = &self.root {
+            house.has_logs(root.streams(*at).into_iter().map(|stream| stream.0 as u64));
+        }
+        self.house = Some(house);
     }
 
     pub(crate) fn house(&self) -> &House {
         self.house.as_ref().unwrap()
+    }
+
+    /// Where it keeps its logs, if it does.
+    pub(crate) fn folder(&self) -> Option<usize> {
+        self.root.as_ref().map(|(_, at)| *at)
+    }
+
+    /// It has ended; others may have its logs.
+    pub(crate) fn end(&mut self, power: bool) {
+        if let Some((root, at)) = self.root.take() {
+            self.desk = Desk::new(self.me, Box::new(|_| Links::new(0)));
+            root.give_back(at, power);
+        }
     }
 
     fn house_mut(&mut self) -> &mut House {
@@ -164,13 +229,17 @@ impl Member {
     /// Sends an update, if there is room for it.
     pub(crate) fn write(&mut self, key: u64) {
         let Some(memory) = self.desk.sending(key).cloned() else { return };
-        let Ok(mut claim) = memory.claim(17) else { return };
-        let mut payload = [0; 16];
-        payload[..8].copy_from_slice(&self.written.to_le_bytes());
-        payload[8..].copy_from_slice(&key.to_le_bytes());
-        claim.bytes().copy_from_slice(&desk::update(&payload).concat());
-        claim.commit(17, |_, _| {});
+        let mut message = self.head(None).bytes().to_vec();
+        message.extend(self.written.to_le_bytes());
+        message.extend(key.to_le_bytes());
+        let Ok(mut claim) = memory.claim(message.len()) else { return };
+        claim.bytes().copy_from_slice(&message);
+        claim.commit(message.len(), |_, _| {});
         self.written += 1;
+    }
+
+    fn head(&self, query: Option<u64>) -> Head {
+        Head::new(query, self.root.as_ref().map(|_| self.written))
     }
 
     /// Asks all readers, if it is one.
@@ -180,10 +249,11 @@ impl Member {
         if !self.desk.reads(key) || !ordered {
             return;
         }
-        let Ok(mut claim) = memory.claim(9) else { return };
+        let length = self.head(Some(0)).bytes().len();
+        let Ok(mut claim) = memory.claim(length) else { return };
         let query = self.desk.ledger().open(key, None);
-        claim.bytes().copy_from_slice(&desk::query_head(query));
-        claim.commit(9, |_, _| {});
+        claim.bytes().copy_from_slice(self.head(Some(query)).bytes());
+        claim.commit(length, |_, _| {});
         self.queries.push(query);
     }
 
@@ -237,25 +307,51 @@ impl Member {
             self.desk.take(item);
             self.judge(applied);
         }
+        self.flush(effects);
+    }
+
+    /// Its logs have some time.
+    fn tend(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let has_logs = self.desk.stage();
+        if !has_logs || self.house().group().is_overtaken() {
+            return 0;
+        }
+        let done = self.desk.tend(now);
+        self.judge(None);
+        self.flush(effects);
+        done
+    }
+
+    fn flush(&mut self, effects: &mut Effects) {
         let errands = self.desk.take_errands();
         self.house_mut().perform(errands, effects);
     }
 
     fn judge(&mut self, applied: Option<(u64, Option<(Position, u64)>)>) {
-        let mut court = self.court.borrow_mut();
+        let court = Rc::clone(&self.court);
+        let mut court = court.borrow_mut();
         while let Some(occasion) = self.desk.next_occasion() {
             match occasion {
+                Occasion::Started { key, start: Start::Logged { version } } => {
+                    court.anew(self.me, key, self.desk.members());
+                    court.logged += 1;
+                    self.begins.insert(key, version);
+                }
                 Occasion::Started { key, start: Start::Anew } if shard_of(key).0 < 2 => {
                     court.anew(self.me, key, self.desk.members());
                 }
                 Occasion::Started { start: Start::Transferred { .. }, .. } => court.transfers += 1,
                 Occasion::Started { start: Start::Kept, .. } => court.kept += 1,
                 Occasion::Unreadable { .. } | Occasion::Refused => panic!("{occasion:?}"),
-                Occasion::Out(_) => court.died(self.me),
+                Occasion::Out(_) => {
+                    court.died(self.me);
+                    // Its process ends.
+                    self.root.take().into_iter().for_each(|(root, at)| root.give_back(at, false));
+                }
                 _ => {}
             }
         }
-        for (key, _) in self.house().agenda().shards().filter(|(key, _)| shard_of(*key).0 < 2) {
+        for key in self.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
             let now = self.desk.object(key);
             if let Some((of, Some((before, count)))) = applied
                 && let Some((after, links)) = now
@@ -263,6 +359,16 @@ impl Member {
                 && links.chain.count > count
             {
                 court.applies(self.me, key, before, after);
+            }
+            if let (Some((at, links)), true) = (now, self.root.is_some()) {
+                let mut past = links.past.borrow_mut();
+                if let Some(version) = self.begins.remove(&key) {
+                    court.begins(key, at.beginning, version, &past);
+                }
+                past.drain(..).for_each(|chain| court.edition(key, at.beginning, chain));
+                let status = self.desk.log_status(key).unwrap();
+                assert_eq!(status.edition.map(|it| it.version), Some(links.chain.count));
+                court.durable(key, at.beginning, status.durable);
             }
             let chain = now.map(|(_, links)| links.chain).unwrap_or_default();
             court.stands(self.me, key, now.map(|(at, _)| at), chain);
@@ -286,7 +392,7 @@ impl Member {
                 }
             }
             // Where an object has begun anew meanwhile, an answer may be of the earlier beginning.
-            let anew = self.court.borrow().beginnings > objects();
+            let anew = self.root.is_some() || self.court.borrow().beginnings > objects();
             let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
             assert!(same || anew, "one answer: {known:?}");
             self.court.borrow_mut().answers += answers.len();
@@ -302,6 +408,7 @@ impl Machine for Member {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.now = now;
         let done = self.house_mut().turn(now, effects);
         let mut link = self.link.clone();
         self.house_mut().open(&mut link).unwrap();
@@ -310,7 +417,8 @@ impl Machine for Member {
         // What is posted outside of turns could overtake what a turn has posted.
         let said = core::mem::take(&mut self.unsaid);
         (0..said).for_each(|_| self.say(effects));
-        let waiting = self.items.len() + said;
+        let tended = if self.root.is_some() { self.tend(now, effects) } else { 0 };
+        let waiting = self.items.len() + said + tended;
         if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
         }
@@ -323,8 +431,9 @@ impl Machine for Member {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
+        let logs = self.desk.wants_tending(self.now);
         match self.items.is_empty() {
-            true => self.house().wants_turn_at(),
+            true => self.house().wants_turn_at().into_iter().chain(logs).min(),
             false => Some(Time(0)),
         }
     }

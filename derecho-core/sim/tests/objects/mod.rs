@@ -3,6 +3,8 @@
 
 pub(crate) mod court;
 pub(crate) mod member;
+#[path = "../stored/root.rs"]
+pub(crate) mod root;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +16,8 @@ use derecho_core::replicated::plan::shard_of;
 use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
 use court::Court;
-use member::Member;
+use member::{Member, stream_of};
+use root::Root;
 
 pub(crate) struct World {
     pub(crate) cluster: Cluster<Member>,
@@ -22,15 +25,28 @@ pub(crate) struct World {
     pub(crate) random: Random,
     founders: usize,
     seed: u64,
+    /// Where logs are kept, if they are.
+    root: Option<Root>,
 }
 
 impl World {
     /// A group of so many nodes on one host, or of so many founders in a network.
     pub(crate) fn new(config: Config, nodes: usize, local: bool) -> World {
+        World::over(config, nodes, local, (Rc::default(), None))
+    }
+
+    /// The same over these logs, and after what this court has seen.
+    pub(crate) fn over(
+        config: Config,
+        nodes: usize,
+        local: bool,
+        (court, root): (Rc<RefCell<Court>>, Option<Root>),
+    ) -> World {
         let seed = config.seed;
         let mut world = World {
             cluster: Cluster::new(config),
-            court: Rc::default(),
+            court,
+            root,
             random: Random::new(seed ^ 0x0b1ec7),
             founders: if local { 0 } else { nodes },
             seed,
@@ -42,7 +58,8 @@ impl World {
 
     fn add_node(&mut self) -> NodeIndex {
         let (court, seed) = (Rc::clone(&self.court), self.seed);
-        self.cluster.add_node(move |link| vec![Member::new(link, &court, seed)])
+        let root = self.root.clone().map(|root| (root.clone(), root.take(&mut self.random)));
+        self.cluster.add_node(move |link| vec![Member::new(link, &court, seed, root)])
     }
 
     fn begin(&mut self, node: NodeIndex) {
@@ -64,6 +81,43 @@ impl World {
         let me = self.member(node).me;
         self.court.borrow_mut().died(me);
         self.cluster.crash(node);
+        let power = self.random.one_in(2);
+        self.cluster.machine_mut(node, 0).end(power);
+    }
+
+    /// All crash.
+    pub(crate) fn crash_all(&mut self) {
+        for node in self.living() {
+            self.crash(node);
+        }
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            self.cluster.machine_mut(node, 0).end(true);
+        }
+        self.court.borrow_mut().restart();
+    }
+
+    /// All that was durable is there, and logs agree.
+    pub(crate) fn compare_logs(&self) {
+        let Some(root) = &self.root else { return };
+        let living = self.living();
+        for key in self.member(living[0]).keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
+            let at = living.iter().filter_map(|node| self.member(*node).desk().object(key));
+            let newest = at.map(|(_, links)| links.chain.count).max().unwrap_or(0);
+            let firm = self.court.borrow().firm(key);
+            // Of a type that has too few members nobody has a seat.
+            let exists = self.member(living[0]).house().agenda().plan(shard_of(key).0).is_ok();
+            let is_there = newest >= firm || !exists;
+            assert!(is_there, "I-111: {key:#x} is at {newest}, and {firm} was durable");
+            let mut known = std::collections::BTreeMap::new();
+            for found in root.logs(stream_of(key)) {
+                for owned in found.records {
+                    let record = owned.record();
+                    let entry = (record.entry.epoch, record.entry.payload.to_vec());
+                    let other = known.entry(record.version).or_insert(entry.clone());
+                    assert_eq!(*other, entry, "of {} in {}", record.version, found.log);
+                }
+            }
+        }
     }
 
     pub(crate) fn member(&self, node: NodeIndex) -> &Member {
@@ -163,6 +217,27 @@ impl World {
                 let (holders, vacancy) = (shard.holders(), shard.vacancy());
                 eprintln!("  {key:#x} at {at:?}: held by {holders:?}, vacancy {vacancy:?}");
                 eprintln!("    keeper: {:?}", member.desk().describe(key));
+                eprintln!("    logs: {:?}", shard.logs());
+            }
+        }
+        for node in (0..self.cluster.nodes()).map(NodeIndex) {
+            let member = self.member(node);
+            let (runs, standing) =
+                (self.cluster.is_running(node), member.house().group().standing());
+            eprintln!(
+                "{:?} runs {runs}, {standing:?}, keeps logs in {:?}",
+                member.me,
+                member.folder()
+            );
+        }
+        for key in [1_u64 << 32, (1 << 32) + 1, 2 << 32] {
+            for found in self.root.iter().flat_map(|root| root.logs(stream_of(key))) {
+                let root::Found { log, tail, checkpoint, records } = found;
+                let versions: Vec<u64> = records.iter().map(|it| it.record().version.0).collect();
+                let (first, last) = (versions.first(), versions.last());
+                eprintln!(
+                    "{key:#x} in {log}: {tail:?}, state {checkpoint:?}, {first:?} to {last:?}"
+                );
             }
         }
         panic!("nothing comes to rest");

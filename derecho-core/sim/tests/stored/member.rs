@@ -12,6 +12,7 @@ use derecho_core::group::watch::Patience;
 use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
+use derecho_core::log::StreamKey;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::View;
 use derecho_core::memory::LINE_WORDS;
@@ -34,6 +35,8 @@ use super::root::Root;
 const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
 /// The subgroup.
 pub(crate) const KEY: u64 = 7;
+/// Its log.
+pub(crate) const LOG: StreamKey = StreamKey(7);
 const LINES: RegionId = RegionId(1000);
 const STREAM: RegionId = RegionId(1001);
 const PORTER: RegionId = RegionId(1002);
@@ -234,7 +237,7 @@ impl Member {
         let meaning = Meaning { key: key_of, time: |_| 0 };
         self.depot.keep(KEY, self.retention, meaning);
         if let Some((root, at)) = &self.root {
-            self.depot.log(KEY, Box::new(root.journal(*at, self.random.next_word())));
+            self.depot.log(KEY, Box::new(root.journal(*at, LOG, self.random.next_word())));
         }
         group.submit(&[0]);
         self.group = Some(group);

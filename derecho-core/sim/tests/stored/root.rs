@@ -16,7 +16,6 @@ use derecho_sim::Random;
 use derecho_sim::disk::{Mishaps, SimDisk};
 
 const GROUP: GroupId = GroupId(9);
-const STREAM: StreamKey = StreamKey(7);
 /// Small, so that logs have many files.
 const LIMITS: Limits = Limits { segment_bytes: 16 << 10 };
 
@@ -57,6 +56,7 @@ struct Slot {
 pub(crate) struct Found {
     pub(crate) log: LogId,
     pub(crate) tail: Tail,
+    pub(crate) checkpoint: Option<Version>,
     /// Those that are in its segments.
     pub(crate) records: Vec<OwnedRecord>,
 }
@@ -95,12 +95,18 @@ impl Root {
         }
     }
 
-    /// The log in this folder.
-    pub(crate) fn journal(&self, at: usize, seed: u64) -> SimJournal {
+    /// What is kept in this folder.
+    pub(crate) fn streams(&self, at: usize) -> Vec<StreamKey> {
+        let slot = &mut self.0.lock().unwrap()[at];
+        folder::streams(&mut slot.folder).unwrap().into_iter().collect()
+    }
+
+    /// The log of a stream in this folder.
+    pub(crate) fn journal(&self, at: usize, stream: StreamKey, seed: u64) -> SimJournal {
         let slot = &mut self.0.lock().unwrap()[at];
         let owner = Owner { group: GROUP, log: slot.log };
         let (log, _) =
-            StreamLog::open(&mut slot.folder, (owner, STREAM), LIMITS, Check::All).unwrap();
+            StreamLog::open(&mut slot.folder, (owner, stream), LIMITS, Check::All).unwrap();
         SimJournal {
             root: self.clone(),
             at,
@@ -113,20 +119,20 @@ impl Root {
         }
     }
 
-    /// What is in all logs, as whoever reads them finds it.
-    pub(crate) fn logs(&self) -> Vec<Found> {
+    /// What is in all logs of a stream, as whoever reads them finds it.
+    pub(crate) fn logs(&self, stream: StreamKey) -> Vec<Found> {
         let mut slots = self.0.lock().unwrap();
         let all = slots.iter_mut().filter_map(|Slot { log, folder, .. }| {
             let owner = Owner { group: GROUP, log: *log };
-            let known = folder::streams(folder).unwrap().contains(&STREAM);
+            let known = folder::streams(folder).unwrap().contains(&stream);
             let (read, _) =
-                known.then(|| StreamLog::read(folder, (owner, STREAM), Check::All).unwrap())?;
+                known.then(|| StreamLog::read(folder, (owner, stream), Check::All).unwrap())?;
             let mut records = Vec::new();
             let mut cursor = read.after(Version(read.complete_from().0 - 1)).unwrap();
             while let Some(record) = cursor.next(folder, &read).unwrap() {
                 records.push(record.to_owned());
             }
-            Some(Found { log: *log, tail: read.tail(), records })
+            Some(Found { log: *log, tail: read.tail(), checkpoint: read.checkpointed(), records })
         });
         all.collect()
     }
@@ -213,7 +219,8 @@ impl Journal for SimJournal {
     }
 
     fn put(&mut self, entry: Entry<'_>) -> bool {
-        let has_room = self.queue.len() < ROOM;
+        // What comes after an errand waits for it.
+        let has_room = self.queue.len() < ROOM && self.errand.is_none();
         if has_room {
             self.queue.push_back(Put::Message(Record { version: Version(0), entry }.to_owned()));
         }
@@ -221,7 +228,7 @@ impl Journal for SimJournal {
     }
 
     fn mark(&mut self, mark: Mark) -> bool {
-        let has_room = self.queue.len() < ROOM;
+        let has_room = self.queue.len() < ROOM && self.errand.is_none();
         if has_room {
             self.queue.push_back(Put::Mark(mark));
         }

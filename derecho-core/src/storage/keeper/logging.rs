@@ -9,6 +9,7 @@ use super::super::holders::Holders;
 use super::super::journal::{Condition, Journal};
 use super::super::logbook::LogBook;
 use super::super::scribe::{News, Scribe, footprint};
+use super::super::trail::StoreTrail;
 use super::{Keeper, Motion, Stage};
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
@@ -26,11 +27,11 @@ impl Keeper {
     }
 
     /// Its log, if it keeps one.
-    pub(in crate::storage) fn scribe(&self) -> Option<&Scribe> {
+    pub(in crate::storage) fn scribe(&self) -> Option<&Scribe<StoreTrail>> {
         self.scribe.as_ref()
     }
 
-    pub(in crate::storage) fn scribe_mut(&mut self) -> Option<&mut Scribe> {
+    pub(in crate::storage) fn scribe_mut(&mut self) -> Option<&mut Scribe<StoreTrail>> {
         self.scribe.as_mut()
     }
 
@@ -75,9 +76,9 @@ impl Keeper {
         }
         let others = logs.complete(holders).filter(|(node, _)| *node != me);
         self.holding = others.map(|(_, log)| log).collect();
-        if matches!(self.stage, Stage::Has) && scribe.awaits_store() && logs.claimed(me).is_some() {
+        if matches!(self.stage, Stage::Has) && scribe.awaits_trail() && logs.claimed(me).is_some() {
             // It had the store before it had a log.
-            let start = (self.store.cursor(), self.store.version());
+            let start = (StoreTrail::new(self.store.cursor()), self.store.version());
             scribe.follow(start, (self.base, logs.era()), self.holding.clone());
             self.note_keepers(Some(logs));
         }
@@ -86,7 +87,7 @@ impl Keeper {
     /// Has its log go on. Returns how much was done.
     pub(in crate::storage) fn log(&mut self) -> usize {
         let Some(scribe) = &mut self.scribe else { return 0 };
-        let (done, news) = scribe.turn(&self.store, self.meaning);
+        let (done, news) = scribe.turn((&self.store, self.meaning));
         match news {
             Some(News::Claimed(vacancy, mut claim)) => {
                 claim.began = match &self.stage {
@@ -105,7 +106,8 @@ impl Keeper {
             Some(News::Over) => {
                 self.motion = Some(Motion::Disclaims(matches!(self.stage, Stage::Has)));
             }
-            Some(News::Moved) => {}
+            // Nobody has asked for an object.
+            Some(News::Moved | News::Recalled(_)) => {}
             None => return done,
         }
         self.speaks = true;

@@ -1,0 +1,97 @@
+//! Processes of a test: the test program itself, started once more for each.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+const ROLE: &str = "DERECHO_TEST_ROLE";
+const FOLDER: &str = "DERECHO_TEST_FOLDER";
+
+/// Who this process is to be, and where; none if it is the test itself.
+pub(crate) fn role() -> Option<(u64, PathBuf)> {
+    let role = std::env::var(ROLE).ok()?;
+    Some((role.parse().unwrap(), PathBuf::from(std::env::var_os(FOLDER).unwrap())))
+}
+
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "@{text}").unwrap();
+    out.flush().unwrap();
+}
+
+/// A process that plays a role, and what it has said.
+pub(crate) struct Actor {
+    process: Child,
+    input: ChildStdin,
+    said: Receiver<String>,
+}
+
+impl Actor {
+    pub(crate) fn start(who: u64, folder: &Path) -> Actor {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "act", "--nocapture", "--test-threads=1"])
+            .env(ROLE, who.to_string())
+            .env(FOLDER, folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = process.stdin.take().unwrap();
+        let output: ChildStdout = process.stdout.take().unwrap();
+        let (told, said) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
+                if let Some((_, text)) = line.split_once('@') {
+                    let _ = told.send(text.to_owned());
+                }
+            }
+        });
+        Actor { process, input, said }
+    }
+
+    pub(crate) fn hear(&self, beginning: &str) -> String {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let text = self.said.recv_timeout(left);
+            let text = text.unwrap_or_else(|_| panic!("it does not say `{beginning}`"));
+            if text.starts_with(beginning) {
+                return text;
+            }
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        writeln!(self.input, "stop").unwrap();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// All that it has said and nobody has heard. It has ended.
+    pub(crate) fn all_said(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        while let Ok(text) = self.said.recv_timeout(LIMIT) {
+            said.push(text);
+        }
+        said
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,68 @@
+//! Errors that were planted into what is logged of objects are found in random runs, each by the rule that was named for
+//! it, in each of three ranges of seeds.
+#![cfg(model)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../sim/tests/objects/mod.rs"]
+mod objects;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::rc::Rc;
+
+use derecho_model::{Fault, plant};
+use derecho_sim::Config;
+use objects::World;
+use objects::root::Root;
+
+const RANGES: [u64; 3] = [0, 10_000, 20_000];
+const SEEDS: u64 = 60;
+
+/// What a run of this seed breaks, if anything.
+fn broken(seed: u64) -> Option<String> {
+    let run = || {
+        let root = Root::default();
+        let over = (Rc::default(), Some(root.clone()));
+        let mut world = World::over(Config::adversarial(seed), 2, true, over);
+        for life in 1..3 {
+            world.flow(10);
+            for _ in 0..12 {
+                world.flow(2);
+                world.random_fault();
+            }
+            world.crash_all();
+            let over = (Rc::clone(&world.court), Some(root.clone()));
+            world = World::over(Config::adversarial(seed + 1_000_000 * life), 2, true, over);
+        }
+        world.check();
+        world.compare_logs();
+    };
+    let told = catch_unwind(AssertUnwindSafe(run)).err()?;
+    let text = told.downcast_ref::<String>().cloned();
+    Some(
+        text.or_else(|| told.downcast_ref::<&str>().map(|it| (*it).to_owned())).unwrap_or_default(),
+    )
+}
+
+#[test]
+fn planted_errors_are_found() {
+    set_hook(Box::new(|_| {}));
+    let cases = [
+        (Fault::DurableBeforeSync, "I-111"),
+        (Fault::AppendedTwice, "I-110"),
+        (Fault::RecallUncut, "I-110"),
+    ];
+    let mut missed = Vec::new();
+    for (fault, rule) in cases {
+        for from in RANGES {
+            let found = (from..from + SEEDS).find(|seed| {
+                plant(Some(fault));
+                let with = broken(*seed);
+                plant(None);
+                with.is_some_and(|text| text.contains(rule)) && broken(*seed).is_none()
+            });
+            println!("{fault:?} from {from}: {found:?}");
+            missed.extend(found.is_none().then_some((fault, from)));
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

@@ -1,0 +1,97 @@
+//! Objects that are kept in logs, through joins, leaves, crashes, and the end of all: what was durable everywhere is there
+//! again, members agree on every version, and logs on every update.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod objects;
+
+use std::rc::Rc;
+
+use derecho_sim::Config;
+use objects::World;
+use objects::root::Root;
+
+fn first(seed: u64, nodes: usize) -> (World, Root) {
+    let root = Root::default();
+    let over = (Rc::default(), Some(root.clone()));
+    (World::over(Config::adversarial(seed), nodes, true, over), root)
+}
+
+/// All crash, and as many others come.
+fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
+    world.crash_all();
+    println!("life {life} of {seed}");
+    let config = Config::adversarial(seed + 1_000_000 * life);
+    let nodes = 2 + (seed + life) as usize % 2;
+    World::over(config, nodes, true, (Rc::clone(&world.court), Some(root.clone())))
+}
+
+/// What became durable of the objects of a run.
+fn firm(world: &World) -> u64 {
+    let court = world.court.borrow();
+    [1 << 32, (1 << 32) + 1, 2 << 32].into_iter().map(|key| court.firm(key)).sum()
+}
+
+#[test]
+fn objects_go_on_from_their_logs_when_all_were_gone() {
+    let mut durable = 0;
+    for seed in 0..12 {
+        let (mut world, root) = first(seed, 2);
+        for life in 1..4 {
+            world.settle();
+            world.flow(20);
+            if seed % 2 == 0 {
+                world.add();
+                world.flow(10);
+            }
+            world.check();
+            world.compare_logs();
+            world = restart(world, &root, (seed, life));
+        }
+        world.settle();
+        world.flow(5);
+        world.check();
+        world.compare_logs();
+        durable += firm(&world);
+        assert!(world.court.borrow().logged >= 6, "objects began from logs");
+    }
+    println!("{durable} durable");
+    assert!(durable > 1_000, "{durable}");
+}
+
+/// What is run always; more by the variable LOGGED_SEEDS, as `60-400`.
+fn seeds() -> std::ops::Range<u64> {
+    let wanted = std::env::var("LOGGED_SEEDS").ok();
+    let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
+    bounds.map_or(0..24, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
+}
+
+/// Members come, crash and leave, then all crash at some moment, and some come again.
+fn anything(seed: u64) -> u64 {
+    let (mut world, root) = first(seed, 2 + seed as usize % 2);
+    for life in 1..4 {
+        world.flow(10);
+        for _ in 0..25 {
+            world.flow(2);
+            world.random_fault();
+        }
+        if seed % 3 == 0 {
+            world.check();
+            world.compare_logs();
+        }
+        world = restart(world, &root, (seed, life));
+    }
+    world.check();
+    world.compare_logs();
+    firm(&world)
+}
+
+#[test]
+fn whatever_happens() {
+    let mut durable = 0;
+    for seed in seeds() {
+        println!("seed {seed}");
+        durable += anything(seed);
+    }
+    println!("{durable} durable");
+    assert!(durable > 20 * (seeds().end - seeds().start));
+}

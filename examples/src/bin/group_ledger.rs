@@ -1,0 +1,114 @@
+//! Accounts that outlive all processes: transfers are logged by every member, and whoever starts again goes on from there.
+//!
+//! ```text
+//! cargo run --release -p squall-examples --bin group_ledger
+//! ```
+//! Three tellers book transfers, wait until they are durable in the logs of all, and end without a word. Then an auditor comes,
+//! alone: it has all that was durable, and reads what the accounts were in between. The logs are in a folder of their own, which
+//! is removed in the end; to keep it, or to start the parts by hand, say where by `GROUP_LEDGER_LOGS=DIR`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use derecho::{Everyone, Group, GroupBuilder, NodeId, Replicated, Shard, Wire};
+use squall_examples::{Outcome, part, play_all};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const TELLERS: usize = 3;
+const TRANSFERS: u64 = 100;
+const OPENING: u64 = 1_000;
+
+/// What each account has; all begin with the same.
+#[derive(Default)]
+struct Accounts(BTreeMap<u64, u64>);
+
+impl Accounts {
+    fn sum(&self) -> u64 {
+        self.0.values().sum()
+    }
+}
+
+impl Replicated for Accounts {
+    /// From, to, and how much.
+    type Update = (u64, (u64, u64));
+    type Question = u64;
+    type Reply = bool;
+
+    fn apply(&mut self, _: NodeId, (from, (to, amount)): (u64, (u64, u64))) -> bool {
+        let there = self.0.entry(from).or_insert(OPENING);
+        let Some(left) = there.checked_sub(amount) else { return false };
+        *there = left;
+        *self.0.entry(to).or_insert(OPENING) += amount;
+        true
+    }
+
+    fn answer(&self, _: NodeId, account: u64) -> bool {
+        self.0.contains_key(&account)
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+
+    fn restored(bytes: &[u8]) -> Option<Accounts> {
+        Wire::from_bytes(bytes).map(Accounts)
+    }
+}
+
+fn main() -> Outcome {
+    match part()?.as_deref() {
+        None => {
+            let logs = logs(std::process::id());
+            std::fs::create_dir_all(&logs)?;
+            play_all(["teller"; TELLERS])?;
+            play_all(["auditor"])?;
+            if std::env::var_os("GROUP_LEDGER_LOGS").is_none() {
+                std::fs::remove_dir_all(logs)?;
+            }
+            Ok(())
+        }
+        Some("teller") => book(),
+        Some("auditor") => audit(),
+        Some(other) => Err(format!("there is no part `{other}`: teller or auditor").into()),
+    }
+}
+
+/// Where the logs are of the run that this process has begun.
+fn logs(run: u32) -> PathBuf {
+    let chosen = std::env::var_os("GROUP_LEDGER_LOGS").map(PathBuf::from);
+    chosen.unwrap_or_else(|| std::env::temp_dir().join(format!("group-ledger-{run}")))
+}
+
+fn join() -> Result<(Group, Shard<Accounts>), Box<dyn std::error::Error>> {
+    let group = GroupBuilder::new("group-ledger")
+        .logs(logs(std::os::unix::process::parent_id()))
+        .logged::<Accounts>("accounts", Everyone { least: 1 })
+        .join(LIMIT)?;
+    let accounts = group.shard("accounts", 0)?;
+    // If a newer log is elsewhere, the error names it.
+    accounts.wait_ready(LIMIT)?;
+    Ok((group, accounts))
+}
+
+fn book() -> Outcome {
+    let (_group, accounts) = join()?;
+    for number in 0..TRANSFERS {
+        let (from, to) = (number % 5, (number + 1 + number % 3) % 5);
+        accounts.send(&(from, (to, number % 7)), LIMIT)?;
+    }
+    let version = accounts.sync(LIMIT)?;
+    println!("what this teller has booked is durable with version {version}");
+    // All of the tellers end somewhere here, and nobody says that it leaves.
+    Ok(())
+}
+
+fn audit() -> Outcome {
+    let (group, accounts) = join()?;
+    let (version, sum) = (accounts.version()?, accounts.read(Accounts::sum)?);
+    println!("the accounts are back in version {version}, and hold {sum} in all");
+    let middle = accounts.get(version / 2, LIMIT)?;
+    println!("in version {} they held {} in all", version / 2, middle.sum());
+    group.leave(LIMIT)?;
+    Ok(())
+}
