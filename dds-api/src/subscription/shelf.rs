@@ -212,6 +212,7 @@ impl<T: DdsType> DataReader<T> {
     fn fill(&self, shelf: &mut Shelf<T>) {
         let (lifespan, now) = (self.topic().keeping().lifespan, wall());
         let changes = self.changes();
+        shelf.cache.advance(now);
         if let Some(stalled) = shelf.stalled.take()
             && !shelf.put(now, stalled, true)
         {
