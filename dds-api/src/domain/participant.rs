@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derecho_core::group::watch::Patience;
+use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
-use derecho_node::{Pace, Waited};
+use derecho_node::{Hearer, Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
 use super::rejoin::Rejoiner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
-use crate::topic::{Topic, TopicBuilder};
+use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder, TopicDescription};
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
@@ -201,6 +202,28 @@ impl Inner {
     }
 }
 
+impl Driver for Inner {
+    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited {
+        self.engine.wait(deadline, ready)
+    }
+
+    fn tell(&self, hearer: &Arc<dyn Hearer>) {
+        self.engine.tell(hearer);
+    }
+
+    fn nudge(&self) {
+        self.engine.nudge();
+    }
+
+    fn look(&self) {
+        self.engine.poke();
+    }
+
+    fn alarm(&self, at: Time) {
+        self.engine.act(|machine, _, _| machine.alarm(at));
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.standing.close();
@@ -353,8 +376,29 @@ impl DomainParticipant {
         DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
     }
 
-    /// A reader of a topic.
-    pub fn reader<T: DdsType>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
-        DataReaderBuilder::new(Arc::clone(&self.inner), topic.clone())
+    /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
+    pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
+        DataReaderBuilder::new(Arc::clone(&self.inner), topic.topic().clone(), topic.filter())
+    }
+
+    /// The samples of a topic that an expression lets pass: the standard's SQL, with `%0` to `%99` for parameters.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the expression is wrong, or compares what cannot be compared; it says where and why.
+    /// [`DdsError::PreconditionNotMet`] if the topic belongs to another participant.
+    pub fn content_filtered_topic<T: DdsType>(
+        &self,
+        name: &str,
+        topic: &Topic<T>,
+        filter_expression: &str,
+        expression_parameters: &[String],
+    ) -> DdsResult<ContentFilteredTopic<T>> {
+        if !topic.is_of(&self.inner) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` belongs to another participant: create it from the one that filters it",
+                topic.name()
+            )));
+        }
+        ContentFilteredTopic::new(name, topic, filter_expression, expression_parameters)
     }
 }

@@ -62,6 +62,9 @@ pub(crate) struct ParticipantMachine {
     members: Vec<NodeId>,
     next_endpoint: u64,
     look_at: Option<Time>,
+    /// When whoever listens for news is to be told, whether there is any or not.
+    alarm: Option<Time>,
+    has_retired: bool,
     leaves: bool,
     /// Endpoints of others' topics that are to be logged here.
     to_log: Vec<Endpoint>,
@@ -92,6 +95,8 @@ impl ParticipantMachine {
             members: Vec::new(),
             next_endpoint: 1,
             look_at: None,
+            alarm: None,
+            has_retired: false,
             leaves: false,
             to_log: Vec::new(),
             lacks_memory: false,
@@ -169,6 +174,11 @@ impl ParticipantMachine {
 
     fn node(&mut self) -> &mut Node {
         self.group.node_mut()
+    }
+
+    /// There is something to do for entities at this time, which is news for whoever listens.
+    pub(crate) fn alarm(&mut self, at: Time) {
+        self.alarm = self.alarm.into_iter().chain([at]).min();
     }
 
     /// How many other participants there are.
@@ -551,7 +561,8 @@ impl Machine for ParticipantMachine {
         if self.standing.is_over(self.life) {
             // It delivers nothing, and nothing of it is seen, any more.
             self.retire();
-            return 0;
+            // That is news for whoever waits.
+            return usize::from(!std::mem::replace(&mut self.has_retired, true));
         }
         let mut done = self.group.turn(now, effects);
         while let Some(event) = self.group.next_event() {
@@ -563,7 +574,7 @@ impl Machine for ParticipantMachine {
             self.look_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
         }
-        done
+        done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())
     }
 
     fn interest(&self) -> Interest {
@@ -580,6 +591,6 @@ impl Machine for ParticipantMachine {
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());
         let kept = self.atomic.wants_turn_at();
-        self.group.wants_turn_at().into_iter().chain(look).chain(kept).min()
+        self.group.wants_turn_at().into_iter().chain(look).chain(kept).chain(self.alarm).min()
     }
 }

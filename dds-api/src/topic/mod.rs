@@ -1,5 +1,7 @@
 //! The topic module of the standard: a name for samples of one type.
 
+mod filtered;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +12,9 @@ use qos_profiles::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, Top
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention, StorageStatus};
 use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity, topic_key};
+
+pub use filtered::{ContentFilteredTopic, TopicDescription};
+pub(crate) use filtered::{SharedFilter, wrong};
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
