@@ -151,7 +151,7 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
     assert!(waited > 20 && early > 20, "{waited} waited, {early} did not wait for all");
 }
 
-/// A log counts only when those that would come back without it know of it for good (I-109): not while the disk of
+/// A log counts only when those that would come back without it know of it for good (I-113): not while the disk of
 /// the one that was there first is slow, and not when that one crashes before.
 #[test]
 fn a_log_that_nobody_knows_of_does_not_count() {

@@ -1,4 +1,4 @@
-//! Up to which version the logs of a subgroup are durable everywhere (I-105), and whom they name (I-109).
+//! Up to which version the logs of a subgroup are durable everywhere (I-105), and whom they name (I-113).
 //!
 //! Owns: what the storers have told, and whom this member has told what. Never does: take back what it has
 //! said to be durable.
@@ -39,7 +39,7 @@ impl Frontier {
         self.named_by.insert(of, logs);
     }
 
-    /// Whether the logs of all these name this one (I-109).
+    /// Whether the logs of all these name this one (I-113).
     pub(super) fn is_named(&self, log: LogId, by: impl Iterator<Item = NodeId>) -> bool {
         let mut all = by.map(|node| self.named_by.get(&node));
         all.all(|names| names.is_some_and(|names| names.contains(&log)))

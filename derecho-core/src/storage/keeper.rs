@@ -115,7 +115,7 @@ pub struct Keeper {
     speaks: bool,
     /// Logs of others that hold the store.
     holding: Vec<LogId>,
-    /// The logs of those who hold the store have named its own for good (I-109).
+    /// The logs of those who hold the store have named its own for good (I-113).
     known: bool,
 }
 

@@ -246,7 +246,7 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// The same of a log that follows: nobody who had it before knows of this one (I-109).
+    /// The same of a log that follows: nobody who had it before knows of this one (I-113).
     pub(crate) fn claim_again(&mut self, vacancy: u64) {
         if matches!(self.stage, Stage::Follows) && !self.asked && self.errand.is_none() {
             (self.again, self.errand) = (Some(vacancy), Some(Errand::Claim(false)));
