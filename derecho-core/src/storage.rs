@@ -16,6 +16,7 @@ pub mod holders;
 pub mod journal;
 mod keeper;
 pub mod logbook;
+mod motion;
 mod parcel;
 mod porter;
 pub(crate) mod scribe;

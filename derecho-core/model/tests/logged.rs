@@ -10,29 +10,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::rc::Rc;
 
 use derecho_model::{Fault, plant};
-use derecho_sim::Config;
+use derecho_sim::{Config, NodeIndex};
 use objects::World;
 use objects::root::Root;
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 400;
 
 /// What a run of this seed breaks, if anything.
 fn broken(seed: u64) -> Option<String> {
     let run = || {
         let root = Root::default();
         let over = (Rc::default(), Some(root.clone()));
-        let mut world = World::over(Config::adversarial(seed), 2, true, over);
-        for life in 1..3 {
-            world.flow(10);
-            for _ in 0..12 {
-                world.flow(2);
-                world.random_fault();
-            }
-            world.crash_all();
-            let over = (Rc::clone(&world.court), Some(root.clone()));
-            world = World::over(Config::adversarial(seed + 1_000_000 * life), 2, true, over);
+        let mut world = World::over(Config::adversarial(seed), 1, true, over);
+        world.settle();
+        world.flow(10);
+        world.add();
+        world.add();
+        while world.living().len() < 3 {
+            world.flow(1);
         }
+        world.flow(seed as usize % 5);
+        world.crash(NodeIndex(0));
+        world.flow(20);
+        world.settle();
+        world.crash_all();
+        let over = (Rc::clone(&world.court), Some(root.clone()));
+        let mut world = World::over(Config::adversarial(seed + 1_000_000), 2, true, over);
         world.check();
         world.compare_logs();
     };

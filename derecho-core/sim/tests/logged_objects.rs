@@ -39,7 +39,7 @@ fn objects_go_on_from_their_logs_when_all_were_gone() {
         for life in 1..4 {
             world.settle();
             world.flow(20);
-            if seed % 2 == 0 {
+            if seed.is_multiple_of(2) {
                 world.add();
                 world.flow(10);
             }
@@ -58,6 +58,35 @@ fn objects_go_on_from_their_logs_when_all_were_gone() {
     assert!(durable > 1_000, "{durable}");
 }
 
+/// All who have the objects die while others are on their way to them: these begin with what is in the logs, and with what
+/// they have kept. Then all die.
+#[test]
+fn those_who_have_it_die_while_others_come() {
+    let mut begun = 0;
+    for seed in 0..20 {
+        let (mut world, root) = first(seed, 1);
+        world.settle();
+        world.flow(10);
+        world.add();
+        world.add();
+        while world.living().len() < 3 {
+            world.flow(1);
+        }
+        world.flow(seed as usize % 5);
+        world.crash(derecho_sim::NodeIndex(0));
+        world.flow(20);
+        world.check();
+        world.compare_logs();
+        begun += world.court.borrow().logged;
+        let mut world = restart(world, &root, (seed, 1));
+        world.flow(5);
+        world.check();
+        world.compare_logs();
+    }
+    println!("{begun} began from a log amid work");
+    assert!(begun > 5, "{begun}");
+}
+
 /// What is run always; more by the variable LOGGED_SEEDS, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
     let wanted = std::env::var("LOGGED_SEEDS").ok();
@@ -74,7 +103,7 @@ fn anything(seed: u64) -> u64 {
             world.flow(2);
             world.random_fault();
         }
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             world.check();
             world.compare_logs();
         }

@@ -308,8 +308,9 @@ impl<O: Object> Keeper<O> {
             self.object.apply(from.node, payload)
         });
         let update = record.bytes().len() - payload.len();
-        if is_new {
-            self.note((from, record), (Some(update), time), around.me);
+        match is_new {
+            true => self.note((from, record), (Some(update), time), around.me),
+            false => self.had(from, record.number(), around.me),
         }
         let Some(query) = query else { return };
         if from.node == around.me {
@@ -436,5 +437,23 @@ impl Around<'_> {
             true => self.ledger.replied(to, query, outcome),
             false => self.direct(to, Parcel::Reply { query, outcome }),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_read_and_nonsense_is_not() {
+        for (query, time) in [(None, None), (Some(7), None), (None, Some(8)), (Some(7), Some(8))] {
+            let head = Head::new(query, time);
+            let message = [head.bytes(), &[1, 2]].concat();
+            let read = split(&message).expect("it makes sense");
+            assert_eq!((read.query, read.time), (query, time.unwrap_or(0)));
+            assert_eq!(read.payload, [1, 2]);
+            assert!((0..head.bytes().len()).all(|end| split(&message[..end]).is_none()));
+        }
+        assert!(split(&[4, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
     }
 }

@@ -17,13 +17,13 @@ use alloc::vec::Vec;
 use super::cursor::Cursor;
 use super::holders::Holders;
 use super::journal::Errand;
-use super::logbook::{Claim, LogBook};
+use super::logbook::LogBook;
+pub use super::motion::Motion;
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
 use super::porter::Want;
 use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store};
 use super::trail::StoreTrail;
-use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
 use crate::group::report::StreamId;
@@ -36,43 +36,6 @@ use crate::node::{Node, Origin, SubgroupId};
 const REPLAY: usize = 512 << 10;
 
 mod logging;
-
-/// Says to all how it stands.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Motion {
-    /// It has it, of this beginning.
-    Holds(u128),
-    /// It lacks it, and was asked in this vacancy.
-    Lacks(u64),
-    /// It has a log, and in this vacancy claims this.
-    Claims(u64, Box<Claim>),
-    /// Its log takes nothing more; `true` if it has the store all the same.
-    Disclaims(bool),
-}
-
-impl Wire for Motion {
-    fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Motion::Holds(beginning) => (0_u8, *beginning).encode(out),
-            Motion::Lacks(vacancy) => (1_u8, *vacancy).encode(out),
-            Motion::Claims(vacancy, claim) => {
-                (2_u8, *vacancy).encode(out);
-                claim.encode(out);
-            }
-            Motion::Disclaims(holds) => (3_u8, *holds).encode(out),
-        }
-    }
-
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        Some(match from.byte()? {
-            0 => Motion::Holds(Wire::decode(from)?),
-            1 => Motion::Lacks(Wire::decode(from)?),
-            2 => Motion::Claims(Wire::decode(from)?, Box::new(Wire::decode(from)?)),
-            3 => Motion::Disclaims(Wire::decode(from)?),
-            _ => return None,
-        })
-    }
-}
 
 /// Whom a keeper asks.
 pub(super) struct Asked {

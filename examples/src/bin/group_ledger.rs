@@ -85,7 +85,7 @@ fn join() -> Result<(Group, Shard<Accounts>), Box<dyn std::error::Error>> {
         .logs(logs(std::os::unix::process::parent_id()))
         .logged::<Accounts>("accounts", Everyone { least: 1 })
         .join(LIMIT)?;
-    let accounts = group.shard("accounts", 0)?;
+    let accounts = group.shard::<Accounts>("accounts", 0)?;
     // If a newer log is elsewhere, the error names it.
     accounts.wait_ready(LIMIT)?;
     Ok((group, accounts))

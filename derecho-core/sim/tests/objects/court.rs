@@ -21,6 +21,12 @@ impl Chain {
     }
 }
 
+/// Whose update it is, and its how-manieth.
+pub(crate) type Update = (NodeId, u64);
+
+/// The life, the object and its beginning.
+type Line = (u64, u64, u128);
+
 #[derive(Default)]
 pub(crate) struct Court {
     /// I-71: the object at each position.
@@ -36,7 +42,9 @@ pub(crate) struct Court {
     pub(crate) answers: usize,
     pub(crate) kept: usize,
     /// Of each life and beginning of a logged object all versions that anybody has had, and of which life this is.
-    lines: BTreeMap<(u64, u64, u128), BTreeMap<u64, Chain>>,
+    lines: BTreeMap<Line, BTreeMap<u64, Chain>>,
+    /// And to which version each update has led.
+    updates: BTreeMap<Line, BTreeMap<Update, u64>>,
     life: u64,
     /// Of each object the versions that somebody was told to be durable everywhere.
     firm: BTreeMap<u64, BTreeMap<u64, Chain>>,
@@ -93,24 +101,44 @@ impl Court {
     }
 
     /// An object begins from a log, which leads to this version; what it has been meanwhile, and since.
-    pub(crate) fn begins(&mut self, key: u64, beginning: u128, version: u64, past: &[Chain]) {
-        let led: BTreeMap<u64, Chain> =
-            past.iter().map(|chain| (chain.count, *chain)).filter(|it| it.0 <= version).collect();
+    pub(crate) fn begins(
+        &mut self,
+        key: u64,
+        beginning: u128,
+        version: u64,
+        past: &[(Chain, Option<Update>)],
+    ) {
+        let led = past.iter().map(|(chain, _)| (chain.count, *chain));
+        let led: BTreeMap<u64, Chain> = led.filter(|it| it.0 <= version).collect();
         let last = led.get(&version).copied();
-        let from = |((_, of, _), line): &(&(u64, u64, u128), &BTreeMap<u64, Chain>)| {
+        let from = |((_, of, _), line): &(&Line, &BTreeMap<u64, Chain>)| {
             *of == key && line.get(&version).copied() == last
         };
         let before = self.lines.iter().rev().find(from);
-        let (_, line) = before.unwrap_or_else(|| panic!("I-110: nobody had {key:#x} at {last:?}"));
+        let (of, line) = before.unwrap_or_else(|| panic!("I-110: nobody had {key:#x} at {last:?}"));
         for (version, chain) in &led {
             assert_eq!(line.get(version), Some(chain), "I-110: {key:#x} at {version}");
         }
         let line = line.range(..=version).map(|(version, chain)| (*version, *chain)).collect();
+        let updates = self.updates.get(of).into_iter().flatten();
+        let updates = updates.filter(|it| *it.1 <= version).map(|it| (*it.0, *it.1)).collect();
+        self.updates.insert((self.life, key, beginning), updates);
         self.lines.insert((self.life, key, beginning), line);
     }
 
     /// An object has come to this.
-    pub(crate) fn edition(&mut self, key: u64, beginning: u128, chain: Chain) {
+    pub(crate) fn edition(
+        &mut self,
+        key: u64,
+        beginning: u128,
+        chain: Chain,
+        update: Option<Update>,
+    ) {
+        if let Some(update) = update {
+            let updates = self.updates.entry((self.life, key, beginning)).or_default();
+            let version = *updates.entry(update).or_insert(chain.count);
+            assert_eq!(version, chain.count, "I-110: {update:?} is applied to {key:#x} once");
+        }
         let line = self.lines.entry((self.life, key, beginning)).or_default();
         let known = *line.entry(chain.count).or_insert(chain);
         assert_eq!(known, chain, "I-110: {key:#x} of beginning {beginning:#x}");

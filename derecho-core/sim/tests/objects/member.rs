@@ -26,7 +26,7 @@ use derecho_core::replicated::{Object, Position};
 use derecho_core::storage::journal::Journal;
 use derecho_sim::{Random, SimLink};
 
-use super::court::{Chain, Court};
+use super::court::{Chain, Court, Update};
 use super::root::Root;
 
 const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
@@ -36,7 +36,7 @@ pub(crate) struct Links {
     pub(crate) chain: Chain,
     ballast: usize,
     /// What it has been since somebody looked.
-    past: RefCell<Vec<Chain>>,
+    past: RefCell<Vec<(Chain, Option<Update>)>>,
 }
 
 impl Links {
@@ -48,7 +48,8 @@ impl Links {
 impl Object for Links {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         self.chain = self.chain.with(from, message);
-        self.past.borrow_mut().push(self.chain);
+        let number = message.first_chunk().map(|word| u64::from_le_bytes(*word));
+        self.past.borrow_mut().push((self.chain, number.map(|number| (from, number))));
         self.chain.sum.to_le_bytes().to_vec()
     }
 
@@ -69,7 +70,7 @@ impl Object for Links {
         assert!(bytes[..self.ballast].iter().all(|byte| *byte == 7));
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         self.chain = Chain { sum: word(self.ballast), count: word(self.ballast + 8) };
-        *self.past.borrow_mut() = vec![self.chain];
+        *self.past.borrow_mut() = vec![(self.chain, None)];
         true
     }
 
@@ -365,7 +366,8 @@ impl Member {
                 if let Some(version) = self.begins.remove(&key) {
                     court.begins(key, at.beginning, version, &past);
                 }
-                past.drain(..).for_each(|chain| court.edition(key, at.beginning, chain));
+                let had = |(chain, update)| court.edition(key, at.beginning, chain, update);
+                past.drain(..).for_each(had);
                 let status = self.desk.log_status(key).unwrap();
                 assert_eq!(status.edition.map(|it| it.version), Some(links.chain.count));
                 court.durable(key, at.beginning, status.durable);

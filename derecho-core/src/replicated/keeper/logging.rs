@@ -370,6 +370,13 @@ impl<O: Object> Keeper<O> {
         logging.applied(Applied { version, time, from, number, is_sound, update });
     }
 
+    /// An update was passed by that the object had when it came.
+    pub(super) fn had(&mut self, from: StreamId, number: u64, me: NodeId) {
+        if from.node == me {
+            self.logging.own = (number + 1, self.logging.edition.version);
+        }
+    }
+
     /// Puts the object as a whole into the log, if it is time.
     fn checkpoint(&mut self, checkpointing: Option<Checkpointing>) {
         let Some(Checkpointing { updates, bytes }) = checkpointing else { return };
