@@ -113,8 +113,11 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
     }
 }
 
+/// A folder to look into, whose it is, and the streams that are asked for.
+type Opened = (Box<dyn Disk>, Owner, Vec<StreamKey>);
+
 /// Opens a folder to look into it.
-fn open(place: &Place) -> Result<(Box<dyn Disk>, Owner, Vec<StreamKey>), Failure> {
+fn open(place: &Place) -> Result<Opened, Failure> {
     let mut folder = Folder::read(&place.dir)?;
     let owner = owner_of(&mut folder, &place.dir)?;
     let mut disk: Box<dyn Disk> = match place.aside {

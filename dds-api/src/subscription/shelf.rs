@@ -67,6 +67,8 @@ pub(super) struct Shelf<T> {
     pub(super) cache: Cache<Sample<T>>,
     /// By which stream the samples of each writer came.
     writers: BTreeMap<InstanceHandle, StreamId>,
+    /// The streams that may bring samples, as of the last change of the queues that is known.
+    sending: Vec<StreamId>,
     /// It finds no room.
     stalled: Option<Incoming<T>>,
     /// What an arrival was beside a dispose: it comes next.
@@ -83,6 +85,7 @@ impl<T: DdsType> Shelf<T> {
         Shelf {
             cache: Cache::new(settings),
             writers: BTreeMap::new(),
+            sending: Vec::new(),
             stalled: None,
             next: None,
             rejected: SampleRejectedStatus::default(),
@@ -164,10 +167,10 @@ impl<T: DdsType> Shelf<T> {
     }
 
     /// The writers whose streams bring nothing any more are lost.
-    fn lose(&mut self, now: u64, is_there: impl Fn(&StreamId) -> bool) {
-        let cache = &mut self.cache;
+    fn lose(&mut self, now: u64) {
+        let (cache, sending) = (&mut self.cache, &self.sending);
         self.writers.retain(|&writer, stream| {
-            let is_there = is_there(stream);
+            let is_there = sending.contains(stream);
             if !is_there {
                 let told = |key: &[u8]| Some(Sample::of_loss(key_from_cdr(key).ok()?, now, writer));
                 cache.lose(now, writer, told);
@@ -210,8 +213,7 @@ impl<T: DdsType> DataReader<T> {
     }
 
     fn fill(&self, shelf: &mut Shelf<T>) {
-        let (lifespan, now) = (self.topic().keeping().lifespan, wall());
-        let changes = self.changes();
+        let now = wall();
         shelf.cache.advance(now);
         if let Some(stalled) = shelf.stalled.take()
             && !shelf.put(now, stalled, true)
@@ -219,10 +221,33 @@ impl<T: DdsType> DataReader<T> {
             return;
         }
         loop {
+            let changes = self.changes();
+            let is_seen = shelf.has_seen(changes);
+            if !is_seen {
+                // Before the queues are gone through: what was not sending any more then has all it sent in them.
+                shelf.sending = self.sending();
+            }
+            if !self.empty_queues(shelf, now) {
+                return;
+            }
+            if changes == self.changes() {
+                if std::mem::take(&mut shelf.has_news) || !is_seen {
+                    shelf.seen = Some(changes);
+                    shelf.lose(now);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Puts into the cache what the queues hold; `false` if it does not all find room.
+    fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
+        let lifespan = self.topic().keeping().lifespan;
+        loop {
             let next = match shelf.next.take() {
                 Some(next) => next,
                 None => {
-                    let Some((sample, stream)) = self.pop() else { break };
+                    let Some((sample, stream)) = self.pop() else { return true };
                     if !self.passes(&sample) {
                         continue;
                     }
@@ -231,14 +256,8 @@ impl<T: DdsType> DataReader<T> {
                 }
             };
             if !shelf.put(now, next, false) {
-                return;
+                return false;
             }
-        }
-        // All that lost writers have written is in the cache now.
-        if std::mem::take(&mut shelf.has_news) || !shelf.has_seen(changes) {
-            shelf.seen = Some(changes);
-            let sending = self.sending();
-            shelf.lose(now, |stream| sending.contains(stream));
         }
     }
 

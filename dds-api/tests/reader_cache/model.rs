@@ -376,7 +376,7 @@ impl Model {
                 let mut keys: Vec<u128> = Vec::new();
                 for at in self.order_of_all() {
                     let sample = &self.samples[at];
-                    if !keys.contains(&sample.key) && !(only_unread && sample.read) {
+                    if !(keys.contains(&sample.key) || only_unread && sample.read) {
                         keys.push(sample.key);
                     }
                 }
