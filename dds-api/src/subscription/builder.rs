@@ -14,7 +14,8 @@ use qos_profiles::{
 };
 
 use super::cache::Settings;
-use super::reader::{DataReader, Queues};
+use super::queues::Queues;
+use super::reader::DataReader;
 use super::shelf::Shelf;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};

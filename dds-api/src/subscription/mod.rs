@@ -6,6 +6,7 @@ pub mod cache;
 mod calls;
 mod condition;
 mod past;
+mod queues;
 mod reader;
 mod sample;
 mod shelf;
