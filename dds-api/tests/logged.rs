@@ -5,9 +5,9 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use dds_api::infrastructure::LogCondition;
+use dds_api::infrastructure::{LogCondition, LogRetention};
 use dds_api::prelude::*;
 use dds_api::subscription::Since;
 use support::{Actor, Dice, Mark, Meeting, PATIENCE, SOON, role, say, until};
@@ -102,17 +102,20 @@ fn last_words(actors: &mut [Actor], ids: &[u64]) -> Seen {
     for (actor, id) in actors.iter_mut().zip(ids) {
         actor.kill();
         while let Some(said) = actor.try_hear() {
-            let words: Vec<&str> = said.split(' ').collect();
-            match words.as_slice() {
-                ["durable", number] => last.push((*id, number.parse().unwrap())),
-                ["read", writer, number] => {
-                    last.push((writer.parse().unwrap(), number.parse().unwrap()));
-                }
-                _ => {}
-            }
+            last.extend(word(*id, &said));
         }
     }
     last
+}
+
+/// What an actor says of a sample: that it was durable, or read.
+fn word(id: u64, said: &str) -> Option<(u64, u64)> {
+    let words: Vec<&str> = said.split(' ').collect();
+    match words.as_slice() {
+        ["durable", number] => Some((id, number.parse().unwrap())),
+        ["read", writer, number] => Some((writer.parse().unwrap(), number.parse().unwrap())),
+        _ => None,
+    }
 }
 
 /// Kills all of three processes that write, again and again: what comes back begins with what came back before,
@@ -125,16 +128,25 @@ fn everything_is_killed(role: &str, rounds: u64) {
         let mut actors: Vec<Actor> =
             ids.iter().map(|id| Actor::start(role, &meeting, *id)).collect();
         actors.iter_mut().for_each(|actor| while actor.hear() != "begins" {});
-        std::thread::sleep(Duration::from_millis(100));
+        let mut durable = Seen::new();
+        for (actor, id) in actors.iter_mut().zip(&ids) {
+            durable.extend(loop {
+                let said = actor.hear();
+                if said.starts_with("durable") {
+                    break word(*id, &said);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(50));
         dice.pause(Duration::from_millis(200));
-        let durable = last_words(&mut actors, &ids);
+        durable.extend(last_words(&mut actors, &ids));
         // Whoever comes back is one alone.
         let folder = meeting.runtime_dir();
         let participant = join(&folder, Some(&logs(&folder, "logs")));
         let topic = marks(&participant, role == "strict");
         let reader = participant.reader(&topic).create().unwrap();
         let now = history(&reader, &topic);
-        assert!(durable.len() > 3, "{durable:?}");
+        assert!(durable.len() >= 3, "{durable:?}");
         assert!(now.starts_with(&before), "what was there is there, in its order");
         for word in &durable {
             assert!(now.contains(word), "{word:?} was durable, and is not there");
@@ -337,6 +349,51 @@ fn durable_is_said_of_what_is_durable() {
     meeting.assert_empty();
 }
 
+/// A writer that comes to a topic that has begun here already is acknowledged when what it wrote is durable, not before its
+/// stream is there.
+#[test]
+fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let reader = a.reader(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    for number in 0..10 {
+        let writer = writer_of(&a, &topic);
+        writer.write(&mark(1, number)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        assert_eq!(topic.storage_status().unwrap().durable, number + 1);
+        drop(writer);
+        assert_eq!(reader.take_next(SOON).unwrap().map(|mark| mark.number), Some(number));
+    }
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// When a participant has been dropped nothing of it is at work any more, whichever thread was in the middle of something:
+/// its folder of logs is free for the next one.
+#[test]
+fn a_dropped_participant_has_given_up_its_folder() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    for number in 0..30 {
+        let a = join(&folder, Some(&here));
+        let topic = marks(&a, false);
+        let writer = writer_of(&a, &topic);
+        writer.write(&mark(1, number)).unwrap();
+        drop((writer, topic, a));
+        let lock = std::fs::File::open(here.join("domain-0").join("0").join("lock")).unwrap();
+        let locked = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+        assert!(locked.is_ok(), "{number}: {locked:?}");
+    }
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
 /// A reader of a kept topic that comes before the last one's stay is over gets what comes.
 #[test]
 fn who_comes_again_at_once_is_served() {
@@ -387,6 +444,76 @@ fn a_folder_that_cannot_be_read_is_not_passed_over() {
     let failed = |log: Option<LogCondition>| matches!(log, Some(LogCondition::Failed(_)));
     until("it says so", || topic.storage_status().is_some_and(|status| failed(status.log)));
     assert_eq!(topic.storage_status().unwrap().waits_for.len(), 1);
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// Ten thousand bytes of one of several things.
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+struct Frame {
+    #[dds(key)]
+    camera: u64,
+    number: u64,
+    bytes: [u64; 1250],
+}
+
+/// What is old goes from the log, and with it nothing of what readers that come late are owed, also after all have gone;
+/// whoever asks for what is gone is told so.
+#[test]
+fn a_log_drops_what_is_old_and_keeps_the_state() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let topic_of = |participant: &DomainParticipant| {
+        let topic = participant.topic::<Frame>("Frames").persistent();
+        topic.log_retention(LogRetention::new().samples(100)).create().unwrap()
+    };
+    let frame = |number: u64| {
+        // The first one is never replaced.
+        let camera = if number == 0 { 99 } else { number % 5 };
+        Frame { camera, number, bytes: [!number; 1250] }
+    };
+    const COUNT: u64 = 15_000;
+    let at_first = SystemTime::now();
+    {
+        let a = join(&folder, Some(&here));
+        let topic = topic_of(&a);
+        let reader = a.reader(&topic).create().unwrap();
+        let writer = a.writer(&topic).max_blocking_time(Duration::from_millis(5)).create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        for number in 0..COUNT {
+            loop {
+                while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+                match writer.write(&frame(number)) {
+                    Err(DdsError::Timeout(_)) => {}
+                    other => break other.unwrap(),
+                }
+            }
+        }
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let error = reader.past(Since::Sample(1)).err().unwrap().to_string();
+        assert!(error.contains("log_retention"), "{error}");
+        let from: u64 =
+            error.rsplit("sample ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
+        let past = reader.past(Since::Sample(from)).unwrap().map(|read| read.unwrap());
+        let past: Vec<u64> = past.map(|(place, frame)| frame.number + 1 - place).collect();
+        assert!(past.len() as u64 == COUNT + 1 - from && past.iter().all(|differ| *differ == 0));
+        assert!(from > 1_000 && past.len() >= 100, "from {from}");
+        assert!(reader.past(Since::Time(at_first)).is_err(), "some of it is gone");
+        assert!(reader.state_at(at_first).is_err());
+    }
+    let a = join(&folder, Some(&here));
+    let topic = topic_of(&a);
+    let reader = a.reader(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut state: Vec<u64> = reader.take(.., SOON).unwrap().map(|frame| frame.number).collect();
+    state.sort_unstable();
+    assert_eq!(state, [0, COUNT - 5, COUNT - 4, COUNT - 3, COUNT - 2, COUNT - 1]);
+    assert_eq!(topic.storage_status().unwrap().samples, COUNT);
+    let late = a.topic::<Frame>("Others").persistent().keep_all();
+    let error = late.log_retention(LogRetention::new().samples(1)).create().err().unwrap();
+    assert!(error.to_string().contains("keep less"), "{error}");
     drop((reader, topic, a));
     std::fs::remove_dir_all(here).unwrap();
     meeting.assert_empty();

@@ -13,6 +13,7 @@
 //! Read in this order: [`disk`] (what may be concluded of a disk), [`record`], [`segment`] (what a torn tail
 //! is), [`stream`] (appending), [`cursor`] (reading), [`restart`] (which log wins).
 
+pub mod aside;
 pub mod checkpoint;
 pub mod checksum;
 pub mod cursor;

@@ -6,7 +6,8 @@
 //! Read in this order: [`store`] (what one member keeps), [`cursor`] (how it is read), [`holders`] (who is
 //! known to have it), `keeper` (a member's part in one subgroup), [`depot`] (its part in all), `porter` (how records go from one
 //! member to another). What is kept in logs as well: [`journal`] (the port), [`logbook`] (which logs it begins from),
-//! `scribe` (how a log follows), `trail` (a store, followed), [`errands`] (what takes its time), `frontier` (what is durable everywhere).
+//! `scribe` (how a log follows), `trail` (a store, followed), [`state`] (what a checkpoint says of one), [`errands`] (what takes
+//! its time), `frontier` (what is durable everywhere).
 
 pub mod cursor;
 pub mod depot;
@@ -21,5 +22,8 @@ mod parcel;
 mod porter;
 pub(crate) mod scribe;
 mod segment;
+pub mod state;
 pub mod store;
 mod trail;
+
+pub use scribe::MOST_BEHIND;

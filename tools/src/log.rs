@@ -3,12 +3,14 @@
 //! Owns: what is shown of them. Never does: change any, but by `truncate`; whoever looks takes no lock, so a folder can be
 //! looked into while it is written. What is written at that moment may then look torn.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use derecho_core::log::aside::{self, Aside};
 use derecho_core::log::survey::{Survey, survey, truncate};
 use derecho_core::log::{
-    Check, Kind, LogError, Owner, Record, StreamKey, StreamLog, Version, folder,
+    Check, Disk, Kind, LogError, Owner, Record, StreamKey, StreamLog, Version, folder,
 };
 use derecho_node::logs::Folder;
 use serde_json::{Value, json};
@@ -55,6 +57,9 @@ struct Place {
     /// Only this stream: the hexadecimal number that its files' names begin with.
     #[arg(long, value_name = "HEX", value_parser = stream_key)]
     stream: Option<StreamKey>,
+    /// The logs of this number that were put aside, because their topics had gone on without them.
+    #[arg(long, value_name = "NUMBER")]
+    aside: Option<aside::Number>,
 }
 
 /// What to print.
@@ -108,10 +113,17 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
     }
 }
 
+/// A folder to look into, whose it is, and the streams that are asked for.
+type Opened = (Box<dyn Disk>, Owner, Vec<StreamKey>);
+
 /// Opens a folder to look into it.
-fn open(place: &Place) -> Result<(Folder, Owner, Vec<StreamKey>), Failure> {
-    let mut disk = Folder::read(&place.dir)?;
-    let owner = owner_of(&mut disk, &place.dir)?;
+fn open(place: &Place) -> Result<Opened, Failure> {
+    let mut folder = Folder::read(&place.dir)?;
+    let owner = owner_of(&mut folder, &place.dir)?;
+    let mut disk: Box<dyn Disk> = match place.aside {
+        Some(number) => Box::new(Aside::new(folder, number)),
+        None => Box::new(folder),
+    };
     let streams = folder::streams(&mut disk)?;
     match place.stream {
         Some(wanted) if !streams.contains(&wanted) => {
@@ -129,7 +141,7 @@ fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
 }
 
 /// What the indices say.
-fn list(disk: &mut Folder, of: (Owner, StreamKey)) -> Result<Survey, LogError> {
+fn list(disk: &mut Box<dyn Disk>, of: (Owner, StreamKey)) -> Result<Survey, LogError> {
     match StreamLog::read(disk, of, Check::Last) {
         Ok((log, recovery)) => {
             let messages = log.segments().iter().map(|segment| segment.index.messages()).sum();
@@ -153,7 +165,7 @@ fn list(disk: &mut Folder, of: (Owner, StreamKey)) -> Result<Survey, LogError> {
 fn look(
     place: &Place,
     json: bool,
-    what: impl Fn(&mut Folder, (Owner, StreamKey)) -> Result<Survey, LogError>,
+    what: impl Fn(&mut Box<dyn Disk>, (Owner, StreamKey)) -> Result<Survey, LogError>,
 ) -> Done {
     let (mut disk, owner, streams) = open(place)?;
     let mut found = Vec::new();
@@ -161,8 +173,26 @@ fn look(
         found.push((stream, what(&mut disk, (owner, stream))?));
     }
     let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
-    show(json, &report(owner, &found), &text(owner, &found));
+    let asides = match place.aside {
+        None => aside::asides(&mut disk)?,
+        Some(_) => BTreeMap::new(),
+    };
+    let mut report = report(owner, &found);
+    let beside = asides.iter().map(|(stream, numbers)| (stream.to_string(), json!(numbers)));
+    report["aside"] = beside.collect();
+    show(json, &report, &(text(owner, &found) + &text_of_asides(&asides)));
     Ok(if sound { Outcome::Yes } else { Outcome::No })
+}
+
+fn text_of_asides(asides: &BTreeMap<StreamKey, BTreeSet<aside::Number>>) -> String {
+    let one = |(stream, number): (&StreamKey, &aside::Number)| {
+        format!(
+            "\nPut aside, because its topic had gone on without it: {stream}, number {number}; see --aside."
+        )
+    };
+    let all =
+        asides.iter().flat_map(|(stream, numbers)| numbers.iter().map(move |it| (stream, it)));
+    all.map(one).collect()
 }
 
 fn fields(survey: &Survey) -> Value {
@@ -267,7 +297,7 @@ fn dump(args: &DumpArgs, json: bool) -> Done {
 const MOST_TOLD: usize = 100_000;
 
 fn records(
-    disk: &mut Folder,
+    disk: &mut Box<dyn Disk>,
     (owner, found): (Owner, &[(StreamKey, Survey)]),
     args: &DumpArgs,
 ) -> Result<Value, Failure> {
@@ -360,6 +390,6 @@ fn cut(args: &TruncateArgs, json: bool) -> Done {
     }
     truncate(&mut disk, (owner, args.stream), Version(args.after))?;
     drop(disk);
-    let place = Place { dir: args.dir.clone(), stream: Some(args.stream) };
+    let place = Place { dir: args.dir.clone(), stream: Some(args.stream), aside: None };
     look(&place, json, |disk, of| survey(disk, of, |_| {}))
 }

@@ -77,6 +77,33 @@ fn a_sound_log_is_listed_dumped_and_verified() {
 }
 
 #[test]
+fn a_log_that_was_put_aside_is_told_and_can_be_read() {
+    let place = Place::new();
+    let dir = place.path().join("log");
+    write(&dir, 1..=40);
+    {
+        let mut disk = Folder::open(&dir).unwrap();
+        let owner = folder::owner(&mut disk).unwrap().unwrap();
+        let of = (owner, STREAM);
+        let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::Last).unwrap();
+        assert_eq!(log.put_aside(&mut disk).unwrap(), 1);
+    }
+    write(&dir, 1..=3);
+    let dir = dir.to_str().unwrap();
+    let report = place.run(&["log", "verify", dir, "--json"]).code(0).json();
+    assert_eq!(
+        (&report["records"], &report["aside"][STREAM.to_string()][0]),
+        (&3.into(), &1.into())
+    );
+    let text = place.run(&["log", "ls", dir]).code(0).out;
+    assert!(text.contains("Put aside") && text.contains("number 1"), "{text}");
+    for command in ["ls", "verify", "dump"] {
+        let report = place.run(&["log", command, dir, "--aside", "1", "--json"]).code(0).json();
+        assert_eq!((&report["records"], &report["last_seq"]), (&40.into(), &40.into()), "{report}");
+    }
+}
+
+#[test]
 fn a_torn_tail_is_told_and_is_no_error() {
     let place = Place::new();
     let dir = place.path().join("log");

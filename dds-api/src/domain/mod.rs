@@ -1,6 +1,7 @@
 //! The domain module of the standard: participants.
 
 mod assembly;
+mod attendant;
 mod participant;
 mod rejoin;
 

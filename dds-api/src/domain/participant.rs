@@ -2,21 +2,22 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use derecho_core::group::watch::Patience;
+use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
-use derecho_node::{Pace, Waited};
+use derecho_node::{Hearer, Pace, Waited};
 use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
+use super::attendant::Attendant;
 use super::rejoin::Rejoiner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StorageStatus, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
 use crate::publication::DataWriterBuilder;
 use crate::subscription::DataReaderBuilder;
-use crate::topic::{Topic, TopicBuilder};
+use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder, TopicDescription};
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
@@ -24,8 +25,6 @@ const GREATEST_DOMAIN: u32 = 232;
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Says where logs are kept, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
-/// How often it is looked whether others have begun topics that are to be logged here.
-const ATTEND: Duration = Duration::from_millis(10);
 
 /// How a participant joins its domain. Everything has a default.
 #[derive(Clone, Debug, Default)]
@@ -180,29 +179,13 @@ impl ParticipantConfig {
     }
 }
 
-/// Takes part in others' topics that are to be logged here, for which memory is needed that no turn can get.
-fn attend_to_logs(inner: &Arc<Inner>) -> DdsResult<()> {
-    let has_to_log = inner.engine.act(|machine, _, _| machine.has_to_log());
-    let inner = Arc::downgrade(inner);
-    let attend = move || {
-        while let Some(inner) = inner.upgrade() {
-            if has_to_log.load(Ordering::Acquire) {
-                inner.engine.act(|machine, link, effects| machine.log_topics(link, effects));
-            }
-            drop(inner);
-            std::thread::sleep(ATTEND);
-        }
-    };
-    let thread = std::thread::Builder::new().name("squall-keeper".into()).spawn(attend);
-    thread.map(drop).map_err(|error| DdsError::OutOfResources(format!("no thread: {error}")))
-}
-
 /// What all entities of a participant share. The last of them to go ends the membership.
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
     pub(crate) standing: Arc<Standing>,
     domain: u32,
     rejoiner: Option<Rejoiner>,
+    attendant: Option<Attendant>,
 }
 
 impl Inner {
@@ -219,6 +202,28 @@ impl Inner {
     }
 }
 
+impl Driver for Inner {
+    fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited {
+        self.engine.wait(deadline, ready)
+    }
+
+    fn tell(&self, hearer: &Arc<dyn Hearer>) {
+        self.engine.tell(hearer);
+    }
+
+    fn nudge(&self) {
+        self.engine.nudge();
+    }
+
+    fn look(&self) {
+        self.engine.poke();
+    }
+
+    fn alarm(&self, at: Time) {
+        self.engine.act(|machine, _, _| machine.alarm(at));
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.standing.close();
@@ -227,10 +232,16 @@ impl Drop for Inner {
             self.engine.poke();
             rejoiner.join();
         }
+        self.attendant.take().into_iter().for_each(Attendant::join);
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
         self.engine.wait(deadline, || self.standing.has_ended());
+        // When the participant is gone, so is its hold on its folder of logs; unless its disk does not answer in time.
+        let ending = self.engine.act(|machine, _, _| machine.take_ending());
+        if ending.is_some_and(|ending| ending.join().is_err()) {
+            tracing::error!("the thread that ends logs panicked");
+        }
         self.engine.stop();
     }
 }
@@ -273,11 +284,11 @@ impl DomainParticipant {
         };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let inner = Arc::new(Inner { engine, standing, domain, rejoiner });
+        let mut inner = Inner { engine, standing, domain, rejoiner, attendant: None };
         if keeps_logs {
-            attend_to_logs(&inner)?;
+            inner.attendant = Some(Attendant::start(inner.engine.clone())?);
         }
-        Ok(DomainParticipant { inner })
+        Ok(DomainParticipant { inner: Arc::new(inner) })
     }
 
     /// The domain's number.
@@ -365,8 +376,29 @@ impl DomainParticipant {
         DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
     }
 
-    /// A reader of a topic.
-    pub fn reader<T: DdsType>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
-        DataReaderBuilder::new(Arc::clone(&self.inner), topic.clone())
+    /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
+    pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
+        DataReaderBuilder::new(Arc::clone(&self.inner), topic.topic().clone(), topic.filter())
+    }
+
+    /// The samples of a topic that an expression lets pass: the standard's SQL, with `%0` to `%99` for parameters.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the expression is wrong, or compares what cannot be compared; it says where and why.
+    /// [`DdsError::PreconditionNotMet`] if the topic belongs to another participant.
+    pub fn content_filtered_topic<T: DdsType>(
+        &self,
+        name: &str,
+        topic: &Topic<T>,
+        filter_expression: &str,
+        expression_parameters: &[String],
+    ) -> DdsResult<ContentFilteredTopic<T>> {
+        if !topic.is_of(&self.inner) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` belongs to another participant: create it from the one that filters it",
+                topic.name()
+            )));
+        }
+        ContentFilteredTopic::new(name, topic, filter_expression, expression_parameters)
     }
 }

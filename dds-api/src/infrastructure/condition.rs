@@ -18,6 +18,10 @@ pub(crate) trait Driver: Send + Sync {
     fn tell(&self, hearer: &Arc<dyn Hearer>);
     /// Makes who waits look again.
     fn nudge(&self);
+    /// Takes in what has come, on this thread if nobody else drives.
+    fn look(&self);
+    /// Tells of news at this time, whether there is any or not.
+    fn alarm(&self, at: Time);
 }
 
 /// What a condition is about.
@@ -26,6 +30,10 @@ pub(crate) trait Trigger: Send + Sync {
     fn is_triggered(&self) -> bool;
     /// Who brings it about; nobody for what the application does itself.
     fn driver(&self) -> Option<Arc<dyn Driver>>;
+    /// When it may come to hold without any news.
+    fn next_look(&self) -> Option<Time> {
+        None
+    }
     /// A wait set waits for it from now on, and has this told if nobody drives.
     fn attached(&self, _bell: &Arc<dyn Hearer>) {}
 }
@@ -35,6 +43,10 @@ pub(crate) trait Trigger: Send + Sync {
 pub struct Condition(pub(crate) Arc<dyn Trigger>);
 
 impl Condition {
+    pub(crate) fn new(trigger: impl Trigger + 'static) -> Condition {
+        Condition(Arc::new(trigger))
+    }
+
     /// Whether it holds now.
     pub fn trigger_value(&self) -> bool {
         self.0.is_triggered()

@@ -4,25 +4,57 @@ mod condition;
 mod error;
 mod storage;
 mod timeout;
+mod until;
 mod wait_set;
 
 pub use condition::{Condition, GuardCondition};
+pub(crate) use condition::{Driver, Trigger};
 pub use error::{DdsError, DdsResult};
-pub use storage::{LogCondition, StorageStatus};
+pub use storage::{LogCondition, LogRetention, StorageStatus};
 pub use timeout::Timeout;
+pub(crate) use until::{Ear, Look, Until};
 pub use wait_set::WaitSet;
 
 use derecho_core::ids::NodeId;
 
-/// Names an entity across the domain.
+/// Names an entity across the domain, or an instance of a topic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InstanceHandle {
     pub(crate) node: NodeId,
     pub(crate) entity: u64,
 }
 
+/// The entity of handles that name instances: a participant has no entity of this number.
+const INSTANCE: u64 = u64::MAX;
+
+impl InstanceHandle {
+    /// The first in their order.
+    pub(crate) const LOWEST: Self = InstanceHandle { node: NodeId(0), entity: 0 };
+    /// The last in their order.
+    pub(crate) const HIGHEST: Self = InstanceHandle { node: NodeId(u128::MAX), entity: u64::MAX };
+
+    /// The handle of the instance with this hash of its key: the same in all participants.
+    pub(crate) fn of_instance(key: u128) -> Self {
+        InstanceHandle { node: NodeId(key), entity: INSTANCE }
+    }
+
+    /// The hash of the key of the instance that it names, if it names one.
+    pub(crate) fn instance_key(self) -> Option<u128> {
+        (self.entity == INSTANCE).then_some(self.node.0)
+    }
+
+    /// A handle with these parts, for tests and measurements of what takes handles.
+    #[doc(hidden)]
+    pub fn from_parts(node: u128, entity: u64) -> Self {
+        InstanceHandle { node: NodeId(node), entity }
+    }
+}
+
 impl std::fmt::Display for InstanceHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.node, self.entity)
+        match self.instance_key() {
+            Some(key) => write!(f, "instance {key:032x}"),
+            None => write!(f, "{}.{}", self.node, self.entity),
+        }
     }
 }

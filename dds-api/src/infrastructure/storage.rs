@@ -2,6 +2,8 @@
 //!
 //! Owns: the status and its words. Never does: find it out.
 
+use std::time::Duration;
+
 use derecho_core::storage::journal::Condition;
 
 /// How a topic's samples are kept, as far as this participant knows.
@@ -34,6 +36,40 @@ impl StorageStatus {
                 all.join(", ")
             ),
         }
+    }
+}
+
+/// How much of the past the logs of a topic keep at least: what all of the limits that are given let go of is dropped, in
+/// files of 64 MiB, when another file is begun. Without any limit all is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogRetention {
+    pub(crate) time: Option<Duration>,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) samples: Option<u64>,
+}
+
+impl LogRetention {
+    /// No limit.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was written in the last so long.
+    pub fn time(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// So many bytes of files.
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// So many samples.
+    pub fn samples(mut self, samples: u64) -> Self {
+        self.samples = Some(samples);
+        self
     }
 }
 

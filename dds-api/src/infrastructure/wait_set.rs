@@ -8,8 +8,10 @@
 //!   of none (guards alone)          it sleeps on the bell
 //! ```
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use derecho_core::ids::Time;
@@ -41,6 +43,8 @@ struct State {
     rings: u64,
     /// Whose engine the waiting thread drives.
     driver: Option<Arc<dyn Driver>>,
+    /// The task that waits, if it is none that has a thread.
+    task: Option<Waker>,
 }
 
 impl Bell {
@@ -59,9 +63,10 @@ impl Hearer for Bell {
     fn hear(&self) {
         let mut state = self.lock();
         state.rings += 1;
-        let driver = state.driver.clone();
+        let (driver, task) = (state.driver.clone(), state.task.take());
         drop(state);
         self.rung.notify_all();
+        task.into_iter().for_each(Waker::wake);
         if let Some(driver) = driver {
             driver.nudge();
         }
@@ -73,7 +78,9 @@ struct Turn<'a>(&'a WaitSet);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.bell.lock().driver = None;
+        let mut state = self.0.bell.lock();
+        (state.driver, state.task) = (None, None);
+        drop(state);
         self.0.waits.store(false, Ordering::Release);
     }
 }
@@ -131,20 +138,18 @@ impl WaitSet {
     pub fn wait(&self, timeout: impl Into<Timeout>) -> DdsResult<Vec<Condition>> {
         let timeout = timeout.into();
         let deadline = timeout.deadline();
-        if self.waits.swap(true, Ordering::Acquire) {
-            return Err(DdsError::PreconditionNotMet(
-                "another thread waits on this wait set: give each thread its own".to_owned(),
-            ));
-        }
-        let _turn = Turn(self);
+        let _turn = self.turn()?;
         loop {
             let rings = self.bell.lock().rings;
             let triggered = self.bell.triggered();
             if !triggered.is_empty() {
                 return Ok(triggered);
             }
-            match self.wait_once(deadline, rings) {
+            let next_look = self.conditions().iter().filter_map(|one| one.0.next_look()).min();
+            let until = deadline.into_iter().chain(next_look).min();
+            match self.wait_once(until, rings) {
                 Waited::Ready => {}
+                Waited::TimedOut if deadline.is_none_or(|deadline| clock::now() < deadline) => {}
                 Waited::TimedOut => {
                     let count = self.bell.lock().attached.len();
                     return Err(DdsError::Timeout(format!(
@@ -160,15 +165,59 @@ impl WaitSet {
         }
     }
 
-    /// Waits until there is something to look at.
-    fn wait_once(&self, deadline: Option<Time>, rings: u64) -> Waited {
+    /// The same without a thread, on any runtime, and for as long as it takes: whoever does not want to wait any more drops
+    /// the future.
+    pub async fn wait_async(&self) -> DdsResult<Vec<Condition>> {
+        let _turn = self.turn()?;
+        // Told as long as this wait lasts.
+        let relay: Arc<dyn Hearer> = Arc::new(Relay(Arc::clone(&self.bell)));
+        let mut told: Vec<Arc<dyn Driver>> = Vec::new();
+        let look = |context: &mut Context<'_>| {
+            self.bell.lock().task = Some(context.waker().clone());
+            for driver in self.drivers() {
+                if !told.iter().any(|known| place(known) == place(&driver)) {
+                    driver.tell(&relay);
+                    told.push(driver);
+                }
+            }
+            told.iter().for_each(|driver| driver.look());
+            let triggered = self.bell.triggered();
+            if !triggered.is_empty() {
+                return Poll::Ready(Ok(triggered));
+            }
+            for condition in self.conditions() {
+                if let (Some(at), Some(driver)) = (condition.0.next_look(), condition.0.driver()) {
+                    driver.alarm(at);
+                }
+            }
+            Poll::Pending
+        };
+        poll_fn(look).await
+    }
+
+    fn turn(&self) -> DdsResult<Turn<'_>> {
+        match self.waits.swap(true, Ordering::Acquire) {
+            false => Ok(Turn(self)),
+            true => Err(DdsError::PreconditionNotMet(
+                "another thread waits on this wait set: give each thread its own".to_owned(),
+            )),
+        }
+    }
+
+    /// Who brings about what the conditions wait for, each once.
+    fn drivers(&self) -> Vec<Arc<dyn Driver>> {
         let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
         for driver in self.conditions().iter().filter_map(|condition| condition.0.driver()) {
-            let is_it = |known: &Arc<dyn Driver>| place(known) == place(&driver);
-            if !drivers.iter().any(is_it) {
+            if !drivers.iter().any(|known| place(known) == place(&driver)) {
                 drivers.push(driver);
             }
         }
+        drivers
+    }
+
+    /// Waits until there is something to look at.
+    fn wait_once(&self, deadline: Option<Time>, rings: u64) -> Waited {
+        let drivers = self.drivers();
         let mut drivers = drivers.into_iter();
         let Some(driver) = drivers.next() else { return self.sleep(deadline, rings) };
         self.bell.lock().driver = Some(Arc::clone(&driver));

@@ -79,7 +79,7 @@ struct Stay {
     /// Who sends what is in the queues, by the queues' numbers for them, in all epochs so far.
     senders: Vec<StreamId>,
     /// Senders of the epoch.
-    sending: u32,
+    sending: Arc<[StreamId]>,
     /// Members of the epoch that read.
     seats: Vec<NodeId>,
     /// Participants with readers that have begun it, as far as is known.
@@ -105,6 +105,8 @@ pub(crate) struct AtomicTopics {
     catching: BTreeSet<u64>,
     /// Where this participant keeps logs, if it does.
     archive: Option<TopicLogs>,
+    /// Memory for the topics of which more has become durable.
+    moved: Vec<u64>,
 }
 
 impl AtomicTopics {
@@ -209,7 +211,14 @@ impl AtomicTopics {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
         let written = stay.memory.as_ref().map_or(0, |(_, memory)| memory.committed());
+        let sends = |subgroup| {
+            let mut senders = domain.node().senders(subgroup).into_iter();
+            let region = stay.memory.as_ref().map(|(region, _)| *region);
+            senders.any(|(_, origin, of)| origin == Origin::Own && Some(of) == region)
+        };
         match stay.subgroup {
+            // Before its stream has begun there nobody has received anything of it.
+            Some(subgroup) if written > 0 && !sends(subgroup) => false,
             Some(subgroup) if stay.logged && written > 0 => {
                 domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
             }
@@ -231,7 +240,7 @@ impl AtomicTopics {
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
         self.depot.begun(domain, key, id, (epoch, layout));
         stay.subgroup = Some(id);
-        stay.sending = layout.streams().count() as u32;
+        stay.sending = layout.streams().collect();
         let seats = layout.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
         let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
         let gone = before.iter().filter(|node| !stay.seats.contains(node)).count() as u32;
@@ -356,7 +365,7 @@ impl Stay {
             exit: Exit::Stays,
             subgroup: None,
             senders: Vec::new(),
-            sending: 0,
+            sending: Arc::new([]),
             seats: Vec::new(),
             counted: 0,
             kept: endpoint.level.is_kept(),
@@ -441,8 +450,9 @@ impl Stay {
                 source.writers = Arc::clone(&writers);
             }
             drop(sources);
+            shared.is_sent_by(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(self.sending, Ordering::Release);
+            shared.matched.store(self.sending.len() as u32, Ordering::Release);
         }
     }
 
@@ -465,7 +475,7 @@ impl Stay {
             if inbox.is_none() {
                 *inbox = domain.node_mut().add_subgroup_reader(subgroup);
             }
-            let (sending, ended) = (inbox.as_ref().map_or(0, |_| self.sending), false);
+            let (sending, ended) = (inbox.as_ref().map_or(0, |_| self.sending.len()), false);
             if let Some(inbox) = inbox {
                 let (writers, inbox) = (Arc::clone(&writers), Arc::clone(inbox));
                 match sources.iter_mut().find(of_it) {
@@ -474,8 +484,9 @@ impl Stay {
                 }
             }
             drop(sources);
+            shared.is_sent_by(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending, Ordering::Release);
+            shared.matched.store(sending as u32, Ordering::Release);
         }
     }
 

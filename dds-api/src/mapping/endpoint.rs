@@ -6,6 +6,7 @@
 use std::fmt;
 
 use derecho_core::group::CONTROL;
+use derecho_core::log;
 use derecho_core::storage::store::Retention;
 use idl_cdr::{DdsType, fingerprint, from_cdr, to_cdr};
 
@@ -87,6 +88,10 @@ pub(crate) struct Keeping {
     pub(crate) durable_first: bool,
     /// A log whose disk is full takes no part any more, instead of holding its topic up.
     pub(crate) detach: bool,
+    /// Of the past, so many nanoseconds, bytes and samples are kept in logs at least.
+    pub(crate) log_time: u64,
+    pub(crate) log_bytes: u64,
+    pub(crate) log_samples: u64,
 }
 
 impl Keeping {
@@ -99,6 +104,16 @@ impl Keeping {
             keys: limit(self.instances),
             lifespan: (self.lifespan > 0).then_some(self.lifespan),
         }
+    }
+}
+
+impl Keeping {
+    /// How much of the past is kept in logs; none: all of it.
+    pub(crate) fn log_retention(self) -> Option<log::Retention> {
+        let limit = |limit: u64| (limit > 0).then_some(limit);
+        let (nanos, bytes) = (limit(self.log_time), limit(self.log_bytes));
+        let past = log::Retention { nanos, bytes, messages: limit(self.log_samples) };
+        (past != log::Retention::default()).then_some(past)
     }
 }
 
@@ -117,6 +132,13 @@ impl fmt::Display for Keeping {
         }
         if self.durable_first {
             f.write_str(", durable before they are delivered")?;
+        }
+        if self.log_time > 0 {
+            write!(f, ", in logs for {:?}", std::time::Duration::from_nanos(self.log_time))?;
+        }
+        let limits = [(self.log_bytes, "bytes"), (self.log_samples, "samples")];
+        for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
+            write!(f, ", in logs at least {limit} {what}")?;
         }
         match self.detach {
             true => f.write_str(", without logs whose disk is full"),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
@@ -61,11 +62,18 @@ pub(crate) struct ParticipantMachine {
     members: Vec<NodeId>,
     next_endpoint: u64,
     look_at: Option<Time>,
+    /// When whoever listens for news is to be told, whether there is any or not.
+    alarm: Option<Time>,
+    has_retired: bool,
     leaves: bool,
     /// Endpoints of others' topics that are to be logged here.
     to_log: Vec<Endpoint>,
+    /// For some of them there was no memory.
+    lacks_memory: bool,
     /// Whether there are any, for whoever sees to it.
     has_to_log: Arc<AtomicBool>,
+    /// Ends the logs of one that is out for good.
+    ending: Option<JoinHandle<()>>,
 }
 
 impl ParticipantMachine {
@@ -87,9 +95,13 @@ impl ParticipantMachine {
             members: Vec::new(),
             next_endpoint: 1,
             look_at: None,
+            alarm: None,
+            has_retired: false,
             leaves: false,
             to_log: Vec::new(),
+            lacks_memory: false,
             has_to_log: Arc::default(),
+            ending: None,
         }
     }
 
@@ -104,8 +116,13 @@ impl ParticipantMachine {
             && let Some(logs) = self.atomic.end_logs()
         {
             // What is still to be written may take its time.
-            drop(std::thread::spawn(move || drop(logs)));
+            self.ending = Some(std::thread::spawn(move || drop(logs)));
         }
+    }
+
+    /// The thread that ends the logs, for whoever ends the participant: it takes no longer than logs linger.
+    pub(crate) fn take_ending(&mut self) -> Option<JoinHandle<()>> {
+        self.ending.take()
     }
 
     /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
@@ -117,8 +134,16 @@ impl ParticipantMachine {
     pub(crate) fn log_topics(&mut self, link: &mut impl Link, effects: &mut Effects) {
         self.has_to_log.store(false, Ordering::Release);
         for endpoint in std::mem::take(&mut self.to_log) {
-            self.atomic.log(&mut self.group, link, &endpoint, effects);
+            if !self.atomic.log(&mut self.group, link, &endpoint, effects) {
+                if !self.lacks_memory {
+                    tracing::error!(topic = %endpoint.topic, "no memory for a topic's log; it is tried again");
+                }
+                self.to_log.push(endpoint);
+            }
         }
+        // Whoever sees to it comes again in a while.
+        self.lacks_memory = !self.to_log.is_empty();
+        self.has_to_log.store(self.lacks_memory, Ordering::Release);
     }
 
     /// How a topic is kept, as far as is known here; none if it is not.
@@ -149,6 +174,11 @@ impl ParticipantMachine {
 
     fn node(&mut self) -> &mut Node {
         self.group.node_mut()
+    }
+
+    /// There is something to do for entities at this time, which is news for whoever listens.
+    pub(crate) fn alarm(&mut self, at: Time) {
+        self.alarm = self.alarm.into_iter().chain([at]).min();
     }
 
     /// How many other participants there are.
@@ -531,7 +561,8 @@ impl Machine for ParticipantMachine {
         if self.standing.is_over(self.life) {
             // It delivers nothing, and nothing of it is seen, any more.
             self.retire();
-            return 0;
+            // That is news for whoever waits.
+            return usize::from(!std::mem::replace(&mut self.has_retired, true));
         }
         let mut done = self.group.turn(now, effects);
         while let Some(event) = self.group.next_event() {
@@ -543,7 +574,7 @@ impl Machine for ParticipantMachine {
             self.look_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
         }
-        done
+        done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())
     }
 
     fn interest(&self) -> Interest {
@@ -560,6 +591,6 @@ impl Machine for ParticipantMachine {
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());
         let kept = self.atomic.wants_turn_at();
-        self.group.wants_turn_at().into_iter().chain(look).chain(kept).min()
+        self.group.wants_turn_at().into_iter().chain(look).chain(kept).chain(self.alarm).min()
     }
 }

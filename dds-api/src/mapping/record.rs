@@ -3,8 +3,9 @@
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
 //!         8   writer: u32              which writer of the participant
-//!        12   form: u32                plain or CDR; whether the key follows
-//!        16   payload                  aligned to 16 bytes
+//!        12   form: u32                plain or CDR; what becomes of the instance; what follows
+//!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
+//!       ...   strength: i32            only of a writer that has one
 //!       ...   key hash: 16 bytes       only where samples are kept for those who come later
 //! ```
 //! Its length and its number in the sender's order are the protocol's.
@@ -14,8 +15,8 @@
 use std::mem::MaybeUninit;
 
 use idl_cdr::{
-    CdrError, DdsType, from_cdr, from_plain_bytes, plain_bytes, plain_ref, serialize_into,
-    serialized_size,
+    CdrError, DdsType, Encoding, Endianness, from_cdr, from_plain_bytes, key_from_cdr,
+    key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
 };
 
 /// Bytes before the payload.
@@ -25,8 +26,42 @@ const PLAIN: u32 = 1;
 const CDR: u32 = 2;
 /// Added to the form of a record at whose end its key is.
 const KEYED: u32 = 0x100;
+/// Added to the form of a record that disposes its instance.
+const DISPOSED: u32 = 0x200;
+/// Added to the form of a record by which a writer unregisters an instance.
+const UNREGISTERED: u32 = 0x400;
+/// Added to the form of a record that has its writer's strength.
+const STRONG: u32 = 0x800;
 /// Bytes of the key.
 pub(crate) const KEY: usize = 16;
+/// Bytes of the strength.
+const STRENGTH: usize = 4;
+
+/// In which form keys are sent, and kept, alone.
+const KEY_ENCODING: Encoding = match Endianness::NATIVE {
+    Endianness::Big => Encoding::PLAIN_CDR2_BE,
+    Endianness::Little => Encoding::PLAIN_CDR2_LE,
+};
+
+/// What becomes of the instance of a record's sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    Alive,
+    Disposed,
+    Unregistered,
+    DisposedAndUnregistered,
+}
+
+impl Fate {
+    fn flags(self) -> u32 {
+        match self {
+            Fate::Alive => 0,
+            Fate::Disposed => DISPOSED,
+            Fate::Unregistered => UNREGISTERED,
+            Fate::DisposedAndUnregistered => DISPOSED | UNREGISTERED,
+        }
+    }
+}
 
 /// What a record says of its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +72,29 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// That of a sample which nobody sent: a writer is gone, and lets an instance go.
+    pub(crate) fn of_loss(timestamp: u64, writer: u32) -> Header {
+        Header { timestamp, writer, form: CDR | UNREGISTERED }
+    }
+
+    /// What becomes of the instance.
+    #[inline]
+    pub(crate) fn fate(self) -> Fate {
+        match self.form & (DISPOSED | UNREGISTERED) {
+            0 => Fate::Alive,
+            DISPOSED => Fate::Disposed,
+            UNREGISTERED => Fate::Unregistered,
+            _ => Fate::DisposedAndUnregistered,
+        }
+    }
+
+    /// Bytes at the end of the record that are not payload.
+    #[inline]
+    fn tail(self) -> usize {
+        let key = if self.form & KEYED != 0 { KEY } else { 0 };
+        key + if self.form & STRONG != 0 { STRENGTH } else { 0 }
+    }
+
     #[inline]
     pub(crate) fn read(record: &[u8]) -> Option<Header> {
         let header = u128::from_le_bytes(*record.first_chunk::<HEADER>()?);
@@ -95,27 +153,68 @@ fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
     }
 }
 
-/// Writes the header of a record of this type, and the key at its end if there is to be one.
-#[inline]
-pub(crate) fn seal<T: DdsType>(
-    record: &mut [u8],
-    writer: u32,
-    timestamp: u64,
-    key: Option<[u8; KEY]>,
-) {
-    let form = if is_plain::<T>() { PLAIN } else { CDR };
-    let keyed = if key.is_some() { KEYED } else { 0 };
-    Header { timestamp, writer, form: form | keyed }.write(record);
-    if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
-        *place = key;
+/// The key of a value alone: what is sent of an instance that is over.
+pub(crate) fn key_payload<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
+    key_to_cdr_with(value, KEY_ENCODING)
+}
+
+/// What stands around a payload, beside the time and the writer.
+#[derive(Clone, Copy)]
+pub(crate) struct Seal {
+    pub(crate) fate: Fate,
+    /// OWNERSHIP_STRENGTH of the writer.
+    pub(crate) strength: i32,
+    /// The hash of the key, if it is to be at the end.
+    pub(crate) key: Option<[u8; KEY]>,
+}
+
+impl Seal {
+    /// Bytes that it takes behind a payload.
+    #[inline(always)]
+    pub(crate) fn size(self) -> usize {
+        let key = if self.key.is_some() { KEY } else { 0 };
+        key + if self.strength != 0 { STRENGTH } else { 0 }
     }
 }
 
-/// The key of a record that is kept; zero, which is no sample's alone, if it has none.
+/// Writes the header of a record of this type, and what stands at its end.
+#[inline]
+pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, seal: Seal) {
+    let Seal { fate, strength, key } = seal;
+    let form = if is_plain::<T>() && fate == Fate::Alive { PLAIN } else { CDR };
+    let keyed = if key.is_some() { KEYED } else { 0 };
+    let strong = if strength != 0 { STRONG } else { 0 };
+    Header { timestamp, writer, form: form | fate.flags() | keyed | strong }.write(record);
+    let before_key = record.len().saturating_sub(if key.is_some() { KEY } else { 0 });
+    if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
+        *place = key;
+    }
+    if strong != 0
+        && let Some(place) = record[..before_key].last_chunk_mut()
+    {
+        *place = strength.to_le_bytes();
+    }
+}
+
+/// The key of a record that is kept; zero, which is no sample's alone, if it has none. That a writer unregistered an
+/// instance takes the place of another such record, and of no sample: the instance may live on.
 pub(crate) fn key_of(record: &[u8]) -> u128 {
-    let keyed = Header::read(record).is_some_and(|header| header.form & KEYED != 0);
-    let key = record.last_chunk().filter(|_| keyed && record.len() >= HEADER + KEY);
-    u128::from_le_bytes(key.copied().unwrap_or_default())
+    let Some(header) = Header::read(record).filter(|header| header.form & KEYED != 0) else {
+        return 0;
+    };
+    let key = record.last_chunk().filter(|_| record.len() >= HEADER + KEY);
+    let key = u128::from_le_bytes(key.copied().unwrap_or_default());
+    if header.fate() == Fate::Unregistered { !key } else { key }
+}
+
+/// OWNERSHIP_STRENGTH of a record's writer.
+pub(crate) fn strength_of(record: &[u8]) -> i32 {
+    let Some(header) = Header::read(record).filter(|header| header.form & STRONG != 0) else {
+        return 0;
+    };
+    let end = record.len().saturating_sub(if header.form & KEYED != 0 { KEY } else { 0 });
+    let strength = record.get(HEADER..end).and_then(|payload| payload.last_chunk());
+    strength.map_or(0, |strength| i32::from_le_bytes(*strength))
 }
 
 /// When the sample in a record was written.
@@ -135,12 +234,8 @@ pub(crate) enum Payload<T> {
 #[inline(always)]
 pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
-    let end = match header.form & KEYED {
-        0 => record.len(),
-        _ => record.len().checked_sub(KEY)?,
-    };
-    let payload = record.get(HEADER..end)?;
-    match header.form & !KEYED {
+    let payload = record.get(HEADER..record.len().checked_sub(header.tail())?)?;
+    match header.form & !(KEYED | STRONG) {
         PLAIN if is_plain::<T>() => {
             plain_ref::<T>(payload)?;
             Some(Payload::InPlace)
@@ -150,6 +245,11 @@ pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
             // a writer gone mad could change the record in between.
             let private = payload.to_vec();
             Some(Payload::Decoded(header, from_cdr(&private).ok()?))
+        }
+        form if form & !(DISPOSED | UNREGISTERED) == CDR => {
+            // From a copy, as above.
+            let private = payload.to_vec();
+            Some(Payload::Decoded(header, key_from_cdr(&private).ok()?))
         }
         _ => None,
     }

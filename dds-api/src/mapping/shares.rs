@@ -23,6 +23,9 @@ pub(crate) struct ReaderShared {
     pub(crate) changes: AtomicU64,
     /// Writers that it is matched with.
     pub(crate) matched: AtomicU32,
+    /// The streams that bring samples of an ordered topic now; none if it is none, or has not begun. Changes of it are
+    /// counted in `changes`.
+    pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
     /// The life of its participant that it is matched in.
@@ -38,6 +41,11 @@ pub(crate) struct ReaderShared {
 }
 
 impl ReaderShared {
+    /// These bring samples of an ordered topic from now on; all that others have brought is queued already.
+    pub(super) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
+        *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));
+    }
+
     /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;
     /// that of still earlier lives, at which nobody has looked at all, goes uncounted.
     pub(super) fn leave_behind(&self, new: Life) {
@@ -46,6 +54,7 @@ impl ReaderShared {
         sources.iter_mut().for_each(|source| source.ended = true);
         drop(sources);
         *self.history.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.reads_history.store(false, Ordering::Release);
     }
 }

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use derecho_core::log::StreamKey;
+use derecho_core::storage::errands::Keep;
 use derecho_core::storage::journal::Journal;
 use derecho_node::logs::{Archive, OnFull};
 use qos_profiles::Glob;
 
 use super::endpoint::Endpoint;
+use super::history::MEANING;
 
 /// See the [module](self).
 pub(crate) struct TopicLogs {
@@ -45,7 +47,12 @@ impl TopicLogs {
     pub(super) fn journal(&self, endpoint: &Endpoint) -> Box<dyn Journal> {
         let on_full = if endpoint.keeping.detach { OnFull::Detach } else { OnFull::Wait };
         let wake = Arc::clone(&self.wake);
-        Box::new(self.archive.journal(stream_of(endpoint), on_full, move || wake()))
+        let keep = endpoint.keeping.log_retention().map(|past| Keep {
+            past,
+            state: endpoint.keeping.retention(),
+            meaning: MEANING,
+        });
+        Box::new(self.archive.journal(stream_of(endpoint), (on_full, keep), move || wake()))
     }
 }
 

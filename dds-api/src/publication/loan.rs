@@ -69,10 +69,12 @@ impl<T: DdsType> Loan<'_, T> {
     /// Publishes the sample.
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
-        let key = self.writer.key_of(&self)?;
+        let seal = self.writer.seal_of(&self)?;
         self.room.0 = None;
         match self.build {
-            Build::InPlace { place, .. } => self.writer.commit(place, HEADER + size_of::<T>(), key),
+            Build::InPlace { place, .. } => {
+                self.writer.commit(place, HEADER + size_of::<T>(), seal)
+            }
             Build::Heap(value) => self.writer.write(&value),
         }
     }

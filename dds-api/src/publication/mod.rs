@@ -1,5 +1,6 @@
 //! The publication module of the standard: writers.
 
+mod instances;
 mod loan;
 mod place;
 mod writer;

@@ -3,6 +3,8 @@
 //! Owns: a stream of samples and its memory. Never does: copy a sample more than once on its way
 //! into that memory, or lose one that it accepted.
 
+mod asynchronous;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,13 +14,15 @@ use derecho_core::multicast::claim::ClaimError;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
 use idl_cdr::{CdrError, DdsType, key_hash};
+use qos_profiles::DataWriterQos;
 
+use super::instances::Registered;
 use super::loan::Loan;
 use super::place::Place;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::record::{HEADER, KEY, is_plain, record_size, seal, write_payload};
+use crate::mapping::record::{Fate, HEADER, KEY, Seal, is_plain, record_size, seal, write_payload};
 use crate::mapping::shares::{Berth, Refusal, WriterShared};
 use crate::mapping::standing::{Life, Standing};
 use crate::topic::Topic;
@@ -42,6 +46,8 @@ pub struct DataWriterBuilder<T> {
     in_flight: usize,
     largest: usize,
     max_blocking: Timeout,
+    strength: i32,
+    autodispose: bool,
 }
 
 impl<T: DdsType> DataWriterBuilder<T> {
@@ -53,7 +59,32 @@ impl<T: DdsType> DataWriterBuilder<T> {
             in_flight: DEFAULT_IN_FLIGHT,
             largest: if is_plain::<T>() { size_of::<T>() } else { 0 },
             max_blocking: DEFAULT_MAX_BLOCKING,
+            strength: 0,
+            autodispose: true,
         }
+    }
+
+    /// What these policies say of a writer: OWNERSHIP_STRENGTH, WRITER_DATA_LIFECYCLE and RELIABILITY.max_blocking_time.
+    /// DURABILITY, the kind of RELIABILITY, and LIFESPAN are the topic's: [`TopicBuilder`](crate::topic::TopicBuilder).
+    pub fn qos(mut self, qos: &DataWriterQos) -> Self {
+        let blocking: Option<std::time::Duration> = qos.reliability.max_blocking_time.into();
+        self.max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
+        self.strength = qos.ownership_strength.value;
+        self.autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        self
+    }
+
+    /// OWNERSHIP_STRENGTH: of several writers of an instance the strongest one owns it, for readers that want
+    /// [exclusive ownership](crate::subscription::DataReaderBuilder::exclusive_ownership). By default 0.
+    pub fn ownership_strength(mut self, strength: i32) -> Self {
+        self.strength = strength;
+        self
+    }
+
+    /// WRITER_DATA_LIFECYCLE: whether unregistering an instance disposes it as well. By default it does.
+    pub fn autodispose_unregistered_instances(mut self, autodispose: bool) -> Self {
+        self.autodispose = autodispose;
+        self
     }
 
     /// Keeps up to so many bytes of samples that readers have not yet taken (1 MiB by default).
@@ -83,8 +114,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
 
     /// Makes the writer and announces it.
     pub fn create(self) -> DdsResult<DataWriter<T>> {
-        let DataWriterBuilder { participant, topic, memory, in_flight, largest, max_blocking } =
-            self;
+        let DataWriterBuilder { participant, topic, memory, in_flight, largest, .. } = self;
+        let DataWriterBuilder { max_blocking, strength, autodispose, .. } = self;
         if !topic.is_of(&participant) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "topic `{}` belongs to another participant: create it from the one that writes it",
@@ -96,7 +127,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => in_flight,
         };
-        let overhead = if level.is_kept() { HEADER + KEY } else { HEADER };
+        let overhead = HEADER + alike(strength, level.is_kept()).size();
         let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
@@ -118,8 +149,26 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let (id, first) = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
         let kept = level.is_kept();
-        Ok(DataWriter { participant, topic, shared, first, id, max_blocking, kept })
+        let registered = Registered::default();
+        Ok(DataWriter {
+            participant,
+            topic,
+            shared,
+            first,
+            id,
+            max_blocking,
+            kept,
+            strength,
+            autodispose,
+            registered,
+        })
     }
+}
+
+/// A seal as large as those of all samples of a writer.
+#[inline(always)]
+fn alike(strength: i32, kept: bool) -> Seal {
+    Seal { fate: Fate::Alive, strength, key: kept.then_some([0; KEY]) }
 }
 
 /// This thread, under a number that no other one has or had.
@@ -167,6 +216,11 @@ pub struct DataWriter<T: DdsType> {
     max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
     kept: bool,
+    /// OWNERSHIP_STRENGTH.
+    strength: i32,
+    /// Unregistering an instance disposes it.
+    pub(super) autodispose: bool,
+    pub(super) registered: Registered,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -253,11 +307,23 @@ impl<T: DdsType> DataWriter<T> {
     /// writer's max_blocking_time if that is full of samples that readers still need.
     #[inline]
     pub fn write(&self, sample: &T) -> DdsResult<()> {
+        self.write_at(sample, None)
+    }
+
+    /// The same, with the time at which it was written, in nanoseconds since 1970; none: now.
+    #[inline(always)]
+    pub(super) fn write_at(&self, sample: &T, time: Option<u64>) -> DdsResult<()> {
+        self.write_within(sample, time, self.max_blocking)
+    }
+
+    /// The same, and waits no longer than that for room.
+    #[inline(always)]
+    fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
-        let key = self.key_of(sample)?;
-        let mut claim = self.claim(self.with_key(size))?;
+        let seal = self.seal_of(sample)?;
+        let mut claim = self.claim_within(size + seal.size(), blocking)?;
         match write_payload(sample, claim.bytes()) {
-            Ok(size) => self.commit(claim, size, key),
+            Ok(size) => self.commit_at(claim, size, (seal, time)),
             Err(error) => {
                 drop(claim);
                 self.gave_room();
@@ -273,22 +339,23 @@ impl<T: DdsType> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        record_size(sample).is_ok_and(|size| self.has_room(self.with_key(size)))
+        record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size()))
     }
 
-    /// The key of a sample that will be kept.
+    /// What goes with a sample: its key, where it will be kept.
     #[inline(always)]
-    pub(super) fn key_of(&self, sample: &T) -> DdsResult<Option<[u8; KEY]>> {
-        if !self.kept {
-            return Ok(None);
-        }
-        key_hash(sample).map(Some).map_err(|error| self.not_encodable(&error))
+    pub(super) fn seal_of(&self, sample: &T) -> DdsResult<Seal> {
+        let key = match self.kept {
+            true => Some(key_hash(sample).map_err(|error| self.not_encodable(&error))?),
+            false => None,
+        };
+        Ok(Seal { fate: Fate::Alive, strength: self.strength, key })
     }
 
-    /// Bytes of a record with what goes with it.
+    /// Bytes of what goes with a sample.
     #[inline(always)]
-    fn with_key(&self, size: usize) -> usize {
-        if self.kept { size + KEY } else { size }
+    fn seal_size(&self) -> usize {
+        alike(self.strength, self.kept).size()
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -297,11 +364,40 @@ impl<T: DdsType> DataWriter<T> {
     where
         T: Default,
     {
+        self.loan_within(self.max_blocking)
+    }
+
+    #[inline(always)]
+    fn loan_within(&self, blocking: Timeout) -> DdsResult<Loan<'_, T>>
+    where
+        T: Default,
+    {
         if is_plain::<T>() {
-            Ok(Loan::in_place(self, self.claim(self.with_key(HEADER + size_of::<T>()))?))
+            Ok(Loan::in_place(self, self.claim_within(self.room_for_one(), blocking)?))
         } else {
             Ok(Loan::on_heap(self))
         }
+    }
+
+    /// Builds a sample in place, and publishes it: a [loan](DataWriter::loan) in one call. If what fills it panics, nothing is
+    /// published.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Default)]
+    /// # struct Attitude { pitch: f64 }
+    /// # fn write(writer: &DataWriter<Attitude>) -> DdsResult<()> {
+    /// writer.write_with(|attitude| attitude.pitch = 1.5)
+    /// # }
+    /// ```
+    #[inline(always)]
+    pub fn write_with(&self, fill: impl FnOnce(&mut T)) -> DdsResult<()>
+    where
+        T: Default,
+    {
+        let mut loan = self.loan()?;
+        fill(&mut loan);
+        loan.publish()
     }
 
     /// A sample to be built in place whose content is left over from earlier samples: for large
@@ -310,23 +406,34 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
-        Ok(Loan::as_left(self, self.claim(self.with_key(HEADER + size_of::<T>()))?))
+        Ok(Loan::as_left(self, self.claim(self.room_for_one())?))
+    }
+
+    /// What one sample of a plain type needs.
+    #[inline(always)]
+    fn room_for_one(&self) -> usize {
+        HEADER + size_of::<T>() + self.seal_size()
     }
 
     #[inline(always)]
-    fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
+    pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
+        self.claim_within(size, self.max_blocking)
+    }
+
+    #[inline(always)]
+    fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
         if self.participant.standing.is_in(self.first.life)
             && let Ok(claim) = self.first.memory.claim_on(thread(), size)
         {
             return Ok(Place::in_first(claim));
         }
-        self.claim_slowly(size)
+        self.claim_slowly(size, blocking)
     }
 
     #[cold]
-    fn claim_slowly(&self, size: usize) -> DdsResult<Place<'_>> {
+    fn claim_slowly(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
         let standing = &self.participant.standing;
-        let deadline = self.max_blocking.deadline();
+        let deadline = blocking.deadline();
         loop {
             match self.try_claim(size) {
                 Some(Ok(place)) => return Ok(place),
@@ -356,7 +463,7 @@ impl<T: DdsType> DataWriter<T> {
                          .max_blocking_time()",
                         self.topic.name(),
                         size - HEADER,
-                        self.max_blocking
+                        blocking
                     )));
                 }
             }
@@ -389,17 +496,23 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    pub(super) fn commit(
+    pub(super) fn commit(&self, place: Place<'_>, size: usize, seal: Seal) -> DdsResult<()> {
+        self.commit_at(place, size, (seal, None))
+    }
+
+    /// The same, at a time.
+    #[inline(always)]
+    pub(super) fn commit_at(
         &self,
         place: Place<'_>,
         size: usize,
-        key: Option<[u8; KEY]>,
+        with: (Seal, Option<u64>),
     ) -> DdsResult<()> {
         let standing = &self.participant.standing;
         if !standing.is_in(self.life_of(&place)) && standing.may_rejoin() {
-            return self.commit_anew(place, size, key);
+            return self.commit_anew(place, size, with);
         }
-        self.commit_here(place, size, key);
+        self.commit_here(place, size, with);
         Ok(())
     }
 
@@ -409,14 +522,14 @@ impl<T: DdsType> DataWriter<T> {
         &'a self,
         mut place: Place<'a>,
         size: usize,
-        key: Option<[u8; KEY]>,
+        with: (Seal, Option<u64>),
     ) -> DdsResult<()> {
         while !self.participant.standing.is_in(self.life_of(&place)) {
-            let mut next = self.claim_slowly(self.with_key(size))?;
+            let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking)?;
             next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
             place = next;
         }
-        self.commit_here(place, size, key);
+        self.commit_here(place, size, with);
         Ok(())
     }
 
@@ -426,14 +539,14 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline(always)]
-    fn commit_here(&self, place: Place<'_>, size: usize, key: Option<[u8; KEY]>) {
+    fn commit_here(&self, place: Place<'_>, size: usize, (with, time): (Seal, Option<u64>)) {
         // A participant makes fewer endpoints than that.
         let (now, id) = (clock::now(), self.id as u32);
-        let timestamp = clock::wall(now);
+        let timestamp = time.unwrap_or_else(|| clock::wall(now));
         let (claim, berth) = place.into_parts();
         let Berth { memory, bells, .. } = berth.as_deref().unwrap_or(&self.first);
-        let number = claim.commit_on(thread(), self.with_key(size), |_, record| {
-            seal::<T>(record, id, timestamp, key);
+        let number = claim.commit_on(thread(), size + with.size(), |_, record| {
+            seal::<T>(record, id, timestamp, with);
         });
         // Readers that share the memory have it now; those that sleep are told.
         bells.before_looking();
@@ -443,7 +556,7 @@ impl<T: DdsType> DataWriter<T> {
         }
     }
 
-    fn not_encodable(&self, error: &CdrError) -> DdsError {
+    pub(super) fn not_encodable(&self, error: &CdrError) -> DdsError {
         DdsError::BadParameter(format!(
             "this sample of `{}` cannot be encoded: {error}",
             self.topic.name()

@@ -1,9 +1,24 @@
 //! The subscription module of the standard: readers and their samples.
 
+mod builder;
+#[doc(hidden)]
+pub mod cache;
+mod calls;
+mod condition;
 mod past;
+mod queues;
 mod reader;
 mod sample;
+mod shelf;
+mod states;
 
+pub use builder::DataReaderBuilder;
+pub use condition::ReadCondition;
 pub use past::{PastSamples, Since};
-pub use reader::{DataReader, DataReaderBuilder, Limit, Samples};
+pub use reader::{DataReader, Limit, SampleStream, Samples};
 pub use sample::{Sample, SampleInfo};
+pub use shelf::{SampleRejectedStatus, SampleRejectedStatusKind};
+pub use states::{
+    InstanceState, InstanceStateMask, SampleState, SampleStateMask, States, ViewState,
+    ViewStateMask,
+};

@@ -3,11 +3,13 @@
 //! Owns: where such a reading is. Never does: hold the topic up, or ask the log's thread; it reads the files.
 
 use std::marker::PhantomData;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::log::cursor::Cursor;
-use derecho_core::log::{Check, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder};
+use derecho_core::log::{
+    Check, DiskError, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder,
+};
 use derecho_core::storage::errands::message_of;
 use derecho_core::storage::store::{Retention, Store};
 use derecho_node::logs::Folder;
@@ -34,6 +36,7 @@ pub enum Since {
 ///
 /// Made by [`DataReader::past`](super::DataReader::past).
 pub struct PastSamples<T> {
+    dir: PathBuf,
     disk: Folder,
     log: StreamLog,
     cursor: Cursor,
@@ -47,6 +50,16 @@ fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> 
     let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
     let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
     Ok((disk, log))
+}
+
+/// Where what was written at a time or later begins. If the log may have dropped some of that, it says so.
+fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
+    let oldest = log.segments().first().map(|first| first.index.oldest);
+    let is_whole = log.complete_from() <= Version(1) || oldest.is_some_and(|oldest| oldest <= time);
+    match is_whole {
+        true => Ok(log.since(time)),
+        false => Err(LogError::Gone { from: log.complete_from() }),
+    }
 }
 
 fn nanos(time: SystemTime) -> WallTime {
@@ -75,10 +88,18 @@ impl<T: DdsType> PastSamples<T> {
         let (disk, log) = open(dir, stream)?;
         let cursor = match since {
             Since::Sample(place) => log.after(Version(place.saturating_sub(1)))?,
-            Since::Time(time) => log.since(nanos(time)),
+            Since::Time(time) => from_time(&log, nanos(time))?,
         };
         let read = Vec::new().into_iter();
-        Ok(PastSamples { disk, log, cursor, read, over: false, _type: PhantomData })
+        Ok(PastSamples {
+            dir: dir.to_owned(),
+            disk,
+            log,
+            cursor,
+            read,
+            over: false,
+            _type: PhantomData,
+        })
     }
 
     /// The last sample of each instance that was written at this time or before, in their order.
@@ -88,6 +109,7 @@ impl<T: DdsType> PastSamples<T> {
         time: SystemTime,
     ) -> Result<Vec<(u64, Sample<T>)>, LogError> {
         let (mut disk, log) = open(dir, stream)?;
+        from_time(&log, nanos(time))?;
         let state = log.last_of_each_key_at(&mut disk, nanos(time))?;
         let mut state: Vec<_> = state.into_values().collect();
         state.sort_unstable_by_key(|owned| owned.record().version);
@@ -97,12 +119,19 @@ impl<T: DdsType> PastSamples<T> {
     fn read_on(&mut self) -> Result<(), LogError> {
         let mut records = Vec::new();
         while records.len() < AT_ONCE {
-            match self.cursor.next(&mut self.disk, &self.log)? {
-                Some(record) => records.push(record.to_owned()),
-                None => {
+            match self.cursor.next(&mut self.disk, &self.log) {
+                Ok(Some(record)) => records.push(record.to_owned()),
+                Ok(None) => {
                     self.over = true;
                     break;
                 }
+                Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
+                    // The file was dropped meanwhile: what has to come next may be gone.
+                    let last = self.cursor.position();
+                    (self.disk, self.log) = open(&self.dir, self.log.stream())?;
+                    self.cursor = self.log.after(last)?;
+                }
+                Err(error) => return Err(error),
             }
         }
         self.read = samples(&records).into_iter();
@@ -132,9 +161,10 @@ impl<T: DdsType> Iterator for PastSamples<T> {
 /// The error of a log that cannot be read.
 pub(super) fn unreadable(error: &LogError) -> DdsError {
     match error {
-        LogError::Gone { .. } | LogError::Beyond { .. } => {
-            DdsError::BadParameter(error.to_string())
-        }
+        LogError::Gone { from } => DdsError::BadParameter(format!(
+            "what was asked for is no longer in this participant's log (see log_retention): it begins with sample {from} now"
+        )),
+        LogError::Beyond { .. } => DdsError::BadParameter(error.to_string()),
         error => DdsError::Error(format!("the log cannot be read: {error}")),
     }
 }

@@ -3,223 +3,54 @@
 //! Owns: the queues of all writers that it is matched with. Never does: copy what it can lend, or
 //! hold its lock while the application looks at a sample.
 
+mod asynchronous;
+
 use std::ops::{RangeFull, RangeTo};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
-use derecho_core::multicast::inbox::Record;
 use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
+use super::cache::Settings;
 use super::past::{PastSamples, Since, unreadable};
+use super::queues::Queues;
 use super::sample::Sample;
+use super::shelf::Shelf;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
-use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::history::{Given, History, Look};
-use crate::mapping::shares::{ReaderShared, ReaderSource};
-use crate::mapping::standing::{Life, Standing};
-use crate::publication::refused;
-use crate::topic::Topic;
-
-/// A reader that is being made.
-pub struct DataReaderBuilder<T> {
-    participant: Arc<Inner>,
-    topic: Topic<T>,
-    wants_history: bool,
-}
-
-impl<T: DdsType> DataReaderBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
-        DataReaderBuilder { participant, topic, wants_history: true }
-    }
-
-    /// Wants nothing that was written before it came, although the topic
-    /// [keeps](crate::topic::TopicBuilder::transient_local) it: DURABILITY volatile.
-    pub fn volatile(mut self) -> Self {
-        self.wants_history = false;
-        self
-    }
-
-    /// Makes the reader and announces it.
-    pub fn create(self) -> DdsResult<DataReader<T>> {
-        let DataReaderBuilder { participant, topic, wants_history } = self;
-        if !topic.is_of(&participant) {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic `{}` belongs to another participant: create it from the one that reads it",
-                topic.name()
-            )));
-        }
-        let shared = Arc::new(ReaderShared::default());
-        let (kind, level) = (EndpointKind::Reader, topic.level());
-        let (name, data_type) = (topic.name().to_owned(), topic.identity());
-        let (keeping, stream, lines) = (topic.keeping(), 0, 0);
-        let endpoint = Endpoint { kind, topic: name, data_type, level, keeping, stream, lines };
-        let machine_share = (Arc::clone(&shared), wants_history);
-        shared.knows_history.store(!level.is_kept(), Ordering::Release);
-        let made = participant.engine.act(|machine, link, effects| {
-            machine.add_reader(link, endpoint, machine_share, effects)
-        });
-        let id = made
-            .map_err(|refusal| refused(&refusal, &participant.standing, "reader", topic.name()))?;
-        let (is_kept, unreadable) = (level.is_kept(), AtomicU64::new(0));
-        let remembers = is_kept && participant.standing.may_rejoin();
-        let given = remembers.then(Given::default);
-        let queues = Mutex::new(Queues { given, ..Queues::default() });
-        Ok(DataReader { participant, topic, shared, queues, unreadable, id, is_kept, remembers })
-    }
-}
-
-/// The queues as the application's side last saw them.
-#[derive(Default)]
-struct Queues {
-    sources: Vec<ReaderSource>,
-    /// The change of [`ReaderShared`] that they are from.
-    seen: u64,
-    /// Where to look first: each take goes on behind the last, so that no writer starves another.
-    next: usize,
-    /// Records that were received in a life of the participant that is over, and never taken.
-    discarded: u64,
-    /// What was given out, if it may come again: it is kept, and the participant may come back.
-    given: Option<Given>,
-}
-
-impl Queues {
-    #[cold]
-    fn renew(&mut self, shared: &ReaderShared, changes: u64) {
-        let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut self.given {
-            // What is kept comes again.
-            Some(given) => {
-                let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
-                floor.iter().flatten().for_each(|(stream, next)| given.pass(*stream, *next));
-            }
-            None => {
-                let left_behind = sources.iter().filter(|source| source.life != life);
-                self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
-            }
-        }
-        sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
-        self.sources.clone_from(&sources);
-        self.seen = changes;
-    }
-
-    /// The next record, the stream that it came by, and the life that it was received in: of the writer that the
-    /// last one came from, if it has any.
-    #[inline(always)]
-    fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
-        loop {
-            if let Some(source) = self.sources.get(self.next)
-                && let Some(record) = source.inbox.take()
-            {
-                let writer = match source.writers.get(record.sender()) {
-                    Some(writer) => *writer,
-                    // It has joined since these were brought up to date.
-                    None => source.newcomer(shared, record.sender()),
-                };
-                return Some((record, writer, source.life));
-            }
-            if !self.turn_to_another() {
-                return None;
-            }
-        }
-    }
-
-    /// What is kept, as long as the reader reads along it.
-    fn history(&self, shared: &ReaderShared) -> Option<Arc<History>> {
-        if !shared.reads_history.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        if history.as_ref().is_none_or(|history| history.is_over(self.given.as_ref())) {
-            // What comes now comes by a queue.
-            *history = None;
-            shared.reads_history.store(false, Ordering::Release);
-        }
-        history.clone()
-    }
-
-    /// The next record along what is kept.
-    fn take_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
-        let Some(history) = self.history(shared) else { return Look::Over };
-        if !standing.is_in(history.life) {
-            return Look::NoneYet;
-        }
-        let look = history.take(self.given.as_ref());
-        if let Look::Kept(kept, stream) = &look {
-            // This process may have been stopped while it was copied, from memory that is others' again.
-            if standing.is_evicted_from(history.life) {
-                return Look::NoneYet;
-            }
-            self.note(*stream, kept.number());
-        }
-        look
-    }
-
-    fn note(&mut self, stream: StreamId, number: u64) {
-        if let Some(given) = &mut self.given {
-            given.note(stream, number);
-        }
-    }
-
-    /// Whether a record waits, in the present life.
-    fn has_any(&self, shared: &ReaderShared, standing: &Standing) -> bool {
-        if let Some(history) = self.history(shared)
-            && standing.is_in(history.life)
-            && history.has_next(self.given.as_ref())
-        {
-            return true;
-        }
-        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
-        self.sources.iter().any(waits)
-    }
-
-    /// How many wait, at most.
-    fn waiting(&self, shared: &ReaderShared) -> usize {
-        match self.history(shared) {
-            Some(history) if history.has_next(self.given.as_ref()) => history.len(),
-            Some(_) => 0,
-            None => self.sources.iter().map(|source| source.inbox.len()).sum(),
-        }
-    }
-
-    /// Turns to the next writer of which a record waits, or says that there is none.
-    #[cold]
-    fn turn_to_another(&mut self) -> bool {
-        let count = self.sources.len();
-        let waits = |index: &usize| !self.sources[*index].inbox.is_empty();
-        match (1..=count).map(|step| (self.next + step) % count).find(waits) {
-            Some(index) => {
-                self.next = index;
-                true
-            }
-            None => {
-                // The next look begins with the next writer, so that none is favoured.
-                self.next = self.next.wrapping_add(1) % count.max(1);
-                false
-            }
-        }
-    }
-}
+use crate::mapping::history::Look;
+use crate::mapping::record::Fate;
+use crate::mapping::shares::ReaderShared;
+use crate::mapping::standing::Standing;
+use crate::topic::{SharedFilter, Topic};
 
 /// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
+///
+/// Unless it is told otherwise it keeps all samples, in the order in which they came, and does not follow instances: they go
+/// straight from its queues to whoever takes them.
 pub struct DataReader<T: DdsType> {
-    participant: Arc<Inner>,
-    topic: Topic<T>,
-    shared: Arc<ReaderShared>,
-    queues: Mutex<Queues>,
-    unreadable: AtomicU64,
-    id: u64,
+    pub(super) participant: Arc<Inner>,
+    pub(super) topic: Topic<T>,
+    pub(super) shared: Arc<ReaderShared>,
+    pub(super) queues: Mutex<Queues>,
+    pub(super) unreadable: AtomicU64,
+    pub(super) id: u64,
+    /// What the cache is to do.
+    pub(super) settings: Settings,
+    /// The cache, as soon as something asks for what only that knows.
+    pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
+    /// What samples have to pass.
+    pub(super) filter: Option<Arc<SharedFilter>>,
     /// Samples of its topic are kept.
-    is_kept: bool,
+    pub(super) is_kept: bool,
     /// It remembers what it has given out.
-    remembers: bool,
+    pub(super) remembers: bool,
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
@@ -239,6 +70,8 @@ impl Limit for RangeTo<usize> {
         self.end
     }
 }
+
+pub use asynchronous::SampleStream;
 
 impl<T: DdsType> DataReader<T> {
     /// What it reads.
@@ -317,12 +150,17 @@ impl<T: DdsType> DataReader<T> {
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
         let timeout = timeout.into();
+        if self.shelf.get().is_some() {
+            let taken = self.take_all(limit.limit(), timeout)?.into_iter();
+            return Ok(Samples { reader: self, left: 0, taken });
+        }
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
             let waiting = self.queues().waiting(&self.shared);
             if self.goes_on(waited)? {
-                return Ok(Samples { reader: self, left: limit.limit().min(waiting) });
+                let taken = Vec::new().into_iter();
+                return Ok(Samples { reader: self, left: limit.limit().min(waiting), taken });
             }
         }
     }
@@ -330,7 +168,10 @@ impl<T: DdsType> DataReader<T> {
     /// Takes the next sample, if one comes in time.
     #[inline]
     pub fn take_next(&self, timeout: impl Into<Timeout>) -> DdsResult<Option<Sample<T>>> {
-        match self.pop() {
+        if self.shelf.get().is_some() {
+            return Ok(self.take_all(1, timeout.into())?.pop());
+        }
+        match self.pop_told() {
             Some(sample) => Ok(Some(sample)),
             None => self.take_later(timeout.into()),
         }
@@ -340,7 +181,7 @@ impl<T: DdsType> DataReader<T> {
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
-            let sample = self.pop();
+            let sample = self.pop_told();
             // Another thread may have been quicker, or what was there be discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == Waited::TimedOut) {
                 return Ok(sample);
@@ -390,16 +231,84 @@ impl<T: DdsType> DataReader<T> {
         queues
     }
 
-    /// Whether a sample waits to be taken.
+    /// Whether a sample waits to be taken. Of a reader that follows instances: or something that may turn out to be one.
     #[inline]
     pub fn has_samples(&self) -> bool {
+        match self.shelf.get() {
+            // Without a look at what is queued: that is for a call that gives it.
+            Some(shelf) => {
+                let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                let has_news = !shelf.has_seen(self.changes()) || self.has_queued();
+                !shelf.cache.is_empty() || !shelf.is_stalled() && has_news
+            }
+            None => self.has_queued(),
+        }
+    }
+
+    /// Whether a record waits in the queues.
+    #[inline]
+    pub(super) fn has_queued(&self) -> bool {
         self.queues().has_any(&self.shared, &self.participant.standing)
+    }
+
+    /// How often queues, or those who fill them, have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::Acquire)
+    }
+
+    /// The streams that may still bring samples.
+    pub(super) fn sending(&self) -> Vec<StreamId> {
+        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sending) = &*sending {
+            return sending.to_vec();
+        }
+        let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = sources.iter().filter(|source| !source.ended);
+        live.flat_map(|source| source.writers.iter().copied()).collect()
+    }
+
+    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.participant.standing.is_evicted()
+    }
+
+    /// Whether the participant may come back after it has fallen out.
+    pub(super) fn may_rejoin(&self) -> bool {
+        self.participant.standing.may_rejoin()
+    }
+
+    /// Lets the participant's machine turn.
+    pub(super) fn poke(&self) {
+        self.participant.engine.poke();
+    }
+
+    /// That the participant is no member is an error, at least for who has nothing.
+    pub(super) fn check_membership(&self, has_nothing: bool) -> DdsResult<()> {
+        let standing = &self.participant.standing;
+        let is_out = standing.is_evicted() && (has_nothing || !standing.may_rejoin());
+        if is_out { Err(standing.error()) } else { Ok(()) }
+    }
+
+    /// Waits until something holds, or the participant is out for good, which is an error.
+    pub(super) fn wait_until(
+        &self,
+        deadline: Option<Time>,
+        mut ready: impl FnMut() -> bool,
+    ) -> DdsResult<Waited> {
+        let standing = &self.participant.standing;
+        let waited =
+            self.participant.engine.wait(deadline, || ready() || standing.is_out_for_good());
+        match waited {
+            Waited::Stopped => Err(self.deleted()),
+            _ if standing.is_out_for_good() => Err(standing.error()),
+            waited => Ok(waited),
+        }
     }
 
     /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
-    fn pop(&self) -> Option<Sample<T>> {
+    pub(super) fn pop(&self) -> Option<(Sample<T>, StreamId)> {
         if self.is_kept
             && let Some(kept) = self.pop_kept()
         {
@@ -416,20 +325,32 @@ impl<T: DdsType> DataReader<T> {
             }
             match sample {
                 Some(sample) if self.is_expired(&sample) => {}
-                Some(sample) => return Some(sample),
+                Some(sample) => return Some((sample, writer)),
                 None => self.note_unreadable(),
             }
         }
     }
 
+    /// The next sample that tells something to who does not follow instances: that one of several writers has no more to
+    /// say of an instance does not.
+    #[inline(always)]
+    fn pop_told(&self) -> Option<Sample<T>> {
+        loop {
+            let (sample, _) = self.pop()?;
+            if sample.fate() != Fate::Unregistered {
+                return Some(sample);
+            }
+        }
+    }
+
     /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self) -> Option<Option<Sample<T>>> {
+    fn pop_kept(&self) -> Option<Option<(Sample<T>, StreamId)>> {
         while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             let mut queues = self.queues();
-            let found = match queues.take_kept(&self.shared, &self.participant.standing) {
+            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
                 Look::Kept(kept, stream) => {
                     drop(queues);
-                    Sample::of_kept(kept, stream.node)
+                    (Sample::of_kept(kept, stream.node), stream)
                 }
                 Look::NoneYet => {
                     drop(queues);
@@ -449,12 +370,12 @@ impl<T: DdsType> DataReader<T> {
                         return Some(None);
                     }
                     queues.note(stream, number);
-                    sample
+                    (sample, stream)
                 }
             };
             match found {
                 Some(sample) if self.is_expired(&sample) => {}
-                Some(sample) => return Some(Some(sample)),
+                Some(sample) => return Some(Some((sample, stream))),
                 None => self.note_unreadable(),
             }
         }
@@ -465,7 +386,9 @@ impl<T: DdsType> DataReader<T> {
     #[inline]
     fn is_expired(&self, sample: &Sample<T>) -> bool {
         let lifespan = self.topic.keeping().lifespan;
-        lifespan > 0 && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
+        lifespan > 0
+            && sample.fate() == Fate::Alive
+            && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
     }
 
     /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
@@ -478,7 +401,7 @@ impl<T: DdsType> DataReader<T> {
         let standing = &self.participant.standing;
         let mut is_known = false;
         let ready = || {
-            is_known = self.shared.knows_history.load(Ordering::Acquire) && !standing.is_out();
+            is_known = self.knows_history();
             is_known || standing.is_out_for_good()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
@@ -492,6 +415,15 @@ impl<T: DdsType> DataReader<T> {
                 self.topic.waiting()
             ))),
         }
+    }
+
+    fn knows_history(&self) -> bool {
+        self.shared.knows_history.load(Ordering::Acquire) && !self.standing().is_out()
+    }
+
+    #[inline]
+    fn standing(&self) -> &Standing {
+        &self.participant.standing
     }
 
     /// What was written in the past, from some sample or time on, as this participant's log has it: also what
@@ -546,6 +478,8 @@ impl<T: DdsType> DataReader<T> {
 impl<T: DdsType> Drop for DataReader<T> {
     fn drop(&mut self) {
         let id = self.id;
+        // What is in it refers to its writers' memory.
+        drop(self.shelf.take());
         self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
@@ -556,12 +490,14 @@ impl<T: DdsType> Drop for DataReader<T> {
 pub struct Samples<'a, T: DdsType> {
     reader: &'a DataReader<T>,
     left: usize,
+    /// Those of a reader that follows instances.
+    taken: std::vec::IntoIter<Sample<T>>,
 }
 
 impl<T: DdsType> Samples<'_, T> {
     /// Whether there are none (any more).
     pub fn is_empty(&self) -> bool {
-        self.left == 0
+        self.left == 0 && self.taken.len() == 0
     }
 }
 
@@ -570,11 +506,16 @@ impl<T: DdsType> Iterator for Samples<'_, T> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Sample<T>> {
-        self.left = self.left.checked_sub(1)?;
-        self.reader.pop()
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                self.reader.pop_told()
+            }
+            None => self.taken.next(),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.left))
+        (self.taken.len(), Some(self.left + self.taken.len()))
     }
 }

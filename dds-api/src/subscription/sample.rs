@@ -3,25 +3,52 @@
 //! Owns: the record until it is dropped. Never does: copy a plain sample.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::NodeId;
 use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
-use idl_cdr::DdsType;
+use idl_cdr::{DdsType, key_hash};
 
+use super::cache::{Info, Key, Shared};
+use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Header, Payload};
+use crate::mapping::record::{self, Fate, Header, Payload};
 
 /// What is known of a sample besides its data.
+///
+/// The states, counts and ranks are as of the call that gave the sample. A reader that takes straight from its queues (see
+/// [`DataReader::take`](super::DataReader::take)) does not follow instances: there every sample is the only one of a new
+/// instance, which is alive unless the sample says that it is disposed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SampleInfo {
+    /// Whether it was read before.
+    pub sample_state: SampleState,
+    /// Whether anything of its instance was read before, since that was born.
+    pub view_state: ViewState,
+    /// Whether its instance lives.
+    pub instance_state: InstanceState,
+    /// How often its instance had been born again after it was disposed, when the sample came.
+    pub disposed_generation_count: u32,
+    /// How often its instance had been born again after it had lost its writers, when the sample came.
+    pub no_writers_generation_count: u32,
+    /// How many samples of the same instance follow in what the call gave.
+    pub sample_rank: u32,
+    /// How many generations lie between it and the last sample of its instance in what the call gave.
+    pub generation_rank: u32,
+    /// How many generations lie between it and the last sample of its instance that came.
+    pub absolute_generation_rank: u32,
     /// When its writer wrote it.
     pub source_timestamp: SystemTime,
+    /// Its instance.
+    pub instance_handle: InstanceHandle,
     /// Which writer wrote it.
     pub publication_handle: InstanceHandle,
-    /// Its place in the writer's order.
+    /// Whether it has data. Otherwise it says that its instance is over, and only the key in it means anything.
+    pub valid_data: bool,
+    /// Its place in the writer's order; of a sample that nobody wrote, because the writer is gone, 0.
     pub sequence_number: u64,
 }
 
@@ -37,56 +64,167 @@ pub struct SampleInfo {
 pub struct Sample<T> {
     data: Data<T>,
     writer: NodeId,
+    facts: Facts,
+}
+
+/// What one reading call found out about a sample.
+#[derive(Clone, Copy)]
+struct Facts {
+    sample_state: SampleState,
+    view_state: ViewState,
+    instance_state: InstanceState,
+    generations: [u32; 2],
+    ranks: [u32; 3],
 }
 
 enum Data<T> {
     InPlace(Record),
     Kept(Kept),
-    Decoded(Box<Decoded<T>>),
+    Decoded(Arc<Decoded<T>>),
 }
 
 struct Decoded<T> {
     header: Header,
+    strength: i32,
     number: u64,
     value: T,
+}
+
+impl<T> Clone for Data<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Data::InPlace(record) => Data::InPlace(record.clone()),
+            Data::Kept(kept) => Data::Kept(kept.clone()),
+            Data::Decoded(decoded) => Data::Decoded(Arc::clone(decoded)),
+        }
+    }
+}
+
+/// No `Clone`, for a clone of what a sample refers to is a value.
+impl<T> Shared for Sample<T> {
+    fn share(&self) -> Self {
+        Sample { data: self.data.clone(), writer: self.writer, facts: self.facts }
+    }
+}
+
+/// What is told of a sample whose instance nobody follows.
+#[inline(always)]
+fn fresh(instance_state: InstanceState) -> Facts {
+    let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
+    Facts { sample_state, view_state, instance_state, generations: [0; 2], ranks: [0; 3] }
 }
 
 impl<T: DdsType> Sample<T> {
     /// The sample in a record, or `None` if there is none of this type.
     #[inline(always)]
     pub(super) fn new(record: Record, writer: NodeId) -> Option<Sample<T>> {
-        let data = match record::read::<T>(record.bytes())? {
-            Payload::InPlace => Data::InPlace(record),
+        Some(match record::read::<T>(record.bytes())? {
+            Payload::InPlace => {
+                let facts = fresh(InstanceState::Alive);
+                Sample { data: Data::InPlace(record), writer, facts }
+            }
             // Boxed, so that a sample is small whatever its type, and one that lies in place is not
             // moved about with room for one that does not.
             Payload::Decoded(header, value) => {
-                Data::Decoded(Box::new(Decoded { header, number: record.number(), value }))
+                let strength = record::strength_of(record.bytes());
+                Sample::decoded((header, value), strength, record.number(), writer)
             }
-        };
-        Some(Sample { data, writer })
+        })
+    }
+
+    fn decoded(
+        (header, value): (Header, T),
+        strength: i32,
+        number: u64,
+        writer: NodeId,
+    ) -> Sample<T> {
+        let facts = fresh(match header.fate() {
+            Fate::Alive => InstanceState::Alive,
+            Fate::Unregistered => InstanceState::NotAliveNoWriters,
+            Fate::Disposed | Fate::DisposedAndUnregistered => InstanceState::NotAliveDisposed,
+        });
+        let data = Data::Decoded(Arc::new(Decoded { header, strength, number, value }));
+        Sample { data, writer, facts }
     }
 
     /// The same, of its own: what becomes of the record does not matter any more.
     pub(super) fn copied(record: &Record, writer: NodeId) -> Option<Sample<T>> {
-        let (header, value) = record::read_out::<T>(record.bytes())?;
-        let decoded = Decoded { header, number: record.number(), value };
-        Some(Sample { data: Data::Decoded(Box::new(decoded)), writer })
+        let bytes = record.bytes();
+        let read = record::read_out::<T>(bytes)?;
+        Some(Sample::decoded(read, record::strength_of(bytes), record.number(), writer))
     }
 
     /// The same of a record that was kept.
     pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Sample<T>> {
-        let data = match record::read::<T>(kept.bytes())? {
-            Payload::InPlace => Data::Kept(kept),
-            Payload::Decoded(header, value) => {
-                Data::Decoded(Box::new(Decoded { header, number: kept.number(), value }))
+        Some(match record::read::<T>(kept.bytes())? {
+            Payload::InPlace => {
+                let facts = fresh(InstanceState::Alive);
+                Sample { data: Data::Kept(kept), writer, facts }
             }
+            Payload::Decoded(header, value) => {
+                let strength = record::strength_of(kept.bytes());
+                Sample::decoded((header, value), strength, kept.number(), writer)
+            }
+        })
+    }
+
+    /// What says that an instance with this key is over, because its writer is gone.
+    pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Sample<T> {
+        let header = Header::of_loss(now, writer.entity as u32);
+        Sample::decoded((header, key), 0, 0, writer.node)
+    }
+
+    /// The same sample, whose data do not lie in its writer's memory any more.
+    pub(super) fn into_own(self) -> Option<Sample<T>> {
+        match &self.data {
+            Data::InPlace(record) => Sample::copied(record, self.writer),
+            Data::Kept(_) | Data::Decoded(_) => Some(self),
+        }
+    }
+
+    /// The same sample, with what the cache says of it.
+    pub(super) fn with_info(mut self, info: &Info) -> Sample<T> {
+        self.facts = Facts {
+            sample_state: info.sample_state,
+            view_state: info.view_state,
+            instance_state: info.instance_state,
+            generations: [info.disposed_generation_count, info.no_writers_generation_count],
+            ranks: [info.sample_rank, info.generation_rank, info.absolute_generation_rank],
         };
-        Some(Sample { data, writer })
+        self
     }
 
     /// When it was written, in nanoseconds since 1970.
     pub(super) fn timestamp(&self) -> u64 {
         self.header().timestamp
+    }
+
+    /// What becomes of its instance.
+    pub(super) fn fate(&self) -> Fate {
+        match &self.data {
+            Data::Decoded(decoded) => decoded.header.fate(),
+            // Records of other fates have no data that could be used where they are.
+            Data::InPlace(_) | Data::Kept(_) => Fate::Alive,
+        }
+    }
+
+    /// OWNERSHIP_STRENGTH of its writer.
+    pub(super) fn strength(&self) -> i32 {
+        match &self.data {
+            Data::InPlace(record) => record::strength_of(record.bytes()),
+            Data::Kept(kept) => record::strength_of(kept.bytes()),
+            Data::Decoded(decoded) => decoded.strength,
+        }
+    }
+
+    /// Its writer.
+    pub(super) fn publication(&self) -> InstanceHandle {
+        InstanceHandle { node: self.writer, entity: u64::from(self.header().writer) }
+    }
+
+    /// Its instance.
+    pub(super) fn key(&self) -> Key {
+        key_of(&**self)
     }
 
     fn header(&self) -> Header {
@@ -101,12 +239,30 @@ impl<T: DdsType> Sample<T> {
     /// What is known of it besides its data. Made when it is asked for: most samples never are.
     #[inline]
     pub fn info(&self) -> SampleInfo {
-        let number = match &self.data {
+        let sequence_number = match &self.data {
             Data::InPlace(record) => record.number(),
             Data::Kept(kept) => kept.number(),
             Data::Decoded(decoded) => decoded.number,
         };
-        info(self.header(), number, self.writer)
+        let Facts { sample_state, view_state, instance_state, generations, ranks } = self.facts;
+        let [disposed_generation_count, no_writers_generation_count] = generations;
+        let [sample_rank, generation_rank, absolute_generation_rank] = ranks;
+        SampleInfo {
+            sample_state,
+            view_state,
+            instance_state,
+            disposed_generation_count,
+            no_writers_generation_count,
+            sample_rank,
+            generation_rank,
+            absolute_generation_rank,
+            // Every 64-bit count of nanoseconds is a time before the year 2555.
+            source_timestamp: UNIX_EPOCH + Duration::from_nanos(self.timestamp()),
+            instance_handle: InstanceHandle::of_instance(self.key()),
+            publication_handle: self.publication(),
+            valid_data: self.fate() == Fate::Alive,
+            sequence_number,
+        }
     }
 
     /// Whether it is read where its writer built it, or where it is kept for those who come later.
@@ -115,14 +271,9 @@ impl<T: DdsType> Sample<T> {
     }
 }
 
-#[inline]
-fn info(header: Header, number: u64, node: NodeId) -> SampleInfo {
-    SampleInfo {
-        // Every 64-bit count of nanoseconds is a time before the year 2555.
-        source_timestamp: UNIX_EPOCH + Duration::from_nanos(header.timestamp),
-        publication_handle: InstanceHandle { node, entity: u64::from(header.writer) },
-        sequence_number: number,
-    }
+/// The instance that a value is of. What cannot be encoded is of the one that all of a type without a key are of.
+pub(crate) fn key_of<T: DdsType>(value: &T) -> Key {
+    key_hash(value).map_or(0, Key::from_be_bytes)
 }
 
 impl<T: DdsType> Deref for Sample<T> {

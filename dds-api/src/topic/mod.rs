@@ -1,5 +1,7 @@
 //! The topic module of the standard: a name for samples of one type.
 
+mod filtered;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +10,11 @@ use idl_cdr::DdsType;
 use qos_profiles::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, TopicQos};
 
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, StorageStatus};
+use crate::infrastructure::{DdsError, DdsResult, LogRetention, StorageStatus};
 use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity, topic_key};
+
+pub use filtered::{ContentFilteredTopic, TopicDescription};
+pub(crate) use filtered::{SharedFilter, wrong};
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
@@ -96,6 +101,7 @@ pub struct TopicBuilder<T> {
     lifespan: Option<Duration>,
     durable_first: bool,
     detach: bool,
+    log_retention: LogRetention,
     _type: PhantomData<fn() -> T>,
 }
 
@@ -109,6 +115,7 @@ impl<T: DdsType> TopicBuilder<T> {
             lifespan: None,
             durable_first: false,
             detach: false,
+            log_retention: LogRetention::default(),
             _type: PhantomData,
         }
     }
@@ -164,6 +171,14 @@ impl<T: DdsType> TopicBuilder<T> {
         self
     }
 
+    /// Of a [persistent](Self::persistent) topic: how much of the past its logs keep. What is kept for readers that come
+    /// late stays whatever is dropped; so a limit is needed for that too, and `keep_all` without any is refused.
+    /// [`DataReader::past`](crate::subscription::DataReader::past) says what is no longer there.
+    pub fn log_retention(mut self, retention: LogRetention) -> Self {
+        self.log_retention = retention;
+        self
+    }
+
     /// So many samples of each instance are kept.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.service.history_kind = HistoryQosPolicyKind::KeepLast;
@@ -214,7 +229,26 @@ impl<T: DdsType> TopicBuilder<T> {
                 "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
             );
         }
+        let LogRetention { time, bytes, samples } = self.log_retention;
+        let limited = time.is_some() || bytes.is_some() || samples.is_some();
+        if limited && depth.is_none() && service.max_samples.limit().is_none() && lifespan.is_none()
+        {
+            return Err(
+                "all samples are kept for readers that come late, so no log may drop any: leave \
+                        `log_retention` out, or keep less (`keep_last`, `max_samples`, `lifespan`)"
+                    .into(),
+            );
+        }
+        let log_limit = |limit: Option<u64>| match limit.filter(|_| self.level.is_logged()) {
+            // Zero stands for no limit; of one the same is kept.
+            Some(limit) => limit.max(1),
+            None => 0,
+        };
+        let log_time = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Ok(Keeping {
+            log_time: log_limit(log_time),
+            log_bytes: log_limit(bytes),
+            log_samples: log_limit(samples),
             depth: depth.unwrap_or(0),
             most: limit(service.max_samples),
             instances: limit(service.max_instances),

@@ -185,7 +185,7 @@ fn open_logs(
             nudge();
             parker.wake();
         };
-        let journal = archive.journal(log_of(&types, key)?, OnFull::Wait, wake);
+        let journal = archive.journal(log_of(&types, key)?, (OnFull::Wait, None), wake);
         Some(Box::new(journal) as Box<dyn Journal>)
     })
 }

@@ -8,13 +8,14 @@
 //!      ^                                        │
 //!      └──── durable(): a load <── waker ───────┘ publishes each stream's durable version
 //! ```
-//! Read [`folder`], then [`batch`], then [`thread`]; then [`archive`] (whose folder is whose) and [`journal`] (what a turn
+//! Read [`folder`], then [`batch`], then `shown`, then [`thread`]; then [`archive`] (whose folder is whose) and [`journal`] (what a turn
 //! has of it).
 
 pub mod archive;
 pub mod batch;
 pub mod folder;
 pub mod journal;
+mod shown;
 pub mod thread;
 
 pub use archive::{Archive, Home};

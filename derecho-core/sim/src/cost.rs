@@ -1,4 +1,4 @@
-//! What things cost: the CPU of a polling thread, the wire, the ports of a NIC.
+//! What things cost: the CPU of a polling thread, the wire, the ports of a NIC, a log's disk.
 //!
 //! Owns: the prices and the arithmetic on them. Never does: decide when something happens; the
 //! links and the cluster ask for a price and add it to their clocks.
@@ -41,6 +41,23 @@ pub struct Racks {
     pub bandwidth_factor: f64,
 }
 
+/// What the disk of a log costs, each member's its own.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskPrices {
+    /// What it writes in a row.
+    pub bytes_per_second: f64,
+    /// What a sync takes besides, in nanoseconds.
+    pub sync_ns: f64,
+}
+
+impl DiskPrices {
+    /// How long it takes to write so many bytes in a row and to sync them.
+    pub fn group_ns(&self, bytes: u64) -> u64 {
+        whole(bytes as f64 * 1e9 / self.bytes_per_second + self.sync_ns)
+    }
+}
+
 /// The price of everything. See `cost/paper.toml` for where the defaults come from.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +92,8 @@ pub struct CostModel {
     pub write: Wire,
     /// A read, from its post to its completion.
     pub read: Wire,
+    /// Writing to a log.
+    pub disk: DiskPrices,
     /// Racks, if the nodes are not all behind one switch.
     #[serde(default)]
     pub racks: Option<Racks>,
@@ -168,8 +187,12 @@ impl CostModel {
             ("write.ns_per_byte", self.write.ns_per_byte),
             ("read.base_ns", self.read.base_ns),
             ("read.ns_per_byte", self.read.ns_per_byte),
+            ("disk.sync_ns", self.disk.sync_ns),
         ];
-        let mut rates = vec![("port_bytes_per_second", self.port_bytes_per_second)];
+        let mut rates = vec![
+            ("port_bytes_per_second", self.port_bytes_per_second),
+            ("disk.bytes_per_second", self.disk.bytes_per_second),
+        ];
         if let Some(racks) = &self.racks {
             prices.push(("racks.extra_ns", racks.extra_ns));
             rates.push(("racks.bandwidth_factor", racks.bandwidth_factor));
@@ -279,6 +302,8 @@ mod tests {
             ("cell_ns = nan", "cell_ns"),
             ("port_bytes_per_second = 0", "port_bytes_per_second"),
             ("[write]\nbase_ns = -2", "write.base_ns"),
+            ("[disk]\nbytes_per_second = 0", "disk.bytes_per_second"),
+            ("[disk]\nsync_ns = -1", "disk.sync_ns"),
             ("[read]\nbase = 2", "base"),
             ("[read]\nbase_ns = true", "base_ns"),
             ("[racks]\ngroups = [[0]]\nextra_ns = 1\nbandwidth_factor = 2", "bandwidth_factor"),

@@ -25,7 +25,7 @@ mod queue;
 mod random;
 
 pub use cluster::{Clock, Cluster, Config, Stop, ThreadUse};
-pub use cost::{CostError, CostModel, Racks, Wire};
+pub use cost::{CostError, CostModel, DiskPrices, Racks, Wire};
 pub use disk::{Mishaps, SimDisk};
 pub use link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
 pub use random::Random;

@@ -2,21 +2,42 @@
 //! may not be.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use derecho_core::ids::NodeId;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::log::Check;
+use derecho_core::log::aside::{self, Aside};
+use derecho_core::log::survey::survey;
 use derecho_core::log::{
-    Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogId, Mark, Owner, StreamKey, StreamLog, Tail,
-    Version, WallTime, folder,
+    Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark, Owner,
+    StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
-use derecho_core::storage::errands::{self, Neighbour};
+use derecho_core::storage::errands::{self, Keep, Neighbour};
 use derecho_core::storage::journal::{Answer, Errand};
 use derecho_core::storage::logbook::{Claim, LogBook, Standing};
-use derecho_sim::disk::SimDisk;
+use derecho_core::storage::state::State;
+use derecho_core::storage::store::{Meaning, Retention, Store};
+use derecho_sim::disk::{Mishaps, SimDisk};
 
 const STREAM: StreamKey = StreamKey(7);
 
 fn epoch(view: u64, sequence: u64) -> EpochId {
     EpochId { view, sequence }
+}
+
+fn entry(id: u128, number: u64, of: EpochId, payload: &[u8]) -> Entry<'_> {
+    Entry {
+        kind: Kind::Sample,
+        epoch: of,
+        writer: NodeId(id),
+        writer_sequence: number,
+        source_time: WallTime(0),
+        reception_time: WallTime(0),
+        key: KeyHash::default(),
+        payload,
+    }
 }
 
 /// A folder with a log of so many messages of an epoch, which begins and ends with these marks.
@@ -28,17 +49,7 @@ fn log(id: u128, messages: u64, of: EpochId, marks: &[Mark]) -> (StreamLog, SimD
         StreamLog::open(&mut disk, (owner, STREAM), Limits::default(), Check::All).unwrap();
     for number in 0..messages {
         let payload = [id as u8, number as u8];
-        let entry = Entry {
-            kind: Kind::Sample,
-            epoch: of,
-            writer: NodeId(id),
-            writer_sequence: number,
-            source_time: WallTime(0),
-            reception_time: WallTime(0),
-            key: KeyHash::default(),
-            payload: &payload,
-        };
-        log.append(entry, &disk).unwrap();
+        log.append(entry(id, number, of, &payload), &disk).unwrap();
     }
     marks.iter().for_each(|mark| log.mark(mark, WallTime(0), &disk).unwrap());
     log.commit(&mut disk).unwrap();
@@ -46,7 +57,7 @@ fn log(id: u128, messages: u64, of: EpochId, marks: &[Mark]) -> (StreamLog, SimD
 }
 
 fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> Claim {
-    match errands::run(Errand::Claim(true), &mut own.0, &mut own.1, others) {
+    match errands::run(&Errand::Claim(true), &mut own.0, &mut own.1, others) {
         Answer::Claimed(claim) => *claim,
         _ => panic!("no claim"),
     }
@@ -57,7 +68,7 @@ fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> C
 fn who_is_named_by_a_log_that_cannot_win_is_waited_for() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(9)])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false }];
+    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None }];
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
     let mut book = LogBook::default();
@@ -73,10 +84,202 @@ fn the_newest_mark_stays_the_newest() {
     };
     let marks = [begun(3, &[1]), begun(4, &[1, 7]), begun(5, &[1, 2])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false }];
+    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None }];
     let mut own = log(2, 0, epoch(1, 5), &[begun(5, &[1, 2])]);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.begun, Some((epoch(1, 5), vec![LogId(1), LogId(2)])));
+}
+
+/// Two logs have noted the same epoch, with other logs beside them: who came and who went is not known, so all of them
+/// are waited for, whoever claims first.
+#[test]
+fn of_marks_of_one_epoch_all_are_meant() {
+    let begun = |of: &[u128]| Mark::Begun(epoch(1, 5), of.iter().map(|log| LogId(*log)).collect());
+    for (first, second) in [(&[1, 2][..], &[1, 2, 3][..]), (&[1, 2, 3], &[1, 2])] {
+        let mut book = LogBook::default();
+        for (id, names) in [(1, first), (2, second)] {
+            let mut own = log(id, 10, epoch(1, 5), &[begun(names)]);
+            book.claim(NodeId(id), 0, claim(&mut own, &mut []));
+        }
+        assert_eq!(book.standing(0), Standing::Waits([LogId(3)].into()));
+    }
+}
+
+const MEANING: Meaning = Meaning { key: |record| record[0].into(), time: |_| 0 };
+
+/// A store of so many messages, as a checkpoint at the last of them says it.
+fn state_of(messages: u64, of: EpochId) -> State {
+    let mut store = Store::new(Retention::default(), MEANING);
+    let stream = store.stream(StreamId { node: NodeId(5), region: RegionId(1) });
+    (0..messages).for_each(|number| store.append(stream, number, &[5, number as u8]));
+    State::new((store.cursor(), &store), (messages, of), MEANING)
+}
+
+/// What is no part of what the topic has been is put aside, where it can be read; what is a part of it is not kept twice.
+#[test]
+fn what_a_topic_went_on_without_is_put_aside() {
+    let (base, era) = (Tail { epoch: epoch(2, 9), version: Version(4) }, 3);
+    for (tail, kept) in [(epoch(1, 5), true), (epoch(2, 9), true), (epoch(3, 1), false)] {
+        let (mut own, mut disk) = log(2, 10, tail, &[]);
+        let errand = Errand::Replace(state_of(20, epoch(3, 2)), (base, era));
+        let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+        assert!(matches!(answer, Answer::Replaced));
+        assert_eq!((own.durable(), own.checkpointed()), (Version(20), Some(Version(20))));
+        let asides = aside::asides(&mut disk).unwrap();
+        assert_eq!(asides, if kept { [(STREAM, [1].into())].into() } else { [].into() });
+        if kept {
+            let owner = own.owner();
+            let mut read = 0;
+            let mut beside = Aside::new(disk, 1);
+            let found = survey(&mut beside, (owner, STREAM), |_| read += 1).unwrap();
+            assert_eq!((read, found.last, found.errors.len()), (10, Some(Version(10)), 0));
+        }
+    }
+}
+
+/// The same where the log that wins lies beside it.
+#[test]
+fn what_the_winner_knows_nothing_of_is_put_aside() {
+    let (_, disk) = log(1, 30, epoch(2, 1), &[Mark::Begun(epoch(2, 1), vec![LogId(1)])]);
+    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None }];
+    let mut own = log(2, 10, epoch(1, 5), &[]);
+    claim(&mut own, &mut others);
+    assert_eq!(own.0.durable(), Version(30));
+    let asides = aside::asides(&mut own.1).unwrap();
+    assert_eq!(asides, [(STREAM, [1].into())].into());
+}
+
+/// A checkpoint that goes beyond what is wanted says nothing of what was before.
+#[test]
+fn a_state_is_not_made_of_a_later_one() {
+    let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
+    let errand = Errand::Load(Retention::default(), MEANING, vec![from]);
+    let (mut own, mut disk) = log(2, 0, epoch(1, 1), &[]);
+    let replace = Errand::Replace(state_of(20, epoch(1, 2)), (Tail::default(), 1));
+    errands::run::<_, SimDisk>(&replace, &mut own, &mut disk, &mut []);
+    let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+    assert!(matches!(answer, Answer::Failed(LogError::Gone { .. })));
+    let errand = Errand::Load(Retention::default(), MEANING, vec![(from.0, 20)]);
+    let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+    let Answer::Loaded(store) = answer else { panic!("it is there") };
+    assert_eq!((store.version(), store.len()), (20, 20));
+}
+
+/// Who has not come far enough yet is asked again: what was read of it is not read once more.
+#[test]
+fn a_log_that_is_asked_again_is_read_on() {
+    let (mut theirs, disk) = log(1, 5_000, epoch(1, 1), &[]);
+    let disk = Rc::new(RefCell::new((disk, 0)));
+    let mut own = log(2, 0, epoch(1, 1), &[]);
+    let mut others =
+        [Neighbour { log: LogId(1), disk: Counted(Rc::clone(&disk)), busy: true, known: None }];
+    let errand =
+        Errand::Complete(vec![LogId(1)], Version(5_003), ((Tail::default()), epoch(1, 1).view));
+    let mut read = Vec::new();
+    for more in 0..=3 {
+        disk.borrow_mut().1 = 0;
+        let answer = errands::run(&errand, &mut own.0, &mut own.1, &mut others);
+        read.push(disk.borrow().1);
+        match more {
+            3 => assert!(matches!(answer, Answer::Completed)),
+            _ => assert!(matches!(answer, Answer::NotYet)),
+        }
+        let disk = &mut disk.borrow_mut().0;
+        theirs.append(entry(1, 5_000 + more, epoch(1, 1), &[1, 2]), disk).unwrap();
+        theirs.commit(disk).unwrap();
+    }
+    assert_eq!(own.0.durable(), Version(5_003));
+    assert!(read[1..].iter().all(|again| *again < read[0] / 4), "{read:?}");
+}
+
+/// What is dropped is in a checkpoint before; at whatever moment the process is killed meanwhile, the log leads to the
+/// same state.
+#[test]
+fn what_is_dropped_is_in_a_checkpoint_before() {
+    let state = Retention { depth: Some(2), ..Retention::default() };
+    let past = derecho_core::log::Retention { messages: Some(50), ..Default::default() };
+    let keep = Keep { past, state, meaning: MEANING };
+    let load = |log: &mut StreamLog, disk: &mut SimDisk| {
+        let errand = Errand::Load(state, MEANING, vec![]);
+        let Answer::Loaded(store) = errands::run::<_, SimDisk>(&errand, log, disk, &mut []) else {
+            panic!("it can be read");
+        };
+        let kept: Vec<(u64, u64)> =
+            store.cursor().map(|kept| (kept.version(), kept.number())).collect();
+        (store.version(), kept)
+    };
+    let (mut killed, mut dropped) = (0, 0);
+    for steps in 0.. {
+        let mut disk = SimDisk::new(steps);
+        let owner = folder::claim(&mut disk, GroupId(9), LogId(2)).unwrap();
+        let limits = Limits { segment_bytes: 4 << 10 };
+        let of = (owner, STREAM);
+        let (mut log, _) = StreamLog::open(&mut disk, of, limits, Check::All).unwrap();
+        for number in 0..300 {
+            let payload = [if number < 3 { 200 } else { (number % 7) as u8 }, 1];
+            log.append(entry(5, number, epoch(1, 1), &payload), &disk).unwrap();
+            log.commit(&mut disk).unwrap();
+        }
+        let before = load(&mut log, &mut disk);
+        disk.plan(Mishaps { crash_at: Some(steps), ..Mishaps::default() });
+        let trimmed = errands::trim(&mut log, &mut disk, &keep, WallTime(0));
+        let is_whole = !disk.has_crashed();
+        disk.lose_power();
+        let (mut log, _) = StreamLog::open(&mut disk, of, limits, Check::All).unwrap();
+        assert_eq!(load(&mut log, &mut disk), before, "killed after {steps} steps");
+        assert_eq!(log.durable(), Version(300));
+        if is_whole {
+            assert!(trimmed.unwrap());
+            dropped += 1;
+            assert!(log.complete_from() > Version(100) && log.complete_from() <= Version(251));
+            let checkpoint = log.checkpointed().unwrap();
+            assert_eq!(checkpoint.next(), log.complete_from());
+            // Nothing more is to go.
+            assert!(!errands::trim(&mut log, &mut disk, &keep, WallTime(0)).unwrap());
+            break;
+        }
+        killed += 1;
+    }
+    assert!(killed > 10 && dropped == 1, "{killed}");
+}
+
+/// A disk that counts what is read of it.
+struct Counted(Rc<RefCell<(SimDisk, usize)>>);
+
+impl Disk for Counted {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        self.0.borrow_mut().0.list()
+    }
+    fn length(&mut self, name: &str) -> Result<u64, DiskError> {
+        self.0.borrow_mut().0.length(name)
+    }
+    fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError> {
+        let (disk, read) = &mut *self.0.borrow_mut();
+        let found = disk.read_at(name, at, into)?;
+        *read += found;
+        Ok(found)
+    }
+    fn create(&mut self, _: &str) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
+    fn write_at(&mut self, _: &str, _: u64, _: &[u8]) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
+    fn sync_file(&mut self, _: &str) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
+    fn sync_folder(&mut self) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
+    fn rename(&mut self, _: &str, _: &str) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
+    fn remove(&mut self, _: &str) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
+    fn truncate(&mut self, _: &str, _: u64) -> Result<(), DiskError> {
+        Err(DiskError::ReadOnly)
+    }
 }
 
 /// As many messages are not the same ones.
@@ -86,7 +289,7 @@ fn a_log_of_another_beginning_is_not_complete() {
     let base = Tail { epoch: epoch(1, 2), version: Version(10) };
     let mut others: [Neighbour<SimDisk>; 0] = [];
     let errand = Errand::Complete(vec![LogId(1)], Version(10), (base, 2));
-    let answer = errands::run(errand, &mut own.0, &mut own.1, &mut others);
+    let answer = errands::run(&errand, &mut own.0, &mut own.1, &mut others);
     assert!(matches!(answer, Answer::OutOfReach));
 }
 
@@ -97,7 +300,7 @@ fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6)])];
     let other = |(log, disk): (StreamLog, SimDisk)| {
         let log = log.owner().log;
-        Neighbour { log, disk, busy: false }
+        Neighbour { log, disk, busy: false, known: None }
     };
     let mut others = [other(log(1, 10, epoch(1, 5), &marks)), other(log(6, 0, epoch(0, 0), &[]))];
     let mut own = log(2, 0, epoch(0, 0), &[]);
@@ -113,7 +316,7 @@ fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
 fn nothing_is_given_up_while_others_are_awaited() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];
     let emptied = log(6, 0, epoch(0, 0), &[]);
-    let mut others = [Neighbour { log: LogId(6), disk: emptied.1, busy: false }];
+    let mut others = [Neighbour { log: LogId(6), disk: emptied.1, busy: false, known: None }];
     let mut own = log(2, 10, epoch(1, 5), &marks);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.tail.version, Version(10));

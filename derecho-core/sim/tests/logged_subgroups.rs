@@ -102,3 +102,89 @@ fn whatever_happens() {
     println!("{durable} durable in {lives} lives");
     assert!(lives as u64 > seeds().end - seeds().start);
 }
+
+/// Every log is on a disk that nobody else reaches. All crash, and some come back, then the others one by one: the group
+/// goes on as soon as nobody who is not back can have more, and nothing that was durable everywhere is lost.
+#[test]
+fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
+    let (mut durable, mut lives, mut waited, mut early) = (0, 0, 0, 0);
+    for seed in seeds() {
+        println!("seed {seed}");
+        let mut court = Court::default();
+        (court.retention, court.logged) = (retention(seed), true);
+        let (court, root) = (Rc::new(RefCell::new(court)), Root::apart());
+        let config = Config::adversarial(seed);
+        let nodes = 1 + seed as usize % 3;
+        let mut world = World::over(config, nodes, true, (Rc::clone(&court), Some(root.clone())));
+        for life in 1..5 {
+            world.flow(5);
+            for _ in 0..12 {
+                world.flow(1);
+                world.random_fault();
+            }
+            if court.borrow().lost {
+                break;
+            }
+            (durable, lives) = (durable + court.borrow().durable, lives + 1);
+            world.crash_all();
+            court.borrow_mut().restart_somewhere();
+            let config = Config::adversarial(seed + 1_000_000 * life);
+            world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+            world.run(3_000_000);
+            let mut waits = false;
+            while !world.has_begun() {
+                waits = true;
+                let is_back = world.bring_back();
+                world.run(3_000_000);
+                assert!(is_back || world.has_begun(), "all are back");
+            }
+            waited += usize::from(waits);
+            early += usize::from(root.count().1 > 0);
+        }
+        while world.bring_back() {}
+        world.settle();
+        world.flow(3);
+        world.check();
+        court.borrow().compare(&root.logs(LOG));
+    }
+    println!("{durable} durable in {lives} lives; {waited} waited, {early} did not wait for all");
+    assert!(waited > 20 && early > 20, "{waited} waited, {early} did not wait for all");
+}
+
+/// A log counts only when those that would come back without it know of it for good (I-113): not while the disk of
+/// the one that was there first is slow, and not when that one crashes before.
+#[test]
+fn a_log_that_nobody_knows_of_does_not_count() {
+    for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let mut court = Court::default();
+        (court.retention, court.logged) = (retention(seed), true);
+        let (court, root) = (Rc::new(RefCell::new(court)), Root::apart());
+        let config = Config::adversarial(seed);
+        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        world.settle();
+        world.flow(10);
+        world.settle();
+        root.stall(0, true);
+        let first = world.living()[0];
+        let second = world.add_one(true);
+        world.run(20_000_000);
+        assert!(world.member(second).whole, "it has all");
+        assert!(!world.is_named(second), "seed {seed}: it counts, and nobody would wait for it");
+        if crashes {
+            let before = court.borrow().durable;
+            world.crash(first);
+            world.run(20_000_000);
+            world.flow(10);
+            world.run(20_000_000);
+            assert!(!world.is_named(second), "seed {seed}: it goes on alone");
+            assert_eq!(court.borrow().durable, before, "nothing is durable everywhere meanwhile");
+            assert!(world.bring_back());
+        } else {
+            root.stall(0, false);
+        }
+        world.settle();
+        assert!(world.is_named(second));
+        world.flow(5);
+        world.check();
+    }
+}

@@ -213,7 +213,7 @@ fn whoever_comes_back_all_agree_and_nothing_durable_is_gone() {
                     host.log.commit(&mut host.disk).unwrap();
                     assert_eq!(host.messages(Version(0)), all, "seed {seed}");
                 }
-                Completion::Anew => {
+                Completion::Anew | Completion::Apart => {
                     anew += 1;
                     let state = winner
                         .log

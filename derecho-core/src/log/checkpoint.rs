@@ -13,12 +13,12 @@ use alloc::vec::Vec;
 
 use super::folder::{publish, remove};
 use super::index;
-use super::record::encode;
+use super::record::{AsRecord, encode};
 use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
 use super::stream::StreamLog;
 use super::{
     BadCause, Disk, Entry, EpochId, KeyHash, Kind, LogError, Mark, OwnedRecord, Record, Tail,
-    Version, WallTime,
+    Version, WallTime, aside,
 };
 use crate::bytes::Wire;
 use crate::ids::NodeId;
@@ -166,11 +166,11 @@ impl StreamLog {
     ///
     /// # Errors
     /// As of [`StreamLog::checkpoint_last_of_each_key`]; [`LogError::Beyond`] if `tail` lies within the log.
-    pub fn put_checkpoint<'a>(
+    pub fn put_checkpoint<D: Disk, R: AsRecord>(
         &mut self,
-        disk: &mut impl Disk,
+        disk: &mut D,
         tail: Tail,
-        state: impl Iterator<Item = Record<'a>>,
+        state: impl Iterator<Item = R>,
     ) -> Result<(), LogError> {
         if self.pending() > 0 {
             self.commit(disk)?;
@@ -178,13 +178,7 @@ impl StreamLog {
         if tail.version < self.durable() {
             return Err(LogError::Beyond { last: self.durable() });
         }
-        let header = FileHeader {
-            owner: self.owner,
-            stream: self.stream,
-            version: tail.version,
-            kind: FileKind::Checkpoint,
-            epoch: tail.epoch,
-        };
+        let header = self.state_header(tail);
         let written = write(disk, header, state);
         match written {
             Err(error) if error.is_full() => return Err(error),
@@ -200,27 +194,79 @@ impl StreamLog {
         self.unless_failed(result)
     }
 
+    /// Puts this state in place of the segments up to `tail`, which is the end of one, and leaves what comes after it
+    /// (I-94).
+    ///
+    /// # Errors
+    /// As of [`StreamLog::put_checkpoint`].
+    pub fn drop_up_to<D: Disk, R: AsRecord>(
+        &mut self,
+        disk: &mut D,
+        tail: Tail,
+        state: impl Iterator<Item = R>,
+    ) -> Result<(), LogError> {
+        let header = self.state_header(tail);
+        match write(disk, header, state) {
+            Err(error) if error.is_full() => return Err(error),
+            other => self.unless_failed(other)?,
+        }
+        let before = self.checkpoint.replace(Checkpoint { header });
+        let before = before.filter(|old| old.header.version != header.version);
+        let removed = before.map_or(Ok(()), |old| remove(disk, &old.header.name()));
+        self.unless_failed(removed)?;
+        self.drop_superseded(disk)
+    }
+
+    fn state_header(&self, tail: Tail) -> FileHeader {
+        let (owner, stream, kind) = (self.owner, self.stream, FileKind::Checkpoint);
+        FileHeader { owner, stream, version: tail.version, kind, epoch: tail.epoch }
+    }
+
     /// Puts this state in place of all that the log has, whatever that is: of a log that does not agree with the one
     /// that won (I-92). Ended on the way, it is shorter, or empty, and may be replaced again.
     ///
     /// # Errors
     /// What the disk says; the log has failed then.
-    pub fn replace<'a>(
+    pub fn replace<D: Disk, R: AsRecord>(
         &mut self,
-        disk: &mut impl Disk,
+        disk: &mut D,
         tail: Tail,
-        state: impl Iterator<Item = Record<'a>>,
+        state: impl Iterator<Item = R>,
     ) -> Result<(), LogError> {
         self.commit(disk)?;
-        // The newest first: what is left of it is always a log.
-        let names: Vec<String> =
-            self.segments.iter().rev().map(|segment| segment.header.name()).collect();
-        let state_at = self.checkpoint.take().map(|checkpoint| checkpoint.header.name());
-        // They were of what is no more.
-        self.forget_marks();
-        let empty = self.start_over(disk, Tail::default(), names.into_iter().chain(state_at));
+        let (segments, state_at) = self.give_up_files();
+        // Those that begin the log last: what is left of it is always a log.
+        let names = segments.into_iter().rev().chain(state_at);
+        let empty = self.start_over(disk, Tail::default(), names);
         self.unless_failed(empty)?;
         self.put_checkpoint(disk, tail, state)
+    }
+
+    /// Puts all that the log has aside, where [`aside`](super::aside) finds it, and begins anew (I-93). Ended on the
+    /// way, it is shorter, and may be put aside again.
+    ///
+    /// # Errors
+    /// What the disk says; the log has failed then.
+    pub fn put_aside(&mut self, disk: &mut impl Disk) -> Result<aside::Number, LogError> {
+        self.commit(disk)?;
+        let number = aside::number_for(disk, self.stream, self.durable())?;
+        let (segments, state_at) = self.give_up_files();
+        let moved = segments.iter().rev().chain(&state_at).try_for_each(|name| {
+            // It can be made again.
+            remove(disk, &index::name_of(name))?;
+            aside::put(disk, name, number)
+        });
+        self.unless_failed(moved)?;
+        let empty = self.start_over(disk, Tail::default(), []);
+        self.unless_failed(empty).map(|()| number)
+    }
+
+    /// The files of the log, oldest first, and its checkpoint, which are to be its no more.
+    fn give_up_files(&mut self) -> (Vec<String>, Option<String>) {
+        // The marks were of what is no more.
+        self.forget_marks();
+        let segments = self.segments.iter().map(|segment| segment.header.name()).collect();
+        (segments, self.checkpoint.take().map(|checkpoint| checkpoint.header.name()))
     }
 
     /// Removes these files, which are all, and begins one after this message.
@@ -264,10 +310,10 @@ impl StreamLog {
     }
 }
 
-fn write<'a, D: Disk>(
+fn write<D: Disk, R: AsRecord>(
     disk: &mut D,
     header: FileHeader,
-    state: impl Iterator<Item = Record<'a>>,
+    state: impl Iterator<Item = R>,
 ) -> Result<(), LogError> {
     let sum = disk.checksum();
     let end = Mark::Cut(header.epoch, header.version).to_bytes();
@@ -276,7 +322,7 @@ fn write<'a, D: Disk>(
         let mut at = 0;
         for record in state {
             let place = at + bytes.len() as u64;
-            encode(record, (place, 0), sum, &mut bytes);
+            encode(record.as_record(), (place, 0), sum, &mut bytes);
             if bytes.len() >= PIECE {
                 disk.write_at(draft, at, &bytes).map_err(LogError::of(draft))?;
                 at += bytes.len() as u64;

@@ -11,6 +11,7 @@
 //! * A file that was created, renamed or removed is so after a crash only when a later `sync_folder` succeeded.
 //! * A `sync_file` that failed may have dropped what it was to keep, and the next one knows nothing of it.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -82,5 +83,32 @@ pub trait Disk {
     /// How CRC32C is computed here: a disk knows whether the processor can do it.
     fn checksum(&self) -> checksum::Checksum {
         checksum::portable
+    }
+}
+
+macro_rules! passed_on {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $name(&mut self, $($arg: $type),*) -> Result<$result, DiskError> {
+            (**self).$name($($arg),*)
+        }
+    )*};
+}
+
+impl Disk for Box<dyn Disk + '_> {
+    passed_on! {
+        list() -> Vec<String>;
+        length(name: &str) -> u64;
+        read_at(name: &str, at: u64, into: &mut [u8]) -> usize;
+        create(name: &str) -> ();
+        write_at(name: &str, at: u64, bytes: &[u8]) -> ();
+        sync_file(name: &str) -> ();
+        sync_folder() -> ();
+        rename(from: &str, to: &str) -> ();
+        remove(name: &str) -> ();
+        truncate(name: &str, length: u64) -> ();
+    }
+
+    fn checksum(&self) -> checksum::Checksum {
+        (**self).checksum()
     }
 }

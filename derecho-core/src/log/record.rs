@@ -97,6 +97,18 @@ pub struct OwnedRecord {
     payload: Vec<u8>,
 }
 
+/// Something that is written as a record.
+pub trait AsRecord {
+    /// The record.
+    fn as_record(&self) -> Record<'_>;
+}
+
+impl AsRecord for Record<'_> {
+    fn as_record(&self) -> Record<'_> {
+        *self
+    }
+}
+
 impl OwnedRecord {
     /// The record.
     pub fn record(&self) -> Record<'_> {

@@ -78,11 +78,20 @@ pub(super) fn scan<D: Disk>(
     header: FileHeader,
     last: bool,
 ) -> Result<Scanned, LogError> {
+    let before = Version(header.version.0.saturating_sub(1));
+    scan_on(disk, header, last, Index::new(Tail { epoch: header.epoch, version: before }))
+}
+
+/// The same, from where this index of it ends.
+fn scan_on<D: Disk>(
+    disk: &mut D,
+    header: FileHeader,
+    last: bool,
+    mut index: Index,
+) -> Result<Scanned, LogError> {
     let file = header.name();
     let length = disk.length(&file).map_err(LogError::of(&file))?;
     let mut window = Window::new(&file, length);
-    let before = Version(header.version.0.saturating_sub(1));
-    let mut index = Index::new(Tail { epoch: header.epoch, version: before });
     let mut proven = FILE_HEADER;
     loop {
         let at = index.end;
@@ -169,6 +178,22 @@ impl StreamLog {
         check: Check,
     ) -> Result<(StreamLog, Recovery), LogError> {
         StreamLog::look_through(disk, (of.0, of.1, Limits::default()), (check, State::Reading))
+    }
+
+    /// Reads what has come to a log that is only read. `false`: other files are there now, and it is to be read anew.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn read_on(&mut self, disk: &mut impl Disk) -> Result<bool, LogError> {
+        let names = names(disk, self.owner, self.stream)?;
+        let Segment { header, index } = self.active().clone();
+        let state_at = names.checkpoints.last().map(|header| header.version);
+        let same = names.segments.last() == Some(&header) && state_at == self.checkpointed();
+        if !same || disk.length(&header.name()).map_err(LogError::of(&header.name()))? < index.end {
+            return Ok(false);
+        }
+        self.settle_after_cut(scan_on(disk, header, true, index)?.index);
+        Ok(true)
     }
 
     fn look_through(

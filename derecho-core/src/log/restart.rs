@@ -132,6 +132,8 @@ pub enum Completion {
     After(Version),
     /// A checkpoint of the winner, and what comes after it.
     Anew,
+    /// The same; nobody vouches that what it has is a part of what the winner has, so it is put aside (I-93).
+    Apart,
 }
 
 /// How a stream restarts.
@@ -161,12 +163,8 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
     let noted: BTreeMap<EpochId, Version> = cuts_of(logs.values().copied());
     let tails: BTreeMap<LogId, Tail> =
         logs.iter().map(|(log, stream)| (*log, cut(stream.tail, &noted))).collect();
-    let begun =
-        logs.values().filter_map(|stream| stream.begun.as_ref()).max_by_key(|(epoch, _)| *epoch);
-    let keepers: BTreeSet<LogId> = match begun {
-        Some((_, keepers)) => keepers.iter().copied().collect(),
-        None => logs.keys().copied().collect(),
-    };
+    let begun = last_begun(logs.values().copied());
+    let keepers = begun.map_or_else(|| logs.keys().copied().collect(), |(_, keepers)| keepers);
     let winner = keepers
         .iter()
         .filter(|log| logs.get(log).is_some_and(|stream| stream.is_complete()))
@@ -186,10 +184,10 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
         let there =
             own.version.next() >= logs[&winner].complete_from && own.version <= tail.version;
         let complete = logs[log].is_complete();
-        let how = if is_prefix && there && complete {
-            Completion::After(own.version)
-        } else {
-            Completion::Anew
+        let how = match is_prefix {
+            true if there && complete => Completion::After(own.version),
+            false if own.version > Version(0) => Completion::Apart,
+            _ => Completion::Anew,
         };
         (*log, how)
     });
@@ -199,6 +197,22 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
         cuts: cuts.map(|(log, tail)| (*log, tail.version)).collect(),
         completions: completions.collect(),
     }))
+}
+
+/// The last epoch that these logs have noted, and who keeps it. If several have noted it with others, who came and who
+/// went meanwhile is not known: all of them are meant.
+pub fn last_begun<'a>(
+    logs: impl IntoIterator<Item = &'a FoundStream>,
+) -> Option<(EpochId, BTreeSet<LogId>)> {
+    let mut last: Option<(EpochId, BTreeSet<LogId>)> = None;
+    for (epoch, keepers) in logs.into_iter().filter_map(|stream| stream.begun.as_ref()) {
+        match &mut last {
+            Some((known, all)) if known == epoch => all.extend(keepers),
+            Some((known, _)) if *known > *epoch => {}
+            _ => last = Some((*epoch, keepers.iter().copied().collect())),
+        }
+    }
+    last
 }
 
 /// Where epochs end, as these logs have noted.

@@ -8,7 +8,7 @@ use super::folder::{publish, remove};
 use super::index::{self, Index};
 use super::recovery::expected;
 use super::segment::{FileHeader, Window};
-use super::stream::StreamLog;
+use super::stream::{Segment, StreamLog};
 use super::{Disk, LogError, Tail, Version, WallTime};
 
 /// How much of a log is kept at least. What all of these that are given allow to go is dropped.
@@ -74,13 +74,7 @@ impl StreamLog {
         while let [first, rest @ ..] = &self.segments[..]
             && !rest.is_empty()
         {
-            let bytes: u64 = rest.iter().map(|segment| segment.index.end).sum();
-            let messages = self.durable.0 - first.last().0;
-            let goes =
-                policy.nanos.is_none_or(|nanos| first.index.newest.0.saturating_add(nanos) < now.0)
-                    && policy.bytes.is_none_or(|keep| bytes >= keep)
-                    && policy.messages.is_none_or(|keep| messages >= keep);
-            if !goes || self.is_held(first.last()) {
+            if !self.may_go((first, rest), policy, now) {
                 break;
             }
             if self.checkpointed().is_some_and(|state| state < first.last()) {
@@ -93,6 +87,34 @@ impl StreamLog {
             dropped += 1;
         }
         Ok(dropped)
+    }
+
+    fn may_go(
+        &self,
+        (first, rest): (&Segment, &[Segment]),
+        policy: Retention,
+        now: WallTime,
+    ) -> bool {
+        let bytes = || rest.iter().map(|segment| segment.index.end).sum::<u64>();
+        let messages = self.durable.0 - first.last().0;
+        policy.nanos.is_none_or(|nanos| first.index.newest.0.saturating_add(nanos) < now.0)
+            && policy.messages.is_none_or(|keep| messages >= keep)
+            && policy.bytes.is_none_or(|keep| bytes() >= keep)
+            && !self.is_held(first.last())
+    }
+
+    /// Up to where this policy lets go of the log: the end of the last segment that may be dropped.
+    pub fn spare(&self, policy: Retention, now: WallTime) -> Option<Tail> {
+        let mut spare = None;
+        let mut left = &self.segments[..];
+        while let [first, rest @ ..] = left
+            && !rest.is_empty()
+            && policy != Retention::default()
+            && self.may_go((first, rest), policy, now)
+        {
+            (spare, left) = (Some(first.index.tail), rest);
+        }
+        spare
     }
 
     fn drop_first(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {

@@ -191,6 +191,19 @@ impl Record {
     }
 }
 
+/// Refers to the same bytes.
+impl Clone for Record {
+    #[inline]
+    fn clone(&self) -> Record {
+        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        let source = unsafe { self.source.as_ref() };
+        // Not the first reference to its chunk, for this is one: the source is kept for all of them. Relaxed: whoever has
+        // a reference may count another.
+        source.references[self.extent.chunk(source.geometry)].fetch_add(1, Ordering::Relaxed);
+        Record { source: self.source, start: self.start, extent: self.extent, origin: self.origin }
+    }
+}
+
 impl Drop for Record {
     #[inline(always)]
     fn drop(&mut self) {

@@ -14,10 +14,11 @@ use alloc::vec::Vec;
 use super::Edition;
 use crate::group::report::StreamId;
 use crate::ids::NodeId;
-use crate::log::{Entry, EpochId, KeyHash, Kind, OwnedRecord, Record, Version, WallTime};
+use crate::log::{Entry, EpochId, KeyHash, Kind, OwnedRecord, Record, Tail, Version, WallTime};
 use crate::multicast::inbox;
 use crate::storage::errands::sequence_of;
 use crate::storage::scribe::{Trail, footprint};
+use crate::storage::state::State;
 
 /// An update that was applied.
 pub(super) struct Applied {
@@ -162,10 +163,11 @@ impl Trail for ObjectTrail {
         }
     }
 
-    fn state(&mut self, (): (), (epoch, _): (EpochId, u64)) -> Vec<OwnedRecord> {
+    fn state(&mut self, (): (), (epoch, cut): (EpochId, u64)) -> State {
         // What nothing has led to is how every object begins.
         let known = self.state.as_ref().filter(|(edition, _)| edition.version > 0);
-        known.map(|(edition, bytes)| state(*edition, epoch, bytes)).into_iter().collect()
+        let record = known.map(|(edition, bytes)| state(*edition, epoch, bytes));
+        State::of_records(Tail { epoch, version: Version(cut) }, record.into_iter().collect())
     }
 }
 

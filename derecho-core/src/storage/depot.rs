@@ -87,6 +87,10 @@ pub struct Depot {
     frontiers: BTreeMap<u64, Frontier>,
     /// When it is looked again for logs that are awaited.
     claim_at: Option<Time>,
+    /// Somebody could not be told something, and is to be told it again.
+    untold: bool,
+    /// Subgroups of which more is durable everywhere than when it was asked last.
+    moved: Vec<u64>,
 }
 
 impl Default for Depot {
@@ -100,6 +104,8 @@ impl Default for Depot {
             look_at: None,
             frontiers: BTreeMap::new(),
             claim_at: None,
+            untold: false,
+            moved: Vec::new(),
         }
     }
 }
@@ -156,6 +162,11 @@ impl Depot {
     /// The last version that is durable in all logs of a subgroup, as far as is known here.
     pub fn durable(&self, key: u64) -> u64 {
         self.frontiers.get(&key).map_or(0, Frontier::everywhere)
+    }
+
+    /// Subgroups of which more is durable everywhere than at the last call.
+    pub fn moved(&mut self) -> impl Iterator<Item = u64> + '_ {
+        self.moved.drain(..)
     }
 
     /// What is kept of a subgroup.
@@ -221,7 +232,13 @@ impl Depot {
         let me = group.node().id();
         let Some(keeper) = self.keepers.get_mut(&key) else { return };
         let Some(holders) = group.state().holders(key) else { return };
-        let motion = keeper.changed(me, holders, group.state().logs(key));
+        let logs = group.state().logs(key);
+        let others = logs.into_iter().flat_map(|logs| logs.complete(holders));
+        let others = others.map(|(node, _)| node).filter(|node| *node != me);
+        if keeper.note_named(others, (holders, self.frontiers.get(&key))) {
+            keeper.note_keepers(logs);
+        }
+        let motion = keeper.changed(me, holders, logs);
         if keeper.is_settled(holders, me) {
             self.unsettled.remove(&key);
         }
@@ -265,6 +282,12 @@ impl Depot {
                 // It may know of the epoch before this member does.
                 if self.keepers.contains_key(&key) {
                     self.frontiers.entry(key).or_default().told(from, version);
+                }
+            }
+            Some(Parcel::Names { key, logs }) => {
+                if self.keepers.contains_key(&key) {
+                    self.frontiers.entry(key).or_default().names(from, logs);
+                    self.look_at(group, key);
                 }
             }
             Some(Parcel::Later { key, request, since }) => {
@@ -399,18 +422,32 @@ impl Depot {
     /// subgroups that has moved.
     fn spread<S: Holding>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
         let (me, mut done) = (group.node().id(), 0);
+        self.untold = false;
         for (&key, frontier) in &mut self.frontiers {
+            let scribe = self.keepers.get(&key).and_then(Keeper::scribe);
+            let names = scribe.map_or(&[][..], |scribe| scribe.names());
+            for node in frontier.names_untold(names) {
+                let told = Parcel::Names { key, logs: names.to_vec() };
+                match group.send_direct(node, told.to_bytes(), effects) {
+                    true => frontier.names_told(node),
+                    false => self.untold = true,
+                }
+            }
             let own = self.keepers.get(&key).and_then(Keeper::scribe).map_or(0, Scribe::durable);
             for node in frontier.untold(own) {
                 let told = Parcel::Durable { key, version: own };
-                if group.send_direct(node, told.to_bytes(), effects) {
-                    frontier.tells(node, own);
+                match group.send_direct(node, told.to_bytes(), effects) {
+                    true => frontier.tells(node, own),
+                    false => self.untold = true,
                 }
             }
             let (holders, logs) = (group.state().holders(key), group.state().logs(key));
             let (Some(holders), Some(logs)) = (holders, logs) else { continue };
             let storers = logs.complete(holders).map(|(node, _)| node);
-            done += usize::from(frontier.settle((me, own), storers));
+            if frontier.settle((me, own), storers) {
+                self.moved.push(key);
+                done += 1;
+            }
         }
         done
     }
@@ -496,7 +533,8 @@ impl Depot {
     fn is_busy(&self) -> bool {
         let keepers = || self.frontiers.keys().filter_map(|key| self.keepers.get(key));
         let logs = || keepers().any(Keeper::is_logging);
-        !self.arrivals.is_empty() || self.porter.is_busy() || !self.unsettled.is_empty() || logs()
+        let waits = self.untold || self.porter.is_busy();
+        waits || !self.arrivals.is_empty() || !self.unsettled.is_empty() || logs()
     }
 
     /// When it wants a turn at the latest.

@@ -8,13 +8,16 @@ use alloc::vec::Vec;
 
 use super::journal::{Answer, Errand};
 use super::logbook::Claim;
-use super::store::Store;
+use super::state::State;
+use super::store::{Meaning, Retention, Store};
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
-use crate::log::record::LONGEST;
+use crate::log::checkpoint::Checkpoint;
+use crate::log::record::{AsRecord, LONGEST};
 use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
+use crate::log::stream::State as LogState;
 use crate::log::{
-    Check, Disk, EpochId, LogError, LogId, OwnedRecord, Record, StreamKey, StreamLog, Tail,
+    self, Check, Disk, EpochId, LogError, LogId, OwnedRecord, Record, StreamKey, StreamLog, Tail,
     Version, folder,
 };
 use crate::log::{Mark, WallTime};
@@ -57,34 +60,35 @@ pub struct Neighbour<D> {
     pub disk: D,
     /// Somebody may write in it.
     pub busy: bool,
+    /// Its log, as far as it was read before.
+    pub known: Option<StreamLog>,
 }
 
-/// Does an errand. All that was appended before is durable, or the log has failed.
+/// Does an errand. All that was appended before is durable, or the log has failed. If the disk was full, the log may be
+/// opened again, and the same be asked once more.
 pub fn run<D: Disk, N: Disk>(
-    errand: Errand,
+    errand: &Errand,
     log: &mut StreamLog,
     disk: &mut D,
     neighbours: &mut [Neighbour<N>],
 ) -> Answer {
     let done = match errand {
         Errand::Claim(vacant) => {
-            claim(log, disk, neighbours, vacant).map(|claim| Answer::Claimed(Box::new(claim)))
+            claim(log, disk, neighbours, *vacant).map(|claim| Answer::Claimed(Box::new(claim)))
         }
         Errand::Load(retention, meaning, until) => {
-            let store = Store::new(retention, meaning);
-            load(log, disk, store, &until).map(|store| Answer::Loaded(Box::new(store)))
+            let store = Store::new(*retention, *meaning);
+            load(log, disk, store, until).map(|store| Answer::Loaded(Box::new(store)))
         }
-        Errand::Complete(of, until, began) => {
-            Ok(complete(log, disk, neighbours, (&of, until, began)))
-        }
-        Errand::Recall(until) => recall(log, disk, &until).map(|it| Answer::Recalled(Box::new(it))),
-        Errand::Checkpoint(version, state) => checkpoint(log, disk, version, &state),
-        Errand::Replace(tail, state) => {
-            let state = state.iter().map(|owned| owned.record());
-            if let Some(long) = state.clone().find(|it| it.entry.payload.len() > LONGEST) {
-                return Answer::Failed(LogError::TooLong { length: long.entry.payload.len() });
+        Errand::Complete(of, until, began) => complete(log, disk, neighbours, (of, *until, *began)),
+        Errand::Recall(until) => recall(log, disk, until).map(|it| Answer::Recalled(Box::new(it))),
+        Errand::Checkpoint(version, state) => checkpoint(log, disk, *version, state),
+        Errand::Replace(state, began) => {
+            let mut lengths = state.messages().map(|it| it.as_record().entry.payload.len());
+            if let Some(length) = lengths.find(|length| *length > LONGEST) {
+                return Answer::Failed(LogError::TooLong { length });
             }
-            log.replace(disk, tail, state).map(|()| Answer::Replaced)
+            replace(log, disk, (state, *began)).map(|()| Answer::Replaced)
         }
     };
     done.unwrap_or_else(Answer::Failed)
@@ -149,6 +153,16 @@ fn read<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog
     StreamLog::read(&mut from.disk, (owner, stream), Check::Last).map(|(log, _)| log)
 }
 
+/// The same; of what was read before only what has come since.
+fn read_on<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
+    if let Some(mut known) = from.known.take()
+        && known.read_on(&mut from.disk)?
+    {
+        return Ok(known);
+    }
+    read(from, stream)
+}
+
 /// Has a log what the winner has, up to a version.
 fn take_over<D: Disk, N: Disk>(
     (log, disk): (&mut StreamLog, &mut D),
@@ -158,11 +172,14 @@ fn take_over<D: Disk, N: Disk>(
 ) -> Result<(), LogError> {
     match restart.completions.get(&log.owner().log) {
         Some(Completion::After(_)) => {}
-        Some(Completion::Anew) => {
+        Some(how @ (Completion::Anew | Completion::Apart)) => {
             let (mut state, mut tail) = (Vec::new(), Tail::default());
             if let Some(checkpoint) = other.checkpoint() {
                 checkpoint.each(other_disk, |record| state.push(record.to_owned()))?;
                 tail = Tail { epoch: checkpoint.header.epoch, version: checkpoint.header.version };
+            }
+            if *how == Completion::Apart {
+                log.put_aside(disk)?;
             }
             log.replace(disk, tail, state.iter().map(|owned| owned.record()))?;
         }
@@ -179,7 +196,7 @@ fn take_over<D: Disk, N: Disk>(
         }
     }
     let noted: BTreeSet<Mark> = log.marks().cloned().collect();
-    let newest = begun_of(log);
+    let found = FoundStream::of(log);
     let is_there = log.tail().version == other.tail().version;
     for mark in other.marks().filter(|mark| !noted.contains(mark)) {
         let epoch = epoch_of(mark);
@@ -188,11 +205,13 @@ fn take_over<D: Disk, N: Disk>(
             log.mark(mark, WallTime::default(), disk)?;
         }
     }
-    // Older ones may have come after it.
-    let is_older =
-        |newest: &Mark| begun_of(log).is_some_and(|last| epoch_of(&last) < epoch_of(newest));
-    if let Some(newest) = newest.filter(is_older) {
-        log.mark(&newest, WallTime::default(), disk)?;
+    // Older ones may have come after it, and others of the same epoch.
+    let both = restart::last_begun([&found, &FoundStream::of(log)]);
+    let last = |(epoch, keepers): (EpochId, BTreeSet<LogId>)| {
+        Mark::Begun(epoch, keepers.into_iter().collect())
+    };
+    if let Some(last) = both.map(last).filter(|last| begun_of(log).as_ref() != Some(last)) {
+        log.mark(&last, WallTime::default(), disk)?;
     }
     log.commit(disk).map(|_| ())
 }
@@ -213,7 +232,7 @@ fn complete<D: Disk, N: Disk>(
     disk: &mut D,
     neighbours: &mut [Neighbour<N>],
     (of, until, (base, era)): (&[LogId], Version, (Tail, u64)),
-) -> Answer {
+) -> Result<Answer, LogError> {
     let (stream, own) = (log.stream(), log.owner().log);
     let mut answer = Answer::OutOfReach;
     // As many messages may be others: of the beginning that goes on, or where it began, they are not.
@@ -225,31 +244,54 @@ fn complete<D: Disk, N: Disk>(
         }
         // It is written at this moment: what is not right may be so in a while.
         answer = Answer::NotYet;
-        let Ok(other) = read(neighbour, stream) else { continue };
+        let Ok(other) = read_on(neighbour, stream) else { continue };
         let [ours, theirs] = [&*log, &other].map(|log| FoundStream::of(log).without_keepers());
         let both = [(own, &ours), (neighbour.log, &theirs)].into();
         let Some(Verdict::Ready(restart)) = restart::logs_of_stream(&both) else { continue };
         if restart.winner != neighbour.log {
+            neighbour.known = Some(other);
             continue;
         }
-        if let Some(version) = restart.cuts.get(&own)
-            && let Err(error) = log.cut_after(disk, *version)
-        {
-            return Answer::Failed(error);
+        if let Some(version) = restart.cuts.get(&own) {
+            log.cut_after(disk, *version)?;
         }
         if log.tail().version > until {
-            return Answer::OutOfReach;
+            return Ok(Answer::OutOfReach);
         }
-        let other = (&other, &mut neighbour.disk);
+        let of = (&other, &mut neighbour.disk);
+        let taken_over = take_over((log, disk), &restart, of, until);
+        if let Err(error) = &taken_over
+            && (error.is_full() || log.state() == LogState::Failed)
+        {
+            // The own disk's.
+            return Err(error.clone());
+        }
+        neighbour.known = Some(other);
         // What was taken over so far stays, whatever is wrong with the rest.
-        let is_taken_over = take_over((log, disk), &restart, other, until).is_ok();
-        agrees = is_taken_over || restart.completions.get(&own) != Some(&Completion::Anew);
+        let is_prefix = matches!(restart.completions.get(&own), Some(Completion::After(_)));
+        agrees = taken_over.is_ok() || is_prefix;
     }
-    match agrees && log.tail().version == until {
+    Ok(match agrees && log.tail().version == until {
         true => Answer::Completed,
         false if log.tail().version > until => Answer::OutOfReach,
         false => answer,
+    })
+}
+
+/// Puts a state in place of all that a log has (I-93).
+fn replace<D: Disk>(
+    log: &mut StreamLog,
+    disk: &mut D,
+    (state, (base, era)): (&State, (Tail, u64)),
+) -> Result<(), LogError> {
+    let Tail { epoch, version } = log.tail();
+    let is_part = version == Version(0)
+        || epoch.view == era
+        || epoch.view == base.epoch.view && log.tail() <= base;
+    if !is_part {
+        log.put_aside(disk)?;
     }
+    log.replace(disk, state.tail(), state.messages())
 }
 
 /// A store of what a log leads to, without what comes from these messages on.
@@ -259,20 +301,34 @@ fn load<D: Disk>(
     mut store: Store,
     until: &[(StreamId, u64)],
 ) -> Result<Store, LogError> {
-    let last = go_through(log, disk, |record, _| {
-        let (stream, number) = message_of(record);
-        if is_beyond(until, (stream, number)) {
-            return false;
-        }
-        store.resume(record.version.0 - 1);
-        let index = store.stream(stream);
-        // It is older than any epoch in which somebody could ask for it.
-        store.meet(stream, 0);
-        store.append(index, number, record.entry.payload);
-        true
-    })?;
+    let wanted = |record: &Record<'_>| !is_beyond(until, message_of(record));
+    let last = fill(&mut store, (log, disk), wanted)?;
     store.resume(last.0);
     Ok(store)
+}
+
+/// Puts into a store what a log leads to, up to the first message that is not wanted. Answers the last version before
+/// that.
+fn fill<D: Disk>(
+    store: &mut Store,
+    (log, disk): (&StreamLog, &mut D),
+    wanted: impl Fn(&Record<'_>) -> bool,
+) -> Result<Version, LogError> {
+    // Where all is there nothing else is needed, and a checkpoint may go beyond what is wanted.
+    let is_whole = log.complete_from() <= Version(1);
+    let take = |record: &Record<'_>, _: bool| {
+        let goes_on = wanted(record);
+        if goes_on {
+            let (stream, number) = message_of(record);
+            store.resume(record.version.0 - 1);
+            let index = store.stream(stream);
+            // It is older than any epoch in which somebody could ask for it.
+            store.meet(stream, 0);
+            store.append(index, number, record.entry.payload);
+        }
+        goes_on
+    };
+    go_from((log, disk), log.checkpoint().filter(|_| !is_whole), take)
 }
 
 fn is_beyond(until: &[(StreamId, u64)], (stream, number): (StreamId, u64)) -> bool {
@@ -307,12 +363,24 @@ fn recall<D: Disk>(
 pub fn go_through<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
+    take: impl FnMut(&Record<'_>, bool) -> bool,
+) -> Result<Version, LogError> {
+    go_from((log, disk), log.checkpoint(), take)
+}
+
+fn go_from<D: Disk>(
+    (log, disk): (&StreamLog, &mut D),
+    checkpoint: Option<&Checkpoint>,
     mut take: impl FnMut(&Record<'_>, bool) -> bool,
 ) -> Result<Version, LogError> {
     let mut after = Version(log.complete_from().0 - 1);
-    if let Some(checkpoint) = log.checkpoint() {
+    if let Some(checkpoint) = checkpoint {
         let mut goes_on = true;
         checkpoint.each(disk, |record| goes_on = goes_on && take(record, true))?;
+        if !goes_on {
+            // What it was before is not known any more.
+            return Err(LogError::Gone { from: checkpoint.header.version.next() });
+        }
         after = after.max(checkpoint.header.version);
     }
     let mut cursor = log.after(after)?;
@@ -322,6 +390,36 @@ pub fn go_through<D: Disk>(
         }
     }
     Ok(log.durable())
+}
+
+/// How much of a topic's log is kept, and what of what is dropped is still owed to those who come later.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    /// Of the past, in the log.
+    pub past: log::Retention,
+    /// Of the state, in its checkpoint.
+    pub state: Retention,
+    /// What a record means.
+    pub meaning: Meaning,
+}
+
+/// Drops the oldest files of a log as far as they are to be kept no longer. What they lead to is in a checkpoint before
+/// (I-94). All must be durable. Answers whether anything was dropped.
+///
+/// # Errors
+/// What is wrong with the log, and where; what the disk says.
+pub fn trim<D: Disk>(
+    log: &mut StreamLog,
+    disk: &mut D,
+    keep: &Keep,
+    now: WallTime,
+) -> Result<bool, LogError> {
+    let Some(tail) = log.spare(keep.past, now) else { return Ok(false) };
+    let mut store = Store::new(keep.state, keep.meaning);
+    fill(&mut store, (log, disk), |record| record.version <= tail.version)?;
+    let state = State::new((store.cursor(), &store), (tail.version.0, tail.epoch), keep.meaning);
+    log.drop_up_to(disk, tail, state.messages())?;
+    Ok(true)
 }
 
 /// Puts a state in place of all up to a version, if the log ends there.

@@ -1,4 +1,4 @@
-//! Up to which version the logs of a subgroup are durable everywhere (I-105).
+//! Up to which version the logs of a subgroup are durable everywhere (I-105), and whom they name (I-113).
 //!
 //! Owns: what the storers have told, and whom this member has told what. Never does: take back what it has
 //! said to be durable.
@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::ids::NodeId;
+use crate::log::LogId;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -16,15 +17,49 @@ pub(crate) struct Frontier {
     told_by: BTreeMap<NodeId, u64>,
     told_to: BTreeMap<NodeId, u64>,
     everywhere: u64,
+    /// Whom the logs of others name, for good, and what of that of this member was told to whom.
+    named_by: BTreeMap<NodeId, Vec<LogId>>,
+    names: Vec<LogId>,
+    names_told: Vec<NodeId>,
 }
 
 impl Frontier {
     /// These are the members from now on.
     pub(crate) fn begun(&mut self, members: impl Iterator<Item = NodeId>) {
         self.members = members.collect();
-        let Frontier { members, told_by, told_to, .. } = self;
+        let Frontier { members, told_by, told_to, named_by, names_told, .. } = self;
         told_by.retain(|node, _| members.contains(node));
         told_to.retain(|node, _| members.contains(node));
+        named_by.retain(|node, _| members.contains(node));
+        names_told.retain(|node| members.contains(node));
+    }
+
+    /// The log of a member names these, for good.
+    pub(super) fn names(&mut self, of: NodeId, logs: Vec<LogId>) {
+        self.named_by.insert(of, logs);
+    }
+
+    /// Whether the logs of all these name this one (I-113).
+    pub(super) fn is_named(&self, log: LogId, by: impl Iterator<Item = NodeId>) -> bool {
+        let mut all = by.map(|node| self.named_by.get(&node));
+        all.all(|names| names.is_some_and(|names| names.contains(&log)))
+    }
+
+    /// The log of this member names these, for good. Returns who is still to be told.
+    pub(super) fn names_untold(&mut self, own: &[LogId]) -> Vec<NodeId> {
+        if self.names != own {
+            (self.names, self.names_told) = (own.to_vec(), Vec::new());
+        }
+        if own.is_empty() {
+            return Vec::new();
+        }
+        let untold = self.members.iter().filter(|node| !self.names_told.contains(node));
+        untold.copied().collect()
+    }
+
+    /// This one was told.
+    pub(super) fn names_told(&mut self, to: NodeId) {
+        self.names_told.push(to);
     }
 
     /// A member tells up to which version its log is durable.

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::errands::Recalled;
 use super::logbook::Claim;
+use super::state::State;
 use super::store::{Meaning, Retention, Store};
 use crate::group::report::StreamId;
 use crate::log::{Entry, LogError, LogId, Mark, OwnedRecord, Tail, Version};
@@ -25,8 +26,9 @@ pub enum Errand {
     /// Take over what these logs have beyond this one, up to a version. The subgroup began in this era, where this log
     /// ended.
     Complete(Vec<LogId>, Version, (Tail, u64)),
-    /// Put this state in place of all that is there.
-    Replace(Tail, Vec<OwnedRecord>),
+    /// Put this state in place of all that is there. The subgroup began as it says, where this log ended: what is no part
+    /// of what it has been since is put aside (I-93).
+    Replace(State, (Tail, u64)),
     /// The log ends with this version: put this state in place of all up to it.
     Checkpoint(Version, Box<OwnedRecord>),
 }
@@ -94,6 +96,9 @@ pub trait Journal: Send {
 
     /// The last version that a crash cannot take any more.
     fn durable(&self) -> Version;
+
+    /// So many of the marks that it has taken a crash cannot take any more.
+    fn noted(&self) -> u64;
 
     /// How it is.
     fn condition(&self) -> Condition;

@@ -115,6 +115,8 @@ pub struct Keeper {
     speaks: bool,
     /// Logs of others that hold the store.
     holding: Vec<LogId>,
+    /// The logs of those who hold the store have named its own for good (I-113).
+    known: bool,
 }
 
 impl Keeper {
@@ -141,6 +143,7 @@ impl Keeper {
             motion: None,
             speaks: false,
             holding: Vec::new(),
+            known: false,
         }
     }
 
@@ -287,6 +290,13 @@ impl Keeper {
         let awaits_log = self.awaits_log();
         match &mut self.stage {
             Stage::Away => None,
+            Stage::Has if !named && !awaits_log && !self.known => {
+                // Who had it before would not wait for this one's log: the logs have to be looked at again.
+                let vacancy = holders.vacancy()?;
+                self.scribe.iter_mut().for_each(|scribe| scribe.claim_again(vacancy));
+                let news = self.spoke.replace(vacancy) != Some(vacancy);
+                news.then_some(Motion::Lacks(vacancy))
+            }
             Stage::Has => {
                 let speaks = holders.vacancy().filter(|_| self.spoke != holders.vacancy());
                 let (news, beginning) =

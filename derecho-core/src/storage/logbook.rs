@@ -107,10 +107,9 @@ impl LogBook {
         if claims().next().is_none() {
             return Standing::NoLogs;
         }
-        let begun = claims().filter_map(|claim| claim.found.begun.as_ref());
-        let begun = begun.max_by_key(|(epoch, _)| *epoch);
+        let begun = restart::last_begun(claims().map(|claim| &claim.found));
         let named = begun.into_iter().flat_map(|(_, keepers)| keepers);
-        let wanted = named.chain(claims().flat_map(|claim| &claim.awaits)).copied();
+        let wanted = named.chain(claims().flat_map(|claim| claim.awaits.iter().copied()));
         let there: BTreeSet<LogId> =
             claims().flat_map(|claim| claim.accounts.iter().copied().chain([claim.log])).collect();
         let missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use crate::bytes::{Reader, Wire};
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
+use crate::log::LogId;
 
 /// How far a member has come: of each stream the number of the next message.
 pub(super) type Numbers = Vec<(StreamId, u64)>;
@@ -41,6 +42,8 @@ pub(super) enum Parcel {
     Lack { key: u64, request: u64 },
     /// The log of the one who says so is durable up to this version.
     Durable { key: u64, version: u64 },
+    /// The last mark that is durable in the log of the one who says so names these.
+    Names { key: u64, logs: Vec<LogId> },
 }
 
 impl Wire for Parcel {
@@ -71,6 +74,11 @@ impl Wire for Parcel {
                 out.push(3);
                 (*key, *version).encode(out);
             }
+            Parcel::Names { key, logs } => {
+                out.push(5);
+                key.encode(out);
+                logs.encode(out);
+            }
         }
     }
 
@@ -98,6 +106,10 @@ impl Wire for Parcel {
             4 => {
                 let (key, request) = Wire::decode(from)?;
                 Parcel::Later { key, request, since: Wire::decode(from)? }
+            }
+            5 => {
+                let key = Wire::decode(from)?;
+                Parcel::Names { key, logs: Wire::decode(from)? }
             }
             _ => return None,
         })

@@ -17,12 +17,13 @@ use super::errands::Recalled;
 use super::journal::{Answer, Condition, Errand, Journal};
 use super::logbook::Claim;
 use super::parcel::RECORD_HEAD;
+use super::state::State;
 use super::store::Store;
 use crate::fault::{Fault, planted};
 use crate::log::{Entry, EpochId, LogId, Mark, OwnedRecord, Tail, Version};
 
 /// Bytes in the store that are not in the log yet: more, and what is delivered waits.
-const MOST_BEHIND: u64 = 64 << 20;
+pub const MOST_BEHIND: u64 = 64 << 20;
 /// Bytes that are put into the log in one turn; those that wait come in the next ones.
 const A_TURN: u64 = 4 << 20;
 /// So often a log is asked that may not have come as far as its member, a turn or more apart.
@@ -52,7 +53,7 @@ pub(crate) trait Trail {
     fn skip_to(&mut self, version: u64);
 
     /// What is to stand in place of all messages before this version, where it began.
-    fn state(&mut self, beside: Self::Beside<'_>, of: (EpochId, u64)) -> Vec<OwnedRecord>;
+    fn state(&mut self, beside: Self::Beside<'_>, of: (EpochId, u64)) -> State;
 }
 
 #[derive(Debug)]
@@ -101,12 +102,19 @@ pub(crate) struct Scribe<T> {
     began: (Tail, u64),
     /// So often they are asked again.
     patience: u32,
+    /// It claims again in this vacancy, and follows.
+    again: Option<u64>,
     trail: Option<T>,
     turnings: VecDeque<Turning>,
     epoch: EpochId,
     keepers: Vec<LogId>,
     /// Marks that the log has still to take.
     marks: VecDeque<Mark>,
+    /// So many it has taken, and which of them name whom that may not be durable yet.
+    noted: u64,
+    naming: VecDeque<(u64, Vec<LogId>)>,
+    /// Whom its last durable mark names.
+    names: Vec<LogId>,
     /// What is to stand in place of all messages before this version, once the log has come there.
     checkpoint: Option<(u64, OwnedRecord)>,
     /// Bytes that it has taken, and that it is to take.
@@ -126,11 +134,15 @@ impl<T: Trail> Scribe<T> {
             of: Vec::new(),
             began: (Tail::default(), 0),
             patience: 0,
+            again: None,
             trail: None,
             turnings: VecDeque::new(),
             epoch: EpochId::default(),
             keepers: Vec::new(),
             marks: VecDeque::new(),
+            noted: 0,
+            naming: VecDeque::new(),
+            names: Vec::new(),
             checkpoint: None,
             bytes: 0,
             wanted: 0,
@@ -141,8 +153,9 @@ impl<T: Trail> Scribe<T> {
     pub(crate) fn begin_again(mut self) -> Scribe<T> {
         let over = matches!(self.stage, Stage::Over);
         self.journal.hand_over();
-        let (errand, asked) = (self.errand.take(), self.asked);
+        let (errand, asked, noted) = (self.errand.take(), self.asked, self.noted);
         let mut again = Scribe::new(self.journal);
+        again.noted = noted;
         // What was asked is answered all the same, and the answer is nobody's.
         (again.errand, again.asked) = (errand, asked);
         again.stage = if over { Stage::Over } else { Stage::Away };
@@ -169,7 +182,11 @@ impl<T: Trail> Scribe<T> {
     /// Whether an answer is awaited, or something durable.
     pub(crate) fn is_busy(&self) -> bool {
         match self.stage {
-            Stage::Follows => self.bytes < self.wanted || self.journal.durable().0 < self.put(),
+            Stage::Follows => {
+                let unnamed = !self.naming.is_empty() || !self.marks.is_empty();
+                let lacking = self.bytes < self.wanted || self.journal.durable().0 < self.put();
+                lacking || unnamed || self.asked || self.errand.is_some()
+            }
             Stage::Over | Stage::Away => self.asked,
             Stage::Claimed(_) => false,
             _ => true,
@@ -229,6 +246,13 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
+    /// The same of a log that follows: nobody who had it before knows of this one (I-113).
+    pub(crate) fn claim_again(&mut self, vacancy: u64) {
+        if matches!(self.stage, Stage::Follows) && !self.asked && self.errand.is_none() {
+            (self.again, self.errand) = (Some(vacancy), Some(Errand::Claim(false)));
+        }
+    }
+
     /// Its log won: what it is to follow is made of it by this errand.
     pub(crate) fn load(&mut self, errand: impl FnOnce() -> Errand) {
         if matches!(self.stage, Stage::Away | Stage::Claimed(_)) && !self.asked {
@@ -285,17 +309,25 @@ impl<T: Trail> Scribe<T> {
 
     /// From this version on messages are of this epoch, and these logs keep them.
     pub(crate) fn turning(&mut self, version: u64, epoch: EpochId, keepers: Vec<LogId>) {
-        let last = self.turnings.back();
-        let (known, of) = last.map_or((self.epoch, &self.keepers), |it| (it.epoch, &it.keepers));
-        if (known, of) != (epoch, &keepers) {
+        let known = self.turnings.back().map_or(self.epoch, |last| last.epoch);
+        if (known, self.last_noted()) != (epoch, &keepers[..]) {
             self.turnings.push_back(Turning { version, epoch, keepers });
         }
+    }
+
+    /// Which logs keep what comes, as it was told last.
+    pub(crate) fn last_noted(&self) -> &[LogId] {
+        self.turnings.back().map_or(&self.keepers, |last| &last.keepers)
     }
 
     /// Goes on. Returns how much was done, and what has come of it.
     pub(crate) fn turn(&mut self, beside: T::Beside<'_>) -> (usize, Option<News>) {
         if self.journal.condition().is_over() && !matches!(self.stage, Stage::Over) {
             return (1, Some(self.give_up()));
+        }
+        let noted = self.journal.noted();
+        while let Some((_, names)) = self.naming.pop_front_if(|next| next.0 <= noted) {
+            self.names = names;
         }
         if self.errand.is_some() && !self.asked {
             self.asked = self.journal.ask(&mut self.errand);
@@ -324,6 +356,9 @@ impl<T: Trail> Scribe<T> {
                 self.stage = Stage::Claimed(vacancy);
                 Some(News::Claimed(vacancy, claim))
             }
+            (Answer::Claimed(claim), Stage::Follows) if self.again.is_some() => {
+                self.again.take().map(|vacancy| News::Claimed(vacancy, claim))
+            }
             (Answer::Loaded(store), Stage::Loads) => Some(News::Loaded(store)),
             (Answer::Recalled(recalled), Stage::Loads) => Some(News::Recalled(recalled)),
             (Answer::Completed, Stage::Completes) | (Answer::Replaced, Stage::Replaces) => {
@@ -338,8 +373,9 @@ impl<T: Trail> Scribe<T> {
                 None
             }
             (Answer::NotYet | Answer::OutOfReach, Stage::Completes) => {
-                let (tail, state) = self.state(beside);
-                (self.stage, self.errand) = (Stage::Replaces, Some(Errand::Replace(tail, state)));
+                let replaced = self.state(beside);
+                self.errand = replaced.map(|state| Errand::Replace(state, self.began));
+                self.stage = Stage::Replaces;
                 None
             }
             (Answer::Failed(_), Stage::Away | Stage::Claimed(_) | Stage::Over) => Some(News::Moved),
@@ -350,13 +386,12 @@ impl<T: Trail> Scribe<T> {
     }
 
     /// What it follows was where it began.
-    fn state(&mut self, beside: T::Beside<'_>) -> (Tail, Vec<OwnedRecord>) {
+    fn state(&mut self, beside: T::Beside<'_>) -> Option<State> {
         self.cut = self.begin;
         self.forget_turnings();
         let epoch = self.turnings.front().map_or(self.epoch, |turning| turning.epoch);
         let cut = self.cut;
-        let state = self.trail.as_mut().map(|trail| trail.state(beside, (epoch, cut)));
-        (Tail { epoch, version: Version(cut) }, state.unwrap_or_default())
+        self.trail.as_mut().map(|trail| trail.state(beside, (epoch, cut)))
     }
 
     /// Puts what has come into the log.
@@ -415,9 +450,22 @@ impl<T: Trail> Scribe<T> {
             if !self.journal.mark(mark.clone()) {
                 return false;
             }
-            self.marks.pop_front();
+            self.noted += 1;
+            if let Some(Mark::Begun(_, keepers)) = self.marks.pop_front() {
+                self.naming.push_back((self.noted, keepers));
+            }
         }
         true
+    }
+
+    /// Whether it takes nothing more.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    /// Whom its last durable mark names, if it follows.
+    pub(crate) fn names(&self) -> &[LogId] {
+        &self.names
     }
 }
 

@@ -2,13 +2,11 @@
 //!
 //! Owns: how its records are called in a log. Never does: write one.
 
-use alloc::vec::Vec;
-
 use super::cursor::{Cursor, Kept};
-use super::errands::sequence_of;
 use super::scribe::Trail;
+use super::state::{State, entry};
 use super::store::{Meaning, Store};
-use crate::log::{Entry, EpochId, KeyHash, Kind, OwnedRecord, Record, Version, WallTime};
+use crate::log::{Entry, EpochId};
 
 /// A way along a store, and the record that comes next, if it was found.
 pub(super) struct StoreTrail {
@@ -34,7 +32,9 @@ impl Trail for StoreTrail {
     }
 
     fn entry<'a, 'b: 'a>(&'a self, beside: Self::Beside<'b>, epoch: EpochId) -> Entry<'a> {
-        entry(self.held.as_ref().expect("it was found"), beside, epoch)
+        let (store, meaning) = beside;
+        let kept = self.held.as_ref().expect("it was found");
+        entry(kept, store.streams(), (epoch, meaning))
     }
 
     fn pass(&mut self) {
@@ -53,31 +53,8 @@ impl Trail for StoreTrail {
         self.cursor.skip_to(version);
     }
 
-    fn state(
-        &mut self,
-        beside: Self::Beside<'_>,
-        (epoch, cut): (EpochId, u64),
-    ) -> Vec<OwnedRecord> {
-        let before = self.cursor.fork().take_while(|kept| kept.version() < cut);
-        let record = |kept: Kept| {
-            let entry = entry(&kept, beside, epoch);
-            Record { version: Version(kept.version() + 1), entry }.to_owned()
-        };
-        before.map(record).collect()
-    }
-}
-
-fn entry<'a>(kept: &'a Kept, (store, meaning): (&Store, Meaning), epoch: EpochId) -> Entry<'a> {
-    let payload = kept.bytes();
-    let stream = store.streams()[kept.stream() as usize];
-    Entry {
-        kind: Kind::Sample,
-        epoch,
-        writer: stream.node,
-        writer_sequence: sequence_of(stream, kept.number()),
-        source_time: WallTime((meaning.time)(payload)),
-        reception_time: WallTime(0),
-        key: KeyHash((meaning.key)(payload).to_le_bytes()),
-        payload,
+    fn state(&mut self, beside: Self::Beside<'_>, (epoch, cut): (EpochId, u64)) -> State {
+        let (store, meaning) = beside;
+        State::new((self.cursor.fork(), store), (cut, epoch), meaning)
     }
 }

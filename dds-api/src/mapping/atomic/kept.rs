@@ -42,6 +42,7 @@ impl AtomicTopics {
         effects: &mut Effects,
     ) -> usize {
         let (mut done, whole) = self.depot.turn(domain, now, effects);
+        self.count_durable();
         for key in whole {
             self.connect(domain, key);
         }
@@ -91,7 +92,8 @@ impl AtomicTopics {
             return 0;
         };
         let Some(subgroup) = stay.subgroup else { return 0 };
-        let (writers, sending) = (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending);
+        let (writers, sending) =
+            (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending.len());
         let (limit, mut left) = (stay.limit(&self.depot, key), false);
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
@@ -115,7 +117,7 @@ impl AtomicTopics {
             };
             shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending, Ordering::Release);
+            shared.matched.store(sending as u32, Ordering::Release);
             (reading.inbox, reading.catching, done) = (Some(inbox), None, done + 1);
         }
         if !left {

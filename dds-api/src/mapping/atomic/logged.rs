@@ -2,6 +2,7 @@
 //!
 //! Owns: which topics are logged here, and how they stand. Never does: write a log; the depot's journals do.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use derecho_core::link::Link;
@@ -61,6 +62,21 @@ impl AtomicTopics {
         Some(status)
     }
 
+    /// Tells how far topics are durable everywhere, as a counter for each.
+    pub(super) fn count_durable(&mut self) {
+        let mut moved = std::mem::take(&mut self.moved);
+        moved.extend(self.depot.moved());
+        for key in moved.drain(..) {
+            let stay = self.stays.get(&key).and_then(VecDeque::front);
+            let topic = stay.and_then(|stay| stay.endpoints.values().next());
+            if let Some(Endpoint { topic, .. }) = topic {
+                let durable = self.depot.durable(key);
+                tracing::trace!(target: "squall::durable", topic, counter.durable = durable);
+            }
+        }
+        self.moved = moved;
+    }
+
     /// Where the log is of an endpoint's topic, if there is one here.
     pub(in crate::mapping) fn log_of(&self, endpoint: &Endpoint) -> Option<(PathBuf, StreamKey)> {
         let has_log = self.depot.has_log(endpoint.key());
@@ -81,20 +97,22 @@ impl AtomicTopics {
         all.collect()
     }
 
-    /// From now on this participant takes part in such a topic.
+    /// From now on this participant takes part in such a topic. `false`: there is no memory for it at this moment.
     pub(in crate::mapping) fn log(
         &mut self,
         domain: &mut Domain,
         link: &mut impl Link,
         endpoint: &Endpoint,
         effects: &mut Effects,
-    ) {
-        if self.wants(endpoint) {
-            match self.stay(domain, link, endpoint, effects) {
-                Ok(_) => self.keep(domain, endpoint),
-                Err(_) => tracing::error!(topic = %endpoint.topic, "no memory for a topic's log"),
-            }
+    ) -> bool {
+        if !self.wants(endpoint) {
+            return true;
         }
+        let stays = self.stay(domain, link, endpoint, effects).map(drop).is_ok();
+        if stays {
+            self.keep(domain, endpoint);
+        }
+        stays
     }
 
     /// Samples of this topic are kept from now on, if they are to be.

@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use derecho_core::log::{DiskError, GroupId, LogError, LogId, StreamKey, folder};
 use derecho_core::replicated::plan::number_of;
+use derecho_core::storage::errands::Keep;
 
 use super::folder::Folder;
 use super::journal::StreamJournal;
@@ -112,14 +113,14 @@ impl Archive {
         self.known.union(&opened).copied().collect()
     }
 
-    /// The log of a stream. `waker` is called by the log thread when something has become of it.
+    /// The log of a stream, of which so much is kept, or all. `waker` is called by the log thread when something has become of it.
     pub fn journal(
         &self,
         stream: StreamKey,
-        on_full: OnFull,
+        (on_full, keep): (OnFull, Option<Keep>),
         waker: impl Fn() + Send + Sync + 'static,
     ) -> StreamJournal {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
-        StreamJournal::new(&self.logs, self.root.clone(), (stream, on_full), waker)
+        StreamJournal::new(&self.logs, self.root.clone(), (stream, on_full, keep), waker)
     }
 }

@@ -8,14 +8,15 @@ use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::log::{
-    DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, folder,
+    DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside, folder,
 };
-use derecho_core::storage::errands::{self, Neighbour};
+use derecho_core::storage::errands::{self, Keep, Neighbour};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
 
 use super::batch::Batch;
 use super::folder::Folder;
-use super::thread::{Job, Kept, Logs, OnFull, Refused, Shown, StreamHandle, StreamState, Writer};
+use super::shown::Shown;
+use super::thread::{Job, Kept, Logs, OnFull, Refused, StreamHandle, StreamState, Writer};
 use crate::clock;
 
 /// Bytes of a batch; more goes into the next one.
@@ -26,6 +27,58 @@ const BATCH: usize = 1 << 20;
 struct Slot {
     errand: Mutex<Option<Errand>>,
     answer: Mutex<Option<Answer>>,
+}
+
+impl Slot {
+    fn take_errand(&self) -> Option<Errand> {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// An errand on its way: however that ends, it is answered.
+struct Errands {
+    slot: Arc<Slot>,
+    shown: Arc<Shown>,
+    root: PathBuf,
+    state: Progress,
+}
+
+#[derive(PartialEq, Eq)]
+enum Progress {
+    Waits,
+    Begun,
+    Answered,
+}
+
+impl Errands {
+    fn run(mut self, writer: &mut Writer<Folder>) {
+        let Some(errand) = self.slot.take_errand() else { return };
+        self.state = Progress::Begun;
+        let answer = do_errand(writer, &self.shown, &self.root, &errand);
+        self.answer(answer);
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.state = Progress::Answered;
+        *self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        (self.shown.waker)();
+    }
+}
+
+impl Drop for Errands {
+    fn drop(&mut self) {
+        // The log's thread has ended before it came to it, or in the middle of it. One that was not taken is there
+        // no more.
+        let unanswered = match self.state {
+            Progress::Waits => self.slot.take_errand().is_some(),
+            Progress::Begun => true,
+            Progress::Answered => false,
+        };
+        if unanswered {
+            self.shown.show_failed(LogError::Failed);
+            self.answer(Answer::Failed(LogError::Failed));
+        }
+    }
 }
 
 /// See the [module](self).
@@ -42,7 +95,7 @@ impl StreamJournal {
     pub(super) fn new(
         logs: &Logs,
         root: PathBuf,
-        of: (StreamKey, OnFull),
+        of: (StreamKey, OnFull, Option<Keep>),
         waker: impl Fn() + Send + Sync + 'static,
     ) -> StreamJournal {
         StreamJournal {
@@ -88,31 +141,15 @@ impl Journal for StreamJournal {
         if !self.push() {
             return false;
         }
-        let slot = Arc::clone(&self.slot);
         *self.slot.errand.lock().unwrap_or_else(PoisonError::into_inner) = errand.take();
-        let (shown, root) = (Arc::clone(&self.handle.shown), self.root.clone());
-        let work = Box::new(move |writer: &mut Writer<Folder>| {
-            let errand = slot.errand.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(errand) = errand else { return };
-            let answer = run(writer, &shown, &root, errand);
-            if let Answer::Failed(error) = &answer {
-                writer.give_up(shown.key, (StreamState::Failed, error.clone()));
-                shown.show_failed(error.clone());
-            }
-            *slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-            (shown.waker)();
-        });
-        match self.handle.queue.try_send(Job::Work(work)) {
-            Err(TrySendError::Full(_)) => {
-                *errand = self.slot.errand.lock().unwrap_or_else(PoisonError::into_inner).take();
-                false
-            }
-            Err(TrySendError::Disconnected(_)) => {
-                self.handle.shown.show_failed(LogError::Failed);
-                true
-            }
-            Ok(()) => true,
+        let (slot, shown) = (Arc::clone(&self.slot), Arc::clone(&self.handle.shown));
+        let errands = Errands { slot, shown, root: self.root.clone(), state: Progress::Waits };
+        let work = Box::new(move |writer: &mut Writer<Folder>| errands.run(writer));
+        if let Err(TrySendError::Full(_refused)) = self.handle.queue.try_send(Job::Work(work)) {
+            *errand = self.slot.take_errand();
+            return false;
         }
+        true
     }
 
     fn answer(&mut self) -> Option<Answer> {
@@ -141,6 +178,10 @@ impl Journal for StreamJournal {
         self.handle.durable()
     }
 
+    fn noted(&self) -> u64 {
+        self.handle.shown.noted()
+    }
+
     fn condition(&self) -> Condition {
         match self.handle.state() {
             StreamState::Open => Condition::Open,
@@ -153,49 +194,47 @@ impl Journal for StreamJournal {
 
 impl Drop for StreamJournal {
     fn drop(&mut self) {
-        // What is left of the batch, then the end: the log is written by nobody any more. If there is no room, the
-        // thread sees that when it ends.
-        self.push();
-        let shown = Arc::clone(&self.handle.shown);
-        let work = Box::new(move |writer: &mut Writer<Folder>| {
-            // Another one may have taken it over meanwhile.
-            if writer.logs.get(&shown.key).is_some_and(|kept| Arc::ptr_eq(&kept.shown, &shown)) {
-                writer.logs.remove(&shown.key);
-            }
-        });
-        let _ = self.handle.queue.try_send(Job::Work(work));
+        // What is left of the batch, then the end: the log is written by nobody any more. If there is no room, the log's
+        // thread finds it when it has made some.
+        let rest = std::mem::take(&mut self.batch);
+        self.handle.shown.leave(rest);
+        let _ = self.handle.queue.try_send(Job::Work(Box::new(|_: &mut Writer<Folder>| {})));
     }
 }
 
-/// Does an errand on the log thread.
-fn run(
+/// Does an errand on the log thread. If its disk is full it waits for room, or gives up, as what is appended does.
+fn do_errand(
     writer: &mut Writer<Folder>,
     shown: &Arc<Shown>,
     root: &std::path::Path,
-    errand: Errand,
+    errand: &Errand,
 ) -> Answer {
-    if !writer.logs.contains_key(&shown.key) {
-        if shown.state() != StreamState::Open {
-            return Answer::Failed(shown.error().unwrap_or(LogError::Failed));
-        }
-        let (of, settings) = ((writer.owner, shown.key), writer.settings);
-        match StreamLog::open(&mut writer.disk, of, settings.limits, settings.check) {
-            Ok((log, recovery)) => {
-                if let Some(torn) = recovery.torn {
-                    tracing::warn!("the log of stream {} ended torn: {torn:?} is cut", shown.key);
-                }
-                shown.publish(log.durable());
-                writer.logs.insert(shown.key, Kept { log, shown: Arc::clone(shown) });
+    loop {
+        let answer = try_errand(writer, shown, root, errand);
+        let Answer::Failed(error) = &answer else {
+            shown.show_room();
+            return answer;
+        };
+        match writer.judge(shown, error) {
+            // What it has become on the way is seen when it is opened again.
+            None => drop(writer.logs.remove(&shown.key)),
+            Some(state) => {
+                writer.give_up(shown.key, (state, error.clone()));
+                shown.show(state, Some(error.clone()));
+                return answer;
             }
-            Err(error) => return Answer::Failed(error),
         }
     }
-    if let Some(kept) = writer.logs.get_mut(&shown.key)
-        && !Arc::ptr_eq(&kept.shown, shown)
-    {
-        // The one that wrote here before has ended, and nobody was told yet.
-        kept.shown = Arc::clone(shown);
-        shown.publish(kept.log.durable());
+}
+
+fn try_errand(
+    writer: &mut Writer<Folder>,
+    shown: &Arc<Shown>,
+    root: &std::path::Path,
+    errand: &Errand,
+) -> Answer {
+    if let Err(error) = writer.open(shown) {
+        return Answer::Failed(error);
     }
     let locks = matches!(errand, Errand::Claim(_));
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
@@ -207,15 +246,55 @@ fn run(
     let Some(kept) = writer.logs.get_mut(&shown.key) else {
         return Answer::Failed(LogError::Failed);
     };
-    if matches!(errand, Errand::Replace(..)) && kept.log.tail().version > Version(0) {
+    // What was read of others' logs a moment ago is not read again.
+    for neighbour in &mut neighbours {
+        neighbour.known = writer.known.remove(&(shown.key, neighbour.log));
+    }
+    let known = aside::asides(&mut writer.disk).unwrap_or_default();
+    let answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
+    if matches!(answer, Answer::NotYet) {
+        let known = neighbours.into_iter().filter_map(|it| Some((it.log, it.known?)));
+        writer.known.extend(known.map(|(of, log)| ((shown.key, of), log)));
+    }
+    kept.shown.publish(kept.log.durable());
+    if let Ok(now) = aside::asides(&mut writer.disk)
+        && let Some(number) = now.get(&shown.key).and_then(|now| now.last())
+        && now != known
+    {
         tracing::warn!(
-            "the log of stream {} is no part of what this has been meanwhile: a checkpoint takes its place",
+            "the log of stream {} is no part of what its topic has been: it was put aside, as number {number}, and \
+             `squall log dump --aside {number}` shows it",
             shown.key
         );
     }
-    let answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
-    kept.shown.publish(kept.log.durable());
     answer
+}
+
+impl Writer<Folder> {
+    /// Has the log of a stream open, and shown here.
+    fn open(&mut self, shown: &Arc<Shown>) -> Result<(), LogError> {
+        let is_left =
+            self.logs.get(&shown.key).is_some_and(|kept| !Arc::ptr_eq(&kept.shown, shown));
+        if is_left {
+            // Whoever had it before has left it, and this thread has not come to that yet.
+            self.close_left();
+        }
+        if let Some(kept) = self.logs.get_mut(&shown.key) {
+            kept.shown = Arc::clone(shown);
+            return Ok(());
+        }
+        if !shown.takes() {
+            return Err(shown.error().unwrap_or(LogError::Failed));
+        }
+        let (of, settings) = ((self.owner, shown.key), self.settings);
+        let (log, recovery) = StreamLog::open(&mut self.disk, of, settings.limits, settings.check)?;
+        if let Some(torn) = recovery.torn {
+            tracing::warn!("the log of stream {} ended torn: {torn:?} is cut", shown.key);
+        }
+        shown.publish(log.durable());
+        self.logs.insert(shown.key, Kept::new(log, shown));
+        Ok(())
+    }
 }
 
 /// The folders beside the own one. Those that nobody keeps are kept out of others' hands as long as they are looked at.
@@ -248,7 +327,10 @@ fn neighbours(
             Some(Ok(locked)) => (locked, false),
             _ => (disk, true),
         };
-        found.push(Neighbour { log: owner.log, disk, busy });
+        found.push(Neighbour { log: owner.log, disk, busy, known: None });
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

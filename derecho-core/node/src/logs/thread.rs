@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,11 +13,15 @@ use std::time::{Duration, Instant};
 
 use derecho_core::log::{
     Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Recovery, StreamKey,
-    StreamLog, Version, folder,
+    StreamLog, Version, WallTime, folder,
 };
+use derecho_core::storage::errands;
 
 use super::batch::{Batch, Put};
 use super::folder::Folder;
+use super::shown::Shown;
+pub use super::shown::{OnFull, StreamState};
+use crate::clock;
 
 /// So many bytes are taken from the queue before all of it is written and synced.
 const GATHERED: usize = 16 << 20;
@@ -45,31 +49,6 @@ impl Default for Settings {
     }
 }
 
-/// What a stream does when the disk is full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnFull {
-    /// It waits for room, and so do all of the folder: pushes are refused when the queue is full.
-    Wait,
-    /// Its log takes no part any more.
-    Detach,
-}
-
-/// How a stream's log is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum StreamState {
-    /// It takes what is pushed.
-    Open = 0,
-    /// The disk is full, and it waits for room.
-    Full = 1,
-    /// The disk was full, and it takes nothing more.
-    Detached = 2,
-    /// It has failed, and nothing more will be durable (I-82).
-    Failed = 3,
-    /// It was ended.
-    Closed = 4,
-}
-
 /// Why a batch was not taken.
 #[derive(Debug)]
 pub enum Refused {
@@ -95,66 +74,6 @@ pub(super) enum Job<D> {
     /// Something that wants the logs as they are, with all before it committed.
     Work(Work<D>),
     Close,
-}
-
-/// What a stream's log shows.
-pub(super) struct Shown {
-    pub(super) key: StreamKey,
-    on_full: OnFull,
-    durable: AtomicU64,
-    state: AtomicU8,
-    error: Mutex<Option<LogError>>,
-    pub(super) waker: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Shown {
-    pub(super) fn new(
-        (key, on_full): (StreamKey, OnFull),
-        waker: impl Fn() + Send + Sync + 'static,
-    ) -> Shown {
-        Shown {
-            key,
-            on_full,
-            durable: AtomicU64::new(0),
-            state: AtomicU8::new(StreamState::Open as u8),
-            error: Mutex::default(),
-            waker: Box::new(waker),
-        }
-    }
-
-    pub(super) fn durable(&self) -> Version {
-        Version(self.durable.load(Ordering::Acquire))
-    }
-
-    pub(super) fn error(&self) -> Option<LogError> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn state(&self) -> StreamState {
-        let states =
-            [StreamState::Open, StreamState::Full, StreamState::Detached, StreamState::Failed];
-        let state = self.state.load(Ordering::Acquire);
-        states.into_iter().find(|known| *known as u8 == state).unwrap_or(StreamState::Closed)
-    }
-
-    /// Shows it, and wakes whoever looks.
-    fn show(&self, state: StreamState, error: Option<LogError>) {
-        if let Some(error) = error {
-            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-        self.state.store(state as u8, Ordering::Release);
-        (self.waker)();
-    }
-
-    pub(super) fn show_failed(&self, error: LogError) {
-        self.show(StreamState::Failed, Some(error));
-    }
-
-    pub(super) fn publish(&self, version: Version) {
-        if self.durable.swap(version.0, Ordering::Release) != version.0 {
-            (self.waker)();
-        }
-    }
 }
 
 /// The logs of a folder, and the thread that writes them.
@@ -210,6 +129,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             owner,
             settings,
             logs,
+            known: BTreeMap::new(),
             spare: Arc::clone(&spare),
             closing: Arc::clone(&closing),
         };
@@ -259,9 +179,9 @@ impl<D: Disk + Send + 'static> Logs<D> {
                 writer.settings.check,
             );
             opened.map(|(log, recovery)| {
-                let shown = Arc::new(Shown::new((key, on_full), waker));
+                let shown = Arc::new(Shown::new((key, on_full, None), waker));
                 shown.publish(log.durable());
-                writer.logs.insert(key, Kept { log, shown: Arc::clone(&shown) });
+                writer.logs.insert(key, Kept::new(log, &shown));
                 (shown, recovery)
             })
         });
@@ -330,15 +250,18 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
     /// # Errors
     /// [`Refused`].
     pub fn try_push(&self, batch: Batch) -> Result<(), Refused> {
-        let state = self.state();
-        if !matches!(state, StreamState::Open | StreamState::Full) {
-            return Err(Refused::Over(state));
+        if !self.shown.takes() {
+            return Err(Refused::Over(self.state()));
         }
-        match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(Job::Batch(_, batch))) => Err(Refused::Full(batch)),
-            Err(_) => Err(Refused::Over(StreamState::Closed)),
-        }
+        // First: what is taken was pushed.
+        self.shown.push();
+        let refused = match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Full(Job::Batch(_, batch))) => Refused::Full(batch),
+            Err(_) => Refused::Over(StreamState::Closed),
+        };
+        self.shown.take_back();
+        Err(refused)
     }
 
     /// The last message that is durable (I-80).
@@ -380,6 +303,30 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 pub(super) struct Kept {
     pub(super) log: StreamLog,
     pub(super) shown: Arc<Shown>,
+    /// So many files it had when it was looked last what may be dropped.
+    files: usize,
+}
+
+impl Kept {
+    pub(super) fn new(log: StreamLog, shown: &Arc<Shown>) -> Kept {
+        Kept { log, shown: Arc::clone(shown), files: 0 }
+    }
+
+    /// Drops what is to be kept no longer; it is looked for when another file was begun.
+    fn trim(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
+        let files = self.log.segments().len();
+        let Some(keep) = self.shown.keep.as_ref().filter(|_| files != self.files) else {
+            return Ok(());
+        };
+        let now = WallTime(clock::wall(clock::now()));
+        let trimmed = errands::trim(&mut self.log, disk, keep, now);
+        self.files = self.log.segments().len();
+        match trimmed {
+            // Without room for the checkpoint all stays.
+            Err(error) if !error.is_full() => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What the log thread has.
@@ -388,6 +335,8 @@ pub(super) struct Writer<D> {
     pub(super) owner: Owner,
     pub(super) settings: Settings,
     pub(super) logs: BTreeMap<StreamKey, Kept>,
+    /// Others' logs of a stream, as far as they were read when they had not come as far as was asked.
+    pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
 }
@@ -395,9 +344,8 @@ pub(super) struct Writer<D> {
 impl<D> Drop for Writer<D> {
     fn drop(&mut self) {
         // However the thread ends, nobody waits for it.
-        let takes = |state| matches!(state, StreamState::Open | StreamState::Full);
         let shown = self.logs.values().map(|kept| &kept.shown);
-        shown.filter(|it| takes(it.state())).for_each(|it| it.show(StreamState::Closed, None));
+        shown.filter(|it| it.takes()).for_each(|it| it.show(StreamState::Closed, None));
     }
 }
 
@@ -412,6 +360,7 @@ impl<D: Disk> Writer<D> {
                     Job::Batch(shown, batch) => {
                         gathered += batch.bytes();
                         self.append(&shown, batch);
+                        shown.take();
                     }
                     Job::Work(work) => {
                         self.commit();
@@ -419,6 +368,7 @@ impl<D: Disk> Writer<D> {
                     }
                     Job::Close => {
                         self.commit();
+                        self.close_left();
                         self.logs
                             .values()
                             .for_each(|kept| kept.shown.show(StreamState::Closed, None));
@@ -428,6 +378,21 @@ impl<D: Disk> Writer<D> {
                 next = if gathered < GATHERED { jobs.try_recv().ok() } else { None };
             }
             self.commit();
+            self.close_left();
+        }
+    }
+
+    /// Closes the logs that were left, with the last that is for them.
+    pub(super) fn close_left(&mut self) {
+        let left = self.logs.iter().filter_map(|(key, kept)| {
+            let rest = kept.shown.rest()?;
+            Some((*key, Arc::clone(&kept.shown), rest))
+        });
+        let left: Vec<_> = left.collect();
+        for (key, shown, rest) in left {
+            self.append(&shown, rest);
+            self.commit();
+            self.logs.remove(&key);
         }
     }
 
@@ -437,7 +402,10 @@ impl<D: Disk> Writer<D> {
             let (log, disk) = (&mut kept.log, &self.disk);
             let appended = batch.iter().try_for_each(|put| match put {
                 Put::Message(entry) => log.append(entry, disk).map(|_| ()),
-                Put::Mark(mark, now) => log.mark(mark, now, disk),
+                Put::Mark(mark, now) => {
+                    shown.mark();
+                    log.mark(mark, now, disk)
+                }
             });
             if let Err(error) = appended {
                 self.give_up(shown.key, (StreamState::Failed, error));
@@ -466,7 +434,12 @@ impl<D: Disk> Writer<D> {
         for key in &keys {
             let Some(kept) = self.logs.get_mut(key) else { continue };
             match kept.log.sync(&mut self.disk) {
-                Ok(version) => kept.shown.publish(version),
+                Ok(version) => {
+                    kept.shown.publish_all(version);
+                    if let Err(error) = kept.trim(&mut self.disk) {
+                        self.give_up(*key, (StreamState::Failed, error));
+                    }
+                }
                 Err(error) => self.give_up(*key, (StreamState::Failed, error)),
             }
         }
@@ -476,25 +449,32 @@ impl<D: Disk> Writer<D> {
     fn write(&mut self, key: StreamKey) {
         loop {
             let Some(kept) = self.logs.get_mut(&key) else { return };
-            match kept.log.write(&mut self.disk) {
-                Ok(()) => {
-                    if kept.shown.state() == StreamState::Full {
-                        kept.shown.show(StreamState::Open, None);
-                    }
-                    return;
-                }
-                Err(error) if error.is_full() && kept.shown.on_full == OnFull::Detach => {
-                    return self.give_up(key, (StreamState::Detached, error));
-                }
-                Err(error) if error.is_full() && !self.closing.load(Ordering::Acquire) => {
-                    if kept.shown.state() != StreamState::Full {
-                        kept.shown.show(StreamState::Full, Some(error));
-                    }
-                    std::thread::sleep(ROOM_AGAIN);
-                }
-                Err(error) => return self.give_up(key, (StreamState::Failed, error)),
+            let Err(error) = kept.log.write(&mut self.disk) else {
+                return kept.shown.show_room();
+            };
+            let shown = Arc::clone(&kept.shown);
+            if let Some(state) = self.judge(&shown, &error) {
+                return self.give_up(key, (state, error));
             }
         }
+    }
+
+    /// What becomes of a log by this error. If it is that the disk is full, and that is waited for: none, after a while.
+    pub(super) fn judge(&self, shown: &Shown, error: &LogError) -> Option<StreamState> {
+        if !error.is_full() {
+            return Some(StreamState::Failed);
+        }
+        if shown.on_full == OnFull::Detach {
+            return Some(StreamState::Detached);
+        }
+        if self.closing.load(Ordering::Acquire) {
+            return Some(StreamState::Failed);
+        }
+        if shown.state() != StreamState::Full {
+            shown.show(StreamState::Full, Some(error.clone()));
+        }
+        std::thread::sleep(ROOM_AGAIN);
+        None
     }
 
     pub(super) fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {

@@ -23,7 +23,8 @@ const START_SPREAD: u64 = 2_000;
 /// How often it is looked whether a run has come far enough, in nanoseconds.
 const SLICE: u64 = 20_000;
 /// A run in which nothing is delivered for so long has come to a standstill, in nanoseconds.
-const STANDSTILL: u64 = 100_000_000;
+/// A log that holds everything up does so for less.
+const STANDSTILL: u64 = 1_000_000_000;
 /// The thread of a member.
 const POLLING: usize = 0;
 
@@ -147,7 +148,7 @@ impl Crowd {
         let mut cluster = Cluster::new(config);
         let mut failed = None;
         for _ in 0..habits.members {
-            cluster.add_node(|link| match Member::new(link, habits, &ledger) {
+            cluster.add_node(|link| match Member::new(link, habits, setup.costs.disk, &ledger) {
                 Ok(member) => vec![member],
                 Err(problem) => {
                     failed = Some(problem);
@@ -239,6 +240,7 @@ mod tests {
 
     use super::*;
     use crate::Network;
+    use crate::keeping::Keeping;
 
     fn sixteen(network: Network, delay: Option<Delay>) -> Outcome {
         let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
@@ -253,6 +255,7 @@ mod tests {
                 bytes: 10 * 1024,
                 window: 100,
                 terms,
+                keeping: Keeping::Nothing,
             },
             delay,
             warm_windows: 1.0,

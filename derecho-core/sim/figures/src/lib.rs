@@ -18,6 +18,7 @@ mod bed;
 mod crowd;
 mod experiments;
 mod figure;
+mod keeping;
 mod member;
 mod network;
 mod parallel;
@@ -27,7 +28,7 @@ mod views;
 
 use std::fmt;
 
-use experiments::spindle::{batching, delays, finals, prices, subgroups, windows};
+use experiments::spindle::{batching, delays, finals, levels, prices, subgroups, windows};
 use experiments::{counting, detection, routing, throughput, views as changes};
 
 pub use figure::{Figure, Series, Value};
@@ -87,6 +88,7 @@ const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
     ("spindle-15", "messages copied in and out (Spindle, figure 15)", finals::figure_15),
     ("spindle-16", "throughput with everything (Spindle, figure 16)", finals::figure_16),
     ("spindle-17", "latency with everything (Spindle, figure 17)", finals::figure_17),
+    ("spindle-18", "a DDS topic by its QoS level (Spindle, figure 18)", levels::figure_18),
     ("derecho-2", "small messages, raw (Derecho, figure 2)", finals::small_messages),
     (
         "derecho-5",

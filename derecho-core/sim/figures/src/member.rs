@@ -24,7 +24,9 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::Terms;
 use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
-use derecho_sim::{NodeIndex, SimLink};
+use derecho_sim::{DiskPrices, NodeIndex, SimLink};
+
+use crate::keeping::{Keeping, Log};
 
 /// The first region of a member; each subgroup has two.
 const FIRST_REGION: u64 = 16;
@@ -91,6 +93,7 @@ pub(crate) struct Habits {
     /// Messages that a sender may have in flight.
     pub(crate) window: usize,
     pub(crate) terms: Terms,
+    pub(crate) keeping: Keeping,
 }
 
 /// A subgroup, as its member's application sees it.
@@ -114,6 +117,7 @@ pub(crate) struct Member {
     groups: Vec<Group>,
     founded: bool,
     ledger: Rc<RefCell<Ledger>>,
+    log: Option<Log>,
 }
 
 impl Member {
@@ -121,6 +125,7 @@ impl Member {
     pub(crate) fn new(
         link: &mut SimLink,
         habits: Habits,
+        disk: DiskPrices,
         ledger: &Rc<RefCell<Ledger>>,
     ) -> Result<Member, String> {
         let me = link.index().0;
@@ -142,7 +147,8 @@ impl Member {
             groups.push(Group { id, inbox, memory, lines, gathered: false, copied: false });
         }
         let (link, ledger) = (link.clone(), Rc::clone(ledger));
-        Ok(Member { me, habits, node, link, peers: 0, groups, founded: false, ledger })
+        let log = (habits.keeping == Keeping::Log).then(|| Log::new(disk));
+        Ok(Member { me, habits, node, link, peers: 0, groups, founded: false, ledger, log })
     }
 
     /// Whether all members of all subgroups have begun.
@@ -207,18 +213,27 @@ impl Member {
         self.founded = true;
     }
 
-    /// The application takes what was delivered.
+    /// The application takes what was delivered, and keeps it if it is to, as long as its log follows.
     fn take(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut ledger = self.ledger.borrow_mut();
         let ledger = &mut *ledger;
         let mut all = 0;
+        let copies = usize::from(self.habits.terms.ablation.in_place)
+            + usize::from(self.habits.keeping != Keeping::Nothing);
+        if let Some(log) = &mut self.log {
+            log.settle(now);
+        }
         for (index, group) in self.groups.iter().take(self.habits.active).enumerate() {
             let Some(inbox) = &group.inbox else { continue };
             let mut batch = 0;
-            while let Some(record) = inbox.take() {
+            while !self.log.as_ref().is_some_and(Log::holds_up)
+                && let Some(record) = inbox.take()
+            {
                 batch += 1;
-                if self.habits.terms.ablation.in_place {
-                    effects.work().copied_bytes += record.bytes().len() as u64;
+                let bytes = record.bytes().len();
+                effects.work().copied_bytes += (bytes * copies) as u64;
+                if let Some(log) = &mut self.log {
+                    log.append(bytes as u64, now);
                 }
                 if ledger.measuring {
                     let sent = ledger.committed[index][record.sender()][record.number() as usize];
@@ -282,6 +297,11 @@ impl Machine for Member {
             count(&mut ledger.receives, work.received);
         }
         done
+    }
+
+    /// What is held up goes on when the disk is done.
+    fn wants_turn_at(&self) -> Option<Time> {
+        self.log.as_ref().filter(|log| log.holds_up()).and_then(Log::next_sync)
     }
 }
 

@@ -127,7 +127,7 @@ mod tests {
             for (name, section) in table {
                 let section = section.as_table().unwrap().clone();
                 let keys = section.keys().filter(|&key| key != "racks").count();
-                assert_eq!(keys, 15, "{name}");
+                assert_eq!(keys, 16, "{name}");
             }
         }
     }

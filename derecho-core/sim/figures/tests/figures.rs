@@ -81,6 +81,7 @@ every_figure! {
     copied_messages "spindle-15"
     final_throughput "spindle-16"
     final_latency "spindle-17"
+    levels "spindle-18"
     small_messages "derecho-2"
     bandwidth_through_changes "derecho-5"
     timelines "derecho-6"

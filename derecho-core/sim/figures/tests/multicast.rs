@@ -107,3 +107,24 @@ fn the_smallest_window_goes_round() {
     let figure = quick("spindle-6", "");
     assert!(line(&figure, "w = 5").iter().all(|&rate| rate > 0.5));
 }
+
+#[test]
+fn what_is_kept_costs_its_copy_and_its_disk() {
+    let plain = quick("spindle-18", "");
+    let dearer = quick("spindle-18", "copy_ns_per_byte = 1.0\n[disk]\nbytes_per_second = 200e6");
+    for stage in ["everything", "baseline"] {
+        let of = |figure: &Figure, level: &str| line(figure, &format!("{stage}, {level}")).to_vec();
+        for level in ["unordered", "atomic"] {
+            assert_eq!(of(&plain, level), of(&dearer, level), "{stage}, {level}");
+        }
+        for level in ["volatile storage", "logged storage"] {
+            assert!(all_above(&of(&plain, level), &of(&dearer, level)), "{stage}, {level}");
+        }
+        assert!(all_above(&of(&plain, "atomic"), &of(&plain, "volatile storage")), "{stage}");
+    }
+    // Who sends faster than the disk writes goes as fast as that, whole groups or not.
+    for (figure, disk) in [(&plain, 471.1), (&dearer, 200.0)] {
+        let logged = line(figure, "everything, logged storage");
+        assert!(logged.iter().all(|rate| (0.95..1.05).contains(&(rate / disk))), "{logged:?}");
+    }
+}

@@ -44,6 +44,8 @@ pub(crate) struct Court {
     pub(crate) logged: bool,
     /// So many of the order were said to be durable everywhere.
     pub(crate) durable: usize,
+    /// Where it goes on after a crash of all is not known yet.
+    comes_back: bool,
 }
 
 impl Court {
@@ -228,6 +230,24 @@ impl Court {
         }
         let newest = logs.iter().map(|found| found.tail).max();
         let length = newest.map_or(0, |tail| tail.version.0 as usize);
+        self.begin_again(length);
+        self.comes_back = false;
+    }
+
+    /// All have crashed; where the order goes on is seen when somebody begins from a log.
+    pub(crate) fn restart_somewhere(&mut self) {
+        self.comes_back = true;
+    }
+
+    /// Somebody has begun in a life that follows upon another one, from a log that ends here.
+    pub(crate) fn begins_from(&mut self, version: u64) {
+        if std::mem::take(&mut self.comes_back) {
+            assert!(version <= self.order.len() as u64, "so much was never delivered");
+            self.begin_again(version as usize);
+        }
+    }
+
+    fn begin_again(&mut self, length: usize) {
         assert!(self.durable <= length, "{} durable, and {length} are left", self.durable);
         for (id, _) in self.order.drain(length..) {
             self.places.remove(&id);

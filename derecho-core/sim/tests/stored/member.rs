@@ -291,6 +291,9 @@ impl Member {
         let group = group.as_mut().unwrap();
         match event {
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
+                if let Some(logs) = group.state().logs(key) {
+                    self.court.borrow_mut().begins_from(logs.base().version.0);
+                }
                 for (number, origin, _) in group.node().senders(subgroup) {
                     let node = match origin {
                         derecho_core::node::Origin::Own => Some(self.me),

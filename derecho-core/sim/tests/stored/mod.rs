@@ -85,7 +85,7 @@ impl World {
         self.add_one(stores)
     }
 
-    fn add_one(&mut self, stores: bool) -> NodeIndex {
+    pub(crate) fn add_one(&mut self, stores: bool) -> NodeIndex {
         let node = self.add_node(stores);
         self.begin(node);
         node
@@ -174,6 +174,28 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// Whether somebody has what is kept.
+    pub(crate) fn has_begun(&self) -> bool {
+        let holders = |node: &NodeIndex| self.member(*node).group().state().holders(KEY).cloned();
+        self.living().iter().filter_map(holders).any(|holders| !holders.names().is_empty())
+    }
+
+    /// Whether a node is known to have what is kept.
+    pub(crate) fn is_named(&self, node: NodeIndex) -> bool {
+        let member = self.member(node);
+        let holders = member.group().state().holders(KEY).unwrap();
+        holders.names().contains(&member.me)
+    }
+
+    /// One more of the disks that were there before is back. `false`: all are.
+    pub(crate) fn bring_back(&mut self) -> bool {
+        let is_left = self.root.as_ref().is_some_and(|root| root.count().1 > 0);
+        if is_left {
+            self.add_one(true);
+        }
+        is_left
     }
 
     fn is_settled(&self) -> bool {

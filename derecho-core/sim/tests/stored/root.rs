@@ -50,6 +50,8 @@ struct Slot {
     log: LogId,
     folder: Folder,
     busy: bool,
+    /// Its disk does nothing for the time being.
+    stalled: bool,
 }
 
 /// What is in a log.
@@ -61,23 +63,52 @@ pub(crate) struct Found {
     pub(crate) records: Vec<OwnedRecord>,
 }
 
-/// All folders of a host.
+/// All folders of a host; or of as many hosts, of which none sees another's.
 #[derive(Clone, Default)]
-pub(crate) struct Root(Arc<Mutex<Vec<Slot>>>);
+pub(crate) struct Root(Arc<Mutex<Vec<Slot>>>, bool);
 
 impl Root {
+    /// Each folder is on a disk of its own, which nobody else reaches.
+    pub(crate) fn apart() -> Root {
+        Root(Arc::default(), true)
+    }
+
+    /// Whether they are.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.1
+    }
+
+    /// The disk of this folder does nothing, or goes on.
+    pub(crate) fn stall(&self, at: usize, stalled: bool) {
+        self.0.lock().unwrap()[at].stalled = stalled;
+    }
+
+    /// How many folders there are, and how many of them nobody has.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let slots = self.0.lock().unwrap();
+        (slots.len(), slots.iter().filter(|slot| !slot.busy).count())
+    }
+
     /// A folder that nobody has, or another one.
     pub(crate) fn take(&self, random: &mut Random) -> usize {
         let mut slots = self.0.lock().unwrap();
-        let free: Vec<usize> = (0..slots.len()).filter(|at| !slots[*at].busy).collect();
-        let some = free.get(random.below(free.len() as u64 + 1) as usize);
+        let mut free: Vec<usize> = (0..slots.len()).filter(|at| !slots[*at].busy).collect();
+        // One that went before it had noted anything knows of nobody: it does not come back alone.
+        let noted: Vec<usize> =
+            free.iter().copied().filter(|at| self.1 && has_noted(&mut slots[*at])).collect();
+        if !noted.is_empty() {
+            free = noted;
+        }
+        // A host that comes back has the disk that it had.
+        let choices = free.len() as u64 + u64::from(!self.1);
+        let some = free.get(random.below(choices.max(1)) as usize);
         let at = some.copied().unwrap_or_else(|| {
             let mut disk = SimDisk::new(random.next_word());
             disk.plan(Mishaps::default());
             let log = LogId(slots.len() as u128 + 1);
             let mut folder = Folder(Arc::new(Mutex::new(disk)));
             folder::claim(&mut folder, GROUP, log).unwrap();
-            slots.push(Slot { log, folder, busy: false });
+            slots.push(Slot { log, folder, busy: false, stalled: false });
             slots.len() - 1
         });
         slots[at].busy = true;
@@ -87,7 +118,7 @@ impl Root {
     /// Its process has ended; of what was not synced some is lost if the power was.
     pub(crate) fn give_back(&self, at: usize, power: bool) {
         let slot = &mut self.0.lock().unwrap()[at];
-        slot.busy = false;
+        (slot.busy, slot.stalled) = (false, false);
         let mut disk = slot.folder.0.lock().unwrap();
         match power {
             true => disk.lose_power(),
@@ -116,6 +147,8 @@ impl Root {
             queue: VecDeque::new(),
             errand: None,
             answer: None,
+            marked: 0,
+            noted: 0,
         }
     }
 
@@ -138,6 +171,15 @@ impl Root {
     }
 }
 
+fn has_noted(Slot { log, folder, .. }: &mut Slot) -> bool {
+    let owner = Owner { group: GROUP, log: *log };
+    let streams = folder::streams(folder).unwrap();
+    streams.into_iter().any(|stream| {
+        let (log, _) = StreamLog::read(folder, (owner, stream), Check::All).unwrap();
+        log.epoch().is_some()
+    })
+}
+
 enum Put {
     Message(OwnedRecord),
     Mark(Mark),
@@ -153,18 +195,26 @@ pub(crate) struct SimJournal {
     queue: VecDeque<Put>,
     errand: Option<Errand>,
     answer: Option<Answer>,
+    /// Marks that were appended, and that are durable.
+    marked: u64,
+    noted: u64,
 }
 
 /// What is in the queue at most.
 const ROOM: usize = 40;
 
 impl SimJournal {
+    fn sync(&mut self) {
+        self.log.sync(&mut self.folder).unwrap();
+        self.noted = self.marked;
+    }
+
     /// The log's thread has some time.
     fn advance(&mut self) {
-        if self.random.one_in(3) {
+        if self.root.0.lock().unwrap()[self.at].stalled || self.random.one_in(3) {
             return;
         }
-        self.log.sync(&mut self.folder).unwrap();
+        self.sync();
         let some = match self.random.below(3) {
             0 if self.errand.is_none() => self.random.below(self.queue.len() as u64 + 1) as usize,
             _ => self.queue.len(),
@@ -175,6 +225,7 @@ impl SimJournal {
                     self.log.append(record.record().entry, &self.folder).unwrap();
                 }
                 Put::Mark(mark) => {
+                    self.marked += 1;
                     self.log.mark(&mark, Default::default(), &self.folder).unwrap();
                 }
             }
@@ -182,7 +233,7 @@ impl SimJournal {
         // A process may end between these two.
         self.log.write(&mut self.folder).unwrap();
         if self.random.one_in(2) {
-            self.log.sync(&mut self.folder).unwrap();
+            self.sync();
         } else {
             return;
         }
@@ -190,15 +241,17 @@ impl SimJournal {
         let slots = self.root.0.lock().unwrap();
         // Some have no others in reach once they are at work: these get what they lack from the store.
         let reaches = self.at.is_multiple_of(2) || !matches!(errand, Errand::Complete(..));
+        let reaches = reaches && !self.root.1;
         let others = slots.iter().enumerate().filter(|(at, _)| *at != self.at && reaches);
         let neighbour = |(_, slot): (usize, &Slot)| Neighbour {
             log: slot.log,
             disk: slot.folder.clone(),
             busy: slot.busy,
+            known: None,
         };
         let mut others: Vec<Neighbour<Folder>> = others.map(neighbour).collect();
         drop(slots);
-        let answer = errands::run(errand, &mut self.log, &mut self.folder, &mut others);
+        let answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
         self.answer = Some(answer);
     }
 }
@@ -241,6 +294,10 @@ impl Journal for SimJournal {
 
     fn durable(&self) -> Version {
         self.log.durable()
+    }
+
+    fn noted(&self) -> u64 {
+        self.noted
     }
 
     fn condition(&self) -> Condition {

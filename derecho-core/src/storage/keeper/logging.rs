@@ -3,8 +3,10 @@
 //! Owns: which epochs begin where, for the log. Never does: put anything into a log; the scribe does.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use super::super::frontier::Frontier;
 use super::super::holders::Holders;
 use super::super::journal::{Condition, Journal};
 use super::super::logbook::LogBook;
@@ -49,7 +51,16 @@ impl Keeper {
     pub(in crate::storage) fn note_keepers(&mut self, logs: Option<&LogBook>) {
         let (Some(logs), Some(scribe)) = (logs, &mut self.scribe) else { return };
         self.era = logs.era();
-        let keepers: Vec<LogId> = logs.storers().map(|(_, log)| log).collect();
+        let mut keepers: BTreeSet<LogId> = logs.storers().map(|(_, log)| log).collect();
+        if !self.known {
+            // Those that do not know of this one would not wait for it, so it has to wait for them.
+            let before = match &self.stage {
+                Stage::Lacks(lacking) => lacking.turnings.back().map(|(_, _, of)| of.as_slice()),
+                _ => Some(scribe.last_noted()),
+            };
+            keepers.extend(before.unwrap_or(scribe.last_noted()));
+        }
+        let keepers: Vec<LogId> = keepers.into_iter().collect();
         match &mut self.stage {
             Stage::Has => {
                 let epoch = EpochId { view: self.era, sequence: self.epoch };
@@ -64,6 +75,24 @@ impl Keeper {
             }
             Stage::Away => {}
         }
+    }
+
+    /// Learns whether its log is known to those who hold the store, if it keeps one. Returns whether it is now, and was
+    /// not before.
+    pub(in crate::storage) fn note_named(
+        &mut self,
+        by: impl Iterator<Item = NodeId>,
+        (holders, frontier): (&Holders, Option<&Frontier>),
+    ) -> bool {
+        let before = self.known;
+        let log = self.scribe.as_ref().filter(|scribe| !scribe.is_over()).map(Scribe::log);
+        self.known = match (log, frontier) {
+            // Nobody is there any more who could say.
+            (Some(_), _) if holders.names().is_empty() => self.known,
+            (Some(log), Some(frontier)) => frontier.is_named(log, by),
+            _ => true,
+        };
+        self.known && !before
     }
 
     /// Has its log claim, and follow once it can.

@@ -6,6 +6,7 @@
 pub(crate) mod batching;
 pub(crate) mod delays;
 pub(crate) mod finals;
+pub(crate) mod levels;
 pub(crate) mod prices;
 pub(crate) mod subgroups;
 pub(crate) mod windows;
@@ -15,6 +16,7 @@ use derecho_core::multicast::subgroup::{Level, Terms};
 use derecho_sim::CostModel;
 
 use crate::crowd::{Outcome, Setup, run_all};
+use crate::keeping::Keeping;
 use crate::member::Habits;
 use crate::{Figure, FigureError, Network, Options, Series};
 
@@ -147,6 +149,7 @@ impl<'a> Bench<'a> {
                 bytes: BYTES,
                 window: WINDOW,
                 terms: Terms { level: Level::Atomic, ablation: stage.ablation() },
+                keeping: Keeping::Nothing,
             },
             delay: None,
             warm_windows: if self.options.quick { 0.5 } else { 1.0 },

@@ -1,0 +1,49 @@
+//! The thread that takes part in others' topics that are to be logged here, for which memory is needed that no turn can get.
+//!
+//! Owns: when it looks, and its end. Never does: hold a participant that its application has dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::assembly::DomainEngine;
+use crate::infrastructure::{DdsError, DdsResult};
+
+/// How often it is looked whether others have begun topics that are to be logged here.
+const ATTEND: Duration = Duration::from_millis(10);
+
+/// See the [module](self).
+pub(crate) struct Attendant {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Attendant {
+    pub(super) fn start(engine: DomainEngine) -> DdsResult<Attendant> {
+        let over = Arc::<AtomicBool>::default();
+        let is_over = Arc::clone(&over);
+        let has_to_log = engine.act(|machine, _, _| machine.has_to_log());
+        let attend = move || {
+            while !is_over.load(Ordering::Acquire) {
+                if has_to_log.load(Ordering::Acquire) {
+                    engine.act(|machine, link, effects| machine.log_topics(link, effects));
+                }
+                std::thread::park_timeout(ATTEND);
+            }
+        };
+        let thread = std::thread::Builder::new().name("squall-keeper".into()).spawn(attend);
+        let thread = thread
+            .map_err(|error| DdsError::OutOfResources(format!("no thread for logs: {error}")))?;
+        Ok(Attendant { over, thread })
+    }
+
+    /// Has it end, and waits for that: a call at most.
+    pub(super) fn join(self) {
+        self.over.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that sees to logs panicked");
+        }
+    }
+}

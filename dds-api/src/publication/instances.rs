@@ -1,0 +1,163 @@
+//! The instances of a writer: registering, unregistering, disposing.
+//!
+//! Owns: which instances the application has registered. Never does: look at what is merely written: an instance needs
+//! not be registered to be written.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use idl_cdr::{DdsType, key_from_cdr, key_hash};
+
+use super::writer::DataWriter;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
+use crate::mapping::record::{Fate, HEADER, Seal, key_payload};
+
+/// Instances that an application has registered: their keys, by the hashes of those.
+#[derive(Default)]
+pub(super) struct Registered(Mutex<BTreeMap<u128, Box<[u8]>>>);
+
+impl Registered {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u128, Box<[u8]>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nanoseconds since 1970.
+fn nanos(time: SystemTime) -> DdsResult<u64> {
+    let since = time.duration_since(UNIX_EPOCH).ok();
+    since.and_then(|since| u64::try_from(since.as_nanos()).ok()).ok_or_else(|| {
+        DdsError::BadParameter(format!("{time:?} is no time stamp: those are from 1970 to 2554"))
+    })
+}
+
+/// Instances. Each call takes a sample of which only the key counts, and has a twin with the time at which it was made,
+/// for readers that [order by it](crate::subscription::DataReaderBuilder::by_source_timestamp).
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+///
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct Track { #[dds(key)] id: u32, height: f64 }
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let topic = participant.topic::<Track>("Tracks").atomic().create()?;
+/// let writer = participant.writer(&topic).create()?;
+///
+/// let track = Track { id: 7, height: 3000.0 };
+/// let handle = writer.register_instance(&track)?;    // not needed, but gives the handle
+/// writer.write(&track)?;
+/// assert_eq!(writer.get_key_value(handle)?.id, 7);
+/// writer.dispose(&track)?;                           // track 7 is no more
+/// writer.unregister_instance(&track)?;               // and this writer has nothing to say of it
+/// # Ok(())
+/// # }
+/// ```
+impl<T: DdsType> DataWriter<T> {
+    /// Notes that this writer will write an instance. Nothing is sent.
+    pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
+        let key = self.key_of(sample)?;
+        let mut registered = self.registered.lock();
+        if let std::collections::btree_map::Entry::Vacant(new) = registered.entry(key) {
+            let value = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
+            new.insert(value.into_boxed_slice());
+        }
+        Ok(InstanceHandle::of_instance(key))
+    }
+
+    /// [`DataWriter::register_instance`]; as nothing is sent the time does not matter.
+    pub fn register_instance_w_timestamp(
+        &self,
+        sample: &T,
+        time: SystemTime,
+    ) -> DdsResult<InstanceHandle> {
+        nanos(time)?;
+        self.register_instance(sample)
+    }
+
+    /// Says that this writer has no more to say of an instance, and
+    /// [by default](super::DataWriterBuilder::autodispose_unregistered_instances) that it is no more. Readers see an instance
+    /// that nobody has to say anything of as [without writers](crate::subscription::InstanceState::NotAliveNoWriters).
+    pub fn unregister_instance(&self, sample: &T) -> DdsResult<()> {
+        self.end(sample, self.fate_of_unregistered(), None)
+    }
+
+    /// [`DataWriter::unregister_instance`], with its time.
+    pub fn unregister_instance_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
+        self.end(sample, self.fate_of_unregistered(), Some(nanos(time)?))
+    }
+
+    /// Says that an instance is no more. It lives again when it is written again.
+    pub fn dispose(&self, sample: &T) -> DdsResult<()> {
+        self.end(sample, Fate::Disposed, None)
+    }
+
+    /// [`DataWriter::dispose`], with its time.
+    pub fn dispose_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
+        self.end(sample, Fate::Disposed, Some(nanos(time)?))
+    }
+
+    /// Writes the last sample of an instance, then disposes it.
+    pub fn write_dispose(&self, sample: &T) -> DdsResult<()> {
+        self.write(sample)?;
+        self.dispose(sample)
+    }
+
+    /// [`DataWriter::write_dispose`], with its time.
+    pub fn write_dispose_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
+        self.write_w_timestamp(sample, time)?;
+        self.dispose_w_timestamp(sample, time)
+    }
+
+    /// [`DataWriter::write`], with the time at which the sample was made.
+    pub fn write_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
+        self.write_at(sample, Some(nanos(time)?))
+    }
+
+    /// The handle of an instance that was [registered](DataWriter::register_instance) and not unregistered since.
+    pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
+        let key = self.key_of(sample).ok()?;
+        let known = self.registered.lock().contains_key(&key);
+        known.then(|| InstanceHandle::of_instance(key))
+    }
+
+    /// A sample with the key of a registered instance; what is no key has its default.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the handle is of no such instance.
+    pub fn get_key_value(&self, handle: InstanceHandle) -> DdsResult<T> {
+        let key = handle.instance_key();
+        let registered = self.registered.lock();
+        let value = key.and_then(|key| registered.get(&key)).and_then(|key| key_from_cdr(key).ok());
+        value.ok_or_else(|| {
+            DdsError::BadParameter(format!(
+                "{handle} is no instance that this writer of `{}` has registered",
+                self.topic().name()
+            ))
+        })
+    }
+
+    fn key_of(&self, sample: &T) -> DdsResult<u128> {
+        let hash = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
+        Ok(u128::from_be_bytes(hash))
+    }
+
+    fn fate_of_unregistered(&self) -> Fate {
+        if self.autodispose { Fate::DisposedAndUnregistered } else { Fate::Unregistered }
+    }
+
+    /// Writes that an instance is over, for this writer or for all.
+    fn end(&self, sample: &T, fate: Fate, time: Option<u64>) -> DdsResult<()> {
+        let payload = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
+        let seal = Seal { fate, ..self.seal_of(sample)? };
+        let size = HEADER + payload.len();
+        let mut place = self.claim(size + seal.size())?;
+        place.bytes()[HEADER..size].copy_from_slice(&payload);
+        self.commit_at(place, size, (seal, time))?;
+        if fate != Fate::Disposed {
+            self.registered.lock().remove(&self.key_of(sample)?);
+        }
+        Ok(())
+    }
+}

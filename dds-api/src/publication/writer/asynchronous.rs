@@ -1,0 +1,75 @@
+//! The writer's calls that wait, as futures for any runtime.
+//!
+//! They have no time-out of their own, not even max_blocking_time: whoever does not want to wait any more drops them, as
+//! runtimes' time-outs do.
+
+use idl_cdr::DdsType;
+
+use super::DataWriter;
+use crate::infrastructure::{DdsError, DdsResult, Look, Timeout, Until};
+use crate::publication::Loan;
+
+impl<T: DdsType> DataWriter<T> {
+    /// As [`DataWriter::write`], once there is room.
+    pub async fn write_async(&self, sample: &T) -> DdsResult<()> {
+        loop {
+            match self.write_within(sample, None, Timeout::NOW) {
+                Err(DdsError::Timeout(_)) => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                result => return result,
+            }
+            self.until(|| self.has_room_for(sample)).await;
+        }
+    }
+
+    /// As [`DataWriter::loan`], once there is room.
+    pub async fn loan_async(&self) -> DdsResult<Loan<'_, T>>
+    where
+        T: Default,
+    {
+        loop {
+            match self.loan_within(Timeout::NOW) {
+                Err(DdsError::Timeout(_)) => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                result => return result,
+            }
+            self.until(|| self.has_room(self.room_for_one())).await;
+        }
+    }
+
+    /// As [`DataWriter::wait_for_readers`].
+    pub async fn wait_for_readers_async(&self, count: usize) -> DdsResult<()> {
+        let standing = &self.participant.standing;
+        loop {
+            self.until(|| self.matched_readers() >= count && !standing.is_out()).await;
+            match self.wait_for_readers(count, Timeout::NOW) {
+                Err(DdsError::Timeout(_)) => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`DataWriter::wait_for_acknowledgments`].
+    pub async fn wait_for_acknowledgments_async(&self) -> DdsResult<()> {
+        let engine = &self.participant.engine;
+        loop {
+            let turns = engine.counters().busy_turns();
+            match self.wait_for_acknowledgments(Timeout::NOW) {
+                Err(DdsError::Timeout(_)) => {}
+                result => return result,
+            }
+            self.until(|| engine.counters().busy_turns() != turns).await;
+        }
+    }
+
+    /// Waits for this, or until nothing will ever come.
+    async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
+        let standing = &self.participant.standing;
+        Until::new(&*self.participant, || Look::from(ready() || standing.is_out_for_good())).await;
+    }
+
+    fn may_come_back(&self) -> bool {
+        !self.participant.standing.is_out_for_good()
+    }
+}

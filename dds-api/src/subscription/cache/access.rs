@@ -1,0 +1,257 @@
+//! What a reading call gets out of a cache.
+//!
+//! Owns: which samples are wanted, in which order, and what each is told to be. Never does: change what is there, save
+//! that what was given is read, or gone.
+
+use super::instances::Key;
+use super::samples::{Chain, NIL};
+use super::{Cache, Info, SampleState, ViewState};
+use crate::subscription::states::{SampleStateMask, States};
+
+/// Of which instances samples are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scope {
+    /// Of all.
+    #[default]
+    All,
+    /// Of this one.
+    Instance(Key),
+    /// Of the first one behind this, or of the first of all, that has any.
+    NextAfter(Option<Key>),
+}
+
+/// Which samples are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// In which states.
+    pub states: States,
+    /// Of which instances.
+    pub scope: Scope,
+    /// How many at most.
+    pub max: usize,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Selection { states: States::any(), scope: Scope::All, max: usize::MAX }
+    }
+}
+
+/// What can be read and stay: two refer to it then.
+pub trait Shared {
+    /// Another one that refers to the same.
+    fn share(&self) -> Self;
+}
+
+impl<S: Copy> Shared for S {
+    fn share(&self) -> Self {
+        *self
+    }
+}
+
+/// A sample that a call gave.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taken<S> {
+    /// The sample; of one without valid data what tells the key.
+    pub data: Option<S>,
+    /// What is known of it.
+    pub info: Info,
+}
+
+/// What else is asked of a sample; of those without data, `None`.
+type Condition<'a, S> = &'a mut dyn FnMut(Option<&S>) -> bool;
+
+impl<S> Cache<S> {
+    /// Gives samples and keeps them: they are read then.
+    pub fn read(
+        &mut self,
+        now: u64,
+        selection: &Selection,
+        condition: impl FnMut(Option<&S>) -> bool,
+        out: &mut Vec<Taken<S>>,
+    ) where
+        S: Shared,
+    {
+        self.look(now, selection, condition, out);
+        let chosen = std::mem::take(&mut self.chosen);
+        let begin = out.len() - chosen.len();
+        for (&(sample, _), taken) in chosen.iter().zip(&mut out[begin..]) {
+            let entry = self.samples.get_mut(sample);
+            taken.data = entry.data.as_ref().map(S::share);
+            let (order, valid, at) = (entry.order, entry.valid, entry.instance);
+            if !std::mem::replace(&mut entry.read, true) {
+                self.samples.unlink(Chain::Unread, &mut self.unread, sample);
+            }
+            self.accessed(at, order, valid);
+        }
+        self.chosen = chosen;
+    }
+
+    /// Gives samples away.
+    pub fn take(
+        &mut self,
+        now: u64,
+        selection: &Selection,
+        condition: impl FnMut(Option<&S>) -> bool,
+        out: &mut Vec<Taken<S>>,
+    ) {
+        self.look(now, selection, condition, out);
+        let chosen = std::mem::take(&mut self.chosen);
+        let begin = out.len() - chosen.len();
+        for (&(sample, _), taken) in chosen.iter().zip(&mut out[begin..]) {
+            let entry = self.forget(sample);
+            self.accessed(entry.instance, entry.order, entry.valid);
+            taken.data = entry.data;
+            self.instances.tidy(entry.instance);
+        }
+        self.chosen = chosen;
+    }
+
+    /// Whether there is a sample that [`Cache::read`] would give.
+    pub fn has(
+        &mut self,
+        now: u64,
+        selection: &Selection,
+        mut condition: impl FnMut(Option<&S>) -> bool,
+    ) -> bool {
+        self.advance(now);
+        self.choose(&Selection { max: selection.max.min(1), ..*selection }, &mut condition);
+        !self.chosen.is_empty()
+    }
+
+    #[inline]
+    fn accessed(&mut self, at: u32, order: super::samples::Order, valid: bool) {
+        let instance = self.instances.get_mut(at);
+        instance.view = ViewState::NotNew;
+        if valid {
+            instance.accessed = instance.accessed.max(order);
+        }
+    }
+
+    /// Finds what is wanted, and tells what it is; the data are still to come.
+    fn look(
+        &mut self,
+        now: u64,
+        selection: &Selection,
+        mut condition: impl FnMut(Option<&S>) -> bool,
+        out: &mut Vec<Taken<S>>,
+    ) {
+        self.advance(now);
+        self.choose(selection, &mut condition);
+        self.rank();
+        out.reserve(self.chosen.len());
+        for &(sample, ranks) in &self.chosen {
+            let entry = self.samples.get(sample);
+            let instance = self.instances.get(entry.instance);
+            let [sample_rank, generation_rank, absolute_generation_rank] = ranks;
+            let info = Info {
+                sample_state: if entry.read { SampleState::Read } else { SampleState::NotRead },
+                view_state: instance.view,
+                instance_state: instance.state,
+                instance: instance.key,
+                sample_rank,
+                generation_rank,
+                absolute_generation_rank,
+                ..entry.info()
+            };
+            out.push(Taken { data: None, info });
+        }
+    }
+
+    fn choose(&mut self, selection: &Selection, condition: Condition<'_, S>) {
+        self.chosen.clear();
+        self.looks += 1;
+        match selection.scope {
+            Scope::All if self.settings.across_instances => {
+                let (chain, mut at) = self.start(selection);
+                while at != NIL && self.chosen.len() < selection.max {
+                    let instance = self.samples.get(at).instance;
+                    if self.wants_instance(instance, selection) {
+                        self.consider(at, selection, condition);
+                    }
+                    at = self.samples.after(chain, at);
+                }
+            }
+            Scope::All => {
+                let (chain, mut at) = self.start(selection);
+                while at != NIL && self.chosen.len() < selection.max {
+                    let instance = self.samples.get(at).instance;
+                    if self.instances.get(instance).look != self.looks {
+                        self.instances.get_mut(instance).look = self.looks;
+                        self.choose_of(instance, selection, condition);
+                    }
+                    at = self.samples.after(chain, at);
+                }
+            }
+            Scope::Instance(key) => {
+                if let Some(instance) = self.instances.find(key) {
+                    self.choose_of(instance, selection, condition);
+                }
+            }
+            Scope::NextAfter(mut key) => {
+                while self.chosen.is_empty()
+                    && let Some((next, instance)) = self.instances.next(key)
+                {
+                    self.choose_of(instance, selection, condition);
+                    key = Some(next);
+                }
+            }
+        }
+    }
+
+    /// The chain to go along, and its beginning: what was read is passed over all at once where it is not wanted.
+    fn start(&self, selection: &Selection) -> (Chain, u32) {
+        match selection.states.sample == SampleStateMask::NOT_READ {
+            true => (Chain::Unread, self.unread.first),
+            false => (Chain::All, self.all.first),
+        }
+    }
+
+    fn wants_instance(&self, at: u32, selection: &Selection) -> bool {
+        let instance = self.instances.get(at);
+        selection.states.view.has(instance.view) && selection.states.instance.has(instance.state)
+    }
+
+    /// Chooses samples of one instance.
+    fn choose_of(&mut self, at: u32, selection: &Selection, condition: Condition<'_, S>) {
+        if !self.wants_instance(at, selection) {
+            return;
+        }
+        let mut sample = self.instances.get(at).samples.first;
+        while sample != NIL && self.chosen.len() < selection.max {
+            self.consider(sample, selection, condition);
+            sample = self.samples.after(Chain::Instance, sample);
+        }
+    }
+
+    #[inline]
+    fn consider(&mut self, at: u32, selection: &Selection, condition: Condition<'_, S>) {
+        let entry = self.samples.get(at);
+        let state = if entry.read { SampleState::Read } else { SampleState::NotRead };
+        let data = entry.data.as_ref().filter(|_| entry.valid);
+        if selection.states.sample.has(state) && condition(data) {
+            self.chosen.push((at, [0; 3]));
+        }
+    }
+
+    /// Works out the ranks of what was chosen, from its end.
+    fn rank(&mut self) {
+        // One more look, for instances are marked anew.
+        self.looks += 1;
+        for (sample, ranks) in self.chosen.iter_mut().rev() {
+            let entry = self.samples.get(*sample);
+            let instance = self.instances.get_mut(entry.instance);
+            if instance.look != self.looks {
+                instance.look = self.looks;
+                instance.following = 0;
+                instance.last_generation = entry.generation();
+            }
+            *ranks = [
+                instance.following,
+                instance.last_generation.saturating_sub(entry.generation()),
+                instance.generation().saturating_sub(entry.generation()),
+            ];
+            instance.following += 1;
+        }
+    }
+}

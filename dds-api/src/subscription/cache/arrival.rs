@@ -1,0 +1,560 @@
+//! What comes into a cache, and what time does to what is in it.
+//!
+//! Owns: the life of instances, and which samples get in. Never does: give any out.
+
+use super::agenda::{Due, Kind};
+use super::instances::Key;
+use super::samples::{Chain, Entry, NIL, Order};
+use super::settings::NEVER;
+use super::{Cache, InstanceState, ViewState};
+use crate::infrastructure::InstanceHandle;
+
+/// What becomes of an instance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// It is written.
+    Alive,
+    /// It is disposed.
+    Dispose,
+    /// A writer lets it go.
+    Unregister,
+}
+
+/// What comes from a writer.
+#[derive(Clone, Debug)]
+pub struct Arrival<S> {
+    /// What becomes of the instance.
+    pub change: Change,
+    /// Which instance.
+    pub key: Key,
+    /// Who says so.
+    pub writer: InstanceHandle,
+    /// OWNERSHIP_STRENGTH of the writer.
+    pub strength: i32,
+    /// When it was written.
+    pub source_timestamp: u64,
+    /// When it is out of date; [`NEVER`] if never.
+    pub expires: u64,
+    /// The sample; of a change other than a write what tells the key.
+    pub data: S,
+}
+
+/// What became of something that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It can be read, or its instance has changed.
+    Stored,
+    /// It waits until TIME_BASED_FILTER lets it pass.
+    Waits,
+    /// A stronger writer owns the instance.
+    NotOwner,
+    /// Something later was there already.
+    Late,
+    /// It was out of date.
+    Expired,
+    /// It changed nothing that anybody can see.
+    Unnoticed,
+}
+
+/// Which of RESOURCE_LIMITS is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// max_instances.
+    Instances,
+    /// max_samples.
+    Samples,
+    /// max_samples_per_instance.
+    SamplesPerInstance,
+}
+
+/// What there is no room for, and why. The cache is as if it had never come (I-142).
+#[derive(Debug)]
+pub struct Rejection<S> {
+    /// Why.
+    pub reason: Reason,
+    /// What.
+    pub arrival: Arrival<S>,
+}
+
+impl<S> Arrival<S> {
+    fn order(&self) -> Order {
+        (self.source_timestamp, self.writer)
+    }
+
+    fn entry(self, instance: u32, (disposed, no_writers): (u32, u32)) -> Entry<S> {
+        Entry {
+            writer: self.writer,
+            order: self.order(),
+            expires: self.expires,
+            data: Some(self.data),
+            instance,
+            disposed_generation: disposed,
+            no_writers_generation: no_writers,
+            valid: true,
+            read: false,
+        }
+    }
+}
+
+impl<S> Cache<S> {
+    /// Takes in what comes from a writer. `key_value` is asked for the key itself when an instance becomes known.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    #[inline]
+    pub fn put(
+        &mut self,
+        now: u64,
+        arrival: Arrival<S>,
+        key_value: impl FnOnce(&S) -> Box<[u8]>,
+    ) -> Result<Outcome, Rejection<S>> {
+        self.advance(now);
+        match arrival.change {
+            Change::Alive => self.write(now, arrival, key_value),
+            Change::Dispose => self.dispose(now, arrival, key_value),
+            Change::Unregister => Ok(self.unregister(now, arrival)),
+        }
+    }
+
+    fn write(
+        &mut self,
+        now: u64,
+        arrival: Arrival<S>,
+        key_value: impl FnOnce(&S) -> Box<[u8]>,
+    ) -> Result<Outcome, Rejection<S>> {
+        if arrival.expires <= now {
+            return Ok(Outcome::Expired);
+        }
+        let known = self.instances.find(arrival.key);
+        let waits = known.is_some_and(|at| now < self.instances.get(at).free_at);
+        if let Some(at) = known {
+            if self.is_late(at, arrival.order(), waits) {
+                return Ok(Outcome::Late);
+            }
+            if !self.owns(at, &arrival) {
+                self.register(at, &arrival);
+                return Ok(Outcome::NotOwner);
+            }
+        }
+        let more = match self.room(known, waits) {
+            Ok(more) => more,
+            Err(reason) => return Err(Rejection { reason, arrival }),
+        };
+        self.held += more;
+        let at = match known {
+            Some(at) => {
+                self.register(at, &arrival);
+                at
+            }
+            None => self.add_instance(&arrival, key_value),
+        };
+        self.revive(at);
+        let (instance, order) = (self.instances.get_mut(at), arrival.order());
+        instance.latest = instance.latest.max(order);
+        let generations = (instance.disposed_generation, instance.no_writers_generation);
+        let entry = arrival.entry(at, generations);
+        if waits {
+            instance.waiting = Some(entry);
+            if !std::mem::replace(&mut instance.release_listed, true) {
+                let (time, epoch) = (instance.free_at, self.instances.epoch(at));
+                self.note(Due { time, kind: Kind::Release, at, epoch });
+            }
+            return Ok(Outcome::Waits);
+        }
+        instance.free_at = now.saturating_add(self.settings.minimum_separation);
+        self.store(entry);
+        Ok(Outcome::Stored)
+    }
+
+    /// Whether something later than this was there already. What is late changes nothing.
+    #[inline]
+    fn is_late(&self, at: u32, order: Order, waits: bool) -> bool {
+        if !self.settings.by_source {
+            return false;
+        }
+        let instance = self.instances.get(at);
+        if order < instance.accessed || order < instance.overtaken {
+            return true;
+        }
+        if waits {
+            return instance.waiting.as_ref().is_some_and(|waiting| order < waiting.order);
+        }
+        // The oldest of those that are kept goes; if that is this one, it does not come.
+        let oldest = instance.samples.first;
+        self.is_full(instance.len) && instance.len > 0 && order < self.samples.get(oldest).order
+    }
+
+    fn is_full(&self, len: usize) -> bool {
+        self.settings.depth.is_some_and(|depth| len >= depth)
+    }
+
+    /// Notes a writer of an instance.
+    #[inline]
+    fn register(&mut self, at: u32, arrival: &Arrival<S>) {
+        self.instances.get_mut(at).writers.register(arrival.writer, arrival.strength);
+    }
+
+    /// OWNERSHIP: whether what this writer says of an instance counts.
+    #[inline]
+    fn owns(&self, at: u32, arrival: &Arrival<S>) -> bool {
+        let writers = &self.instances.get(at).writers;
+        !self.settings.exclusive || writers.is_owner(arrival.writer, arrival.strength)
+    }
+
+    /// How many more samples there are, by RESOURCE_LIMITS, once one more has come.
+    #[inline]
+    fn room(&self, known: Option<u32>, waits: bool) -> Result<usize, Reason> {
+        let settings = &self.settings;
+        let (before, after) = match known.map(|at| self.instances.get(at)) {
+            Some(instance) => {
+                let waiting = instance.waiting.is_some();
+                let more = usize::from(!(waits && waiting));
+                let before = instance.len + usize::from(waiting);
+                (self.share(before), self.share(before + more))
+            }
+            None if self.instances.len() >= settings.max_instances => {
+                return Err(Reason::Instances);
+            }
+            None => (0, 1),
+        };
+        let more = after - before;
+        if more > 0 && after > settings.max_samples_per_instance {
+            return Err(Reason::SamplesPerInstance);
+        }
+        if self.held + more > settings.max_samples {
+            return Err(Reason::Samples);
+        }
+        Ok(more)
+    }
+
+    /// So many of so many samples of an instance stay.
+    #[inline]
+    pub(super) fn share(&self, count: usize) -> usize {
+        self.settings.depth.map_or(count, |depth| count.min(depth))
+    }
+
+    fn add_instance(
+        &mut self,
+        arrival: &Arrival<S>,
+        key_value: impl FnOnce(&S) -> Box<[u8]>,
+    ) -> u32 {
+        let writer = (arrival.writer, arrival.strength);
+        self.instances.add(arrival.key, key_value(&arrival.data), writer)
+    }
+
+    /// An instance that was over lives again.
+    #[inline]
+    fn revive(&mut self, at: u32) {
+        let instance = self.instances.get_mut(at);
+        match instance.state {
+            InstanceState::Alive => return,
+            InstanceState::NotAliveDisposed => instance.disposed_generation += 1,
+            InstanceState::NotAliveNoWriters => instance.no_writers_generation += 1,
+        }
+        instance.state = InstanceState::Alive;
+        instance.view = ViewState::New;
+        instance.purge_at = NEVER;
+        self.drop_notice(at);
+    }
+
+    fn dispose(
+        &mut self,
+        now: u64,
+        arrival: Arrival<S>,
+        key_value: impl FnOnce(&S) -> Box<[u8]>,
+    ) -> Result<Outcome, Rejection<S>> {
+        let order = arrival.order();
+        let at = match self.instances.find(arrival.key) {
+            Some(at) => {
+                if self.settings.by_source && order < self.instances.get(at).latest {
+                    return Ok(Outcome::Late);
+                }
+                let owns = self.owns(at, &arrival);
+                self.register(at, &arrival);
+                if !owns {
+                    return Ok(Outcome::NotOwner);
+                }
+                at
+            }
+            None if self.instances.len() >= self.settings.max_instances => {
+                return Err(Rejection { reason: Reason::Instances, arrival });
+            }
+            None => self.add_instance(&arrival, key_value),
+        };
+        let instance = self.instances.get_mut(at);
+        instance.latest = instance.latest.max(order);
+        instance.overtaken = instance.latest;
+        if instance.state == InstanceState::NotAliveDisposed {
+            return Ok(Outcome::Unnoticed);
+        }
+        self.end(now, at, InstanceState::NotAliveDisposed, (order, Some(arrival.data)));
+        Ok(Outcome::Stored)
+    }
+
+    fn unregister(&mut self, now: u64, arrival: Arrival<S>) -> Outcome {
+        let order = arrival.order();
+        match self.instances.find(arrival.key) {
+            Some(at) => self.let_go(now, at, order, Some(arrival.data)),
+            None => Outcome::Unnoticed,
+        }
+    }
+
+    /// A writer is gone, with all its instances. `data` is asked for what tells the key, given the key as it was given when
+    /// the instance became known.
+    pub fn lose(
+        &mut self,
+        now: u64,
+        writer: InstanceHandle,
+        mut data: impl FnMut(&[u8]) -> Option<S>,
+    ) {
+        self.advance(now);
+        // Rare, so that it may look at all of them.
+        for at in self.instances.all().collect::<Vec<_>>() {
+            if self.instances.get(at).writers.has(writer) {
+                let data = data(&self.instances.get(at).key_value);
+                self.let_go(now, at, (now, writer), data);
+            }
+        }
+    }
+
+    /// A writer writes an instance no more.
+    fn let_go(&mut self, now: u64, at: u32, order: Order, data: Option<S>) -> Outcome {
+        let instance = self.instances.get_mut(at);
+        if !instance.writers.unregister(order.1) || !instance.writers.is_empty() {
+            return Outcome::Unnoticed;
+        }
+        if instance.state != InstanceState::Alive {
+            self.instances.tidy(at);
+            return Outcome::Unnoticed;
+        }
+        // By the times of what was written: when a writer was lost is not a time of theirs.
+        instance.overtaken = instance.latest;
+        let order = (order.0.max(instance.latest.0), order.1);
+        self.end(now, at, InstanceState::NotAliveNoWriters, (order, data));
+        Outcome::Stored
+    }
+
+    /// An instance is over: there is a sample that says so, behind all others (I-143).
+    fn end(
+        &mut self,
+        now: u64,
+        at: u32,
+        state: InstanceState,
+        ((time, writer), data): (Order, Option<S>),
+    ) {
+        self.drop_notice(at);
+        let instance = self.instances.get_mut(at);
+        instance.state = state;
+        let delay = match state {
+            InstanceState::NotAliveDisposed => self.settings.disposed_delay,
+            _ => self.settings.no_writer_delay,
+        };
+        instance.purge_at = now.saturating_add(delay);
+        let entry = Entry {
+            data,
+            instance: at,
+            writer,
+            order: (time, InstanceHandle::HIGHEST),
+            expires: NEVER,
+            disposed_generation: instance.disposed_generation,
+            no_writers_generation: instance.no_writers_generation,
+            valid: false,
+            read: false,
+        };
+        let notice = self.samples.add(entry);
+        self.chain(notice);
+        self.list_purge(at);
+    }
+
+    /// Sees to it that the agenda looks at an instance when its samples are to go.
+    fn list_purge(&mut self, at: u32) {
+        let instance = self.instances.get_mut(at);
+        let time = instance.purge_at;
+        if time < instance.purge_listed {
+            instance.purge_listed = time;
+            let epoch = self.instances.epoch(at);
+            self.note(Due { time, kind: Kind::Purge, at, epoch });
+        }
+    }
+
+    /// Puts a sample where it belongs. What is full lets the oldest of the instance go.
+    #[inline]
+    fn store(&mut self, entry: Entry<S>) {
+        let at = entry.instance;
+        let instance = self.instances.get(at);
+        if self.is_full(instance.len) {
+            // It makes room for the new one, so that there are as many as before.
+            let (oldest, held) = (instance.samples.first, self.held);
+            self.forget(oldest);
+            self.held = held;
+        }
+        let expires = entry.expires;
+        let sample = self.samples.add(entry);
+        let instance = self.instances.get_mut(at);
+        instance.len += 1;
+        // The notice stays the last.
+        let notice = instance.notice;
+        if notice != NIL {
+            self.unchain(notice);
+        }
+        self.chain(sample);
+        if notice != NIL {
+            self.chain(notice);
+        }
+        if expires != NEVER {
+            let epoch = self.samples.epoch(sample);
+            self.note(Due { time: expires, kind: Kind::Expire, at: sample, epoch });
+        }
+    }
+
+    /// Puts a sample into its chains.
+    #[inline]
+    fn chain(&mut self, sample: u32) {
+        let entry = self.samples.get(sample);
+        let (order, valid, read) = (entry.order, entry.valid, entry.read);
+        let instance = self.instances.get_mut(entry.instance);
+        let by_source = self.settings.by_source;
+        let own = &mut instance.samples;
+        let behind = match by_source && valid {
+            true => self.samples.last_until(Chain::Instance, own, order),
+            false => own.last,
+        };
+        self.samples.insert(Chain::Instance, own, behind, sample);
+        if !valid {
+            instance.notice = sample;
+        }
+        let sorted = by_source && self.settings.across_instances;
+        let behind = match sorted {
+            true => self.samples.last_until(Chain::All, &self.all, order),
+            false => self.all.last,
+        };
+        self.samples.insert(Chain::All, &mut self.all, behind, sample);
+        if !read {
+            let behind = match sorted {
+                true => self.samples.last_until(Chain::Unread, &self.unread, order),
+                false => self.unread.last,
+            };
+            self.samples.insert(Chain::Unread, &mut self.unread, behind, sample);
+        }
+    }
+
+    #[inline]
+    fn unchain(&mut self, sample: u32) {
+        let entry = self.samples.get(sample);
+        let (valid, read) = (entry.valid, entry.read);
+        let instance = self.instances.get_mut(entry.instance);
+        self.samples.unlink(Chain::Instance, &mut instance.samples, sample);
+        if !valid {
+            instance.notice = NIL;
+        }
+        self.samples.unlink(Chain::All, &mut self.all, sample);
+        if !read {
+            self.samples.unlink(Chain::Unread, &mut self.unread, sample);
+        }
+    }
+
+    /// Takes a sample out. Its instance stays, whatever is left of it.
+    #[inline]
+    pub(super) fn forget(&mut self, sample: u32) -> Entry<S> {
+        self.unchain(sample);
+        let entry = self.samples.remove(sample);
+        if entry.valid {
+            let at = entry.instance;
+            let instance = self.instances.get(at);
+            let before = instance.len + usize::from(instance.waiting.is_some());
+            self.held -= self.share(before) - self.share(before - 1);
+            self.instances.get_mut(at).len -= 1;
+        }
+        entry
+    }
+
+    fn drop_notice(&mut self, at: u32) {
+        let notice = self.instances.get(at).notice;
+        if notice != NIL {
+            self.forget(notice);
+        }
+    }
+
+    fn note(&mut self, due: Due) {
+        if self.agenda.is_overgrown(self.samples.len() + 2 * self.instances.len()) {
+            let Cache { agenda, samples, instances, .. } = self;
+            agenda.sweep(|due| match due.kind {
+                Kind::Expire => samples.is_still(due.at, due.epoch),
+                Kind::Release | Kind::Purge => instances.is_still(due.at, due.epoch),
+            });
+        }
+        self.agenda.add(due);
+    }
+
+    /// Lets time go on. Every other call that is told the time does so first.
+    #[inline]
+    pub fn advance(&mut self, now: u64) {
+        while let Some(due) = self.agenda.due(now) {
+            self.keep_time(due);
+        }
+    }
+
+    #[cold]
+    fn keep_time(&mut self, due: Due) {
+        let Due { kind, at, epoch, .. } = due;
+        match kind {
+            Kind::Expire if self.samples.is_still(at, epoch) => {
+                let instance = self.forget(at).instance;
+                self.instances.tidy(instance);
+            }
+            Kind::Release if self.instances.is_still(at, epoch) => self.release(due),
+            Kind::Purge if self.instances.is_still(at, epoch) => self.purge(due),
+            _ => {}
+        }
+    }
+
+    /// TIME_BASED_FILTER: what has waited comes.
+    fn release(&mut self, due: Due) {
+        let at = due.at;
+        let instance = self.instances.get_mut(at);
+        instance.release_listed = false;
+        let Some(entry) = instance.waiting.take() else { return };
+        let expired = entry.expires <= due.time;
+        if expired || self.settings.by_source && entry.order < instance.accessed {
+            self.unhold(at);
+            return self.instances.tidy(at);
+        }
+        instance.free_at = due.time.saturating_add(self.settings.minimum_separation);
+        let oldest = instance.samples.first;
+        if self.settings.by_source
+            && self.is_full(self.instances.get(at).len)
+            && entry.order < self.samples.get(oldest).order
+        {
+            return;
+        }
+        // It was counted when it came.
+        self.store(entry);
+    }
+
+    /// The sample of an instance that waited does so no more, and is not stored either.
+    fn unhold(&mut self, at: u32) {
+        let len = self.instances.get(at).len;
+        self.held -= self.share(len + 1) - self.share(len);
+    }
+
+    /// READER_DATA_LIFECYCLE: the samples of an instance go that is over.
+    fn purge(&mut self, due: Due) {
+        let at = due.at;
+        let instance = self.instances.get_mut(at);
+        if instance.purge_listed <= due.time {
+            instance.purge_listed = NEVER;
+        }
+        if instance.purge_at > due.time {
+            // It has lived again since, and may be over again.
+            return self.list_purge(at);
+        }
+        instance.purge_at = NEVER;
+        if instance.waiting.take().is_some() {
+            self.unhold(at);
+        }
+        while self.instances.get(at).samples.first != NIL {
+            self.forget(self.instances.get(at).samples.first);
+        }
+        self.instances.tidy(at);
+    }
+}

@@ -1,0 +1,266 @@
+//! The instances of a cache: who writes them, and how they are.
+//!
+//! Owns: instances by their keys, and the order of those. Never does: hold samples, except one that waits for its time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Bound;
+
+use super::samples::{Ends, Entry, NIL, Order};
+use super::settings::NEVER;
+use super::{InstanceState, ViewState};
+use crate::infrastructure::InstanceHandle;
+
+/// Which instance: the hash of its key. The order of these numbers is the order of instances.
+pub type Key = u128;
+
+/// Spreads keys over a table. Most are small numbers in a few of their bytes.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u128(u128::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u128(&mut self, key: u128) {
+        // The golden ratio and its like; the halves are mixed so that every bit of the key counts.
+        const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+        const SECOND: u64 = 0xd6e8_feb8_6659_fd93;
+        let (low, high) = (key as u64 ^ self.0 ^ FIRST, (key >> 64) as u64 ^ SECOND);
+        let wide = u128::from(low.wrapping_mul(FIRST) ^ high.rotate_left(32)) * u128::from(SECOND);
+        self.0 = (wide as u64) ^ (wide >> 64) as u64;
+    }
+}
+
+/// The live writers of an instance. Most have one.
+pub(super) struct Writers {
+    first: Option<(InstanceHandle, i32)>,
+    others: Vec<(InstanceHandle, i32)>,
+}
+
+/// What decides between two writers: the strength, and of two that are equally strong the smaller handle.
+fn rank((writer, strength): (InstanceHandle, i32)) -> impl Ord {
+    (strength, std::cmp::Reverse(writer))
+}
+
+impl Writers {
+    fn one(writer: InstanceHandle, strength: i32) -> Writers {
+        Writers { first: Some((writer, strength)), others: Vec::new() }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (InstanceHandle, i32)> {
+        self.first.into_iter().chain(self.others.iter().copied())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
+    }
+
+    pub(super) fn has(&self, writer: InstanceHandle) -> bool {
+        self.all().any(|(known, _)| known == writer)
+    }
+
+    /// Adds a writer, or notes its strength.
+    #[inline]
+    pub(super) fn register(&mut self, writer: InstanceHandle, strength: i32) {
+        if self.first.is_none_or(|(first, _)| first == writer) && self.others.is_empty() {
+            self.first = Some((writer, strength));
+        } else if let Some(known) =
+            self.first.iter_mut().chain(&mut self.others).find(|known| known.0 == writer)
+        {
+            known.1 = strength;
+        } else {
+            self.others.push((writer, strength));
+        }
+    }
+
+    /// Takes a writer out; says whether it was there.
+    pub(super) fn unregister(&mut self, writer: InstanceHandle) -> bool {
+        if self.first.is_some_and(|(first, _)| first == writer) {
+            self.first = self.others.pop();
+            return true;
+        }
+        let known = self.others.iter().position(|(other, _)| *other == writer);
+        known.map(|known| self.others.swap_remove(known)).is_some()
+    }
+
+    /// Whether this writer owns the instance, with this strength, or does as soon as it writes.
+    #[inline]
+    pub(super) fn is_owner(&self, writer: InstanceHandle, strength: i32) -> bool {
+        self.all().all(|other| other.0 == writer || rank(other) < rank((writer, strength)))
+    }
+}
+
+pub(super) struct Instance<S> {
+    pub(super) key: Key,
+    /// The key itself, where it cannot be had from its hash.
+    pub(super) key_value: Box<[u8]>,
+    pub(super) state: InstanceState,
+    pub(super) view: ViewState,
+    pub(super) disposed_generation: u32,
+    pub(super) no_writers_generation: u32,
+    pub(super) writers: Writers,
+    /// Its samples; the notice that it is over stands last.
+    pub(super) samples: Ends,
+    /// How many samples those are, without the notice.
+    pub(super) len: usize,
+    pub(super) notice: u32,
+    /// The latest of what was taken in.
+    pub(super) latest: Order,
+    /// What is earlier comes too late, for something later has been read.
+    pub(super) accessed: Order,
+    /// What is earlier comes too late, for the instance's life was over then.
+    pub(super) overtaken: Order,
+    /// When a sample may come again that does not have to wait for TIME_BASED_FILTER.
+    pub(super) free_at: u64,
+    /// One that waits for that.
+    pub(super) waiting: Option<Entry<S>>,
+    /// When its samples go, because it is over.
+    pub(super) purge_at: u64,
+    /// When the agenda looks at it for this.
+    pub(super) purge_listed: u64,
+    /// Whether the agenda lets the sample that waits pass.
+    pub(super) release_listed: bool,
+    /// Marks of the call that goes over samples now.
+    pub(super) look: u64,
+    pub(super) following: u32,
+    pub(super) last_generation: u32,
+}
+
+/// Before everything.
+pub(super) const EARLIEST: Order = (0, InstanceHandle::LOWEST);
+
+impl<S> Instance<S> {
+    fn new(key: Key, key_value: Box<[u8]>, (writer, strength): (InstanceHandle, i32)) -> Self {
+        Instance {
+            key,
+            key_value,
+            state: InstanceState::Alive,
+            view: ViewState::New,
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            writers: Writers::one(writer, strength),
+            samples: Ends::EMPTY,
+            len: 0,
+            notice: NIL,
+            latest: EARLIEST,
+            accessed: EARLIEST,
+            overtaken: EARLIEST,
+            free_at: 0,
+            waiting: None,
+            purge_at: NEVER,
+            purge_listed: NEVER,
+            release_listed: false,
+            look: 0,
+            following: 0,
+            last_generation: 0,
+        }
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.disposed_generation.saturating_add(self.no_writers_generation)
+    }
+
+    /// Nobody would miss it.
+    fn is_over(&self) -> bool {
+        self.samples.first == NIL && self.writers.is_empty() && self.waiting.is_none()
+    }
+}
+
+struct Place<S> {
+    instance: Option<Instance<S>>,
+    epoch: u32,
+}
+
+pub(super) struct Instances<S> {
+    places: Vec<Place<S>>,
+    free: Vec<u32>,
+    by_key: HashMap<Key, u32, BuildHasherDefault<Spread>>,
+    ordered: BTreeMap<Key, u32>,
+}
+
+impl<S> Default for Instances<S> {
+    fn default() -> Self {
+        let (by_key, ordered) = (HashMap::default(), BTreeMap::new());
+        Instances { places: Vec::new(), free: Vec::new(), by_key, ordered }
+    }
+}
+
+const THERE: &str = "samples and tables name instances that are there";
+
+impl<S> Instances<S> {
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: Key) -> Option<u32> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// The first instance behind this one, which need not be there; the first of all behind none.
+    pub(super) fn next(&self, after: Option<Key>) -> Option<(Key, u32)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.ordered.range((from, Bound::Unbounded)).next().map(|(key, at)| (*key, *at))
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.ordered.values().copied()
+    }
+
+    pub(super) fn add(&mut self, key: Key, value: Box<[u8]>, writer: (InstanceHandle, i32)) -> u32 {
+        let instance = Some(Instance::new(key, value, writer));
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.places[at as usize].instance = instance;
+                at
+            }
+            None => {
+                self.places.push(Place { instance, epoch: 0 });
+                (self.places.len() - 1) as u32
+            }
+        };
+        self.by_key.insert(key, at);
+        self.ordered.insert(key, at);
+        at
+    }
+
+    /// Forgets an instance if it is over and has no sample.
+    #[inline]
+    pub(super) fn tidy(&mut self, at: u32) {
+        let place = &mut self.places[at as usize];
+        if place.instance.as_ref().is_none_or(|instance| !instance.is_over()) {
+            return;
+        }
+        let Some(instance) = place.instance.take() else { return };
+        place.epoch = place.epoch.wrapping_add(1);
+        self.free.push(at);
+        self.by_key.remove(&instance.key);
+        self.ordered.remove(&instance.key);
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: u32) -> &Instance<S> {
+        self.places[at as usize].instance.as_ref().expect(THERE)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut Instance<S> {
+        self.places[at as usize].instance.as_mut().expect(THERE)
+    }
+
+    pub(super) fn epoch(&self, at: u32) -> u32 {
+        self.places[at as usize].epoch
+    }
+
+    pub(super) fn is_still(&self, at: u32, epoch: u32) -> bool {
+        let place = self.places.get(at as usize);
+        place.is_some_and(|place| place.instance.is_some() && place.epoch == epoch)
+    }
+}

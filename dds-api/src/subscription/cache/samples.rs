@@ -1,0 +1,200 @@
+//! The samples of a cache, in places that are used again, and the chains that they stand in.
+//!
+//! ```text
+//!   Instance   one for each instance: its samples in their order; at its end the notice that it is over, if there is one
+//!   All        all samples, in the order in which they are given across instances
+//!   Unread     those of them that have not been read
+//! ```
+//!
+//! Owns: places and chains. Never does: know why a sample stands where it does.
+
+use super::Info;
+use crate::infrastructure::InstanceHandle;
+
+/// No place.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// When a sample was written, and by whom: what DESTINATION_ORDER by source compares. Two writers that write at the
+/// same time have an order so, too, which is the same at all readers.
+pub(super) type Order = (u64, InstanceHandle);
+
+/// Which chain.
+#[derive(Clone, Copy)]
+pub(super) enum Chain {
+    Instance,
+    All,
+    Unread,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    before: u32,
+    after: u32,
+}
+
+const UNLINKED: Link = Link { before: NIL, after: NIL };
+
+/// The first and the last of a chain.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) first: u32,
+    pub(super) last: u32,
+}
+
+impl Ends {
+    pub(super) const EMPTY: Ends = Ends { first: NIL, last: NIL };
+}
+
+/// A sample, or the notice that its instance is over.
+pub(super) struct Entry<S> {
+    pub(super) data: Option<S>,
+    pub(super) instance: u32,
+    pub(super) writer: InstanceHandle,
+    /// Where it stands by DESTINATION_ORDER by source. A notice stands behind all that was written at the same time.
+    pub(super) order: Order,
+    pub(super) expires: u64,
+    pub(super) disposed_generation: u32,
+    pub(super) no_writers_generation: u32,
+    pub(super) valid: bool,
+    pub(super) read: bool,
+}
+
+impl<S> Entry<S> {
+    /// How often its instance had been born again when it came.
+    pub(super) fn generation(&self) -> u32 {
+        self.disposed_generation.saturating_add(self.no_writers_generation)
+    }
+
+    /// What it says of itself; its instance's part is still to be filled in.
+    pub(super) fn info(&self) -> Info {
+        Info {
+            source_timestamp: self.order.0,
+            publication_handle: self.writer,
+            disposed_generation_count: self.disposed_generation,
+            no_writers_generation_count: self.no_writers_generation,
+            valid_data: self.valid,
+            ..Info::default()
+        }
+    }
+}
+
+struct Place<S> {
+    entry: Option<Entry<S>>,
+    links: [Link; 3],
+    /// How often the place was given back.
+    epoch: u32,
+}
+
+pub(super) struct Samples<S> {
+    places: Vec<Place<S>>,
+    free: Vec<u32>,
+}
+
+impl<S> Default for Samples<S> {
+    fn default() -> Self {
+        Samples { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+const TAKEN: &str = "a chain has places that are taken, and no others";
+
+impl<S> Samples<S> {
+    /// How many there are, notices among them.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(super) fn add(&mut self, entry: Entry<S>) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.places[at as usize].entry = Some(entry);
+                at
+            }
+            None => {
+                self.places.push(Place { entry: Some(entry), links: [UNLINKED; 3], epoch: 0 });
+                (self.places.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Takes one out that stands in no chain any more.
+    pub(super) fn remove(&mut self, at: u32) -> Entry<S> {
+        let place = &mut self.places[at as usize];
+        place.epoch = place.epoch.wrapping_add(1);
+        self.free.push(at);
+        place.entry.take().expect(TAKEN)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: u32) -> &Entry<S> {
+        self.places[at as usize].entry.as_ref().expect(TAKEN)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut Entry<S> {
+        self.places[at as usize].entry.as_mut().expect(TAKEN)
+    }
+
+    pub(super) fn epoch(&self, at: u32) -> u32 {
+        self.places[at as usize].epoch
+    }
+
+    /// Whether the sample that was there at this epoch still is.
+    pub(super) fn is_still(&self, at: u32, epoch: u32) -> bool {
+        let place = self.places.get(at as usize);
+        place.is_some_and(|place| place.entry.is_some() && place.epoch == epoch)
+    }
+
+    #[inline]
+    fn link(&mut self, chain: Chain, at: u32) -> &mut Link {
+        &mut self.places[at as usize].links[chain as usize]
+    }
+
+    #[inline]
+    pub(super) fn after(&self, chain: Chain, at: u32) -> u32 {
+        self.places[at as usize].links[chain as usize].after
+    }
+
+    #[inline]
+    pub(super) fn before(&self, chain: Chain, at: u32) -> u32 {
+        self.places[at as usize].links[chain as usize].before
+    }
+
+    /// Puts one into a chain behind another, or at its head.
+    #[inline]
+    pub(super) fn insert(&mut self, chain: Chain, ends: &mut Ends, behind: u32, at: u32) {
+        let after = match behind {
+            NIL => std::mem::replace(&mut ends.first, at),
+            behind => std::mem::replace(&mut self.link(chain, behind).after, at),
+        };
+        match after {
+            NIL => ends.last = at,
+            after => self.link(chain, after).before = at,
+        }
+        *self.link(chain, at) = Link { before: behind, after };
+    }
+
+    /// Takes one out of a chain.
+    #[inline]
+    pub(super) fn unlink(&mut self, chain: Chain, ends: &mut Ends, at: u32) {
+        let Link { before, after } = std::mem::replace(self.link(chain, at), UNLINKED);
+        match before {
+            NIL => ends.first = after,
+            before => self.link(chain, before).after = after,
+        }
+        match after {
+            NIL => ends.last = before,
+            after => self.link(chain, after).before = before,
+        }
+    }
+
+    /// The last one of a chain that is not later than this; [`NIL`] if all are.
+    #[inline]
+    pub(super) fn last_until(&self, chain: Chain, ends: &Ends, order: Order) -> u32 {
+        let mut at = ends.last;
+        while at != NIL && self.get(at).order > order {
+            at = self.before(chain, at);
+        }
+        at
+    }
+}

@@ -1,0 +1,307 @@
+//! The reading calls of the standard, over the reader cache.
+//!
+//! Owns: what each call asks of the cache, and waiting for it. Never does: know what is in the cache.
+
+use derecho_core::ids::Time;
+use derecho_node::{Waited, clock};
+use idl_cdr::DdsType;
+
+use super::cache::{Scope, Selection};
+use super::condition::ReadCondition;
+use super::reader::{DataReader, Limit};
+use super::sample::{Sample, key_of};
+use super::shelf::{SampleRejectedStatus, wall};
+use super::states::States;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+
+/// Reading with states, and by instance. The first such call makes the reader follow instances, unless its policies have
+/// made it do so already: from then on each sample has its whole [`SampleInfo`](super::SampleInfo), also those of
+/// [`DataReader::take`].
+///
+/// `read` leaves samples there, as read ones; `take` takes them away. Except for the two that are told how long to wait, a call
+/// gives what is there. In all of them samples without data tell of instances that are over: their `valid_data` is false.
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+/// use dds_api::subscription::InstanceState;
+///
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct Track { #[dds(key)] id: u32, height: f64 }
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let topic = participant.topic::<Track>("Tracks").atomic().create()?;
+/// let reader = participant.reader(&topic).keep_last(1).create()?; // the picture of now
+/// for track in reader.read(.., Timeout::secs(1))? {
+///     match track.info().instance_state {
+///         InstanceState::Alive => println!("{track:?}"),
+///         InstanceState::NotAliveDisposed => println!("{} has landed", track.id),
+///         InstanceState::NotAliveNoWriters => println!("nobody sees {} any more", track.id),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+impl<T: DdsType> DataReader<T> {
+    /// Reads samples, whatever their states. Waits until there is one that was not read; if none comes in time, it gives
+    /// those that are there.
+    pub fn read(
+        &self,
+        limit: impl Limit,
+        timeout: impl Into<Timeout>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let wanted = Selection { max: limit.limit(), ..Selection::default() };
+        let awaited = Selection { states: States::not_read(), ..wanted };
+        self.access(false, &wanted, &awaited, None, timeout.into())
+    }
+
+    /// Takes samples; what [`DataReader::take`] does with a reader that follows instances.
+    pub(super) fn take_all(&self, max: usize, timeout: Timeout) -> DdsResult<Vec<Sample<T>>> {
+        let wanted = Selection { max, ..Selection::default() };
+        self.access(true, &wanted, &wanted, None, timeout)
+    }
+
+    /// Reads samples that a condition wants.
+    pub fn read_w_condition(
+        &self,
+        limit: impl Limit,
+        condition: &ReadCondition<T>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        self.now(false, Scope::All, limit, condition)
+    }
+
+    /// Takes samples that a condition wants.
+    pub fn take_w_condition(
+        &self,
+        limit: impl Limit,
+        condition: &ReadCondition<T>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        self.now(true, Scope::All, limit, condition)
+    }
+
+    /// Waits until there is a sample that a condition wants; says whether there is one in time.
+    pub fn wait_for_condition(
+        &self,
+        condition: &ReadCondition<T>,
+        timeout: impl Into<Timeout>,
+    ) -> DdsResult<bool> {
+        let awaited = Selection { states: condition.states, ..Selection::default() };
+        let nothing = Selection { max: 0, ..awaited };
+        self.access(false, &nothing, &awaited, Some(condition), timeout.into())?;
+        Ok(self.has_any(condition))
+    }
+
+    fn has_any(&self, condition: &ReadCondition<T>) -> bool {
+        let awaited = Selection { states: condition.states, ..Selection::default() };
+        let wants = |sample: Option<&Sample<T>>| sample.is_none_or(|it| condition.wants(it));
+        self.shelf().cache.has(wall(), &awaited, wants)
+    }
+
+    /// Whether a call with this condition has something to say.
+    pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
+        self.participant.standing.is_out_for_good() || self.has_any(condition)
+    }
+
+    /// When something may become visible without anything coming.
+    pub(super) fn next_look(&self) -> Option<Time> {
+        self.shelf.get()?;
+        let now = wall();
+        let due = self.shelf().cache.next_time()?;
+        Some(clock::now().after(due.saturating_sub(now)))
+    }
+
+    /// Reads the next sample that was not read.
+    pub fn read_next_sample(&self) -> DdsResult<Option<Sample<T>>> {
+        Ok(self.now(false, Scope::All, ..1, &States::not_read().into())?.pop())
+    }
+
+    /// Takes the next sample that was not read.
+    pub fn take_next_sample(&self) -> DdsResult<Option<Sample<T>>> {
+        Ok(self.now(true, Scope::All, ..1, &States::not_read().into())?.pop())
+    }
+
+    /// Reads samples of one instance.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the reader knows no such instance.
+    pub fn read_instance(
+        &self,
+        limit: impl Limit,
+        instance: InstanceHandle,
+        condition: impl Into<ReadCondition<T>>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let scope = self.scope_of(instance)?;
+        self.now(false, scope, limit, &condition.into())
+    }
+
+    /// Takes samples of one instance.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the reader knows no such instance.
+    pub fn take_instance(
+        &self,
+        limit: impl Limit,
+        instance: InstanceHandle,
+        condition: impl Into<ReadCondition<T>>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let scope = self.scope_of(instance)?;
+        self.now(true, scope, limit, &condition.into())
+    }
+
+    /// Reads samples of the next instance behind this one, which the reader need not know any more, or of the first of
+    /// all, that has samples which are wanted.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    pub fn read_next_instance(
+        &self,
+        limit: impl Limit,
+        previous: Option<InstanceHandle>,
+        condition: impl Into<ReadCondition<T>>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let scope = self.scope_behind(previous)?;
+        self.now(false, scope, limit, &condition.into())
+    }
+
+    /// Takes samples of the next instance; see [`DataReader::read_next_instance`].
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    pub fn take_next_instance(
+        &self,
+        limit: impl Limit,
+        previous: Option<InstanceHandle>,
+        condition: impl Into<ReadCondition<T>>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let scope = self.scope_behind(previous)?;
+        self.now(true, scope, limit, &condition.into())
+    }
+
+    /// [`DataReader::read_next_instance`], under the name that the standard has for it with a condition.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    pub fn read_next_instance_w_condition(
+        &self,
+        limit: impl Limit,
+        previous: Option<InstanceHandle>,
+        condition: &ReadCondition<T>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        self.read_next_instance(limit, previous, condition.clone())
+    }
+
+    /// [`DataReader::take_next_instance`], under the name that the standard has for it with a condition.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    pub fn take_next_instance_w_condition(
+        &self,
+        limit: impl Limit,
+        previous: Option<InstanceHandle>,
+        condition: &ReadCondition<T>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        self.take_next_instance(limit, previous, condition.clone())
+    }
+
+    /// The handle of the instance that a sample is of, if the reader knows that.
+    pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
+        let handle = InstanceHandle::of_instance(key_of(sample));
+        self.shelf().knows(handle).then_some(handle)
+    }
+
+    /// A sample with the key of an instance that the reader knows; what is no key has its default.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the reader knows no such instance.
+    pub fn get_key_value(&self, instance: InstanceHandle) -> DdsResult<T> {
+        self.shelf().key_value(instance).ok_or_else(|| self.unknown(instance))
+    }
+
+    /// SAMPLE_REJECTED. What has changed since is counted from here on.
+    pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
+        match self.shelf.get() {
+            Some(_) => self.shelf().take_rejected(),
+            None => SampleRejectedStatus::default(),
+        }
+    }
+
+    fn scope_of(&self, instance: InstanceHandle) -> DdsResult<Scope> {
+        let key = instance.instance_key().filter(|_| self.shelf().knows(instance));
+        key.map(Scope::Instance).ok_or_else(|| self.unknown(instance))
+    }
+
+    fn scope_behind(&self, previous: Option<InstanceHandle>) -> DdsResult<Scope> {
+        match previous.map(|previous| (previous, previous.instance_key())) {
+            None => Ok(Scope::NextAfter(None)),
+            Some((_, Some(key))) => Ok(Scope::NextAfter(Some(key))),
+            Some((previous, None)) => Err(self.unknown(previous)),
+        }
+    }
+
+    fn unknown(&self, instance: InstanceHandle) -> DdsError {
+        DdsError::BadParameter(format!(
+            "{instance} is no instance that this reader of `{}` knows: ask lookup_instance, or the info of a sample",
+            self.topic().name()
+        ))
+    }
+
+    fn now(
+        &self,
+        takes: bool,
+        scope: Scope,
+        limit: impl Limit,
+        condition: &ReadCondition<T>,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let wanted = Selection { states: condition.states, scope, max: limit.limit() };
+        self.access(takes, &wanted, &wanted, Some(condition), Timeout::NOW)
+    }
+
+    /// Gives what is wanted as soon as there is something that is waited for, or at the end of the time.
+    fn access(
+        &self,
+        takes: bool,
+        wanted: &Selection,
+        awaited: &Selection,
+        condition: Option<&ReadCondition<T>>,
+        timeout: Timeout,
+    ) -> DdsResult<Vec<Sample<T>>> {
+        let deadline = timeout.deadline();
+        let query = |data: &T| condition.is_none_or(|condition| condition.wants(data));
+        let asks = |sample: Option<&Sample<T>>| sample.is_none_or(|sample| query(sample));
+        let mut is_over = timeout == Timeout::NOW;
+        loop {
+            let mut shelf = self.shelf();
+            if is_over && shelf.cache.is_empty() {
+                // What is under way may be here after a turn.
+                drop(shelf);
+                self.poke();
+                shelf = self.shelf();
+            }
+            let now = wall();
+            if is_over || shelf.cache.has(now, awaited, asks) {
+                let mut found = shelf.access(now, takes, wanted, &query);
+                drop(shelf);
+                if let Some(condition) = condition {
+                    condition.put_in_order(&mut found);
+                }
+                self.check_membership(found.is_empty())?;
+                return Ok(found);
+            }
+            let due =
+                shelf.cache.next_time().map(|due| clock::now().after(due.saturating_sub(now)));
+            let is_stalled = shelf.is_stalled();
+            let seen = self.changes();
+            let is_new = !shelf.has_seen(seen) && !is_stalled;
+            drop(shelf);
+            if is_new {
+                continue;
+            }
+            let until = deadline.into_iter().chain(due).min();
+            let ready = || self.changes() != seen || !is_stalled && self.has_queued();
+            match self.wait_until(until, ready)? {
+                Waited::TimedOut => is_over = deadline.is_some_and(|end| clock::now() >= end),
+                _ => is_over = false,
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The reader's calls that wait, as futures for any runtime.
+//!
+//! They have no time-out of their own: whoever does not want to wait any more drops them, as runtimes' time-outs do.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use idl_cdr::DdsType;
+
+use super::{DataReader, Limit, Samples};
+use crate::infrastructure::{DdsError, DdsResult, Driver, Ear, Look, Timeout, Until};
+use crate::subscription::Sample;
+
+impl<T: DdsType> DataReader<T> {
+    /// As [`DataReader::take`], once there is a sample.
+    pub async fn take_async(&self, limit: impl Limit) -> DdsResult<Samples<'_, T>> {
+        let limit = limit.limit();
+        loop {
+            self.until(|| self.has_samples()).await;
+            match self.take(..limit, Timeout::NOW) {
+                // Another thread was quicker.
+                Ok(samples) if samples.is_empty() => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`DataReader::take_next`], once there is a sample.
+    pub async fn take_next_async(&self) -> DdsResult<Sample<T>> {
+        loop {
+            self.until(|| self.has_samples()).await;
+            match self.take_next(Timeout::NOW) {
+                Ok(Some(sample)) => return Ok(sample),
+                Ok(None) => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// As [`DataReader::wait_for_writers`].
+    pub async fn wait_for_writers_async(&self, count: usize) -> DdsResult<()> {
+        loop {
+            self.until(|| self.matched_writers() >= count && !self.standing().is_out()).await;
+            match self.wait_for_writers(count, Timeout::NOW) {
+                Err(DdsError::Timeout(_)) => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`DataReader::wait_for_historical_data`].
+    pub async fn wait_for_historical_data_async(&self) -> DdsResult<()> {
+        loop {
+            self.until(|| self.knows_history()).await;
+            match self.wait_for_historical_data(Timeout::NOW) {
+                Err(DdsError::Timeout(_)) => {}
+                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Its samples as they come, each of them once, until this participant is isolated for good: that is the last item.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # use futures_util::StreamExt;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Altitude { feet: f64 }
+    /// # async fn show(reader: DataReader<Altitude>) -> DdsResult<()> {
+    /// let mut samples = reader.stream();
+    /// while let Some(sample) = samples.next().await {
+    ///     println!("{} ft", sample?.feet);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(&self) -> SampleStream<'_, T> {
+        SampleStream { reader: self, ear: None, is_over: false }
+    }
+
+    /// Waits for this, or until nothing will ever come.
+    async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
+        let standing = self.standing();
+        let look = || match ready() || standing.is_out_for_good() {
+            true => Look::Ready,
+            false => self.next_look().map_or(Look::NotYet, Look::NotBefore),
+        };
+        Until::new(&*self.participant, look).await;
+    }
+
+    fn may_come_back(&self) -> bool {
+        !self.standing().is_out_for_good()
+    }
+}
+
+/// The samples of a reader: see [`DataReader::stream`].
+pub struct SampleStream<'a, T: DdsType> {
+    reader: &'a DataReader<T>,
+    ear: Option<Arc<Ear>>,
+    is_over: bool,
+}
+
+impl<T: DdsType> Stream for SampleStream<'_, T> {
+    type Item = DdsResult<Sample<T>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let reader = self.reader;
+        while !self.is_over {
+            match reader.take_next(Timeout::NOW) {
+                Ok(Some(sample)) => return Poll::Ready(Some(Ok(sample))),
+                Ok(None) => {}
+                Err(DdsError::Isolated(_)) if reader.may_come_back() => {}
+                Err(error) => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+            Ear::listen(&mut self.ear, &*reader.participant, context.waker());
+            if !reader.has_samples() && reader.may_come_back() {
+                if let Some(time) = reader.next_look() {
+                    reader.participant.alarm(time);
+                }
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(None)
+    }
+}

@@ -1,0 +1,280 @@
+//! The reader cache in use: what a reader's queues bring goes into it, with what is known of the writers.
+//!
+//! ```text
+//!   queues ──> shelf ──> read, take      filled when a call looks; what finds no room waits, and what is behind it
+//! ```
+//! Owns: the cache, and which writers are lost. Never does: wait, or look at a clock.
+
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use derecho_core::group::report::StreamId;
+use derecho_node::clock;
+use idl_cdr::{DdsType, key_from_cdr};
+
+use super::cache::{
+    Arrival, Cache, Change, NEVER, Reason, Rejection, Selection, Settings, Shared, Taken,
+};
+use super::reader::DataReader;
+use super::sample::Sample;
+use crate::infrastructure::InstanceHandle;
+use crate::mapping::record::{Fate, key_payload};
+
+/// Why samples were rejected: which of RESOURCE_LIMITS was reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SampleRejectedStatusKind {
+    /// None was.
+    #[default]
+    NotRejected,
+    /// max_instances.
+    RejectedByInstancesLimit,
+    /// max_samples.
+    RejectedBySamplesLimit,
+    /// max_samples_per_instance.
+    RejectedBySamplesPerInstanceLimit,
+}
+
+impl From<Reason> for SampleRejectedStatusKind {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Instances => Self::RejectedByInstancesLimit,
+            Reason::Samples => Self::RejectedBySamplesLimit,
+            Reason::SamplesPerInstance => Self::RejectedBySamplesPerInstanceLimit,
+        }
+    }
+}
+
+/// SAMPLE_REJECTED: samples for which there was no room. They are not lost: each waits, and holds up its writer, until
+/// something is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SampleRejectedStatus {
+    /// How many there were.
+    pub total_count: u64,
+    /// How many of them since the status was last asked for.
+    pub total_count_change: u64,
+    /// Why the last one was rejected.
+    pub last_reason: SampleRejectedStatusKind,
+    /// The instance of the last one.
+    pub last_instance_handle: Option<InstanceHandle>,
+}
+
+/// A sample on its way into the cache, and the stream that brought it.
+type Incoming<T> = (Arrival<Sample<T>>, StreamId);
+
+/// See the [module](self).
+pub(super) struct Shelf<T> {
+    pub(super) cache: Cache<Sample<T>>,
+    /// By which stream the samples of each writer came.
+    writers: BTreeMap<InstanceHandle, StreamId>,
+    /// The streams that may bring samples, as of the last change of the queues that is known.
+    sending: Vec<StreamId>,
+    /// It finds no room.
+    stalled: Option<Incoming<T>>,
+    /// What an arrival was beside a dispose: it comes next.
+    next: Option<Incoming<T>>,
+    rejected: SampleRejectedStatus,
+    /// The change of the queues as of which lost writers are known.
+    seen: Option<u64>,
+    /// A writer was heard of that was not known.
+    has_news: bool,
+}
+
+impl<T: DdsType> Shelf<T> {
+    pub(super) fn new(settings: Settings) -> Shelf<T> {
+        Shelf {
+            cache: Cache::new(settings),
+            writers: BTreeMap::new(),
+            sending: Vec::new(),
+            stalled: None,
+            next: None,
+            rejected: SampleRejectedStatus::default(),
+            seen: None,
+            has_news: false,
+        }
+    }
+
+    /// Whether something waits for room.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled.is_some()
+    }
+
+    /// Whether it knows of all changes of the queues so far.
+    pub(super) fn has_seen(&self, changes: u64) -> bool {
+        self.seen == Some(changes)
+    }
+
+    /// SAMPLE_REJECTED; what has changed is read with that.
+    pub(super) fn take_rejected(&mut self) -> SampleRejectedStatus {
+        let status = self.rejected;
+        self.rejected.total_count_change = 0;
+        status
+    }
+
+    /// A sample with the key of a known instance.
+    pub(super) fn key_value(&self, handle: InstanceHandle) -> Option<T> {
+        key_from_cdr(self.cache.key_value(handle.instance_key()?)?).ok()
+    }
+
+    /// Whether there is an instance of this handle.
+    pub(super) fn knows(&self, handle: InstanceHandle) -> bool {
+        handle.instance_key().is_some_and(|key| self.cache.knows(key))
+    }
+
+    fn arrival(&mut self, sample: Sample<T>, stream: StreamId, lifespan: u64) -> Incoming<T> {
+        let fate = sample.fate();
+        let change = match fate {
+            Fate::Alive => Change::Alive,
+            Fate::Disposed | Fate::DisposedAndUnregistered => Change::Dispose,
+            Fate::Unregistered => Change::Unregister,
+        };
+        let (writer, source_timestamp) = (sample.publication(), sample.timestamp());
+        let expires = match lifespan {
+            0 => NEVER,
+            lifespan => source_timestamp.saturating_add(lifespan),
+        };
+        let (key, strength) = (sample.key(), sample.strength());
+        if fate == Fate::DisposedAndUnregistered {
+            let (change, data) = (Change::Unregister, sample.share());
+            let second = Arrival { change, key, writer, strength, source_timestamp, expires, data };
+            self.next = Some((second, stream));
+        }
+        let data = sample;
+        (Arrival { change, key, writer, strength, source_timestamp, expires, data }, stream)
+    }
+
+    /// Puts one into the cache; `false` if it finds no room there.
+    fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
+        let (writer, key) = (arrival.writer, arrival.key);
+        let key_value =
+            |sample: &Sample<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+        match self.cache.put(now, arrival, key_value) {
+            Ok(_) => {
+                self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+                true
+            }
+            Err(Rejection { reason, arrival }) => {
+                if !is_again {
+                    self.rejected.total_count += 1;
+                    self.rejected.total_count_change += 1;
+                }
+                self.rejected.last_reason = reason.into();
+                self.rejected.last_instance_handle = Some(InstanceHandle::of_instance(key));
+                self.stalled = Some((arrival, stream));
+                false
+            }
+        }
+    }
+
+    /// The writers whose streams bring nothing any more are lost.
+    fn lose(&mut self, now: u64) {
+        let (cache, sending) = (&mut self.cache, &self.sending);
+        self.writers.retain(|&writer, stream| {
+            let is_there = sending.contains(stream);
+            if !is_there {
+                let told = |key: &[u8]| Some(Sample::of_loss(key_from_cdr(key).ok()?, now, writer));
+                cache.lose(now, writer, told);
+            }
+            is_there
+        });
+    }
+
+    /// What is wanted, given away or kept.
+    pub(super) fn access(
+        &mut self,
+        now: u64,
+        takes: bool,
+        wanted: &Selection,
+        query: &dyn Fn(&T) -> bool,
+    ) -> Vec<Sample<T>> {
+        let mut found = Vec::new();
+        let condition = |sample: Option<&Sample<T>>| sample.is_none_or(|sample| query(sample));
+        match takes {
+            true => self.cache.take(now, wanted, condition, &mut found),
+            false => self.cache.read(now, wanted, condition, &mut found),
+        }
+        let each = found.into_iter();
+        each.filter_map(|Taken { data, info }| Some(data?.with_info(&info))).collect()
+    }
+}
+
+/// The wall clock, in nanoseconds since 1970.
+pub(super) fn wall() -> u64 {
+    clock::wall(clock::now())
+}
+
+impl<T: DdsType> DataReader<T> {
+    /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
+    pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
+        let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings).into());
+        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        self.fill(&mut shelf);
+        shelf
+    }
+
+    fn fill(&self, shelf: &mut Shelf<T>) {
+        let now = wall();
+        shelf.cache.advance(now);
+        if let Some(stalled) = shelf.stalled.take()
+            && !shelf.put(now, stalled, true)
+        {
+            return;
+        }
+        loop {
+            let changes = self.changes();
+            let is_seen = shelf.has_seen(changes);
+            if !is_seen {
+                // Before the queues are gone through: what was not sending any more then has all it sent in them.
+                shelf.sending = self.sending();
+            }
+            if !self.empty_queues(shelf, now) {
+                return;
+            }
+            if changes == self.changes() {
+                if std::mem::take(&mut shelf.has_news) || !is_seen {
+                    shelf.seen = Some(changes);
+                    shelf.lose(now);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Puts into the cache what the queues hold; `false` if it does not all find room.
+    fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
+        let lifespan = self.topic().keeping().lifespan;
+        loop {
+            let next = match shelf.next.take() {
+                Some(next) => next,
+                None => {
+                    let Some((sample, stream)) = self.pop() else { return true };
+                    if !self.passes(&sample) {
+                        continue;
+                    }
+                    let Some(sample) = self.own(sample) else { continue };
+                    shelf.arrival(sample, stream, lifespan)
+                }
+            };
+            if !shelf.put(now, next, false) {
+                return false;
+            }
+        }
+    }
+
+    /// What tells of an instance passes whatever is filtered.
+    fn passes(&self, sample: &Sample<T>) -> bool {
+        let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
+        filter.is_none_or(|filter| filter.accepts::<T>(sample))
+    }
+
+    /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
+    /// copied out of its writer's memory.
+    fn own(&self, sample: Sample<T>) -> Option<Sample<T>> {
+        if self.settings.depth.is_none() && !self.may_rejoin() {
+            return Some(sample);
+        }
+        let own = sample.into_own();
+        // What was written anew while it was copied is none.
+        own.filter(|_| !self.is_evicted())
+    }
+}

@@ -1,0 +1,136 @@
+//! The three states by which samples are told apart, and masks of them.
+//!
+//! Owns: what a reading call may ask for. Never does: find out the state of anything.
+
+use std::ops::BitOr;
+
+/// A state, and the mask of several of them. The variants stand in the order of the standard.
+macro_rules! state {
+    (
+        $(#[$doc:meta])* $name:ident, $mask:ident {
+            $($(#[$variant_doc:meta])* $variant:ident = $constant:ident,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        #[doc = concat!("Any number of [`", stringify!($name), "`]s; put together with `|`.")]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub struct $mask(u8);
+
+        impl $mask {
+            $($(#[$variant_doc])* pub const $constant: Self = Self(1 << $name::$variant as u8);)*
+            /// Whatever the state.
+            pub const ANY: Self = Self($(Self::$constant.0)|*);
+
+            /// Whether this state is among them.
+            #[inline]
+            pub const fn has(self, state: $name) -> bool {
+                self.0 & 1 << state as u8 != 0
+            }
+        }
+
+        impl From<$name> for $mask {
+            fn from(state: $name) -> Self {
+                Self(1 << state as u8)
+            }
+        }
+
+        impl BitOr for $mask {
+            type Output = Self;
+            fn bitor(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+        }
+
+        impl Default for $mask {
+            fn default() -> Self {
+                Self::ANY
+            }
+        }
+    };
+}
+
+state! {
+    /// Whether a sample has been read before.
+    SampleState, SampleStateMask {
+        /// It has been read.
+        Read = READ,
+        /// It has not been read.
+        NotRead = NOT_READ,
+    }
+}
+
+state! {
+    /// Whether anything of an instance has been read or taken since it was last born.
+    ViewState, ViewStateMask {
+        /// Nothing has: it is new, or was reborn, to this reader.
+        New = NEW,
+        /// Something has.
+        NotNew = NOT_NEW,
+    }
+}
+
+state! {
+    /// Whether an instance lives.
+    InstanceState, InstanceStateMask {
+        /// It has been written, is not disposed, and has a writer.
+        Alive = ALIVE,
+        /// A writer has disposed it: it is no more.
+        NotAliveDisposed = NOT_ALIVE_DISPOSED,
+        /// Nobody writes it any more: every writer has unregistered it, or is gone.
+        NotAliveNoWriters = NOT_ALIVE_NO_WRITERS,
+    }
+}
+
+/// Which samples are wanted, by all three states. The default wants all.
+///
+/// ```
+/// use dds_api::subscription::{InstanceState, InstanceStateMask, SampleState, States};
+///
+/// let unread = States::not_read();
+/// assert!(unread.sample.has(SampleState::NotRead) && !unread.sample.has(SampleState::Read));
+/// let over = States::any().of_instances(
+///     InstanceStateMask::NOT_ALIVE_DISPOSED | InstanceStateMask::NOT_ALIVE_NO_WRITERS,
+/// );
+/// assert!(!over.instance.has(InstanceState::Alive));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct States {
+    /// Of the sample.
+    pub sample: SampleStateMask,
+    /// Of the view that the reader has of the sample's instance.
+    pub view: ViewStateMask,
+    /// Of the sample's instance.
+    pub instance: InstanceStateMask,
+}
+
+impl States {
+    /// Whatever the states.
+    pub fn any() -> Self {
+        States::default()
+    }
+
+    /// Samples that have not been read.
+    pub fn not_read() -> Self {
+        States::any().of_samples(SampleStateMask::NOT_READ)
+    }
+
+    /// The same, but only samples in these states.
+    pub fn of_samples(self, sample: impl Into<SampleStateMask>) -> Self {
+        States { sample: sample.into(), ..self }
+    }
+
+    /// The same, but only samples of instances with such a view.
+    pub fn of_views(self, view: impl Into<ViewStateMask>) -> Self {
+        States { view: view.into(), ..self }
+    }
+
+    /// The same, but only samples of instances in these states.
+    pub fn of_instances(self, instance: impl Into<InstanceStateMask>) -> Self {
+        States { instance: instance.into(), ..self }
+    }
+}

@@ -1,0 +1,165 @@
+//! Content-filtered topics: a topic of which readers get the samples that an expression lets pass.
+//!
+//! Owns: the expression and its parameters. Never does: know what is written; the readers ask about each sample.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use dds_sql::{ExpressionError, Filter};
+use idl_cdr::DdsType;
+
+use super::Topic;
+use crate::infrastructure::{DdsError, DdsResult};
+
+/// An expression that several ask about samples, and one changes the parameters of.
+pub(crate) struct SharedFilter(RwLock<Filter>);
+
+impl SharedFilter {
+    pub(crate) fn new(filter: Filter) -> SharedFilter {
+        SharedFilter(RwLock::new(filter))
+    }
+
+    /// The expression with its present parameters.
+    pub(crate) fn get(&self) -> Filter {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives it other parameters; if they are wrong it keeps those that it has.
+    pub(crate) fn set_parameters(&self, parameters: &[String]) -> DdsResult<()> {
+        let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *filter = filter.with_parameters(parameters).map_err(|error| wrong(&error))?;
+        Ok(())
+    }
+
+    /// Whether a sample passes.
+    pub(crate) fn accepts<T: DdsType>(&self, sample: &T) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).accepts(sample)
+    }
+}
+
+/// The error of an expression that means nothing.
+pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
+    DdsError::BadParameter(format!("an expression is wrong {error}"))
+}
+
+/// A topic of which readers get the samples that an expression lets pass: made by
+/// [`DomainParticipant::content_filtered_topic`](crate::domain::DomainParticipant::content_filtered_topic). Clones are the
+/// same one.
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+///
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct Track { #[dds(key)] callsign: String, altitude: f64 }
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let tracks = participant.topic::<Track>("Tracks").create()?;
+/// let (expression, parameters) = ("altitude < %0 AND callsign LIKE 'F-%'", ["3000".to_owned()]);
+/// let low = participant.content_filtered_topic("Low tracks", &tracks, expression, &parameters)?;
+/// let reader = participant.reader(&low).create()?;
+/// for track in reader.take(.., Timeout::secs(1))? {
+///     println!("{track:?}");
+/// }
+/// low.set_expression_parameters(&["1000".to_owned()])?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct ContentFilteredTopic<T> {
+    name: Arc<str>,
+    topic: Topic<T>,
+    filter: Arc<SharedFilter>,
+}
+
+impl<T> Clone for ContentFilteredTopic<T> {
+    fn clone(&self) -> Self {
+        let (name, filter) = (Arc::clone(&self.name), Arc::clone(&self.filter));
+        ContentFilteredTopic { name, topic: self.topic.clone(), filter }
+    }
+}
+
+impl<T: DdsType> ContentFilteredTopic<T> {
+    pub(crate) fn new(
+        name: &str,
+        topic: &Topic<T>,
+        expression: &str,
+        parameters: &[String],
+    ) -> DdsResult<Self> {
+        let filter = Filter::new::<T>(expression, parameters).map_err(|error| wrong(&error))?;
+        let filter = Arc::new(SharedFilter::new(filter));
+        Ok(ContentFilteredTopic { name: name.into(), topic: topic.clone(), filter })
+    }
+
+    /// Its name, which is this participant's own business.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The topic whose samples pass or do not.
+    pub fn related_topic(&self) -> &Topic<T> {
+        &self.topic
+    }
+
+    /// The expression.
+    pub fn filter_expression(&self) -> String {
+        self.filter.get().expression().to_owned()
+    }
+
+    /// The present values of its parameters.
+    pub fn expression_parameters(&self) -> Vec<String> {
+        self.filter.get().parameters().to_vec()
+    }
+
+    /// Gives the parameters other values: samples that readers look at from now on are asked about with those.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if one is missing or cannot be compared; then all stays as it was.
+    pub fn set_expression_parameters(&self, parameters: &[String]) -> DdsResult<()> {
+        self.filter.set_parameters(parameters)
+    }
+}
+
+/// What readers are made of: a topic, or a part of its samples.
+pub trait TopicDescription: sealed::Sealed {
+    /// The type of its samples.
+    type Data: DdsType;
+
+    /// The topic that the samples come from.
+    #[doc(hidden)]
+    fn topic(&self) -> &Topic<Self::Data>;
+
+    /// What they have to pass.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn filter(&self) -> Option<Arc<SharedFilter>> {
+        None
+    }
+}
+
+impl<T: DdsType> TopicDescription for Topic<T> {
+    type Data = T;
+
+    fn topic(&self) -> &Topic<T> {
+        self
+    }
+}
+
+impl<T: DdsType> TopicDescription for ContentFilteredTopic<T> {
+    type Data = T;
+
+    fn topic(&self) -> &Topic<T> {
+        &self.topic
+    }
+
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn filter(&self) -> Option<Arc<SharedFilter>> {
+        Some(Arc::clone(&self.filter))
+    }
+}
+
+mod sealed {
+    use super::{ContentFilteredTopic, Topic};
+
+    pub trait Sealed {}
+    impl<T> Sealed for Topic<T> {}
+    impl<T> Sealed for ContentFilteredTopic<T> {}
+}

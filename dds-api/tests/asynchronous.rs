@@ -1,0 +1,177 @@
+//! Calls that wait, as futures: on a runtime that is nothing but a thread that parks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use dds_api::infrastructure::{GuardCondition, WaitSet};
+use dds_api::prelude::*;
+use dds_api::subscription::{ReadCondition, States};
+use futures_util::StreamExt;
+use support::{
+    Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, writer_of,
+};
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "writer" => act_writer(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Writes a sample whenever it is told to.
+fn act_writer(folder: &Path) {
+    let participant = join(folder);
+    let writer = writer_of(&participant, "Marks");
+    writer.wait_for_readers(1, SOON).unwrap();
+    say("ready");
+    let mut number = 0;
+    while listen().is_some() {
+        writer.write(&Mark::new(number)).unwrap();
+        number += 1;
+    }
+}
+
+struct Parked(Thread);
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread, which sleeps until it is woken.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Parked(std::thread::current())));
+    let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        assert!(Instant::now() < end, "nobody has woken this task");
+        std::thread::park_timeout(PATIENCE);
+    }
+}
+
+#[test]
+fn a_task_is_woken_by_what_another_process_writes() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = reader_of(&participant, "Marks");
+    let mut actor = Actor::start("writer", &meeting, 0);
+    block_on(reader.wait_for_writers_async(1)).unwrap();
+    assert_eq!(actor.hear(), "ready");
+    // Nothing is there at first, so each of these sleeps.
+    for number in 0..3 {
+        let taken = {
+            let mut future = pin!(reader.take_next_async());
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            actor.tell("write");
+            block_on(future).unwrap()
+        };
+        assert_eq!(taken.number, number);
+    }
+    actor.tell("write");
+    let samples: Vec<u64> =
+        block_on(reader.take_async(..)).unwrap().map(|sample| sample.number).collect();
+    assert_eq!(samples, [3]);
+    let mut stream = reader.stream();
+    for number in 4..8 {
+        actor.tell("write");
+        assert_eq!(block_on(stream.next()).unwrap().unwrap().number, number);
+    }
+    block_on(reader.wait_for_historical_data_async()).unwrap();
+    drop(reader);
+    actor.kill();
+}
+
+#[test]
+fn a_task_that_writes_is_woken_when_there_is_room() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).memory(4096).in_flight(4).create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    block_on(writer.wait_for_readers_async(1)).unwrap();
+    const COUNT: u64 = 1_000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            block_on(async {
+                for number in 0..COUNT {
+                    let mark = Mark::new(number);
+                    match number % 2 {
+                        0 => writer.write_async(&mark).await.unwrap(),
+                        _ => {
+                            let mut loan = writer.loan_async().await.unwrap();
+                            *loan = mark;
+                            loan.publish().unwrap();
+                        }
+                    }
+                }
+                writer.wait_for_acknowledgments_async().await.unwrap();
+            });
+        });
+        for number in 0..COUNT {
+            assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
+        }
+    });
+}
+
+#[test]
+fn a_task_is_woken_when_time_shows_a_sample() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let separation = Duration::from_millis(50);
+    let reader = participant.reader(&topic).minimum_separation(separation).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(0)).unwrap();
+    assert_eq!(block_on(reader.take_next_async()).unwrap().number, 0);
+    // Shown only when the time is over, and nothing comes by then.
+    writer.write(&Mark::new(1)).unwrap();
+    assert_eq!(block_on(reader.take_next_async()).unwrap().number, 1);
+    writer.write(&Mark::new(2)).unwrap();
+    let (reader, wait_set) = (Arc::new(reader), WaitSet::new());
+    let there = reader.condition(&ReadCondition::new(States::any()));
+    wait_set.attach(&there).unwrap();
+    assert_eq!(block_on(wait_set.wait_async()).unwrap(), [there]);
+    assert_eq!(reader.take_next(Timeout::NOW).unwrap().unwrap().number, 2);
+    let stop = GuardCondition::new();
+    wait_set.attach(&stop).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| block_on(wait_set.wait_async()).unwrap());
+        stop.set_trigger_value(true);
+        assert!(waiting.join().unwrap().contains(stop.as_ref()));
+    });
+}
+
+#[test]
+fn futures_of_entities_may_go_to_other_threads() {
+    fn may_go(_: &impl Send) {}
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = reader_of(&participant, "Marks");
+    may_go(&reader.take_async(..));
+    may_go(&reader.take_next_async());
+    may_go(&reader.wait_for_writers_async(1));
+    may_go(&reader.stream());
+    let writer = writer_of(&participant, "Marks");
+    may_go(&writer.write_async(&Mark::new(0)));
+    may_go(&writer.loan_async());
+    may_go(&writer.wait_for_acknowledgments_async());
+    may_go(&WaitSet::new().wait_async());
+}

@@ -1,0 +1,77 @@
+//! In steady state the reader cache allocates nothing: places are used again.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dds_api::prelude::InstanceHandle;
+use dds_api::subscription::States;
+use dds_api::subscription::cache::{Arrival, Cache, Change, Selection, Settings, Taken};
+
+/// The system's allocator, which counts what is asked of it.
+struct Counting;
+
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: it does what the system's allocator does.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const INSTANCES: u64 = 1000;
+const LIFESPAN: u64 = 5000;
+
+fn run(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>, found: &mut Vec<Taken<u64>>) {
+    let unread = Selection { states: States::not_read(), ..Selection::default() };
+    for number in numbers {
+        let arrival = Arrival {
+            change: if number % 10 == 9 { Change::Dispose } else { Change::Alive },
+            key: u128::from(number * 7 % INSTANCES),
+            writer: InstanceHandle::from_parts(1 + u128::from(number % 3), 1),
+            strength: 0,
+            source_timestamp: number,
+            expires: number + LIFESPAN,
+            data: number,
+        };
+        cache.put(number, arrival, |_| Box::default()).unwrap();
+        if number % 100 == 0 {
+            found.clear();
+            match number % 1000 {
+                0 => cache.take(number, &Selection::default(), |_| true, found),
+                _ => cache.read(number, &unread, |_| true, found),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sample_allocates_nothing() {
+    let settings = Settings {
+        depth: Some(3),
+        by_source: true,
+        minimum_separation: 2000,
+        disposed_delay: 3000,
+        ..Settings::default()
+    };
+    let mut cache = Cache::new(settings);
+    let mut found = Vec::with_capacity(4096);
+    run(&mut cache, 0..100_000, &mut found);
+    let before = ASKED.load(Ordering::Relaxed);
+    assert!(before > 0, "it counts");
+    run(&mut cache, 100_000..200_000, &mut found);
+    let asked = ASKED.load(Ordering::Relaxed) - before;
+    assert_eq!(asked, 0, "{asked} allocations for 100000 samples");
+}

@@ -1,0 +1,103 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::NodeId;
+use derecho_core::log::{EpochId, KeyHash, Kind};
+
+use super::*;
+use crate::logs::Archive;
+use crate::logs::archive::Home;
+use crate::logs::thread::Settings;
+
+const STREAM: StreamKey = StreamKey(77);
+
+fn archive(queue: usize) -> (tempfile::TempDir, Archive) {
+    let root = tempfile::tempdir().unwrap();
+    let settings = Settings { queue, ..Settings::default() };
+    let archive = Archive::open(root.path(), &Home::of_domain(0), LogId(5), settings).unwrap();
+    (root, archive)
+}
+
+fn answer(journal: &mut StreamJournal) -> Answer {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(answer) = journal.answer() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "nobody answers");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn claim(journal: &mut StreamJournal) -> Answer {
+    let mut errand = Some(Errand::Claim(true));
+    while !journal.ask(&mut errand) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    answer(journal)
+}
+
+fn entry(number: u64) -> Entry<'static> {
+    Entry {
+        kind: Kind::Sample,
+        epoch: EpochId { view: 1, sequence: 1 },
+        writer: NodeId(1),
+        writer_sequence: number,
+        source_time: WallTime(0),
+        reception_time: WallTime(0),
+        key: KeyHash::default(),
+        payload: b"payload",
+    }
+}
+
+/// Has the log's thread do this.
+fn work(journal: &StreamJournal, what: impl FnOnce() + Send + 'static) {
+    journal.handle.queue.send(Job::Work(Box::new(move |_: &mut Writer<Folder>| what()))).unwrap();
+}
+
+/// An errand that waits when the log's thread dies, or that comes after it, fails.
+#[test]
+fn an_errand_that_nobody_does_any_more_fails() {
+    let (_root, archive) = archive(16);
+    let mut journal = archive.journal(STREAM, (OnFull::Wait, None), || {});
+    let (go, goes) = channel::<()>();
+    work(&journal, move || {
+        goes.recv().unwrap();
+        panic!("the log's thread dies, as it is to in this test");
+    });
+    assert!(journal.ask(&mut Some(Errand::Claim(true))));
+    go.send(()).unwrap();
+    assert!(matches!(answer(&mut journal), Answer::Failed(_)));
+    assert!(matches!(journal.condition(), Condition::Failed(_)));
+    assert!(journal.ask(&mut Some(Errand::Claim(true))));
+    assert!(matches!(answer(&mut journal), Answer::Failed(_)));
+}
+
+/// Whoever leaves a log while the queue is full loses nothing of it, and whoever has it next sees how it is.
+#[test]
+fn a_journal_that_is_dropped_while_the_queue_is_full_loses_nothing() {
+    let (_root, archive) = archive(2);
+    let mut journal = archive.journal(STREAM, (OnFull::Wait, None), || {});
+    assert!(matches!(claim(&mut journal), Answer::Claimed(_)));
+    let (go, goes) = channel::<()>();
+    work(&journal, move || goes.recv().unwrap());
+    for number in 0..20 {
+        assert!(journal.put(entry(number)));
+        journal.hand_over();
+    }
+    drop(journal);
+    let mut next = archive.journal(STREAM, (OnFull::Wait, None), || {});
+    go.send(()).unwrap();
+    let Answer::Claimed(claim) = claim(&mut next) else { panic!("it is there") };
+    assert_eq!(claim.found.tail.version, Version(20));
+    assert_eq!(next.durable(), Version(20));
+    assert!(next.put(entry(20)));
+    next.hand_over();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while next.durable() < Version(21) {
+        assert!(Instant::now() < deadline, "what is durable is not shown");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,168 @@
+//! What a stream's log shows to whoever pushes to it.
+//!
+//! Owns: how far it is durable, how it is, and why. Never does: wait.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use derecho_core::log::{LogError, StreamKey, Version};
+use derecho_core::storage::errands::Keep;
+
+use super::batch::Batch;
+
+/// What a stream does when the disk is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFull {
+    /// It waits for room, and so do all of the folder: pushes are refused when the queue is full.
+    Wait,
+    /// Its log takes no part any more.
+    Detach,
+}
+
+/// How a stream's log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum StreamState {
+    /// It takes what is pushed.
+    Open = 0,
+    /// The disk is full, and it waits for room.
+    Full = 1,
+    /// The disk was full, and it takes nothing more.
+    Detached = 2,
+    /// It has failed, and nothing more will be durable (I-82).
+    Failed = 3,
+    /// It was ended.
+    Closed = 4,
+}
+
+/// What a stream's log shows.
+pub(super) struct Shown {
+    pub(super) key: StreamKey,
+    pub(super) on_full: OnFull,
+    /// How much of it is kept; none: all of it.
+    pub(super) keep: Option<Keep>,
+    durable: AtomicU64,
+    /// Marks that were appended from batches, and how many of them are durable.
+    marked: AtomicU64,
+    noted: AtomicU64,
+    state: AtomicU8,
+    error: Mutex<Option<LogError>>,
+    /// What whoever has left it had still for it.
+    left: Mutex<Option<Batch>>,
+    /// Batches that were pushed, and that the log's thread has taken.
+    pushed: AtomicU64,
+    taken: AtomicU64,
+    pub(super) waker: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Shown {
+    pub(super) fn new(
+        (key, on_full, keep): (StreamKey, OnFull, Option<Keep>),
+        waker: impl Fn() + Send + Sync + 'static,
+    ) -> Shown {
+        Shown {
+            key,
+            on_full,
+            keep,
+            durable: AtomicU64::new(0),
+            marked: AtomicU64::new(0),
+            noted: AtomicU64::new(0),
+            state: AtomicU8::new(StreamState::Open as u8),
+            error: Mutex::default(),
+            left: Mutex::default(),
+            pushed: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            waker: Box::new(waker),
+        }
+    }
+
+    pub(super) fn durable(&self) -> Version {
+        Version(self.durable.load(Ordering::Acquire))
+    }
+
+    pub(super) fn noted(&self) -> u64 {
+        self.noted.load(Ordering::Acquire)
+    }
+
+    /// A mark was appended.
+    pub(super) fn mark(&self) {
+        self.marked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A batch goes into the queue; it comes back if there is no room.
+    pub(super) fn push(&self) {
+        self.pushed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn take_back(&self) {
+        self.pushed.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// A batch was taken from the queue.
+    pub(super) fn take(&self) {
+        self.taken.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The last of it, if nobody pushes to it any more, and nothing that comes before that is in the queue.
+    pub(super) fn rest(&self) -> Option<Batch> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looked at when it is known to be left: then nothing more is pushed.
+        left.take_if(|_| self.taken.load(Ordering::Acquire) >= self.pushed.load(Ordering::Acquire))
+    }
+
+    /// All that was appended is durable.
+    pub(super) fn publish_all(&self, version: Version) {
+        let marked = self.marked.load(Ordering::Relaxed);
+        if self.noted.swap(marked, Ordering::Release) != marked {
+            (self.waker)();
+        }
+        self.publish(version);
+    }
+
+    pub(super) fn error(&self) -> Option<LogError> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn state(&self) -> StreamState {
+        let states =
+            [StreamState::Open, StreamState::Full, StreamState::Detached, StreamState::Failed];
+        let state = self.state.load(Ordering::Acquire);
+        states.into_iter().find(|known| *known as u8 == state).unwrap_or(StreamState::Closed)
+    }
+
+    /// Whether it takes what is pushed.
+    pub(super) fn takes(&self) -> bool {
+        matches!(self.state(), StreamState::Open | StreamState::Full)
+    }
+
+    /// Nobody pushes to it any more, and this is the last of it.
+    pub(super) fn leave(&self, rest: Batch) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
+    }
+
+    /// There is room again, if there was none.
+    pub(super) fn show_room(&self) {
+        if self.state() == StreamState::Full {
+            self.show(StreamState::Open, None);
+        }
+    }
+
+    /// Shows it, and wakes whoever looks.
+    pub(super) fn show(&self, state: StreamState, error: Option<LogError>) {
+        if let Some(error) = error {
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+        self.state.store(state as u8, Ordering::Release);
+        (self.waker)();
+    }
+
+    pub(super) fn show_failed(&self, error: LogError) {
+        self.show(StreamState::Failed, Some(error));
+    }
+
+    pub(super) fn publish(&self, version: Version) {
+        if self.durable.swap(version.0, Ordering::Release) != version.0 {
+            (self.waker)();
+        }
+    }
+}

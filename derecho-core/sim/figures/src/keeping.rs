@@ -1,0 +1,113 @@
+//! What a member does with the messages that it is to keep: it copies them, and a log writes them.
+//!
+//! Owns: the clock of the log's thread and its disk. Never does: know a price, or write a byte;
+//! only how long that takes counts here.
+//!
+//! ```text
+//!   taken ──copied by the polling thread──> ready ──all that is ready──> written ── synced
+//!                                             |<──── more than MOST_BEHIND: held up ────>|
+//! ```
+
+use derecho_core::ids::Time;
+use derecho_core::storage::MOST_BEHIND;
+use derecho_sim::DiskPrices;
+
+/// What becomes of a message when it was delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Keeping {
+    /// It is let go of.
+    Nothing,
+    /// It is copied into the member's memory.
+    Memory,
+    /// That, and appended to a log.
+    Log,
+}
+
+/// A log on a disk of its own, written by a thread of its own.
+pub(crate) struct Log {
+    prices: DiskPrices,
+    /// Bytes that wait for the disk.
+    ready: u64,
+    /// The group that is being written, and when it is synced.
+    group: Option<(u64, Time)>,
+}
+
+impl Log {
+    pub(crate) fn new(prices: DiskPrices) -> Log {
+        Log { prices, ready: 0, group: None }
+    }
+
+    /// What happened on the disk until now: each group that was synced let the next one begin.
+    pub(crate) fn settle(&mut self, now: Time) {
+        while let Some((_, synced)) = self.group
+            && synced <= now
+        {
+            self.group = None;
+            self.begin(synced);
+        }
+    }
+
+    /// Appends a record.
+    pub(crate) fn append(&mut self, bytes: u64, now: Time) {
+        self.ready += bytes;
+        if self.group.is_none() {
+            self.begin(now);
+        }
+    }
+
+    /// Whether it is so far behind that its member takes nothing more.
+    pub(crate) fn holds_up(&self) -> bool {
+        self.ready + self.group.map_or(0, |(bytes, _)| bytes) > MOST_BEHIND
+    }
+
+    /// When it may be less far behind.
+    pub(crate) fn next_sync(&self) -> Option<Time> {
+        self.group.map(|(_, synced)| synced)
+    }
+
+    fn begin(&mut self, at: Time) {
+        if self.ready > 0 {
+            let bytes = std::mem::take(&mut self.ready);
+            self.group = Some((bytes, at.after(self.prices.group_ns(bytes))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte takes a nanosecond, a sync a thousand.
+    fn log() -> Log {
+        Log::new(DiskPrices { bytes_per_second: 1e9, sync_ns: 1000.0 })
+    }
+
+    #[test]
+    fn all_that_is_ready_is_written_and_synced_together() {
+        let mut log = log();
+        log.append(100, Time(0));
+        assert_eq!(log.next_sync(), Some(Time(1100)));
+        log.append(200, Time(10));
+        log.append(300, Time(20));
+        log.settle(Time(1099));
+        assert_eq!(log.next_sync(), Some(Time(1100)));
+        // It went on when the first group was synced, not when somebody looked.
+        log.settle(Time(2000));
+        assert_eq!(log.next_sync(), Some(Time(1100 + 500 + 1000)));
+        log.settle(Time(2600));
+        assert_eq!(log.next_sync(), None);
+    }
+
+    #[test]
+    fn who_is_too_far_behind_holds_up_until_a_group_is_synced() {
+        let mut log = log();
+        log.append(MOST_BEHIND, Time(0));
+        assert!(!log.holds_up());
+        log.append(1, Time(0));
+        assert!(log.holds_up());
+        log.settle(Time(MOST_BEHIND + 999));
+        assert!(log.holds_up());
+        log.settle(Time(MOST_BEHIND + 1000));
+        assert!(!log.holds_up());
+    }
+}
