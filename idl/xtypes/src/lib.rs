@@ -9,6 +9,7 @@ mod builder;
 mod components;
 mod consistency;
 mod data;
+mod description;
 mod descriptor;
 mod dynamic_type;
 mod flags;
@@ -24,6 +25,9 @@ mod words;
 pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
 pub use consistency::{ConsistencyKind, Mismatch, TypeConsistency};
 pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
+pub use description::{
+    BitFieldDescription, CaseDescription, MemberDescription, TypeDescription, TypeShape,
+};
 pub use dynamic_type::DynamicType;
 pub use from_idl::topic_types;
 pub use model::Primitive;
