@@ -96,19 +96,6 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
     lives().err()
 }
 
-fn numbers(path: &Path) -> Vec<u64> {
-    let bytes = std::fs::read(path).unwrap();
-    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
-}
-
-/// What all have delivered, in all their lives.
-fn logs(meeting: &Meeting) -> Vec<(String, Vec<u64>)> {
-    let folder = meeting.runtime_dir();
-    let files = std::fs::read_dir(folder.parent().unwrap()).unwrap().flatten();
-    let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
-    logs.map(|file| (file.file_name().to_string_lossy().into(), numbers(&file.path()))).collect()
-}
-
 /// Every writer's samples come in its order, without a gap or a double.
 fn check_order_of_writers(name: &str, log: &[u64]) {
     let mut last = BTreeMap::new();
@@ -140,7 +127,7 @@ fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
 }
 
 fn check(meeting: &Meeting) -> usize {
-    let logs = logs(meeting);
+    let logs = meeting.logs();
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log);
         for (other, theirs) in &logs[..index] {

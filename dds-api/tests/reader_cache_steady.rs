@@ -2,34 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+#[path = "support/counting.rs"]
+mod counting;
 
+use counting::allocations;
 use dds_api::prelude::InstanceHandle;
 use dds_api::subscription::States;
 use dds_api::subscription::cache::{Arrival, Cache, Change, Selection, Settings, Taken};
-
-/// The system's allocator, which counts what is asked of it.
-struct Counting;
-
-static ASKED: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: it does what the system's allocator does.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const INSTANCES: u64 = 1000;
 const LIFESPAN: u64 = 5000;
@@ -69,9 +48,6 @@ fn a_sample_allocates_nothing() {
     let mut cache = Cache::new(settings);
     let mut found = Vec::with_capacity(4096);
     run(&mut cache, 0..100_000, &mut found);
-    let before = ASKED.load(Ordering::Relaxed);
-    assert!(before > 0, "it counts");
-    run(&mut cache, 100_000..200_000, &mut found);
-    let asked = ASKED.load(Ordering::Relaxed) - before;
+    let asked = allocations(|| run(&mut cache, 100_000..200_000, &mut found));
     assert_eq!(asked, 0, "{asked} allocations for 100000 samples");
 }

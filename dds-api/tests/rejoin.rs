@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dds_api::prelude::*;
 use rustix::process::Signal;
-use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
+use support::{Actor, Dice, Mark, Meeting, SOON, listen, numbers, role, say, seed, until};
 
 /// A member for which the others wait may be silent for so long: longer than a loaded machine lets one wait that
 /// was not stopped, for if all but the one that is stopped are taken for silent nobody is left to let them in.
@@ -227,19 +227,6 @@ fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Prog
     }
 }
 
-fn numbers(path: &Path) -> Vec<u64> {
-    let bytes = std::fs::read(path).unwrap();
-    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
-}
-
-/// What all have taken, in all their memberships.
-fn logs(meeting: &Meeting) -> Vec<(String, Vec<u64>)> {
-    let folder = meeting.runtime_dir();
-    let files = std::fs::read_dir(folder.parent().unwrap()).unwrap().flatten();
-    let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
-    logs.map(|file| (file.file_name().to_string_lossy().into(), numbers(&file.path()))).collect()
-}
-
 /// Each writer's samples come in its order, none twice, and none is missing but where that writer fell out.
 fn check_order_of_writers(name: &str, log: &[u64], rejoins: &BTreeMap<u64, u64>) {
     let mut last = BTreeMap::new();
@@ -384,7 +371,7 @@ fn stop_and_continue(role: &str, seed: u64) {
     for (member, evictions) in evictions {
         assert!(rejoins[&member] >= evictions, "{member}: {rejoins:?} after {evictions}");
     }
-    let logs = logs(&meeting);
+    let logs = meeting.logs();
     for (index, (name, log)) in logs.iter().enumerate() {
         check_order_of_writers(name, log, &rejoins);
         for (other, theirs) in &logs[..index] {

@@ -84,6 +84,15 @@ impl Meeting {
         join(&self.runtime_dir())
     }
 
+    /// What actors have written beside the folder, of numbers, in files called `log-...`.
+    pub(crate) fn logs(&self) -> Vec<(String, Vec<u64>)> {
+        let files = std::fs::read_dir(self.folder.path()).unwrap().flatten();
+        let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
+        let of_it =
+            |path: &Path| (path.file_name().unwrap().to_string_lossy().into(), numbers(path));
+        logs.map(|file| of_it(&file.path())).collect()
+    }
+
     /// Removes what actors have written beside the folder.
     pub(crate) fn clean_logs(&self) {
         for file in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
@@ -102,6 +111,12 @@ impl Meeting {
             shm.filter(|entry| entry.file_name().to_string_lossy().contains("squall")).collect();
         assert!(named.is_empty(), "left in /dev/shm: {named:?}");
     }
+}
+
+/// What a file of numbers has in it.
+pub(crate) fn numbers(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
 pub(crate) fn join(folder: &Path) -> DomainParticipant {
