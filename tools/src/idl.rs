@@ -44,12 +44,29 @@ struct Input {
     /// The IDL files.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    search: Search,
+}
+
+/// What files are read with.
+#[derive(Args, Debug)]
+pub(crate) struct Search {
     /// Look for included files here too.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
     /// Define a macro; its value is 1 if none is given.
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     define: Vec<(String, String)>,
+}
+
+impl Search {
+    /// A compiler with these settings.
+    pub(crate) fn compiler(&self) -> Compiler {
+        let compiler = self.include.iter().fold(Compiler::new(), Compiler::include);
+        let define =
+            |compiler: Compiler, (name, value): &(String, String)| compiler.define(name, value);
+        self.define.iter().fold(compiler, define)
+    }
 }
 
 /// What to write.
@@ -98,13 +115,7 @@ pub(crate) fn run(args: &IdlArgs, json: bool) -> Done {
 
 /// Each file is read for itself, as it would be compiled.
 fn check(input: &Input, json: bool) -> Done {
-    let mut compiler = Compiler::new();
-    for directory in &input.include {
-        compiler = compiler.include(directory);
-    }
-    for (name, value) in &input.define {
-        compiler = compiler.define(name, value);
-    }
+    let compiler = input.search.compiler();
     let mut diagnostics = Diagnostics::default();
     for file in &input.files {
         let compiled = compiler.compile(&[file]).map_err(|error| unreadable(file, &error))?;
@@ -126,10 +137,10 @@ fn generate(args: &GenArgs, json: bool) -> Done {
         });
     }
     let mut build = Build::new().generator(generator);
-    for directory in &args.input.include {
+    for directory in &args.input.search.include {
         build = build.include(directory);
     }
-    for (name, value) in &args.input.define {
+    for (name, value) in &args.input.search.define {
         build = build.define(name, value);
     }
     let directory = match args.out.extension() {
@@ -159,7 +170,12 @@ fn generate(args: &GenArgs, json: bool) -> Done {
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{} cannot be read: {error}", file.display()))
+    Failure::new(unreadable_words(file, error))
+}
+
+/// That a file cannot be read.
+pub(crate) fn unreadable_words(file: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be read: {error}", file.display())
 }
 
 /// Shows what there is to say of the files, and what was written.

@@ -16,6 +16,7 @@ mod perf;
 mod qos;
 mod sim;
 mod store;
+mod types;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,8 @@ enum Command {
     Log(log::LogArgs),
     /// Check QoS profiles in XML, show what they resolve to, say which match.
     Qos(qos::QosArgs),
+    /// Show types in IDL with their type objects, say which go together, read samples of them.
+    Types(types::TypesArgs),
     /// Keep persistent topics, so that they outlive all applications.
     Store(store::StoreArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Idl(args) => idl::run(&args, json),
         Command::Log(args) => log::run(&args, json),
         Command::Qos(args) => qos::run(&args, json),
+        Command::Types(args) => types::run(&args, json),
         Command::Store(args) => store::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };

@@ -1,146 +1,41 @@
 //! Whether samples of one type can be read as another one, by the rules of DDS-XTYPES 1.3 (7.2.4).
 //!
-//! Owns the rules for each kind of type, the switches of TYPE_CONSISTENCY_ENFORCEMENT, and the words of a
-//! refusal. Never reads a sample. Everything is delimited in XCDR2, in which samples travel, so that the
-//! standard's "strongly assignable" asks for nothing more here.
+//! Owns the rules for each kind of type, and the words of a refusal. Never reads a sample. Everything is
+//! delimited in XCDR2, in which samples travel, so that the standard's "strongly assignable" asks for nothing
+//! more here.
 
 use std::collections::BTreeSet;
-use std::error::Error;
-use std::fmt;
 
 use idl_cdr::{Extensibility, MAX_DEPTH};
 
-use crate::DynamicType;
 use crate::model::{
     BitField, Element, Graph, Kind, Literal, Member, NO_BOUND, NodeId, Primitive, Structure, Union,
 };
 use crate::words::{differ, shown, word_of};
+use crate::{ConsistencyKind, DynamicType, Mismatch, TypeConsistency};
 
-/// What the QoS policy TYPE_CONSISTENCY_ENFORCEMENT asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeConsistency {
-    /// Whether types may differ at all.
-    pub kind: ConsistencyKind,
-    /// Whether a sequence or map of the reader may be shorter than one of the writer.
-    pub ignore_sequence_bounds: bool,
-    /// Whether a string of the reader may be shorter than one of the writer.
-    pub ignore_string_bounds: bool,
-    /// Whether members are known by their ids alone.
-    pub ignore_member_names: bool,
-    /// Whether a writer's type that has more members than the reader's is refused.
-    pub prevent_type_widening: bool,
-    /// Whether a peer that does not say what its type is made of is refused.
-    pub force_type_validation: bool,
-}
-
-/// Whether types may differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsistencyKind {
-    /// They are the same.
-    DisallowTypeCoercion,
-    /// Samples of the writer's can be read as the reader's.
-    AllowTypeCoercion,
-}
-
-impl Default for TypeConsistency {
-    /// What the standard says of readers.
-    fn default() -> Self {
-        Self {
-            kind: ConsistencyKind::AllowTypeCoercion,
-            ignore_sequence_bounds: true,
-            ignore_string_bounds: true,
-            ignore_member_names: false,
-            prevent_type_widening: false,
-            force_type_validation: false,
-        }
+/// Whether a reader of the one type understands a writer of the other, and if not, why.
+pub(crate) fn check(
+    consistency: TypeConsistency,
+    reader: &DynamicType,
+    writer: &DynamicType,
+) -> Checked {
+    let path = match reader.name() {
+        "" => "the type".to_owned(),
+        name => name.to_owned(),
+    };
+    let mut rules = Rules {
+        consistency,
+        exact: consistency.kind == ConsistencyKind::DisallowTypeCoercion,
+        reader: &reader.graph,
+        writer: &writer.graph,
+        seen: BTreeSet::new(),
+        path: vec![path],
+    };
+    if rules.exact {
+        rules.require_name(reader.name(), writer.name())?;
     }
-}
-
-/// Why samples of the writer's type cannot be read as the reader's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    /// Where in the reader's type: its name, and the members on the way.
-    pub path: String,
-    /// What is different there.
-    pub reason: String,
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}", self.path, self.reason)
-    }
-}
-
-impl Error for Mismatch {}
-
-impl TypeConsistency {
-    /// Whether a reader of the one type understands a writer of the other, and if not, why.
-    ///
-    /// ```
-    /// use idl_xtypes::{DynamicType, TypeConsistency};
-    /// use idl_cdr::DdsType;
-    ///
-    /// mod old {
-    ///     #[derive(idl_cdr::DdsType)]
-    ///     #[dds(crate = "idl_cdr", extensibility = "appendable")]
-    ///     pub struct Pose { pub x: f64 }
-    /// }
-    /// #[derive(DdsType)]
-    /// #[dds(crate = "idl_cdr", extensibility = "appendable")]
-    /// struct Pose { x: f64, y: f32 }
-    ///
-    /// let (old, new) = (DynamicType::of::<old::Pose>(), DynamicType::of::<Pose>());
-    /// let consistency = TypeConsistency::default();
-    /// assert!(consistency.check(&new, &old).is_ok());
-    /// let narrow = TypeConsistency { prevent_type_widening: true, ..consistency };
-    /// assert_eq!(
-    ///     narrow.check(&old, &new).unwrap_err().to_string(),
-    ///     "`Pose`: the writer has a member `y` that the reader lacks, and prevent_type_widening is set"
-    /// );
-    /// ```
-    pub fn check(&self, reader: &DynamicType, writer: &DynamicType) -> Result<(), Mismatch> {
-        let path = match reader.name() {
-            "" => "the type".to_owned(),
-            name => name.to_owned(),
-        };
-        let mut rules = Rules {
-            consistency: *self,
-            exact: self.kind == ConsistencyKind::DisallowTypeCoercion,
-            reader: &reader.graph,
-            writer: &writer.graph,
-            seen: BTreeSet::new(),
-            path: vec![path],
-        };
-        if rules.exact {
-            rules.require_name(reader.name(), writer.name())?;
-        }
-        rules.check(reader.root, writer.root)
-    }
-
-    /// The same, of a peer that may have told no more than its type's name.
-    pub fn check_named(
-        &self,
-        reader: &DynamicType,
-        writer_name: &str,
-        writer: Option<&DynamicType>,
-    ) -> Result<(), Mismatch> {
-        if let Some(writer) = writer {
-            return self.check(reader, writer);
-        }
-        let path = reader.name().to_owned();
-        if self.force_type_validation {
-            let reason = "the writer does not say what its type is made of, and \
-                          force_type_validation is set";
-            return Err(Mismatch { path, reason: reason.to_owned() });
-        }
-        if reader.name() != writer_name {
-            let reason = format!(
-                "the writer's type is `{writer_name}`, and it does not say what that is made of"
-            );
-            return Err(Mismatch { path, reason });
-        }
-        Ok(())
-    }
+    rules.check(reader.root, writer.root)
 }
 
 struct Rules<'a> {

@@ -7,9 +7,12 @@
 mod assign;
 mod builder;
 mod components;
+mod consistency;
 mod data;
+mod description;
 mod descriptor;
 mod dynamic_type;
+mod flags;
 mod from_idl;
 mod hash;
 mod model;
@@ -19,9 +22,12 @@ mod soundness;
 pub mod standard;
 mod words;
 
-pub use assign::{ConsistencyKind, Mismatch, TypeConsistency};
 pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
+pub use consistency::{ConsistencyKind, Mismatch, TypeConsistency};
 pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
+pub use description::{
+    BitFieldDescription, CaseDescription, MemberDescription, TypeDescription, TypeShape,
+};
 pub use dynamic_type::DynamicType;
 pub use from_idl::topic_types;
 pub use model::Primitive;

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use idl_cdr::{Extensibility, TryConstruct};
 
 use crate::DynamicType;
+use crate::flags::{kind_of_primitive, primitive_identifier};
 use crate::hash;
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, Name, NodeId, Primitive, Structure,
     Union,
 };
-use crate::objects::{TypeObjects, kind_of_primitive, object_bytes};
+use crate::objects::{TypeObjects, object_bytes};
 use crate::soundness;
 use crate::standard::*;
 
@@ -509,7 +510,7 @@ fn with_default(mut literals: Vec<Literal>) -> Vec<Literal> {
 }
 
 fn is_primitive(identifier: &TypeIdentifier, primitive: Primitive) -> bool {
-    crate::objects::primitive_identifier(primitive) == *identifier
+    primitive_identifier(primitive) == *identifier
 }
 
 fn try_construct(flags: u16) -> TryConstruct {

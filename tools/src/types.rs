@@ -1,0 +1,518 @@
+//! `squall types`: types in IDL as others are told of them.
+//!
+//! Owns: what is shown of types, and which of a file's types is meant. Never does: judge them; that is
+//! `idl_xtypes`.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, Args, Subcommand};
+use idl::Specification;
+use idl_cdr::{Extensibility, TryConstruct};
+use idl_xtypes::standard::{TypeIdentifier, TypeObjectHashId};
+use idl_xtypes::{
+    CaseDescription, ConsistencyKind, DynamicData, DynamicType, MemberDescription, ObjectKind,
+    TypeConsistency, TypeDescription, TypeObjectError, TypeShape, object_bytes, topic_types,
+};
+use serde_json::{Value, json};
+
+use crate::idl::{Search, unreadable_words};
+use crate::outcome::{Done, Failure, Outcome, show};
+
+/// What to do with types.
+#[derive(Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    squall types show nav.idl Nav::Track\n  \
+    squall types assign new/nav.idl old/nav.idl --type Nav::Track\n  \
+    echo '{aircraft: 7}' | squall types convert nav.idl --type Nav::Track --json\n\n\
+    A file that is wrong ends with exit code 2; squall idl check says the same of it."
+)]
+pub(crate) struct TypesArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Print types with their members, ids, flags, bounds, and the sizes and hashes of their type objects.
+    #[command(after_help = "Examples:\n  \
+        squall types show nav.idl                      the types of topics, and what they are made of\n  \
+        squall types show nav.idl Nav::Track --json")]
+    Show(ShowArgs),
+    /// Say whether a reader of one file's type takes samples of a writer of another's, and why not; exit code 1
+    /// if it does not.
+    #[command(after_help = "Examples:\n  \
+        squall types assign new/nav.idl old/nav.idl --type Nav::Track\n  \
+        squall types assign new.idl old.idl --prevent-type-widening --ignore-string-bounds=false\n\n\
+        The switches are those of the reader's TYPE_CONSISTENCY_ENFORCEMENT. The one that is missing,\n\
+        force_type_validation, is for peers that do not say what their types are made of.")]
+    Assign(AssignArgs),
+    /// Read a sample from standard input, as JSON or as text, and print it as text; as JSON with --json.
+    #[command(after_help = "Examples:\n  \
+        squall types convert nav.idl --type Nav::Track < sample.json\n  \
+        echo '{aircraft: 7}' | squall types convert nav.idl --json")]
+    Convert(ConvertArgs),
+}
+
+/// What to show.
+#[derive(Args, Debug)]
+struct ShowArgs {
+    /// The IDL file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The type's name, with its modules. Without it: all types that topics could have.
+    #[arg(value_name = "TYPE")]
+    name: Option<String>,
+    #[command(flatten)]
+    search: Search,
+}
+
+/// What to compare, and how.
+#[derive(Args, Debug)]
+struct AssignArgs {
+    /// The file with the reader's type.
+    #[arg(value_name = "READER")]
+    reader: PathBuf,
+    /// The file with the writer's type.
+    #[arg(value_name = "WRITER")]
+    writer: PathBuf,
+    /// The type's name, with its modules. May be left out if the reader's file has one type for topics only.
+    #[arg(long = "type", value_name = "NAME")]
+    name: Option<String>,
+    /// The name of the writer's type, if it is another one.
+    #[arg(long, value_name = "NAME")]
+    writer_type: Option<String>,
+    #[command(flatten)]
+    search: Search,
+    #[command(flatten)]
+    consistency: Consistency,
+}
+
+/// The switches of TYPE_CONSISTENCY_ENFORCEMENT.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Type consistency")]
+struct Consistency {
+    /// Refuse every type but the same.
+    #[arg(long)]
+    disallow_type_coercion: bool,
+    /// Whether a sequence or map of the reader may be shorter than one of the writer.
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
+        num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    ignore_sequence_bounds: bool,
+    /// Whether a string of the reader may be shorter than one of the writer.
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
+        num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    ignore_string_bounds: bool,
+    /// Whether members are known by their ids alone.
+    #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true",
+        num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    ignore_member_names: bool,
+    /// Whether a writer's type that has more members than the reader's is refused.
+    #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true",
+        num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
+    prevent_type_widening: bool,
+}
+
+/// Of what type the sample is.
+#[derive(Args, Debug)]
+struct ConvertArgs {
+    /// The IDL file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The type's name, with its modules. May be left out if the file has one type for topics only.
+    #[arg(long = "type", value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    search: Search,
+}
+
+/// Does it.
+pub(crate) fn run(args: &TypesArgs, json: bool) -> Done {
+    match &args.command {
+        Command::Show(args) => show_types(args, json),
+        Command::Assign(args) => assign(args, json),
+        Command::Convert(args) => convert(args, json),
+    }
+}
+
+/// A file that has been compiled.
+struct Source<'a> {
+    path: &'a Path,
+    specification: Specification,
+}
+
+impl<'a> Source<'a> {
+    fn read(path: &'a Path, search: &Search) -> Result<Self, Failure> {
+        let compiled = search
+            .compiler()
+            .compile(&[path])
+            .map_err(|error| Failure::Usage(unreadable_words(path, &error)))?;
+        let diagnostics = compiled.diagnostics;
+        match compiled.specification {
+            Some(specification) => {
+                if !diagnostics.is_empty() {
+                    eprintln!("{diagnostics}");
+                }
+                Ok(Self { path, specification })
+            }
+            None => Err(Failure::Usage(format!("{} is wrong\n{diagnostics}", path.display()))),
+        }
+    }
+
+    /// The type of this name.
+    fn named(&self, name: &str) -> Result<DynamicType, Failure> {
+        let file = self.path.display();
+        DynamicType::from_idl(&self.specification, name).map_err(|error| match error {
+            TypeObjectError::Missing { .. } => Failure::Usage(format!(
+                "there is no type `{name}` in {file}; {}",
+                listed(&topic_types(&self.specification))
+            )),
+            error => Failure::Usage(format!("{file}: {error}")),
+        })
+    }
+
+    /// The name that was given, or that of the only type for topics.
+    fn name(&self, given: Option<&str>) -> Result<String, Failure> {
+        if let Some(name) = given {
+            return Ok(name.to_owned());
+        }
+        let mut names = topic_types(&self.specification);
+        match names.len() {
+            1 => Ok(names.remove(0)),
+            _ => Err(Failure::Usage(format!(
+                "name a type of {} with --type; {}",
+                self.path.display(),
+                listed(&names)
+            ))),
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "no type of it is one for topics".to_owned(),
+        names => format!("its types for topics are {}", names.join(", ")),
+    }
+}
+
+fn show_types(args: &ShowArgs, json: bool) -> Done {
+    let source = Source::read(&args.file, &args.search)?;
+    let names = match &args.name {
+        Some(name) => vec![name.clone()],
+        None => topic_types(&source.specification),
+    };
+    if names.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{}: name a type; {}",
+            args.file.display(),
+            listed(&[])
+        )));
+    }
+    let (mut texts, mut fields) = (Vec::new(), Vec::new());
+    let mut shown: Vec<String> = Vec::new();
+    for name in &names {
+        let of = source.named(name)?;
+        let stands_for = of.to_string();
+        if stands_for != *name {
+            texts.push(format!("{name}: stands for {stands_for}\n"));
+            fields.push(json!({ "name": name, "kind": "typedef", "type": stands_for }));
+        }
+        for part in of.named_types() {
+            let Some(description) = part.description() else { continue };
+            if shown.contains(&description.name) {
+                continue;
+            }
+            let objects =
+                [Object::of(&part, ObjectKind::Minimal), Object::of(&part, ObjectKind::Complete)];
+            texts.push(type_text(&description, &objects));
+            fields.push(type_fields(&description, &objects));
+            shown.push(description.name);
+        }
+    }
+    show(json, &json!({ "file": args.file, "types": fields }), &texts.join("\n"));
+    Ok(Outcome::Yes)
+}
+
+/// What there is to say of a type object.
+struct Object {
+    bytes: usize,
+    hash: String,
+    /// Types that contain each other share a hash: which of how many it is.
+    component: Option<(i32, i32)>,
+}
+
+impl Object {
+    fn of(of: &DynamicType, kind: ObjectKind) -> Self {
+        let made = of.objects(kind);
+        let own = made.objects.iter().find(|pair| pair.type_identifier == made.identifier);
+        let (hash, component) = match &made.identifier {
+            TypeIdentifier::Minimal(hash) | TypeIdentifier::Complete(hash) => (&hash[..], None),
+            TypeIdentifier::Component(id) => {
+                let (TypeObjectHashId::Minimal(hash) | TypeObjectHashId::Complete(hash)) =
+                    &id.sc_component_id;
+                (&hash[..], Some((id.scc_index, id.scc_length)))
+            }
+            _ => (&[][..], None),
+        };
+        Self {
+            bytes: own.map_or(0, |pair| object_bytes(&pair.type_object).len()),
+            hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            component,
+        }
+    }
+
+    fn text(&self) -> String {
+        let component = match self.component {
+            Some((place, count)) => format!(", type {place} of {count} that contain each other"),
+            None => String::new(),
+        };
+        format!("type object {:>6} bytes, hash {}{component}", self.bytes, self.hash)
+    }
+
+    fn fields(&self) -> Value {
+        let mut fields = json!({ "bytes": self.bytes, "hash": self.hash });
+        if let Some((place, count)) = self.component {
+            fields["component"] = json!({ "index": place, "length": count });
+        }
+        fields
+    }
+}
+
+fn type_text(of: &TypeDescription, [minimal, complete]: &[Object; 2]) -> String {
+    let (mut head, mut rows) = (Vec::new(), Vec::new());
+    match &of.shape {
+        TypeShape::Structure { extensibility, nested, base, members } => {
+            head.extend(["struct", extensibility_word(*extensibility)].map(str::to_owned));
+            head.extend(nested.then(|| "nested".to_owned()));
+            head.extend(base.as_ref().map(|base| format!("with the members of {base}")));
+            rows.extend(members.iter().map(|member| member_row(member, Vec::new())));
+        }
+        TypeShape::Union { extensibility, nested, discriminator, cases } => {
+            head.extend(["union", extensibility_word(*extensibility)].map(str::to_owned));
+            head.extend(nested.then(|| "nested".to_owned()));
+            rows.push(member_row(discriminator, Vec::new()));
+            rows.extend(cases.iter().map(case_row));
+        }
+        TypeShape::Enumeration { bit_bound, literals, default } => {
+            head.push(format!("enum of {bit_bound} bits"));
+            rows.extend(literals.iter().map(|(name, value)| {
+                let word = if Some(name) == default.as_ref() { "default" } else { "" };
+                [value.to_string(), name.clone(), word.to_owned(), String::new()]
+            }));
+        }
+        TypeShape::Bitmask { bit_bound, flags } => {
+            head.push(format!("bitmask of {bit_bound} bits"));
+            rows.extend(
+                flags.iter().map(|(name, bit)| {
+                    [bit.to_string(), name.clone(), String::new(), String::new()]
+                }),
+            );
+        }
+        TypeShape::Bitset(fields) => {
+            head.push("bitset".to_owned());
+            rows.extend(fields.iter().map(|field| {
+                let bits = match field.bits {
+                    1 => "1 bit".to_owned(),
+                    bits => format!("{bits} bits"),
+                };
+                [field.position.to_string(), field.name.clone(), field.type_name.clone(), bits]
+            }));
+        }
+        TypeShape::Alias(stands_for) => head.push(format!("stands for {stands_for}")),
+    }
+    format!(
+        "{}: {}\n{}  minimal  {}\n  complete {}\n",
+        of.name,
+        head.join(", "),
+        table(&rows),
+        minimal.text(),
+        complete.text()
+    )
+}
+
+/// Columns as wide as what is in them; the first is one of numbers.
+fn table(rows: &[[String; 4]]) -> String {
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (first, second, third) = (width(0).max(4), width(1), width(2));
+    let mut text = String::new();
+    for [number, name, of, words] in rows {
+        let line = format!("  {number:>first$}  {name:<second$}  {of:<third$}  {words}");
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn member_row(member: &MemberDescription, mut words: Vec<String>) -> [String; 4] {
+    words.extend(flag_words(member).into_iter().map(str::to_owned));
+    if member.try_construct != TryConstruct::Discard {
+        words.push(format!("try_construct {}", try_construct_word(member.try_construct)));
+    }
+    [member.id.to_string(), member.name.clone(), member.type_name.clone(), words.join(", ")]
+}
+
+fn case_row(case: &CaseDescription) -> [String; 4] {
+    let mut words: Vec<String> = case.labels.iter().map(|label| format!("case {label}")).collect();
+    words.extend(case.default.then(|| "default".to_owned()));
+    match &case.member {
+        Some(member) => member_row(member, words),
+        None => [String::new(), "nothing".to_owned(), String::new(), words.join(", ")],
+    }
+}
+
+fn flag_words(member: &MemberDescription) -> Vec<&'static str> {
+    let words = [
+        (member.key, "key"),
+        (member.must_understand, "must_understand"),
+        (member.optional, "optional"),
+        (member.external, "external"),
+    ];
+    words.into_iter().filter_map(|(is, word)| is.then_some(word)).collect()
+}
+
+fn type_fields(of: &TypeDescription, [minimal, complete]: &[Object; 2]) -> Value {
+    let mut fields = match &of.shape {
+        TypeShape::Structure { extensibility, nested, base, members } => json!({
+            "kind": "struct",
+            "extensibility": extensibility_word(*extensibility),
+            "nested": nested,
+            "base": base,
+            "members": members.iter().map(member_fields).collect::<Vec<Value>>(),
+        }),
+        TypeShape::Union { extensibility, nested, discriminator, cases } => json!({
+            "kind": "union",
+            "extensibility": extensibility_word(*extensibility),
+            "nested": nested,
+            "discriminator": member_fields(discriminator),
+            "cases": cases.iter().map(|case| json!({
+                "labels": case.labels,
+                "default": case.default,
+                "member": case.member.as_ref().map(member_fields),
+            })).collect::<Vec<Value>>(),
+        }),
+        TypeShape::Enumeration { bit_bound, literals, default } => json!({
+            "kind": "enum",
+            "bit_bound": bit_bound,
+            "literals": literals.iter().map(|(name, value)| json!({
+                "name": name, "value": value,
+            })).collect::<Vec<Value>>(),
+            "default": default,
+        }),
+        TypeShape::Bitmask { bit_bound, flags } => json!({
+            "kind": "bitmask",
+            "bit_bound": bit_bound,
+            "flags": flags.iter().map(|(name, position)| json!({
+                "name": name, "position": position,
+            })).collect::<Vec<Value>>(),
+        }),
+        TypeShape::Bitset(fields) => json!({
+            "kind": "bitset",
+            "fields": fields.iter().map(|field| json!({
+                "name": field.name,
+                "position": field.position,
+                "bits": field.bits,
+                "type": field.type_name,
+            })).collect::<Vec<Value>>(),
+        }),
+        TypeShape::Alias(stands_for) => json!({ "kind": "typedef", "type": stands_for }),
+    };
+    fields["name"] = json!(of.name);
+    fields["minimal"] = minimal.fields();
+    fields["complete"] = complete.fields();
+    fields
+}
+
+fn member_fields(member: &MemberDescription) -> Value {
+    json!({
+        "id": member.id,
+        "name": member.name,
+        "type": member.type_name,
+        "flags": flag_words(member),
+        "try_construct": try_construct_word(member.try_construct),
+    })
+}
+
+fn extensibility_word(of: Extensibility) -> &'static str {
+    match of {
+        Extensibility::Final => "final",
+        Extensibility::Appendable => "appendable",
+        Extensibility::Mutable => "mutable",
+    }
+}
+
+fn try_construct_word(of: TryConstruct) -> &'static str {
+    match of {
+        TryConstruct::Discard => "discard",
+        TryConstruct::UseDefault => "use_default",
+        TryConstruct::Trim => "trim",
+    }
+}
+
+fn assign(args: &AssignArgs, json: bool) -> Done {
+    let reader = Source::read(&args.reader, &args.search)?;
+    let writer = Source::read(&args.writer, &args.search)?;
+    let name = reader.name(args.name.as_deref())?;
+    let of_reader = reader.named(&name)?;
+    let writer_name = args.writer_type.as_deref().unwrap_or(&name);
+    let of_writer = writer.named(writer_name)?;
+    let consistency = args.consistency.policy();
+    let checked = consistency.check(&of_reader, &of_writer);
+    let (reader, writer) = (args.reader.display(), args.writer.display());
+    let who = |takes: &str| {
+        format!(
+            "A reader of {name} ({reader}) {takes} samples of a writer of {writer_name} ({writer})"
+        )
+    };
+    let (outcome, text) = match &checked {
+        Ok(()) => (Outcome::Yes, format!("{}.", who("takes"))),
+        Err(mismatch) => (Outcome::No, format!("{}:\n  {mismatch}", who("does not take"))),
+    };
+    let report = json!({
+        "reader": { "file": args.reader, "type": name },
+        "writer": { "file": args.writer, "type": writer_name },
+        "assignable": checked.is_ok(),
+        "path": checked.as_ref().err().map(|mismatch| &mismatch.path),
+        "reason": checked.as_ref().err().map(|mismatch| &mismatch.reason),
+    });
+    show(json, &report, &text);
+    Ok(outcome)
+}
+
+impl Consistency {
+    fn policy(&self) -> TypeConsistency {
+        TypeConsistency {
+            kind: match self.disallow_type_coercion {
+                true => ConsistencyKind::DisallowTypeCoercion,
+                false => ConsistencyKind::AllowTypeCoercion,
+            },
+            ignore_sequence_bounds: self.ignore_sequence_bounds,
+            ignore_string_bounds: self.ignore_string_bounds,
+            ignore_member_names: self.ignore_member_names,
+            prevent_type_widening: self.prevent_type_widening,
+            // Both files say what their types are made of.
+            force_type_validation: false,
+        }
+    }
+}
+
+fn convert(args: &ConvertArgs, json: bool) -> Done {
+    let source = Source::read(&args.file, &args.search)?;
+    let of = source.named(&source.name(args.name.as_deref())?)?;
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+    let sample = DynamicData::parse(&of, &text)
+        .map_err(|error| Failure::new(format!("standard input: {error}")))?;
+    if json {
+        // No line ends within a value, so what begins a line is only there to be looked at. It does not go
+        // through a parser: not all numbers that types have are numbers to it.
+        println!("{}", sample.to_json().lines().map(str::trim_start).collect::<String>());
+    } else {
+        println!("{}", sample.to_text());
+    }
+    Ok(Outcome::Yes)
+}

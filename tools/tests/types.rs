@@ -1,0 +1,274 @@
+//! `squall types`, as people and programs call it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::json;
+use support::{Ended, Place};
+
+const NAV: &str = "
+    module Nav {
+        enum Phase { TAXI, CLIMB, @default_literal CRUISE };
+        @bit_bound(8) bitmask Flags { @position(3) ICING };
+        @final @nested struct Fix { double at[2][3]; };
+        @appendable struct Track {
+            @key long aircraft;
+            @try_construct(TRIM) string<8> call_sign;
+            @id(7) sequence<Fix, 4> fixes;
+            @optional @must_understand Phase phase;
+            @external map<string, Flags> flags;
+        };
+        @mutable union Choice switch (long) {
+            case 1: case 2: long number;
+            default: fixed<5, 2> price;
+        };
+        typedef sequence<Track> Tracks;
+    };
+";
+
+/// A folder with files.
+fn place(files: &[(&str, &str)]) -> Place {
+    let place = Place::new();
+    for (name, text) in files {
+        let path = place.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    place
+}
+
+/// Runs the command in the folder, with this on its standard input.
+fn run_with(place: &Place, arguments: &[&str], input: &str) -> Ended {
+    let mut command = place.command(arguments);
+    command.current_dir(place.path()).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that refuses its arguments may have gone before it reads.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { status: output.status, out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Ended {
+    run_with(place, arguments, "")
+}
+
+#[test]
+fn types_are_shown_with_all_that_is_said_of_them() {
+    let place = place(&[("nav.idl", NAV)]);
+    let told = run(&place, &["types", "show", "nav.idl"]).code(0).out;
+    let lines: Vec<&str> = told.lines().collect();
+    let (words, objects): (Vec<&str>, Vec<&str>) =
+        lines.into_iter().partition(|line| !line.contains("type object"));
+    assert_eq!(
+        words.join("\n"),
+        "Nav::Track: struct, appendable\n\
+         \x20    0  aircraft   int32                    key, must_understand\n\
+         \x20    1  call_sign  string<8>                try_construct trim\n\
+         \x20    7  fixes      sequence<Nav::Fix, 4>\n\
+         \x20    8  phase      Nav::Phase               must_understand, optional\n\
+         \x20    9  flags      map<string, Nav::Flags>  external\n\
+         \n\
+         Nav::Fix: struct, final, nested\n\
+         \x20    0  at  double[2][3]\n\
+         \n\
+         Nav::Phase: enum of 32 bits\n\
+         \x20    0  TAXI\n\
+         \x20    1  CLIMB\n\
+         \x20    2  CRUISE  default\n\
+         \n\
+         Nav::Flags: bitmask of 8 bits\n\
+         \x20    3  ICING\n\
+         \n\
+         Nav::Choice: union, mutable\n\
+         \x20    0  discriminator  int32        must_understand\n\
+         \x20    1  number         int32        case 1, case 2\n\
+         \x20    2  price          fixed<5, 2>  default"
+    );
+    // The first two are the topic's.
+    assert_eq!(objects.len(), 10);
+    assert_eq!(
+        objects[0],
+        "  minimal  type object    162 bytes, hash e2d4dbe89c9d98e5b0a9b93d2b96"
+    );
+    assert_eq!(
+        objects[1],
+        "  complete type object    228 bytes, hash 54e5bad405e87e57294022054bf2"
+    );
+}
+
+#[test]
+fn the_hashes_are_those_of_the_type_objects() {
+    let text = "struct Node { sequence<Node> inner; }; struct Other { octet a; };";
+    let place = place(&[("tree.idl", text)]);
+    let report = run(&place, &["types", "show", "tree.idl", "--json"]).code(0).json();
+    let specification = idl::parse("tree.idl", text).unwrap();
+    for (place, name) in ["Node", "Other"].into_iter().enumerate() {
+        let of = idl_xtypes::DynamicType::from_idl(&specification, name).unwrap();
+        let told = &report["types"][place];
+        assert_eq!(told["name"], name);
+        for (word, kind) in [
+            ("minimal", idl_xtypes::ObjectKind::Minimal),
+            ("complete", idl_xtypes::ObjectKind::Complete),
+        ] {
+            let objects = of.objects(kind);
+            let bytes = idl_xtypes::object_bytes(&objects.objects[0].type_object);
+            assert_eq!(told[word]["bytes"], bytes.len());
+            let identifier = idl_xtypes::object_bytes(&objects.identifier);
+            let hash: String = told[word]["hash"].as_str().unwrap().to_owned();
+            let identifier: String = identifier.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert!(hash.len() == 28 && identifier.contains(&hash), "{hash} {identifier}");
+        }
+    }
+    // A type that contains itself is a component of one.
+    assert_eq!(report["types"][0]["minimal"]["component"], json!({ "index": 1, "length": 1 }));
+    assert_eq!(report["types"][1]["minimal"].get("component"), None);
+}
+
+#[test]
+fn one_type_is_shown_by_its_name() {
+    let place = place(&[("nav.idl", NAV)]);
+    let told = run(&place, &["types", "show", "nav.idl", "Nav::Flags"]).code(0).out;
+    assert!(told.starts_with("Nav::Flags: bitmask of 8 bits\n     3  ICING\n  minimal"), "{told}");
+    // What a typedef stands for is shown in its place.
+    let told = run(&place, &["types", "show", "nav.idl", "Nav::Tracks"]).code(0).out;
+    assert!(
+        told.starts_with("Nav::Tracks: stands for sequence<Nav::Track>\n\nNav::Track: "),
+        "{told}"
+    );
+    let report = run(&place, &["types", "show", "nav.idl", "Nav::Choice", "--json"]).code(0).json();
+    let choice = &report["types"][0];
+    assert_eq!((&choice["kind"], &choice["extensibility"]), (&"union".into(), &"mutable".into()));
+    assert_eq!(choice["cases"][0]["labels"], json!([1, 2]));
+    assert_eq!(
+        choice["cases"][1]["member"],
+        json!({ "id": 2, "name": "price", "type": "fixed<5, 2>", "flags": [], "try_construct": "discard" })
+    );
+    run(&place, &["types", "show", "nav.idl", "Nav::Trak"]).code(2).says(
+        "there is no type `Nav::Trak` in nav.idl; its types for topics are Nav::Track, Nav::Choice",
+    );
+}
+
+#[test]
+fn versions_of_a_type_are_compared_by_the_rules_of_the_reader() {
+    let place = place(&[
+        ("old.idl", "@appendable struct Track { @key long id; string<8> name; };"),
+        ("new.idl", "@appendable struct Track { @key long id; string<4> name; double speed; };"),
+        (
+            "two.idl",
+            "struct Track { short id; }; @appendable struct Trace { @key long nr; string<8> name; };",
+        ),
+    ]);
+    let told = run(&place, &["types", "assign", "new.idl", "old.idl"]).code(0);
+    assert_eq!(
+        told.out,
+        "A reader of Track (new.idl) takes samples of a writer of Track (old.idl).\n"
+    );
+    let arguments = ["types", "assign", "new.idl", "old.idl", "--ignore-string-bounds=false"];
+    let told = run(&place, &arguments).code(1);
+    assert_eq!(
+        told.out,
+        "A reader of Track (new.idl) does not take samples of a writer of Track (old.idl):\n\
+         \x20 `Track.name`: it has at most 4 characters, the writer's has at most 8 characters\n"
+    );
+    run(&place, &["types", "assign", "old.idl", "new.idl"]).code(0);
+    let report = run(
+        &place,
+        &["types", "assign", "old.idl", "new.idl", "--prevent-type-widening", "--json"],
+    )
+    .code(1)
+    .json();
+    assert_eq!((&report["assignable"], &report["path"]), (&false.into(), &"Track".into()));
+    assert!(report["reason"].as_str().unwrap().contains("`speed`"), "{report}");
+    let told =
+        run(&place, &["types", "assign", "old.idl", "new.idl", "--disallow-type-coercion"]).code(1);
+    assert!(told.out.contains("types may not differ"), "{}", told.out);
+
+    let renamed = ["types", "assign", "old.idl", "two.idl", "--writer-type", "Trace"];
+    let told = run(&place, &renamed).code(1);
+    assert!(told.out.contains("Trace (two.idl)") && told.out.contains("`nr`"), "{}", told.out);
+    let report =
+        run(&place, &[&renamed[..], &["--ignore-member-names", "--json"]].concat()).code(0).json();
+    assert_eq!(report["assignable"], true);
+    assert_eq!(report["writer"], json!({ "file": "two.idl", "type": "Trace" }));
+    assert_eq!((&report["path"], &report["reason"]), (&json!(null), &json!(null)));
+}
+
+#[test]
+fn a_bound_of_a_sequence_counts_if_that_is_asked_for() {
+    let place = place(&[
+        ("short.idl", "struct S { sequence<long, 2> of; };"),
+        ("long.idl", "struct S { sequence<long, 3> of; };"),
+    ]);
+    let strict = ["types", "assign", "short.idl", "long.idl", "--ignore-sequence-bounds=false"];
+    run(&place, &strict[..4]).code(0);
+    let told = run(&place, &strict).code(1);
+    assert!(told.out.contains("`S.of`: it has at most 2 elements"), "{}", told.out);
+}
+
+#[test]
+fn a_sample_is_read_as_text_or_as_json_and_written_as_the_other() {
+    let place = place(&[
+        ("nav.idl", NAV),
+        ("one.idl", "struct One { int64 a; fixed<31, 1> b; string c; };"),
+    ]);
+    let told = run_with(&place, &["types", "convert", "one.idl"], "{\"a\": 7, \"b\": 1.5}").code(0);
+    assert_eq!(told.out, "{\n  a: 7,\n  b: 1.5,\n  c: \"\"\n}\n");
+    // Numbers stay what they are, and so do spaces and ends of lines in texts.
+    let text =
+        "{a: -9223372036854775808, b: 123456789012345678901234567890.1, c: \"\\n   x\"} // text";
+    let told = run_with(&place, &["types", "convert", "one.idl", "--json"], text).code(0);
+    assert_eq!(
+        told.out,
+        "{\"a\": -9223372036854775808,\"b\": 123456789012345678901234567890.1,\"c\": \"\\n   x\"}\n"
+    );
+    told.json();
+
+    let track = ["types", "convert", "nav.idl", "--type", "Nav::Track"];
+    run_with(&place, &track, "{aircraft: seven}")
+        .code(1)
+        .says("standard input: 1:12: `aircraft`: ");
+    run_with(&place, &track[..3], "{}").code(2).says("name a type of nav.idl with --type");
+}
+
+#[test]
+fn files_are_looked_for_and_errors_are_told_as_the_compiler_tells_them() {
+    let place = place(&[
+        ("nav.idl", "#include <units.idl>\nstruct Fix { Metre height[N]; };\n"),
+        ("lib/units.idl", "typedef double Metre;\n"),
+        ("bad.idl", "struct Fix { lomg a; };\n"),
+        ("odd.idl", "@unknown struct Fix { long a; };\n"),
+        ("none.idl", "@nested struct Fix { long a; };\n"),
+        ("any.idl", "typedef any Thing; struct Fix { Thing a; };\n"),
+    ]);
+    let told = run(&place, &["types", "show", "nav.idl", "-I", "lib", "-D", "N=3"]).code(0).out;
+    assert!(told.contains("height  double[3]"), "{told}");
+    for arguments in [
+        &["types", "show", "bad.idl"][..],
+        &["types", "assign", "odd.idl", "bad.idl"],
+        &["types", "assign", "bad.idl", "odd.idl"],
+        &["types", "convert", "bad.idl"],
+    ] {
+        let told = run(&place, arguments).code(2);
+        assert!(told.err.contains("bad.idl:1:14: error: there is no `lomg` here"), "{}", told.err);
+        assert!(told.err.contains("did you mean `long`?"), "{}", told.err);
+        assert_eq!(told.out, "");
+    }
+    let told = run(&place, &["types", "show", "bad.idl", "--json"]).code(2).json();
+    assert!(told["error"].as_str().unwrap().contains("lomg"), "{told}");
+    run(&place, &["types", "show", "odd.idl"]).code(0).says("warning: the annotation `@unknown`");
+    run(&place, &["types", "show", "none.idl"]).code(2).says("no type of it is one for topics");
+    run(&place, &["types", "show", "none.idl", "Fix"]).code(0);
+    run(&place, &["types", "show", "any.idl"]).code(2).says("any.idl");
+    run(&place, &["types", "show", "nowhere.idl"]).code(2).says("nowhere.idl cannot be read");
+    run(&place, &["types", "assign", "nav.idl", "odd.idl"]).code(2);
+    run(&place, &["types", "assign", "odd.idl"]).code(2).says("<WRITER>");
+    run(&place, &["types", "assign", "odd.idl", "odd.idl", "--ignore-string-bounds=no"]).code(2);
+    run(&place, &["types", "assign", "odd.idl", "odd.idl", "--type", "Fxi"]).code(2).says("`Fxi`");
+    run(&place, &["types"]).code(2);
+}
