@@ -180,7 +180,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         let (log, _) = StreamLog::read(&mut disk, (owner, log), Check::Last)?;
         let mut object = Typed(T::default());
         let (mut version, mut gone) = (0, None);
-        go_through(&log, &mut disk, |record: &Record<'_>, is_state| {
+        let read = go_through(&log, &mut disk, |record: &Record<'_>, is_state| {
             let entry = &record.entry;
             let is_later = match until {
                 Until::Version(version) => record.version.0 > *version,
@@ -197,10 +197,10 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             }
             version = record.version.0;
             true
-        })?;
-        Ok(match gone {
-            Some(from) => Err(GroupError::Gone { from }),
-            None => Ok((version, object.0)),
-        })
+        });
+        match gone {
+            Some(from) => Ok(Err(GroupError::Gone { from })),
+            None => read.map(|_| Ok((version, object.0))),
+        }
     }
 }

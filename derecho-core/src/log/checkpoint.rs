@@ -242,7 +242,7 @@ impl StreamLog {
         self.put_checkpoint(disk, tail, state)
     }
 
-    /// Puts all that the log has aside, where [`aside`](super::aside) finds it, and begins anew (I-93). Ended on the
+    /// Puts all that the log has aside, where [`aside`] finds it, and begins anew (I-93). Ended on the
     /// way, it is shorter, and may be put aside again.
     ///
     /// # Errors
