@@ -142,6 +142,89 @@ fn name_of(object: &TypeObject) -> &str {
     }
 }
 
+/// What an object is made of. The two forms differ in how they call things, which [`Named`] knows, and in nothing that counts
+/// here.
+macro_rules! kind_of {
+    ($me:ident, $object:ident, $form:ident) => {
+        match $object {
+            $form::Alias(of) => Kind::Alias($me.add(&of.body.common.related_type)?),
+            $form::Structure(of) => Kind::Structure(Structure {
+                extensibility: extensibility(of.struct_flags),
+                nested: of.struct_flags & IS_NESTED != 0,
+                base: $me.base(&of.header.base_type)?,
+                members: of
+                    .member_seq
+                    .iter()
+                    .map(|member| {
+                        let made = $me.member(&member.common, member.detail.name())?;
+                        Ok(member.detail.annotated(made))
+                    })
+                    .collect::<Result<_, _>>()?,
+            }),
+            $form::Union(of) => Kind::Union(Union {
+                extensibility: extensibility(of.union_flags),
+                nested: of.union_flags & IS_NESTED != 0,
+                discriminator: $me.discriminator(&of.discriminator.common)?,
+                cases: of
+                    .member_seq
+                    .iter()
+                    .map(|member| {
+                        let mut case = $me.case(&member.common, member.detail.name())?;
+                        case.member = case.member.map(|made| member.detail.annotated(made));
+                        Ok(case)
+                    })
+                    .collect::<Result<_, _>>()?,
+            }),
+            $form::Bitset(of) => Kind::Bitset(
+                of.field_seq
+                    .iter()
+                    .map(|field| $me.bit_field(&field.common, field.name()))
+                    .collect::<Result<_, _>>()?,
+            ),
+            $form::Sequence(of) => Kind::Sequence {
+                element: $me.common_element(&of.element.common)?,
+                bound: of.header.common.bound,
+            },
+            $form::Array(of) => {
+                let element = $me.common_element(&of.element.common)?;
+                $me.array(element, &of.header.common.bound_seq)?
+            }
+            $form::Map(of) => Kind::Map {
+                key: $me.common_element(&of.key.common)?,
+                value: $me.common_element(&of.element.common)?,
+                bound: of.header.common.bound,
+            },
+            $form::Enumeration(of) => Kind::Enumeration {
+                bit_bound: of.header.common.bit_bound.into(),
+                literals: with_default(
+                    of.literal_seq
+                        .iter()
+                        .map(|literal| Literal {
+                            name: literal.detail.name(),
+                            value: literal.common.value,
+                            default: literal.common.flags & IS_DEFAULT != 0,
+                        })
+                        .collect(),
+                ),
+            },
+            $form::Bitmask(of) => Kind::Bitmask {
+                bit_bound: of.header.common.bit_bound.into(),
+                flags: of
+                    .flag_seq
+                    .iter()
+                    .map(|flag| (flag.detail.name(), flag.common.position.into()))
+                    .collect(),
+            },
+            $form::Annotation(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an annotation" });
+            }
+            $form::Extended(_) => {
+                return Err(TypeObjectError::Unknown { kind: "an extended type" });
+            }
+        }
+    };
+}
+
 impl Resolver<'_> {
     fn put(&mut self, name: &str, kind: Kind) -> Result<NodeId, TypeObjectError> {
         if self.graph.nodes.len() >= MOST_NODES {
@@ -244,158 +327,11 @@ impl Resolver<'_> {
     }
 
     fn complete(&mut self, object: &CompleteTypeObject) -> Result<Kind, TypeObjectError> {
-        Ok(match object {
-            CompleteTypeObject::Alias(of) => Kind::Alias(self.add(&of.body.common.related_type)?),
-            CompleteTypeObject::Structure(of) => Kind::Structure(Structure {
-                extensibility: extensibility(of.struct_flags),
-                nested: of.struct_flags & IS_NESTED != 0,
-                base: self.base(&of.header.base_type)?,
-                members: of
-                    .member_seq
-                    .iter()
-                    .map(|member| {
-                        let name = Name::new(&member.detail.name);
-                        let made = self.member(&member.common, name)?;
-                        Ok(annotated(made, &member.detail))
-                    })
-                    .collect::<Result<_, _>>()?,
-            }),
-            CompleteTypeObject::Union(of) => Kind::Union(Union {
-                extensibility: extensibility(of.union_flags),
-                nested: of.union_flags & IS_NESTED != 0,
-                discriminator: self.discriminator(&of.discriminator.common)?,
-                cases: of
-                    .member_seq
-                    .iter()
-                    .map(|member| {
-                        let name = Name::new(&member.detail.name);
-                        let mut case = self.case(&member.common, name)?;
-                        case.member = case.member.map(|made| annotated(made, &member.detail));
-                        Ok(case)
-                    })
-                    .collect::<Result<_, _>>()?,
-            }),
-            CompleteTypeObject::Bitset(of) => Kind::Bitset(
-                of.field_seq
-                    .iter()
-                    .map(|field| self.bit_field(&field.common, Name::new(&field.detail.name)))
-                    .collect::<Result<_, _>>()?,
-            ),
-            CompleteTypeObject::Sequence(of) => Kind::Sequence {
-                element: self.common_element(&of.element.common)?,
-                bound: of.header.common.bound,
-            },
-            CompleteTypeObject::Array(of) => {
-                let element = self.common_element(&of.element.common)?;
-                self.array(element, &of.header.common.bound_seq)?
-            }
-            CompleteTypeObject::Map(of) => Kind::Map {
-                key: self.common_element(&of.key.common)?,
-                value: self.common_element(&of.element.common)?,
-                bound: of.header.common.bound,
-            },
-            CompleteTypeObject::Enumeration(of) => Kind::Enumeration {
-                bit_bound: of.header.common.bit_bound.into(),
-                literals: with_default(
-                    of.literal_seq
-                        .iter()
-                        .map(|literal| Literal {
-                            name: Name::new(&literal.detail.name),
-                            value: literal.common.value,
-                            default: literal.common.flags & IS_DEFAULT != 0,
-                        })
-                        .collect(),
-                ),
-            },
-            CompleteTypeObject::Bitmask(of) => Kind::Bitmask {
-                bit_bound: of.header.common.bit_bound.into(),
-                flags: of
-                    .flag_seq
-                    .iter()
-                    .map(|flag| (Name::new(&flag.detail.name), flag.common.position.into()))
-                    .collect(),
-            },
-            CompleteTypeObject::Annotation(_) => {
-                return Err(TypeObjectError::Unknown { kind: "an annotation" });
-            }
-            CompleteTypeObject::Extended(_) => {
-                return Err(TypeObjectError::Unknown { kind: "an extended type" });
-            }
-        })
+        Ok(kind_of!(self, object, CompleteTypeObject))
     }
 
     fn minimal(&mut self, object: &MinimalTypeObject) -> Result<Kind, TypeObjectError> {
-        Ok(match object {
-            MinimalTypeObject::Alias(of) => Kind::Alias(self.add(&of.body.common.related_type)?),
-            MinimalTypeObject::Structure(of) => Kind::Structure(Structure {
-                extensibility: extensibility(of.struct_flags),
-                nested: of.struct_flags & IS_NESTED != 0,
-                base: self.base(&of.header.base_type)?,
-                members: of
-                    .member_seq
-                    .iter()
-                    .map(|member| {
-                        self.member(&member.common, Name::of_hash(member.detail.name_hash))
-                    })
-                    .collect::<Result<_, _>>()?,
-            }),
-            MinimalTypeObject::Union(of) => Kind::Union(Union {
-                extensibility: extensibility(of.union_flags),
-                nested: of.union_flags & IS_NESTED != 0,
-                discriminator: self.discriminator(&of.discriminator.common)?,
-                cases: of
-                    .member_seq
-                    .iter()
-                    .map(|member| self.case(&member.common, Name::of_hash(member.detail.name_hash)))
-                    .collect::<Result<_, _>>()?,
-            }),
-            MinimalTypeObject::Bitset(of) => Kind::Bitset(
-                of.field_seq
-                    .iter()
-                    .map(|field| self.bit_field(&field.common, Name::of_hash(field.name_hash)))
-                    .collect::<Result<_, _>>()?,
-            ),
-            MinimalTypeObject::Sequence(of) => Kind::Sequence {
-                element: self.common_element(&of.element.common)?,
-                bound: of.header.common.bound,
-            },
-            MinimalTypeObject::Array(of) => {
-                let element = self.common_element(&of.element.common)?;
-                self.array(element, &of.header.common.bound_seq)?
-            }
-            MinimalTypeObject::Map(of) => Kind::Map {
-                key: self.common_element(&of.key.common)?,
-                value: self.common_element(&of.element.common)?,
-                bound: of.header.common.bound,
-            },
-            MinimalTypeObject::Enumeration(of) => Kind::Enumeration {
-                bit_bound: of.header.common.bit_bound.into(),
-                literals: with_default(
-                    of.literal_seq
-                        .iter()
-                        .map(|literal| Literal {
-                            name: Name::of_hash(literal.detail.name_hash),
-                            value: literal.common.value,
-                            default: literal.common.flags & IS_DEFAULT != 0,
-                        })
-                        .collect(),
-                ),
-            },
-            MinimalTypeObject::Bitmask(of) => Kind::Bitmask {
-                bit_bound: of.header.common.bit_bound.into(),
-                flags: of
-                    .flag_seq
-                    .iter()
-                    .map(|flag| (Name::of_hash(flag.detail.name_hash), flag.common.position.into()))
-                    .collect(),
-            },
-            MinimalTypeObject::Annotation(_) => {
-                return Err(TypeObjectError::Unknown { kind: "an annotation" });
-            }
-            MinimalTypeObject::Extended(_) => {
-                return Err(TypeObjectError::Unknown { kind: "an extended type" });
-            }
-        })
+        Ok(kind_of!(self, object, MinimalTypeObject))
     }
 
     fn common_element(&mut self, of: &CommonCollectionElement) -> Result<Element, TypeObjectError> {
@@ -472,14 +408,49 @@ impl Resolver<'_> {
     }
 }
 
-fn annotated(member: Member, detail: &CompleteMemberDetail) -> Member {
-    let Some(annotations) = &detail.ann_builtin else { return member };
-    Member {
-        unit: annotations.unit.clone(),
-        hash_id: annotations.hash_id.clone(),
-        min: annotations.min.as_ref().and_then(number),
-        max: annotations.max.as_ref().and_then(number),
-        ..member
+/// A part of an object that has a name.
+trait Named {
+    /// It, or what is known of it.
+    fn name(&self) -> Name;
+
+    /// The member with what is annotated.
+    fn annotated(&self, member: Member) -> Member {
+        member
+    }
+}
+
+impl Named for CompleteMemberDetail {
+    fn name(&self) -> Name {
+        Name::new(&self.name)
+    }
+
+    fn annotated(&self, member: Member) -> Member {
+        let Some(annotations) = &self.ann_builtin else { return member };
+        Member {
+            unit: annotations.unit.clone(),
+            hash_id: annotations.hash_id.clone(),
+            min: annotations.min.as_ref().and_then(number),
+            max: annotations.max.as_ref().and_then(number),
+            ..member
+        }
+    }
+}
+
+impl Named for MinimalMemberDetail {
+    fn name(&self) -> Name {
+        Name::of_hash(self.name_hash)
+    }
+}
+
+impl Named for CompleteBitfield {
+    fn name(&self) -> Name {
+        self.detail.name()
+    }
+}
+
+impl Named for MinimalBitfield {
+    fn name(&self) -> Name {
+        Name::of_hash(self.name_hash)
     }
 }
 
