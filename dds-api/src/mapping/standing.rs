@@ -131,6 +131,15 @@ impl Standing {
         }
     }
 
+    /// Whether whoever waits without end waits on after this: it may still come.
+    pub(crate) fn outlasts(&self, error: &DdsError) -> bool {
+        match error {
+            DdsError::Timeout(_) => true,
+            DdsError::Isolated(_) => !self.is_out_for_good(),
+            _ => false,
+        }
+    }
+
     /// Whether it is a member, in this life.
     #[inline(always)]
     pub(crate) fn is_in(&self, life: Life) -> bool {

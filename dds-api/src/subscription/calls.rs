@@ -105,9 +105,7 @@ impl<T: DdsType> DataReader<T> {
     /// When something may become visible without anything coming.
     pub(super) fn next_look(&self) -> Option<Time> {
         self.shelf.get()?;
-        let now = wall();
-        let due = self.shelf().cache.next_time()?;
-        Some(clock::now().after(due.saturating_sub(now)))
+        self.shelf().next_look()
     }
 
     /// Reads the next sample that was not read.
@@ -287,8 +285,7 @@ impl<T: DdsType> DataReader<T> {
                 self.check_membership(found.is_empty())?;
                 return Ok(found);
             }
-            let due =
-                shelf.cache.next_time().map(|due| clock::now().after(due.saturating_sub(now)));
+            let due = shelf.next_look();
             let is_stalled = shelf.is_stalled();
             let seen = self.changes();
             let is_new = !shelf.has_seen(seen) && !is_stalled;

@@ -3,12 +3,13 @@
 //! ```text
 //!   queues ──> shelf ──> read, take      filled when a call looks; what finds no room waits, and what is behind it
 //! ```
-//! Owns: the cache, and which writers are lost. Never does: wait, or look at a clock.
+//! Owns: the cache, and which writers are lost. Never does: wait.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
 use derecho_core::group::report::StreamId;
+use derecho_core::ids::Time;
 use derecho_node::clock;
 use idl_cdr::{DdsType, key_from_cdr};
 
@@ -97,6 +98,12 @@ impl<T: DdsType> Shelf<T> {
     /// Whether something waits for room.
     pub(super) fn is_stalled(&self) -> bool {
         self.stalled.is_some()
+    }
+
+    /// When something may become visible without anything coming.
+    pub(super) fn next_look(&self) -> Option<Time> {
+        let due = self.cache.next_time()?;
+        Some(clock::now().after(due.saturating_sub(wall())))
     }
 
     /// Whether it knows of all changes of the queues so far.

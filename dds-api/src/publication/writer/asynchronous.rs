@@ -12,10 +12,10 @@ use crate::publication::Loan;
 impl<T: DdsType> DataWriter<T> {
     /// As [`DataWriter::write`], once there is room.
     pub async fn write_async(&self, sample: &T) -> DdsResult<()> {
+        let standing = &self.participant.standing;
         loop {
             match self.write_within(sample, None, Timeout::NOW) {
-                Err(DdsError::Timeout(_)) => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if standing.outlasts(&error) => {}
                 result => return result,
             }
             self.until(|| self.has_room_for(sample)).await;
@@ -27,10 +27,10 @@ impl<T: DdsType> DataWriter<T> {
     where
         T: Default,
     {
+        let standing = &self.participant.standing;
         loop {
             match self.loan_within(Timeout::NOW) {
-                Err(DdsError::Timeout(_)) => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if standing.outlasts(&error) => {}
                 result => return result,
             }
             self.until(|| self.has_room(self.room_for_one())).await;
@@ -43,8 +43,7 @@ impl<T: DdsType> DataWriter<T> {
         loop {
             self.until(|| self.matched_readers() >= count && !standing.is_out()).await;
             match self.wait_for_readers(count, Timeout::NOW) {
-                Err(DdsError::Timeout(_)) => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if standing.outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -67,9 +66,5 @@ impl<T: DdsType> DataWriter<T> {
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = &self.participant.standing;
         Until::new(&*self.participant, || Look::from(ready() || standing.is_out_for_good())).await;
-    }
-
-    fn may_come_back(&self) -> bool {
-        !self.participant.standing.is_out_for_good()
     }
 }

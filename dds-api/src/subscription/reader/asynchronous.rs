@@ -10,7 +10,7 @@ use futures_core::Stream;
 use idl_cdr::DdsType;
 
 use super::{DataReader, Limit, Samples};
-use crate::infrastructure::{DdsError, DdsResult, Driver, Ear, Look, Timeout, Until};
+use crate::infrastructure::{DdsResult, Driver, Ear, Look, Timeout, Until};
 use crate::subscription::Sample;
 
 impl<T: DdsType> DataReader<T> {
@@ -22,7 +22,7 @@ impl<T: DdsType> DataReader<T> {
             match self.take(..limit, Timeout::NOW) {
                 // Another thread was quicker.
                 Ok(samples) if samples.is_empty() => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if self.standing().outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -35,7 +35,7 @@ impl<T: DdsType> DataReader<T> {
             match self.take_next(Timeout::NOW) {
                 Ok(Some(sample)) => return Ok(sample),
                 Ok(None) => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if self.standing().outlasts(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -46,8 +46,7 @@ impl<T: DdsType> DataReader<T> {
         loop {
             self.until(|| self.matched_writers() >= count && !self.standing().is_out()).await;
             match self.wait_for_writers(count, Timeout::NOW) {
-                Err(DdsError::Timeout(_)) => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if self.standing().outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -58,8 +57,7 @@ impl<T: DdsType> DataReader<T> {
         loop {
             self.until(|| self.knows_history()).await;
             match self.wait_for_historical_data(Timeout::NOW) {
-                Err(DdsError::Timeout(_)) => {}
-                Err(DdsError::Isolated(_)) if self.may_come_back() => {}
+                Err(error) if self.standing().outlasts(&error) => {}
                 result => return result,
             }
         }
@@ -93,10 +91,6 @@ impl<T: DdsType> DataReader<T> {
         };
         Until::new(&*self.participant, look).await;
     }
-
-    fn may_come_back(&self) -> bool {
-        !self.standing().is_out_for_good()
-    }
 }
 
 /// The samples of a reader: see [`DataReader::stream`].
@@ -115,14 +109,14 @@ impl<T: DdsType> Stream for SampleStream<'_, T> {
             match reader.take_next(Timeout::NOW) {
                 Ok(Some(sample)) => return Poll::Ready(Some(Ok(sample))),
                 Ok(None) => {}
-                Err(DdsError::Isolated(_)) if reader.may_come_back() => {}
+                Err(error) if reader.standing().outlasts(&error) => {}
                 Err(error) => {
                     self.is_over = true;
                     return Poll::Ready(Some(Err(error)));
                 }
             }
             Ear::listen(&mut self.ear, &*reader.participant, context.waker());
-            if !reader.has_samples() && reader.may_come_back() {
+            if !reader.has_samples() && !reader.standing().is_out_for_good() {
                 if let Some(time) = reader.next_look() {
                     reader.participant.alarm(time);
                 }
