@@ -164,8 +164,8 @@ pub(crate) struct Seal {
     pub(crate) fate: Fate,
     /// OWNERSHIP_STRENGTH of the writer.
     pub(crate) strength: i32,
-    /// The hash of the key, if it is to be at the end.
-    pub(crate) key: Option<[u8; KEY]>,
+    /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
+    pub(crate) key: Option<u128>,
 }
 
 impl Seal {
@@ -187,7 +187,7 @@ pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, s
     Header { timestamp, writer, form: form | fate.flags() | keyed | strong }.write(record);
     let before_key = record.len().saturating_sub(if key.is_some() { KEY } else { 0 });
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
-        *place = key;
+        *place = key.to_le_bytes();
     }
     if strong != 0
         && let Some(place) = record[..before_key].last_chunk_mut()
@@ -220,6 +220,15 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
 /// When the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     Header::read(record).map_or(0, |header| header.timestamp)
+}
+
+/// Whether a record holds a plain sample of this type, to be read where it lies.
+#[inline(always)]
+pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
+    let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
+    let payload = record.len().checked_sub(header.tail()).and_then(|end| record.get(HEADER..end));
+    header.form & !(KEYED | STRONG) == PLAIN
+        && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
 }
 
 /// A sample's payload, as it was found.

@@ -22,7 +22,7 @@ use super::place::Place;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::record::{Fate, HEADER, KEY, Seal, is_plain, record_size, seal, write_payload};
+use crate::mapping::record::{Fate, HEADER, Seal, is_plain, record_size, seal, write_payload};
 use crate::mapping::shares::{Berth, Refusal, WriterShared};
 use crate::mapping::standing::{Life, Standing};
 use crate::topic::Topic;
@@ -168,7 +168,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
 /// A seal as large as those of all samples of a writer.
 #[inline(always)]
 fn alike(strength: i32, kept: bool) -> Seal {
-    Seal { fate: Fate::Alive, strength, key: kept.then_some([0; KEY]) }
+    Seal { fate: Fate::Alive, strength, key: kept.then_some(0) }
 }
 
 /// This thread, under a number that no other one has or had.
@@ -321,11 +321,33 @@ impl<T: DdsType> DataWriter<T> {
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
-        let mut claim = self.claim_within(size + seal.size(), blocking)?;
-        match write_payload(sample, claim.bytes()) {
-            Ok(size) => self.commit_at(claim, size, (seal, time)),
+        let size = size + seal.size();
+        // A claim that may have come from a call lies in memory, by words, and whoever loads it by pairs waits for the
+        // stores: so what is the rule goes its own way.
+        match self.claim_at_once(size) {
+            Some(place) => self.put(place, sample, (seal, time)),
+            None => self.write_slowly(sample, size, (seal, time), blocking),
+        }
+    }
+
+    #[cold]
+    fn write_slowly(
+        &self,
+        sample: &T,
+        size: usize,
+        with: (Seal, Option<u64>),
+        blocking: Timeout,
+    ) -> DdsResult<()> {
+        self.put(self.claim_slowly(size, blocking)?, sample, with)
+    }
+
+    /// Puts a sample where there is room for it.
+    #[inline(always)]
+    fn put(&self, mut place: Place<'_>, sample: &T, with: (Seal, Option<u64>)) -> DdsResult<()> {
+        match write_payload(sample, place.bytes()) {
+            Ok(size) => self.commit_at(place, size, with),
             Err(error) => {
-                drop(claim);
+                drop(place);
                 self.gave_room();
                 Err(self.not_encodable(&error))
             }
@@ -346,7 +368,10 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub(super) fn seal_of(&self, sample: &T) -> DdsResult<Seal> {
         let key = match self.kept {
-            true => Some(key_hash(sample).map_err(|error| self.not_encodable(&error))?),
+            true => {
+                let key = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
+                Some(u128::from_le_bytes(key))
+            }
             false => None,
         };
         Ok(Seal { fate: Fate::Alive, strength: self.strength, key })
@@ -422,12 +447,19 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline(always)]
     fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
-        if self.participant.standing.is_in(self.first.life)
-            && let Ok(claim) = self.first.memory.claim_on(thread(), size)
-        {
-            return Ok(Place::in_first(claim));
+        match self.claim_at_once(size) {
+            Some(place) => Ok(place),
+            None => self.claim_slowly(size, blocking),
         }
-        self.claim_slowly(size, blocking)
+    }
+
+    /// A claim where it may write if nothing has happened, and if there is room.
+    #[inline(always)]
+    fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
+        if !self.participant.standing.is_in(self.first.life) {
+            return None;
+        }
+        self.first.memory.claim_on(thread(), size).ok().map(Place::in_first)
     }
 
     #[cold]

@@ -9,7 +9,7 @@ use idl_cdr::DdsType;
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
 use super::reader::{DataReader, Limit};
-use super::sample::{Sample, key_of};
+use super::sample::{Body, Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
@@ -93,7 +93,7 @@ impl<T: DdsType> DataReader<T> {
 
     fn has_any(&self, condition: &ReadCondition<T>) -> bool {
         let awaited = Selection { states: condition.states, ..Selection::default() };
-        let wants = |sample: Option<&Sample<T>>| sample.is_none_or(|it| condition.wants(it));
+        let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
         self.shelf().cache.has(wall(), &awaited, wants)
     }
 
@@ -265,7 +265,7 @@ impl<T: DdsType> DataReader<T> {
     ) -> DdsResult<Vec<Sample<T>>> {
         let deadline = timeout.deadline();
         let query = |data: &T| condition.is_none_or(|condition| condition.wants(data));
-        let asks = |sample: Option<&Sample<T>>| sample.is_none_or(|sample| query(sample));
+        let asks = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
         let mut is_over = timeout == Timeout::NOW;
         loop {
             let mut shelf = self.shelf();

@@ -20,7 +20,7 @@ use idl_cdr::DdsType;
 use super::cache::Settings;
 use super::past::{PastSamples, Since, unreadable};
 use super::queues::Queues;
-use super::sample::Sample;
+use super::sample::{Body, Sample};
 use super::shelf::Shelf;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
@@ -308,7 +308,7 @@ impl<T: DdsType> DataReader<T> {
     /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
-    pub(super) fn pop(&self) -> Option<(Sample<T>, StreamId)> {
+    pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
         if self.is_kept
             && let Some(kept) = self.pop_kept()
         {
@@ -317,7 +317,7 @@ impl<T: DdsType> DataReader<T> {
         loop {
             // Decoded without the lock, for that is a type's own code.
             let (record, writer, life) = self.queues().take(&self.shared)?;
-            let sample = Sample::new(record, writer.node);
+            let sample = Body::new(record, writer.node);
             // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
                 self.discard();
@@ -338,19 +338,19 @@ impl<T: DdsType> DataReader<T> {
         loop {
             let (sample, _) = self.pop()?;
             if sample.fate() != Fate::Unregistered {
-                return Some(sample);
+                return Some(sample.fresh());
             }
         }
     }
 
     /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self) -> Option<Option<(Sample<T>, StreamId)>> {
+    fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
         while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             let mut queues = self.queues();
             let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
                 Look::Kept(kept, stream) => {
                     drop(queues);
-                    (Sample::of_kept(kept, stream.node), stream)
+                    (Body::of_kept(kept, stream.node), stream)
                 }
                 Look::NoneYet => {
                     drop(queues);
@@ -363,7 +363,7 @@ impl<T: DdsType> DataReader<T> {
                         return Some(None);
                     };
                     let number = record.number();
-                    let sample = Sample::copied(&record, stream.node);
+                    let sample = Body::copied(&record, stream.node);
                     // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
                     // one before that is decided. What is given out will not come again, so it has to stay whole.
                     if self.participant.standing.is_evicted_from(life) {
@@ -383,12 +383,10 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// LIFESPAN: whether it is too late for this sample.
-    #[inline]
-    fn is_expired(&self, sample: &Sample<T>) -> bool {
+    #[inline(always)]
+    fn is_expired(&self, sample: &Body<T>) -> bool {
         let lifespan = self.topic.keeping().lifespan;
-        lifespan > 0
-            && sample.fate() == Fate::Alive
-            && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
+        lifespan > 0 && outlives(sample, lifespan)
     }
 
     /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
@@ -484,6 +482,13 @@ impl<T: DdsType> Drop for DataReader<T> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
+}
+
+/// Whether a sample is older than that.
+#[cold]
+fn outlives<T: DdsType>(sample: &Body<T>, lifespan: u64) -> bool {
+    sample.fate() == Fate::Alive
+        && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
 }
 
 /// Samples being taken.

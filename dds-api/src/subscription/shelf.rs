@@ -14,10 +14,10 @@ use derecho_node::clock;
 use idl_cdr::{DdsType, key_from_cdr};
 
 use super::cache::{
-    Arrival, Cache, Change, NEVER, Reason, Rejection, Selection, Settings, Shared, Taken,
+    Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
 use super::reader::DataReader;
-use super::sample::Sample;
+use super::sample::{Body, Sample};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{Fate, key_payload};
 
@@ -61,13 +61,15 @@ pub struct SampleRejectedStatus {
 }
 
 /// A sample on its way into the cache, and the stream that brought it.
-type Incoming<T> = (Arrival<Sample<T>>, StreamId);
+type Incoming<T> = (Arrival<Body<T>>, StreamId);
 
 /// See the [module](self).
 pub(super) struct Shelf<T> {
-    pub(super) cache: Cache<Sample<T>>,
+    pub(super) cache: Cache<Body<T>>,
     /// By which stream the samples of each writer came.
     writers: BTreeMap<InstanceHandle, StreamId>,
+    /// The last entry of `writers` that was looked at: most samples come in a row.
+    last_writer: Option<(InstanceHandle, StreamId)>,
     /// The streams that may bring samples, as of the last change of the queues that is known.
     sending: Vec<StreamId>,
     /// It finds no room.
@@ -86,6 +88,7 @@ impl<T: DdsType> Shelf<T> {
         Shelf {
             cache: Cache::new(settings),
             writers: BTreeMap::new(),
+            last_writer: None,
             sending: Vec::new(),
             stalled: None,
             next: None,
@@ -128,14 +131,18 @@ impl<T: DdsType> Shelf<T> {
         handle.instance_key().is_some_and(|key| self.cache.knows(key))
     }
 
-    fn arrival(&mut self, sample: Sample<T>, stream: StreamId, lifespan: u64) -> Incoming<T> {
+    fn arrival(&mut self, sample: Body<T>, stream: StreamId, lifespan: u64) -> Incoming<T> {
+        // Read once: it lies in the writer's memory.
+        let header = sample.header();
         let fate = sample.fate();
         let change = match fate {
             Fate::Alive => Change::Alive,
             Fate::Disposed | Fate::DisposedAndUnregistered => Change::Dispose,
             Fate::Unregistered => Change::Unregister,
         };
-        let (writer, source_timestamp) = (sample.publication(), sample.timestamp());
+        let entity = u64::from(header.writer);
+        let writer = InstanceHandle { node: stream.node, entity };
+        let source_timestamp = header.timestamp;
         let expires = match lifespan {
             0 => NEVER,
             lifespan => source_timestamp.saturating_add(lifespan),
@@ -154,10 +161,14 @@ impl<T: DdsType> Shelf<T> {
     fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
         let (writer, key) = (arrival.writer, arrival.key);
         let key_value =
-            |sample: &Sample<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+            |sample: &Body<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.put(now, arrival, key_value) {
             Ok(_) => {
-                self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+                let written = Some((writer, stream));
+                if self.last_writer != written {
+                    self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+                    self.last_writer = written;
+                }
                 true
             }
             Err(Rejection { reason, arrival }) => {
@@ -176,10 +187,11 @@ impl<T: DdsType> Shelf<T> {
     /// The writers whose streams bring nothing any more are lost.
     fn lose(&mut self, now: u64) {
         let (cache, sending) = (&mut self.cache, &self.sending);
+        self.last_writer = None;
         self.writers.retain(|&writer, stream| {
             let is_there = sending.contains(stream);
             if !is_there {
-                let told = |key: &[u8]| Some(Sample::of_loss(key_from_cdr(key).ok()?, now, writer));
+                let told = |key: &[u8]| Some(Body::of_loss(key_from_cdr(key).ok()?, now, writer));
                 cache.lose(now, writer, told);
             }
             is_there
@@ -194,14 +206,19 @@ impl<T: DdsType> Shelf<T> {
         wanted: &Selection,
         query: &dyn Fn(&T) -> bool,
     ) -> Vec<Sample<T>> {
-        let mut found = Vec::new();
-        let condition = |sample: Option<&Sample<T>>| sample.is_none_or(|sample| query(sample));
+        let mut found: Vec<Sample<T>> = Vec::new();
+        let condition = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
+        // Straight into the list that is given: each is moved once.
+        let count = self.cache.choose(now, wanted, condition);
+        found.reserve_exact(count);
+        let give = |data: Option<Body<T>>, info: &Info| {
+            found.extend(data.map(|data| data.with_info(info)));
+        };
         match takes {
-            true => self.cache.take(now, wanted, condition, &mut found),
-            false => self.cache.read(now, wanted, condition, &mut found),
+            true => self.cache.take_chosen(give),
+            false => self.cache.read_chosen(give),
         }
-        let each = found.into_iter();
-        each.filter_map(|Taken { data, info }| Some(data?.with_info(&info))).collect()
+        found
     }
 }
 
@@ -269,14 +286,14 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// What tells of an instance passes whatever is filtered.
-    fn passes(&self, sample: &Sample<T>) -> bool {
+    fn passes(&self, sample: &Body<T>) -> bool {
         let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
         filter.is_none_or(|filter| filter.accepts::<T>(sample))
     }
 
     /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
     /// copied out of its writer's memory.
-    fn own(&self, sample: Sample<T>) -> Option<Sample<T>> {
+    fn own(&self, sample: Body<T>) -> Option<Body<T>> {
         if self.settings.depth.is_none() && !self.may_rejoin() {
             return Some(sample);
         }
