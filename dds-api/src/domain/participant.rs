@@ -12,6 +12,7 @@ use idl_cdr::DdsType;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
+use super::collector::Collector;
 use super::rejoin::Rejoiner;
 use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
@@ -186,6 +187,7 @@ pub(crate) struct Inner {
     domain: u32,
     rejoiner: Option<Rejoiner>,
     attendant: Option<Attendant>,
+    pub(crate) collector: Collector,
 }
 
 impl Inner {
@@ -233,6 +235,7 @@ impl Drop for Inner {
             rejoiner.join();
         }
         self.attendant.take().into_iter().for_each(Attendant::join);
+        self.collector.end();
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
@@ -284,7 +287,8 @@ impl DomainParticipant {
         };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let mut inner = Inner { engine, standing, domain, rejoiner, attendant: None };
+        let collector = Collector::default();
+        let mut inner = Inner { engine, standing, domain, rejoiner, attendant: None, collector };
         if keeps_logs {
             inner.attendant = Some(Attendant::start(inner.engine.clone())?);
         }

@@ -2,6 +2,8 @@
 //!
 //! Owns: what each call asks of the cache, and waiting for it. Never does: know what is in the cache.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use derecho_core::ids::Time;
 use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
@@ -288,17 +290,40 @@ impl<T: DdsType> DataReader<T> {
             let due = shelf.next_look();
             let is_stalled = shelf.is_stalled();
             let seen = self.changes();
+            let collected = self.collected.load(Ordering::SeqCst);
+            // Before the shelf is let go of: whoever fills it from then on tells.
+            let _waits = Waits::begin(&self.waiting);
             let is_new = !shelf.has_seen(seen) && !is_stalled;
             drop(shelf);
             if is_new {
                 continue;
             }
             let until = deadline.into_iter().chain(due).min();
-            let ready = || self.changes() != seen || !is_stalled && self.has_queued();
+            let ready = || {
+                self.changes() != seen
+                    || self.collected.load(Ordering::SeqCst) != collected
+                    || !is_stalled && self.has_queued()
+            };
             match self.wait_until(until, ready)? {
                 Waited::TimedOut => is_over = deadline.is_some_and(|end| clock::now() >= end),
                 _ => is_over = false,
             }
         }
+    }
+}
+
+/// One that waits for something in a reader's cache.
+struct Waits<'a>(&'a AtomicU32);
+
+impl Waits<'_> {
+    fn begin(count: &AtomicU32) -> Waits<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Waits(count)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

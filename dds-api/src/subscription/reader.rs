@@ -5,9 +5,9 @@
 
 mod asynchronous;
 
-use std::ops::{RangeFull, RangeTo};
+use std::ops::{Deref, RangeFull, RangeTo};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ use super::past::{PastSamples, Since, unreadable};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
 use super::shelf::Shelf;
-use crate::domain::Inner;
+use crate::domain::{Charge, Inner};
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::history::Look;
 use crate::mapping::record::Fate;
@@ -35,6 +35,14 @@ use crate::topic::{SharedFilter, Topic};
 /// Unless it is told otherwise it keeps all samples, in the order in which they came, and does not follow instances: they go
 /// straight from its queues to whoever takes them.
 pub struct DataReader<T: DdsType> {
+    core: Arc<ReaderCore<T>>,
+    /// Its place with whoever fills its cache when nobody looks, if somebody is to.
+    charge: Option<Arc<Charge>>,
+}
+
+/// What a reader consists of: also for whoever fills its cache when nobody looks.
+#[doc(hidden)]
+pub struct ReaderCore<T: DdsType> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
@@ -51,6 +59,20 @@ pub struct DataReader<T: DdsType> {
     pub(super) is_kept: bool,
     /// It remembers what it has given out.
     pub(super) remembers: bool,
+    /// How often its cache was filled although nobody looked.
+    pub(super) collected: AtomicU64,
+    /// Threads that wait for something in its cache.
+    pub(super) waiting: AtomicU32,
+}
+
+/// What it consists of is its own.
+impl<T: DdsType> Deref for DataReader<T> {
+    type Target = ReaderCore<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &ReaderCore<T> {
+        &self.core
+    }
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
@@ -74,6 +96,16 @@ impl Limit for RangeTo<usize> {
 pub use asynchronous::SampleStream;
 
 impl<T: DdsType> DataReader<T> {
+    /// A reader that consists of this. One that keeps the last samples alone is filled although nobody looks (I-144).
+    pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
+        let core = Arc::new(core);
+        let charge = core.settings.depth.is_some().then(|| {
+            let Inner { engine, collector, .. } = &*core.participant;
+            collector.add(engine, Arc::clone(&core) as _)
+        });
+        DataReader { core, charge }
+    }
+
     /// What it reads.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
@@ -220,17 +252,6 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// The queues, brought up to date.
-    #[inline]
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = self.shared.changes.load(Ordering::Acquire);
-        if changes != queues.seen {
-            queues.renew(&self.shared, changes);
-        }
-        queues
-    }
-
     /// Whether a sample waits to be taken. Of a reader that follows instances: or something that may turn out to be one.
     #[inline]
     pub fn has_samples(&self) -> bool {
@@ -243,38 +264,6 @@ impl<T: DdsType> DataReader<T> {
             }
             None => self.has_queued(),
         }
-    }
-
-    /// Whether a record waits in the queues.
-    #[inline]
-    pub(super) fn has_queued(&self) -> bool {
-        self.queues().has_any(&self.shared, &self.participant.standing)
-    }
-
-    /// How often queues, or those who fill them, have changed.
-    pub(super) fn changes(&self) -> u64 {
-        self.shared.changes.load(Ordering::Acquire)
-    }
-
-    /// The streams that may still bring samples.
-    pub(super) fn sending(&self) -> Vec<StreamId> {
-        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sending) = &*sending {
-            return sending.to_vec();
-        }
-        let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let live = sources.iter().filter(|source| !source.ended);
-        live.flat_map(|source| source.writers.iter().copied()).collect()
-    }
-
-    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
-    pub(super) fn is_evicted(&self) -> bool {
-        self.participant.standing.is_evicted()
-    }
-
-    /// Whether the participant may come back after it has fallen out.
-    pub(super) fn may_rejoin(&self) -> bool {
-        self.participant.standing.may_rejoin()
     }
 
     /// Lets the participant's machine turn.
@@ -305,32 +294,6 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
-    /// handed from function to function by way of the stack costs as much as the rest.
-    #[inline(always)]
-    pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
-        if self.is_kept
-            && let Some(kept) = self.pop_kept()
-        {
-            return kept;
-        }
-        loop {
-            // Decoded without the lock, for that is a type's own code.
-            let (record, writer, life) = self.queues().take(&self.shared)?;
-            let sample = Body::new(record, writer.node);
-            // This process may have been stopped, and what it has read be written anew since.
-            if self.participant.standing.is_evicted_from(life) {
-                self.discard();
-                return None;
-            }
-            match sample {
-                Some(sample) if self.is_expired(&sample) => {}
-                Some(sample) => return Some((sample, writer)),
-                None => self.note_unreadable(),
-            }
-        }
-    }
-
     /// The next sample that tells something to who does not follow instances: that one of several writers has no more to
     /// say of an instance does not.
     #[inline(always)]
@@ -341,52 +304,6 @@ impl<T: DdsType> DataReader<T> {
                 return Some(sample.fresh());
             }
         }
-    }
-
-    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
-        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
-            let mut queues = self.queues();
-            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
-                Look::Kept(kept, stream) => {
-                    drop(queues);
-                    (Body::of_kept(kept, stream.node), stream)
-                }
-                Look::NoneYet => {
-                    drop(queues);
-                    self.participant.engine.poke();
-                    return Some(None);
-                }
-                Look::Over if !self.remembers => return None,
-                Look::Over => {
-                    let Some((record, stream, life)) = queues.take(&self.shared) else {
-                        return Some(None);
-                    };
-                    let number = record.number();
-                    let sample = Body::copied(&record, stream.node);
-                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
-                    // one before that is decided. What is given out will not come again, so it has to stay whole.
-                    if self.participant.standing.is_evicted_from(life) {
-                        return Some(None);
-                    }
-                    queues.note(stream, number);
-                    (sample, stream)
-                }
-            };
-            match found {
-                Some(sample) if self.is_expired(&sample) => {}
-                Some(sample) => return Some(Some((sample, stream))),
-                None => self.note_unreadable(),
-            }
-        }
-        None
-    }
-
-    /// LIFESPAN: whether it is too late for this sample.
-    #[inline(always)]
-    fn is_expired(&self, sample: &Body<T>) -> bool {
-        let lifespan = self.topic.keeping().lifespan;
-        lifespan > 0 && outlives(sample, lifespan)
     }
 
     /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
@@ -457,6 +374,132 @@ impl<T: DdsType> DataReader<T> {
         })
     }
 
+    fn deleted(&self) -> DdsError {
+        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
+    }
+}
+
+impl<T: DdsType> ReaderCore<T> {
+    /// The queues, brought up to date.
+    #[inline]
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.shared.changes.load(Ordering::Acquire);
+        if changes != queues.seen {
+            queues.renew(&self.shared, changes);
+        }
+        queues
+    }
+
+    /// Whether a record waits in the queues.
+    #[inline]
+    pub(super) fn has_queued(&self) -> bool {
+        self.queues().has_any(&self.shared, &self.participant.standing)
+    }
+
+    /// Whether what is queued holds up a writer, or soon will.
+    pub(super) fn holds_up(&self) -> bool {
+        self.queues().hold_up()
+    }
+
+    /// How often queues, or those who fill them, have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::Acquire)
+    }
+
+    /// The streams that may still bring samples.
+    pub(super) fn sending(&self) -> Vec<StreamId> {
+        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sending) = &*sending {
+            return sending.to_vec();
+        }
+        let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = sources.iter().filter(|source| !source.ended);
+        live.flat_map(|source| source.writers.iter().copied()).collect()
+    }
+
+    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.participant.standing.is_evicted()
+    }
+
+    /// Whether the participant may come back after it has fallen out.
+    pub(super) fn may_rejoin(&self) -> bool {
+        self.participant.standing.may_rejoin()
+    }
+
+    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
+    /// handed from function to function by way of the stack costs as much as the rest.
+    #[inline(always)]
+    pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
+        if self.is_kept
+            && let Some(kept) = self.pop_kept()
+        {
+            return kept;
+        }
+        loop {
+            // Decoded without the lock, for that is a type's own code.
+            let (record, writer, life) = self.queues().take(&self.shared)?;
+            let sample = Body::new(record, writer.node);
+            // This process may have been stopped, and what it has read be written anew since.
+            if self.participant.standing.is_evicted_from(life) {
+                self.discard();
+                return None;
+            }
+            match sample {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some((sample, writer)),
+                None => self.note_unreadable(),
+            }
+        }
+    }
+
+    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
+    fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
+        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+            let mut queues = self.queues();
+            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
+                Look::Kept(kept, stream) => {
+                    drop(queues);
+                    (Body::of_kept(kept, stream.node), stream)
+                }
+                Look::NoneYet => {
+                    drop(queues);
+                    self.participant.engine.poke();
+                    return Some(None);
+                }
+                Look::Over if !self.remembers => return None,
+                Look::Over => {
+                    let Some((record, stream, life)) = queues.take(&self.shared) else {
+                        return Some(None);
+                    };
+                    let number = record.number();
+                    let sample = Body::copied(&record, stream.node);
+                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
+                    // one before that is decided. What is given out will not come again, so it has to stay whole.
+                    if self.participant.standing.is_evicted_from(life) {
+                        return Some(None);
+                    }
+                    queues.note(stream, number);
+                    (sample, stream)
+                }
+            };
+            match found {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some(Some((sample, stream))),
+                None => self.note_unreadable(),
+            }
+        }
+        None
+    }
+
+    /// LIFESPAN: whether it is too late for this sample.
+    #[inline(always)]
+    fn is_expired(&self, sample: &Body<T>) -> bool {
+        let lifespan = self.topic.keeping().lifespan;
+        lifespan > 0 && outlives(sample, lifespan)
+    }
+
     #[cold]
     fn discard(&self) {
         self.queues().discarded += 1;
@@ -467,17 +510,17 @@ impl<T: DdsType> DataReader<T> {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(topic = self.topic.name(), "a sample of no known form");
     }
-
-    fn deleted(&self) -> DdsError {
-        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
-    }
 }
 
 impl<T: DdsType> Drop for DataReader<T> {
     fn drop(&mut self) {
         let id = self.id;
+        // Nobody fills it any more.
+        self.charge.take().into_iter().for_each(|charge| charge.leave());
         // What is in it refers to its writers' memory.
-        drop(self.shelf.take());
+        if let Some(shelf) = self.shelf.get() {
+            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(self.settings);
+        }
         self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));

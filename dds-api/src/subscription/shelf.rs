@@ -1,12 +1,14 @@
 //! The reader cache in use: what a reader's queues bring goes into it, with what is known of the writers.
 //!
 //! ```text
-//!   queues ──> shelf ──> read, take      filled when a call looks; what finds no room waits, and what is behind it
+//!   queues ──> shelf ──> read, take      filled when a call looks, and where the last samples are kept without that, too;
+//!                                        what finds no room waits, and what is behind it
 //! ```
 //! Owns: the cache, and which writers are lost. Never does: wait.
 
 use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
@@ -16,8 +18,9 @@ use idl_cdr::{DdsType, key_from_cdr};
 use super::cache::{
     Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
-use super::reader::DataReader;
+use super::reader::ReaderCore;
 use super::sample::{Body, Sample};
+use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{Fate, key_payload};
 
@@ -96,6 +99,11 @@ impl<T: DdsType> Shelf<T> {
             seen: None,
             has_news: false,
         }
+    }
+
+    /// Lets go of all that is in it.
+    pub(super) fn clear(&mut self, settings: Settings) {
+        *self = Shelf::new(settings);
     }
 
     /// Whether something waits for room.
@@ -227,7 +235,7 @@ pub(super) fn wall() -> u64 {
     clock::wall(clock::now())
 }
 
-impl<T: DdsType> DataReader<T> {
+impl<T: DdsType> ReaderCore<T> {
     /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
         let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings).into());
@@ -266,7 +274,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Puts into the cache what the queues hold; `false` if it does not all find room.
     fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
-        let lifespan = self.topic().keeping().lifespan;
+        let lifespan = self.topic.keeping().lifespan;
         loop {
             let next = match shelf.next.take() {
                 Some(next) => next,
@@ -300,5 +308,27 @@ impl<T: DdsType> DataReader<T> {
         let own = sample.into_own();
         // What was written anew while it was copied is none.
         own.filter(|_| !self.is_evicted())
+    }
+}
+
+/// When its cache is filled although nobody looks.
+impl<T: DdsType> Collect for ReaderCore<T> {
+    fn collect(&self) -> Found {
+        // Whoever looks fills it.
+        let Some(Ok(mut shelf)) = self.shelf.get().map(Mutex::try_lock) else {
+            return Found::Nothing;
+        };
+        if shelf.is_stalled() || !self.has_queued() {
+            return Found::Nothing;
+        }
+        let holds_up = self.holds_up();
+        self.fill(&mut shelf);
+        // Under the lock: who has seen the cache as it was before waits for another number.
+        self.collected.fetch_add(1, Ordering::SeqCst);
+        drop(shelf);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.participant.engine.nudge();
+        }
+        if holds_up { Found::Much } else { Found::Little }
     }
 }

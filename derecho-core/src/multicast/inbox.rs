@@ -453,6 +453,16 @@ impl Inbox {
         self.len() == 0
     }
 
+    /// Whether readers of this node refer to half of the chunks of a sender, or more, of those whose records are taken
+    /// next; for whoever takes.
+    pub fn holds_up(&self) -> bool {
+        let half = |source: &Arc<Source>| {
+            let in_use = |chunk: &usize| !source.is_released(*chunk);
+            (0..source.references.len()).filter(in_use).count() * 2 >= source.references.len()
+        };
+        self.front().sources.iter().any(half)
+    }
+
     /// Takes the oldest record out.
     #[inline(always)]
     pub fn take(&self) -> Option<Record> {
