@@ -84,7 +84,7 @@ pub struct Terms {
     pub weight: u16,
     /// How long it waits for whom.
     pub patience: Patience,
-    /// What is switched off.
+    /// What is switched off; of the group's own stream all but nulls.
     pub ablation: Ablation,
 }
 

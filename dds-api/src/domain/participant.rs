@@ -13,8 +13,14 @@ use qos_profiles::{PublisherQos, SubscriberQos};
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
+use super::collector::Collector;
 use super::rejoin::Rejoiner;
-use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
+use super::roster::Roster;
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DdsError, DdsResult, DomainParticipantListener, Driver, InstanceHandle, StatusMask,
+    StorageStatus, Timeout,
+};
 use crate::mapping::standing::Standing;
 use crate::mapping::vigil::Pulse;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
@@ -190,9 +196,19 @@ pub(crate) struct Inner {
     domain: u32,
     rejoiner: Option<Rejoiner>,
     attendant: Option<Attendant>,
+    pub(crate) collector: Collector,
+    pub(crate) roster: Roster,
+    pub(crate) listener: Slot<dyn DomainParticipantListener>,
 }
 
 impl Inner {
+    /// Listeners are called from now on.
+    pub(crate) fn attend(&self) -> DdsResult<()> {
+        self.roster.attend(&self.engine).map_err(|error| {
+            DdsError::OutOfResources(format!("no thread that calls listeners: {error}"))
+        })
+    }
+
     /// What may be the reason that nobody is there, and what to do.
     #[cold]
     pub(crate) fn why_nobody(&self) -> &'static str {
@@ -237,6 +253,8 @@ impl Drop for Inner {
             rejoiner.join();
         }
         self.attendant.take().into_iter().for_each(Attendant::join);
+        self.collector.end();
+        self.roster.end();
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
@@ -288,8 +306,19 @@ impl DomainParticipant {
         };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let pulse = Arc::default();
-        let mut inner = Inner { engine, standing, pulse, domain, rejoiner, attendant: None };
+        let (pulse, collector, roster) = (Arc::default(), Collector::default(), Roster::default());
+        let listener = Slot::default();
+        let mut inner = Inner {
+            engine,
+            standing,
+            pulse,
+            domain,
+            rejoiner,
+            attendant: None,
+            collector,
+            roster,
+            listener,
+        };
         if keeps_logs {
             inner.attendant = Some(Attendant::start(inner.engine.clone())?);
         }
@@ -397,6 +426,22 @@ impl DomainParticipant {
             self.inner.engine.act(|machine, _, _| machine.keep_vigil());
         }
         Ok(())
+    }
+
+    /// Has this called for changes of these statuses of all its entities, where none nearer wants them: on a thread that calls all
+    /// listeners of the participant, one after another.
+    pub fn set_listener(
+        &self,
+        listener: impl DomainParticipantListener + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> DdsResult<()> {
+        self.inner.listener.set(Box::new(listener), mask.into());
+        self.inner.attend()
+    }
+
+    /// Has no listener for all its entities called any more.
+    pub fn clear_listener(&self) {
+        self.inner.listener.clear();
     }
 
     /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
