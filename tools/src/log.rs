@@ -1,7 +1,9 @@
 //! `squall log`: the files of logged streams.
 //!
-//! Owns: what is shown of them. Never does: change any, but by `truncate`; whoever looks takes no lock, so a folder can be
+//! Owns: what is shown of them. Never does: change any, but by `truncate` (and `proceed` a file beside them); whoever looks takes no lock, so a folder can be
 //! looked into while it is written. What is written at that moment may then look torn.
+
+mod proceed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use derecho_core::log::aside::{self, Aside};
 use derecho_core::log::survey::{Survey, survey, truncate};
+use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
     Check, Disk, Kind, LogError, Owner, Record, StreamKey, StreamLog, Version, folder,
 };
@@ -47,6 +50,11 @@ enum Command {
         after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
     )]
     Truncate(TruncateArgs),
+    /// Tell a restart that waits to go on without a log, or list what is awaited. Who said so, when and without which
+    /// log is recorded beside the logs.
+    #[command(after_help = "Example:\n  squall log proceed /var/lib/squall/domain-0 \
+                            --without 0000000000000000000000000000004f --by anna")]
+    Proceed(proceed::ProceedArgs),
 }
 
 /// Where to look.
@@ -110,6 +118,7 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
         Command::Dump(args) => dump(args, json),
         Command::Verify(place) => look(place, json, |disk, of| survey(disk, of, |_| {})),
         Command::Truncate(args) => cut(args, json),
+        Command::Proceed(args) => proceed::run(args, json),
     }
 }
 
@@ -178,10 +187,31 @@ fn look(
         Some(_) => BTreeMap::new(),
     };
     let mut report = report(owner, &found);
+    // Views are listed too: the last one says who has to be back.
+    let last = last_view(&mut disk, (owner, &found))?;
+    report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
+    let of_views = last.map(|view| format!("\nThe last view: {}.", text_of_view(&view)));
     let beside = asides.iter().map(|(stream, numbers)| (stream.to_string(), json!(numbers)));
     report["aside"] = beside.collect();
-    show(json, &report, &(text(owner, &found) + &text_of_asides(&asides)));
+    show(
+        json,
+        &report,
+        &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
+    );
     Ok(if sound { Outcome::Yes } else { Outcome::No })
+}
+
+/// The last view in a folder, if it has a sound log of views.
+fn last_view(
+    disk: &mut Box<dyn Disk>,
+    (owner, found): (Owner, &[(StreamKey, Survey)]),
+) -> Result<Option<LoggedView>, LogError> {
+    let is_there = found.iter().any(|(stream, of)| *stream == VIEWS && of.errors.is_empty());
+    if !is_there {
+        return Ok(None);
+    }
+    let (log, _) = StreamLog::read(disk, (owner, VIEWS), Check::Last)?;
+    views::last(&log, disk)
 }
 
 fn text_of_asides(asides: &BTreeMap<StreamKey, BTreeSet<aside::Number>>) -> String {
@@ -243,8 +273,9 @@ fn text(owner: Owner, found: &[(StreamKey, Survey)]) -> String {
         |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
     for (stream, survey) in found {
         let (first, last) = (number(survey.first), number(survey.last));
+        let what = if *stream == VIEWS { "  views" } else { "" };
         text += &format!(
-            "{stream} {:>12} {:>14} {first:>10} {last:>10}\n",
+            "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
         if let Some(checkpoint) = survey.checkpoint {
@@ -339,11 +370,48 @@ fn fields_of(stream: StreamKey, record: &Record<'_>, payload: bool) -> Value {
     if payload {
         fields["payload"] = json!(hexadecimal(entry.payload));
     }
+    if let Some(view) = LoggedView::of(entry) {
+        fields["view"] = fields_of_view(&view);
+    }
     fields
+}
+
+fn fields_of_view(view: &LoggedView) -> Value {
+    let member = |member: &LoggedMember| {
+        json!({
+            "node": member.node.to_string(),
+            "log": member.log.map(|log| log.to_string()),
+            "votes": member.votes,
+            "weight": member.weight,
+        })
+    };
+    json!({
+        "era": view.era,
+        "number": view.number,
+        "members": view.members.iter().map(member).collect::<Vec<_>>(),
+        "awaits": view.awaits.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn text_of_view(view: &LoggedView) -> String {
+    let member = |member: &LoggedMember| match member.log {
+        Some(log) => format!("{} ({} votes) log {log}", member.node, member.votes),
+        None => format!("{} ({} votes) no log", member.node, member.votes),
+    };
+    let members: Vec<String> = view.members.iter().map(member).collect();
+    let awaits: Vec<String> = view.awaits.iter().map(ToString::to_string).collect();
+    let awaits = match awaits.is_empty() {
+        true => String::new(),
+        false => format!("; awaits {}", awaits.join(", ")),
+    };
+    format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
 fn line(stream: StreamKey, record: &Record<'_>, payload: bool) -> String {
     let entry = &record.entry;
+    if let Some(view) = LoggedView::of(entry) {
+        return format!("{:x} {} {}", stream.0, record.version, text_of_view(&view));
+    }
     let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
     format!(
         "{:x} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",

@@ -77,7 +77,7 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         patience: plan.patience,
         ablation: plan.ablation,
     };
-    let group = group(&mut link, terms, &parker)
+    let mut group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let host = link.arbiter();
     let logs = plan.logs.as_ref().map(|(folder, topics)| {
@@ -88,7 +88,10 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
             DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
         })?;
         let bell = Arc::clone(&parker);
-        Ok(TopicLogs::new(archive, topics.clone(), Arc::new(move || bell.wake())))
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || bell.wake());
+        let tell = Arc::clone(&wake);
+        let gate = group.keep_logs(Box::new(archive.views(move || tell())));
+        Ok(TopicLogs::new(archive, topics.clone(), (gate, wake)))
     });
     Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
 }

@@ -113,7 +113,7 @@ impl ParticipantMachine {
     /// This participant is out: others may have its folder of logs, unless it comes back.
     fn retire(&mut self) {
         if self.standing.is_out_for_good()
-            && let Some(logs) = self.atomic.end_logs()
+            && let Some(logs) = self.end_logs()
         {
             // What is still to be written may take its time.
             self.ending = Some(std::thread::spawn(move || drop(logs)));

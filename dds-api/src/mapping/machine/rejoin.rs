@@ -19,6 +19,7 @@ use crate::mapping::topic_logs::TopicLogs;
 impl ParticipantMachine {
     /// The logs of this life, which is over. Their folder is free for the next one when they are dropped.
     pub(crate) fn end_logs(&mut self) -> Option<TopicLogs> {
+        self.group.end_logs();
         self.atomic.end_logs()
     }
 

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Recovery, StreamKey,
-    StreamLog, Version, WallTime, folder,
+    Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Record, Recovery, Retention,
+    StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_core::storage::errands;
 
@@ -29,6 +30,10 @@ const GATHERED: usize = 16 << 20;
 const ROOM_AGAIN: Duration = Duration::from_millis(20);
 /// How long a process that drops its logs waits for what is still to be written.
 const LINGER: Duration = Duration::from_secs(5);
+/// So many views are kept at least.
+const VIEWS_KEPT: u64 = 1_000;
+/// Files of views get so large.
+pub(super) const VIEWS_FILE: u64 = 1 << 20;
 /// Batches that are kept to be filled again.
 const SPARE: usize = 64;
 
@@ -315,6 +320,10 @@ impl Kept {
     /// Drops what is to be kept no longer; it is looked for when another file was begun.
     fn trim(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let files = self.log.segments().len();
+        if self.log.stream() == VIEWS && files != self.files {
+            self.files = files;
+            return trim_views(&mut self.log, disk);
+        }
         let Some(keep) = self.shown.keep.as_ref().filter(|_| files != self.files) else {
             return Ok(());
         };
@@ -326,6 +335,16 @@ impl Kept {
             Err(error) if !error.is_full() => Err(error),
             _ => Ok(()),
         }
+    }
+}
+
+/// Drops views that were long ago: a restart asks for the last one alone.
+fn trim_views(log: &mut StreamLog, disk: &mut impl Disk) -> Result<(), LogError> {
+    let policy = Retention { messages: Some(VIEWS_KEPT), ..Retention::default() };
+    let Some(tail) = log.spare(policy, WallTime::default()) else { return Ok(()) };
+    match log.drop_up_to(disk, tail, std::iter::empty::<Record<'_>>()) {
+        Err(error) if !error.is_full() => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -352,9 +371,17 @@ impl<D> Drop for Writer<D> {
 impl<D: Disk> Writer<D> {
     fn run(&mut self, jobs: &Receiver<Job<D>>) {
         // It ends as well when nobody is left who could push.
-        while let Ok(first) = jobs.recv() {
+        loop {
+            let first = match self.views_wait() {
+                true => jobs.recv_timeout(ROOM_AGAIN),
+                false => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let mut next = match first {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let mut gathered = 0;
-            let mut next = Some(first);
             while let Some(job) = next {
                 match job {
                     Job::Batch(shown, batch) => {
@@ -380,6 +407,11 @@ impl<D: Disk> Writer<D> {
             self.commit();
             self.close_left();
         }
+    }
+
+    /// Whether a view waits for room on the disk.
+    fn views_wait(&self) -> bool {
+        self.logs.get(&VIEWS).is_some_and(|kept| kept.log.pending() > 0)
     }
 
     /// Closes the logs that were left, with the last that is for them.
@@ -453,6 +485,10 @@ impl<D: Disk> Writer<D> {
                 return kept.shown.show_room();
             };
             let shown = Arc::clone(&kept.shown);
+            if key == VIEWS && error.is_full() && !self.closing.load(Ordering::Acquire) {
+                // The logs beside it have policies of their own for a full disk, and are not kept from them.
+                return shown.show_full(error);
+            }
             if let Some(state) = self.judge(&shown, &error) {
                 return self.give_up(key, (state, error));
             }
@@ -470,9 +506,7 @@ impl<D: Disk> Writer<D> {
         if self.closing.load(Ordering::Acquire) {
             return Some(StreamState::Failed);
         }
-        if shown.state() != StreamState::Full {
-            shown.show(StreamState::Full, Some(error.clone()));
-        }
+        shown.show_full(error.clone());
         std::thread::sleep(ROOM_AGAIN);
         None
     }
