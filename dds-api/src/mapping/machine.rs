@@ -25,11 +25,13 @@ use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::{Discovery, News};
 use super::endpoint::{Endpoint, EndpointKind, Match};
 use super::history::NOBODY;
+use super::past::{SharedPastDesk, Word};
 use super::shares::{Berth, ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::standing::{Life, Standing};
 use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
 
+mod past;
 mod rejoin;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
@@ -72,6 +74,8 @@ pub(crate) struct ParticipantMachine {
     lacks_memory: bool,
     /// Whether there are any, for whoever sees to it.
     has_to_log: Arc<AtomicBool>,
+    /// What is asked of the past of topics.
+    past: SharedPastDesk,
     /// Ends the logs of one that is out for good.
     ending: Option<JoinHandle<()>>,
 }
@@ -101,6 +105,7 @@ impl ParticipantMachine {
             to_log: Vec::new(),
             lacks_memory: false,
             has_to_log: Arc::default(),
+            past: Arc::default(),
             ending: None,
         }
     }
@@ -391,9 +396,10 @@ impl ParticipantMachine {
                 self.atomic.gathered(&self.group, key, readers)
             }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
-            GroupEvent::Direct { from, bytes, .. } => {
-                self.atomic.direct(&mut self.group, from, &bytes);
-            }
+            GroupEvent::Direct { from, bytes, .. } => match Word::from_bytes(&bytes) {
+                Some(word) => self.told_of_past(from, word, effects),
+                None => self.atomic.direct(&mut self.group, from, &bytes),
+            },
             GroupEvent::Node(event) if self.atomic.take_in(&event) => {}
             GroupEvent::Node(event) => self.take_in_from_node(event),
         }
@@ -402,6 +408,7 @@ impl ParticipantMachine {
     /// Who is in the view no more takes part in nothing, also if it still runs.
     fn installed(&mut self, view: &View) {
         self.standing.come_in(self.life, self.host.as_ref());
+        self.past.retain(|node| view.rank_of(node).is_some());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
         let before = std::mem::replace(&mut self.members, members);
         for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {

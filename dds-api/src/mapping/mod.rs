@@ -8,6 +8,7 @@ pub(crate) mod discovery;
 pub(crate) mod endpoint;
 pub(crate) mod history;
 pub(crate) mod machine;
+pub(crate) mod past;
 pub(crate) mod record;
 pub(crate) mod shares;
 pub(crate) mod standing;

@@ -43,8 +43,8 @@ impl TopicLogs {
     }
 
     /// Where the log of a topic is.
-    pub(super) fn place_of(&self, endpoint: &Endpoint) -> (PathBuf, StreamKey) {
-        (self.archive.folder().to_owned(), stream_of(endpoint.key()))
+    pub(super) fn place_of(&self, key: u64) -> (PathBuf, StreamKey) {
+        (self.archive.folder().to_owned(), stream_of(key))
     }
 
     /// The log of a topic.

@@ -37,6 +37,7 @@ impl ParticipantMachine {
         let mut next = ParticipantMachine::new(group, standing, host, life);
         next.next_endpoint = self.next_endpoint;
         next.has_to_log = Arc::clone(&self.has_to_log);
+        next.past = Arc::clone(&self.past);
         logs.into_iter().for_each(|logs| next.keep_logs(logs));
         let mut berths = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared }) in &self.writers {
