@@ -50,6 +50,11 @@ enum Command {
         after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
     )]
     Truncate(TruncateArgs),
+    /// Remove logs that were put aside, for good. Nobody may be writing in the folder.
+    #[command(
+        after_help = "Example:\n  squall log remove-aside /var/lib/squall/domain-0/0 --number 1"
+    )]
+    RemoveAside(RemoveAsideArgs),
     /// Tell a restart that waits to go on without a log, or list what is awaited. Who said so, when and without which
     /// log is recorded beside the logs.
     #[command(after_help = "Example:\n  squall log proceed /var/lib/squall/domain-0 \
@@ -99,6 +104,19 @@ struct TruncateArgs {
     after: u64,
 }
 
+/// What to remove.
+#[derive(Args, Debug)]
+struct RemoveAsideArgs {
+    /// The log folder.
+    dir: PathBuf,
+    /// The number under which they were put aside, as `squall log ls` tells it.
+    #[arg(long, value_name = "NUMBER")]
+    number: aside::Number,
+    /// Only of this stream: the hexadecimal number that its files' names begin with.
+    #[arg(long, value_name = "HEX", value_parser = stream_key)]
+    stream: Option<StreamKey>,
+}
+
 fn stream_key(text: &str) -> Result<StreamKey, String> {
     u128::from_str_radix(text, 16)
         .map(StreamKey)
@@ -118,6 +136,7 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
         Command::Dump(args) => dump(args, json),
         Command::Verify(place) => look(place, json, |disk, of| survey(disk, of, |_| {})),
         Command::Truncate(args) => cut(args, json),
+        Command::RemoveAside(args) => remove_aside(args, json),
         Command::Proceed(args) => proceed::run(args, json),
     }
 }
@@ -442,6 +461,29 @@ fn kind(kind: Kind) -> &'static str {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
+    let RemoveAsideArgs { dir, number, stream } = args;
+    owner_of(&mut Folder::read(dir)?, dir)?;
+    let mut disk = Folder::open(dir)?;
+    let asides = aside::asides(&mut disk)?;
+    let wanted = asides.iter().filter(|(_, numbers)| numbers.contains(number));
+    let wanted = wanted.map(|(key, _)| *key).filter(|key| stream.is_none_or(|only| only == *key));
+    let wanted: Vec<StreamKey> = wanted.collect();
+    if wanted.is_empty() {
+        let (of, dir) =
+            (stream.map_or_else(String::new, |key| format!(" of stream {key}")), dir.display());
+        return Err(Failure::new(format!("nothing{of} was put aside as number {number} in {dir}")));
+    }
+    let (mut removed, mut text) = (Vec::new(), String::new());
+    for key in wanted {
+        let bytes = aside::remove(&mut disk, (key, *number))?;
+        removed.push(json!({ "stream": key.to_string(), "bytes": bytes }));
+        text += &format!("Removed of stream {key}: {bytes} bytes.\n");
+    }
+    show(json, &json!({ "removed": removed }), &text);
+    Ok(Outcome::Yes)
 }
 
 fn cut(args: &TruncateArgs, json: bool) -> Done {

@@ -104,6 +104,20 @@ fn a_log_that_was_put_aside_is_told_and_can_be_read() {
         let report = place.run(&["log", command, dir, "--aside", "1", "--json"]).code(0).json();
         assert_eq!((&report["records"], &report["last_seq"]), (&40.into(), &40.into()), "{report}");
     }
+    let remove = |number: &str, more: &[&str]| {
+        place.run(&[&["log", "remove-aside", dir, "--number", number], more].concat())
+    };
+    remove("2", &[]).code(1).says("nothing was put aside as number 2");
+    remove("1", &["--stream", "5"]).code(1).says("nothing of stream");
+    {
+        let _held = Folder::open(Path::new(dir)).unwrap();
+        remove("1", &[]).code(1).says("another process");
+    }
+    let report = remove("1", &["--json"]).code(0).json();
+    assert!(report["removed"][0]["bytes"].as_u64().unwrap() > 4000, "{report}");
+    let report = place.run(&["log", "verify", dir, "--json"]).code(0).json();
+    assert_eq!((&report["records"], report["aside"].as_object().unwrap().len()), (&3.into(), 0));
+    assert!(fs::read_dir(dir).unwrap().all(|it| !it.unwrap().path().ends_with(".aside")));
 }
 
 #[test]

@@ -43,8 +43,8 @@ pub(crate) struct Plan {
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
-    /// Where logs are kept, if they are, and of which topics that nobody here uses.
-    pub(crate) logs: Option<(PathBuf, Vec<String>)>,
+    /// Where logs are kept, if they are, of which topics that nobody here uses, and how.
+    pub(crate) logs: Option<(PathBuf, Vec<String>, Settings)>,
 }
 
 /// What a life of a participant begins with.
@@ -80,10 +80,10 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let mut group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let host = link.arbiter();
-    let logs = plan.logs.as_ref().map(|(folder, topics)| {
+    let logs = plan.logs.as_ref().map(|(folder, topics, settings)| {
         let fresh = LogId(link.node().0);
         let home = Home::of_domain(plan.domain);
-        let archive = Archive::open(folder, &home, fresh, Settings::default());
+        let archive = Archive::open(folder, &home, fresh, *settings);
         let archive = archive.map_err(|error| {
             DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
         })?;

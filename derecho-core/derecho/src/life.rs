@@ -27,7 +27,7 @@ use derecho_core::replicated::plan::{
     Declaration, Shard as ShardPlan, key_of_log, log_of, shard_of,
 };
 use derecho_core::storage::journal::Journal;
-use derecho_node::logs::{Archive, Home, OnFull, Settings};
+use derecho_node::logs::{Archive, Home, OnFull};
 use derecho_node::{Engine, clock};
 
 use crate::builder::{Connect, Factory, GroupBuilder, ObjectUpcall, ViewUpcall};
@@ -159,7 +159,7 @@ impl<L> Cradle<L> {
         if !logged || self.archive.is_some() {
             return Ok(());
         }
-        let GroupBuilder { name, logs, .. } = &self.builder;
+        let GroupBuilder { name, logs, log_settings, .. } = &self.builder;
         let Some(folder) = logs else {
             let why = "it declares a logged type, and no folder for logs: say `logs(folder)`";
             return Err(GroupError::Join(why.into()));
@@ -169,7 +169,7 @@ impl<L> Cradle<L> {
             let why = "it declares a checkpoint of a logged type, which begins from its logs";
             return Err(GroupError::Join(why.into()));
         }
-        let archive = Archive::open(folder, &Home::of_group(name), fresh, Settings::default());
+        let archive = Archive::open(folder, &Home::of_group(name), fresh, *log_settings);
         let archive = archive.map_err(|error| {
             let folder = folder.display();
             GroupError::Join(format!("no logs can be kept in `{folder}`: {error}"))
