@@ -80,7 +80,7 @@ impl Found {
                 root.display()
             )));
         }
-        let marked = streams.values().filter_map(|logs| restart::last_begun(logs));
+        let marked = streams.values().filter_map(restart::last_begun);
         let mut awaited: BTreeSet<LogId> = marked.flat_map(|(_, keepers)| keepers).collect();
         if let Some(last) = &last {
             awaited.extend(last.names());
