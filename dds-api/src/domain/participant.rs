@@ -7,6 +7,7 @@ use std::time::Duration;
 use derecho_core::group::watch::Patience;
 use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
+use derecho_node::logs::Settings;
 use derecho_node::{Hearer, Pace, Waited, clock};
 use idl_cdr::DdsType;
 use qos_profiles::{PublisherQos, SubscriberQos};
@@ -47,6 +48,7 @@ pub struct ParticipantConfig {
     rejoins: bool,
     log_folder: Option<PathBuf>,
     log_topics: Vec<String>,
+    log_queue: Option<usize>,
 }
 
 impl ParticipantConfig {
@@ -94,6 +96,13 @@ impl ParticipantConfig {
     /// text, `?` for one character. So their samples outlive the applications. Without a log folder nothing is kept.
     pub fn log_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.log_topics = patterns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What waits in memory for the disk of the logs takes so many bytes at most (64 MiB by default), all topics together.
+    /// More waits where it was delivered; beyond 64 MiB of a topic its writers wait, too.
+    pub fn log_queue(mut self, bytes: usize) -> Self {
+        self.log_queue = Some(bytes);
         self
     }
 
@@ -291,7 +300,9 @@ impl DomainParticipant {
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
         let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
         let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
-        let logs = folder.map(|folder| (folder, config.log_topics));
+        let mut settings = Settings::default();
+        settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);
+        let logs = folder.map(|folder| (folder, config.log_topics, settings));
         let keeps_logs = logs.is_some();
         let plan = Plan {
             domain,

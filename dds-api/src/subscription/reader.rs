@@ -18,7 +18,7 @@ use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
 use super::cache::Settings;
-use super::past::{PastSamples, Since, unreadable};
+use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
 use super::shelf::Shelf;
@@ -372,37 +372,33 @@ impl<T: DdsType> DataReader<T> {
         &self.participant.standing
     }
 
-    /// What was written in the past, from some sample or time on, as this participant's log has it: also what
-    /// is no longer kept for readers that come late. It holds nobody up. Each sample comes with its place in the topic's
-    /// order.
+    /// What was written in the past, from some sample or time on, as this participant's log has it, or else another
+    /// participant's: also what is no longer kept for readers that come late. It holds nobody up. Each sample comes
+    /// with its place in the topic's order.
+    ///
+    /// Without a log of its own a participant asks one whose log lacks nothing, part by part, and another one if that
+    /// one is gone or does not answer. It waits for up to 10 s each time, or as long as
+    /// [`PastSamples::within`] says.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if this participant keeps no log of the topic; [`DdsError::BadParameter`] if the log
-    /// does not go back so far, or has not come so far.
+    /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
+    /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
-        let (folder, stream) = self.log()?;
-        PastSamples::open(&folder, stream, since).map_err(|error| unreadable(&error))
+        PastSamples::open(self.log(), since, || Others::new(&self.participant, self.id))
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
-    /// topic's order.
+    /// topic's order. It may have 32 MiB where it is another participant's log that says it.
     ///
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        let (folder, stream) = self.log()?;
-        PastSamples::state_at(&folder, stream, time).map_err(|error| unreadable(&error))
+        PastSamples::state_at(self.log(), time, || Others::new(&self.participant, self.id))
     }
 
-    /// Where this participant's log of the topic is.
-    fn log(&self) -> DdsResult<(PathBuf, StreamKey)> {
-        let log = self.participant.engine.act(|machine, _, _| machine.log_of(self.id));
-        log.ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!(
-                "this participant keeps no log of `{}`: make the topic persistent, and give the participant a log folder",
-                self.topic.name()
-            ))
-        })
+    /// Where this participant's log of the topic is, if it keeps one.
+    fn log(&self) -> Option<(PathBuf, StreamKey)> {
+        self.participant.engine.act(|machine, _, _| machine.log_of(self.id))
     }
 
     fn deleted(&self) -> DdsError {
