@@ -4,7 +4,7 @@
 //! that contain each other are no trouble: a description names others by functions, which nobody
 //! calls before the program runs. Never does: read or write a byte.
 
-use crate::DdsType;
+use crate::{DdsType, Limits};
 
 /// How a type may change while readers and writers of other versions are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -177,6 +177,8 @@ pub struct MemberDescriptor {
     pub bounds: &'static [u32],
     /// What a reader does with a value that the type does not allow.
     pub try_construct: TryConstruct,
+    /// The same of the elements of collections, in the order of [`Limits`].
+    pub elements: &'static [TryConstruct],
     /// Annotations that are remembered only: name and text (`unit`, `min`, `max`, `default`,
     /// `hashid`).
     pub remembered: &'static [(&'static str, &'static str)],
@@ -197,6 +199,7 @@ impl MemberDescriptor {
             external: T::EXTERNAL,
             bounds: &[],
             try_construct: TryConstruct::Discard,
+            elements: &[],
             remembered: &[],
         }
     }
@@ -223,6 +226,18 @@ impl MemberDescriptor {
     #[must_use]
     pub const fn try_construct(self, try_construct: TryConstruct) -> Self {
         Self { try_construct, ..self }
+    }
+
+    /// What a reader does with elements of collections that their type does not allow.
+    #[must_use]
+    pub const fn elements(self, elements: &'static [TryConstruct]) -> Self {
+        Self { elements, ..self }
+    }
+
+    /// What is asked of its value while it is read.
+    #[inline(always)]
+    pub const fn limits(&self) -> Limits<'static> {
+        Limits::new(self.bounds, self.elements)
     }
 
     /// Annotations that are remembered only.

@@ -211,7 +211,11 @@ fn repeat(
 
 /// Bytes that say the size of a collection of such elements.
 fn delimiter(element: &TypeDescriptor) -> usize {
-    if matches!(element.kind, TypeKind::Primitive(_)) { 0 } else { 4 }
+    match element.kind {
+        TypeKind::Primitive(_) => 0,
+        TypeKind::External(inner) => delimiter(inner()),
+        _ => 4,
+    }
 }
 
 fn innermost(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {

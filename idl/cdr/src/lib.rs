@@ -35,6 +35,7 @@ mod enumeration;
 mod error;
 mod fingerprint;
 mod key;
+mod limits;
 mod member;
 mod path;
 mod payload;
@@ -60,6 +61,7 @@ pub use fingerprint::{Fingerprint, fingerprint};
 /// Implements [`trait@DdsType`] for a struct, an enum, a union, a bitmask or a bitset.
 pub use idl_derive::DdsType;
 pub use key::{key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
+pub use limits::Limits;
 pub use member::{Form, MAX_DEPTH};
 pub use path::{MemberPath, PathError, PathStep, parse_path};
 pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with};

@@ -2,7 +2,7 @@
 
 use crate::constant::Value;
 use crate::model::{
-    Case, Member, MemberId, NamedKind, Placement, Struct, TryConstruct, Type, Union,
+    Case, Element, Member, MemberId, NamedKind, Placement, Struct, TryConstruct, Type, Union,
 };
 use crate::naming::{type_name, value_name};
 
@@ -65,9 +65,7 @@ impl Out<'_> {
         }
         attributes.extend(member.unit.as_ref().map(|unit| format!("unit = {}", quoted(unit))));
         self.attributes(attributes);
-        if member.external && is_collection(&member.ty) {
-            self.line("#[allow(clippy::box_collection, reason = \"the IDL has it so\")]");
-        }
+        self.allow(&lints(&member.ty, member.external));
         let ty = self.member_type(member);
         self.field(field, &ty);
     }
@@ -148,9 +146,7 @@ impl Out<'_> {
             attributes.push(format!("case = {}", labels.join(", ")));
         }
         self.attributes(attributes);
-        if member.external && is_collection(&member.ty) {
-            self.line("#[allow(clippy::box_collection, reason = \"the IDL has it so\")]");
-        }
+        self.allow(&lints(&member.ty, member.external));
         let ty = self.member_type(member);
         self.line(&format!("{variant}({ty}),"));
     }
@@ -203,18 +199,64 @@ fn member_attributes(member: &Member) -> Vec<String> {
         MemberId::Hash(Some(text)) => attributes.push(format!("hashid = {}", quoted(text))),
     }
     attributes.extend(bound_attribute(&member.ty));
-    attributes.extend(member.try_construct.map(|kind| {
-        let kind = match kind {
-            TryConstruct::Discard => "discard",
-            TryConstruct::UseDefault => "use_default",
-            TryConstruct::Trim => "trim",
-        };
-        format!("try_construct = \"{kind}\"")
-    }));
+    attributes.extend(
+        member.try_construct.map(|kind| format!("try_construct = {}", try_construct(kind))),
+    );
+    let elements: Vec<&str> = member
+        .ty
+        .element_try_constructs()
+        .into_iter()
+        .map(|kind| try_construct(kind.unwrap_or(TryConstruct::Discard)))
+        .collect();
+    match elements.as_slice() {
+        [] => {}
+        [kind] => attributes.push(format!("element_try_construct = {kind}")),
+        kinds => attributes.push(format!("element_try_construct = [{}]", kinds.join(", "))),
+    }
     if member.external {
         attributes.push("external".to_owned());
     }
     attributes
+}
+
+/// As an attribute has it.
+fn try_construct(kind: TryConstruct) -> &'static str {
+    match kind {
+        TryConstruct::Discard => "\"discard\"",
+        TryConstruct::UseDefault => "\"use_default\"",
+        TryConstruct::Trim => "\"trim\"",
+    }
+}
+
+/// Lints about memory that the IDL asks for.
+pub(super) fn lints(ty: &Type, external: bool) -> Vec<&'static str> {
+    let mut lints = Vec::new();
+    if external && is_collection(ty) || has_boxed(ty, &is_collection) {
+        lints.push("clippy::box_collection");
+    }
+    if has_sequence_of_boxes(ty) {
+        lints.push("clippy::vec_box");
+    }
+    lints
+}
+
+/// Whether an external element is of a type that this is true of. Typedefs have their own lints.
+fn has_boxed(ty: &Type, is: &impl Fn(&Type) -> bool) -> bool {
+    let found = |element: &Element| element.external && is(element) || has_boxed(element, is);
+    match ty {
+        Type::Sequence(element, _) | Type::Array(element, _) => found(element),
+        Type::Map(key, value, _) => found(key) || found(value),
+        _ => false,
+    }
+}
+
+fn has_sequence_of_boxes(ty: &Type) -> bool {
+    match ty {
+        Type::Sequence(element, _) => element.external || has_sequence_of_boxes(element),
+        Type::Array(element, _) => has_sequence_of_boxes(element),
+        Type::Map(key, value, _) => has_sequence_of_boxes(key) || has_sequence_of_boxes(value),
+        _ => false,
+    }
 }
 
 /// The type of the values in a list.

@@ -30,7 +30,7 @@ impl DynamicType {
     /// The type that is described.
     pub fn of_descriptor(descriptor: &'static TypeDescriptor) -> Self {
         let mut made = FromDescriptors::default();
-        let root = made.add(descriptor, &[]);
+        let root = made.add(descriptor, idl_cdr::Limits::NONE);
         Self { graph: Arc::new(made.graph), root }
     }
 

@@ -141,9 +141,9 @@ impl FromIdl<'_> {
         Ok(self.graph.add("", kind))
     }
 
-    fn element(&mut self, of: &Type) -> Made<Element> {
-        let of = self.ty(of)?;
-        Ok(Element { of, external: false, try_construct: TryConstruct::Discard })
+    fn element(&mut self, of: &model::Element) -> Made<Element> {
+        let external = of.external;
+        Ok(Element { of: self.ty(of)?, external, try_construct: try_construct(of.try_construct) })
     }
 
     fn structure(&mut self, of: &model::Struct) -> Made<Structure> {
@@ -215,11 +215,7 @@ impl FromIdl<'_> {
             must_understand: of.must_understand || of.key,
             optional: of.optional,
             external: of.external,
-            try_construct: match of.try_construct {
-                None | Some(model::TryConstruct::Discard) => TryConstruct::Discard,
-                Some(model::TryConstruct::UseDefault) => TryConstruct::UseDefault,
-                Some(model::TryConstruct::Trim) => TryConstruct::Trim,
-            },
+            try_construct: try_construct(of.try_construct),
             unit: of.unit.clone(),
             min: of.range.0.as_ref().and_then(number),
             max: of.range.1.as_ref().and_then(number),
@@ -238,6 +234,14 @@ impl FromIdl<'_> {
             position += bits;
         }
         fields
+    }
+}
+
+fn try_construct(of: Option<model::TryConstruct>) -> TryConstruct {
+    match of {
+        None | Some(model::TryConstruct::Discard) => TryConstruct::Discard,
+        Some(model::TryConstruct::UseDefault) => TryConstruct::UseDefault,
+        Some(model::TryConstruct::Trim) => TryConstruct::Trim,
     }
 }
 
