@@ -50,11 +50,13 @@
 //! | --- | --- | --- |
 //! | `name = "ENUMERATOR"` | both | the name in IDL; the Rust name if absent |
 //! | `default_literal` | enumerator | the enum's default; the first one if absent |
-//! | `case = 1`, `case = 1, 2` | variant | the labels of this member: literals, or paths of constants and enumerators; the first one is written |
-//! | `default` | variant | the member of all other labels; what is written is the lowest label that has no case |
+//! | `case = 1`, `case = 1, 2` | variant | the labels of this member: literals, or paths of constants and enumerators; the first one is written, unless the value keeps its own |
+//! | `default` | variant | the member of all other labels; what is written is the lowest label that has no case, unless the value keeps its own |
 //! | `id`, `hashid`, `bound`, `element_bound`, `external`, `try_construct`, `element_try_construct`, `range`, `min`, `max`, `unit` | variant | as on a field |
 //!
-//! A variant has one field without a name, or none where a label selects no member.
+//! A variant has one field without a name, or none where a label selects no member. One that several labels select
+//! can keep which it was: it has a field `discriminator` of the discriminator's type, and one of any name for the member,
+//! `Wing { discriminator: i32, area: f64 }`. A value whose `discriminator` selects another variant is not written.
 
 mod attributes;
 mod bits;

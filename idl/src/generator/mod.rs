@@ -293,11 +293,11 @@ impl Out<'_> {
         }
     }
 
-    /// A field, broken where rustfmt breaks it.
+    /// A field, with `pub` if it has that, broken where rustfmt breaks it.
     fn field(&mut self, name: &str, ty: &str) {
-        let line = format!("pub {name}: {ty},");
+        let line = format!("{name}: {ty},");
         if self.indent * 4 + line.len() > LINE_WIDTH {
-            self.line(&format!("pub {name}:"));
+            self.line(&format!("{name}:"));
             self.indent += 1;
             self.line(&format!("{ty},"));
             self.indent -= 1;

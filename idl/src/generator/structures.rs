@@ -23,7 +23,7 @@ impl Out<'_> {
                 let (field, ty) = (taken.take("base".to_owned()), out.path(base));
                 out.doc(&format!("The members of its base `{base}`."));
                 out.line("#[dds(base)]");
-                out.field(&field, &ty);
+                out.field(&format!("pub {field}"), &ty);
             }
             for member in &structure.members {
                 let field = taken.take(value_name(&member.name));
@@ -67,7 +67,7 @@ impl Out<'_> {
         self.attributes(attributes);
         self.allow(&lints(&member.ty, member.external));
         let ty = self.member_type(member);
-        self.field(field, &ty);
+        self.field(&format!("pub {field}"), &ty);
     }
 
     fn member_docs(&mut self, member: &Member) {
@@ -122,7 +122,7 @@ impl Out<'_> {
                 let variant = taken.take("NoCase".to_owned());
                 out.doc("There is no member: the discriminator has a value without a case.");
                 out.line("#[dds(default)]");
-                out.line(&format!("{variant},"));
+                out.labelled(&variant, &union.discriminator, None);
             }
             out.verbatim(&union.notes.verbatim, Placement::EndDeclaration);
         });
@@ -146,9 +146,28 @@ impl Out<'_> {
             attributes.push(format!("case = {}", labels.join(", ")));
         }
         self.attributes(attributes);
-        self.allow(&lints(&member.ty, member.external));
         let ty = self.member_type(member);
+        if case.default || case.labels.len() > 1 {
+            return self.labelled(variant, discriminator, Some((member, &ty)));
+        }
+        self.allow(&lints(&member.ty, member.external));
         self.line(&format!("{variant}({ty}),"));
+    }
+
+    /// A variant that several labels select: it keeps which it was.
+    fn labelled(&mut self, variant: &str, label: &Type, member: Option<(&Member, &str)>) {
+        let label = self.rust_type(label);
+        self.line(&format!("{variant} {{"));
+        self.indent += 1;
+        self.doc("What selected it.");
+        self.field("discriminator", &label);
+        if let Some((member, ty)) = member {
+            self.doc("The member.");
+            self.allow(&lints(&member.ty, member.external));
+            self.field("value", ty);
+        }
+        self.indent -= 1;
+        self.line("},");
     }
 
     /// A label: a literal, or the path of an enumerator.

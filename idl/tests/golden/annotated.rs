@@ -160,7 +160,12 @@ pub mod marked {
         Number(i32),
         /// IDL member `text`: `string`.
         #[dds(name = "text", id = 9, default)]
-        Text(String),
+        Text {
+            /// What selected it.
+            discriminator: i32,
+            /// The member.
+            value: String,
+        },
     }
     impl Choice {
         /// Nothing.

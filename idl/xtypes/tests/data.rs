@@ -109,7 +109,10 @@ fn members_are_set_and_got_by_their_paths() {
     assert_eq!(typed.maybe.unwrap().i[1][2], -4);
     assert_eq!(typed.texts.e, ["abc"]);
     assert_eq!(typed.collections.names["k"], [5]);
-    assert_eq!(typed.colored, Colored::Soft(Box::new(Choice::Other(vec![1]))));
+    assert_eq!(
+        typed.colored,
+        Colored::Soft(Box::new(Choice::Other { discriminator: 2, data: vec![1] }))
+    );
     assert_eq!(typed.tree.next.unwrap().next.unwrap().value, 3);
     for path in ["maybe.i[1][2]", "colored.Soft.Other[0]", "tree.next.next.value", "derived.name"] {
         let compiled = MemberPath::of::<Everything>(path).unwrap();

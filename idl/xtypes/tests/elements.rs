@@ -58,16 +58,24 @@ struct Strict {
     last: i32,
 }
 
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", bit_bound = 8)]
+enum AnyLevel {
+    Low,
+    Middle,
+    High,
+}
+
 /// The same without limits, as a writer has it that knows no better.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr")]
 struct Loose {
     cut: Vec<String>,
-    levels: Vec<u8>,
+    levels: Vec<AnyLevel>,
     names: [String; 2],
     all: Vec<String>,
     lists: Vec<Vec<String>>,
-    by_name: BTreeMap<String, u8>,
+    by_name: BTreeMap<String, AnyLevel>,
     boxed: Vec<i32>,
     both: Vec<String>,
     last: i32,
@@ -80,11 +88,11 @@ fn texts(texts: &[&str]) -> Vec<String> {
 fn fine() -> Loose {
     Loose {
         cut: texts(&["ab"]),
-        levels: vec![0, 1],
+        levels: vec![AnyLevel::Low, AnyLevel::Middle],
         names: ["a".into(), "b".into()],
         all: texts(&["x"]),
         lists: vec![texts(&["y"])],
-        by_name: BTreeMap::from([("k".into(), 0)]),
+        by_name: BTreeMap::from([("k".into(), AnyLevel::Low)]),
         boxed: vec![1, -2],
         both: texts(&["z"]),
         last: 7,
@@ -139,11 +147,11 @@ fn elements_that_are_allowed_stay_and_external_ones_have_the_bytes_of_others() {
 fn elements_are_cut_or_replaced_each_for_itself() {
     let wrong = Loose {
         cut: texts(&["abc", "d", "e\u{e9}"]),
-        levels: vec![1, 77, 0],
+        levels: vec![AnyLevel::Middle, AnyLevel::High, AnyLevel::Low],
         names: ["long".into(), "ok".into()],
         all: texts(&["x", "too long"]),
         lists: vec![texts(&["ab", "abc", "c"]), texts(&["d"])],
-        by_name: BTreeMap::from([("key".into(), 9), ("l".into(), 0)]),
+        by_name: BTreeMap::from([("key".into(), AnyLevel::High), ("l".into(), AnyLevel::Low)]),
         both: texts(&["abc", "de", "f"]),
         ..fine()
     };
@@ -164,6 +172,6 @@ fn what_cannot_be_mended_refuses_the_sample() {
     // Too many elements: nothing is said of that.
     assert_eq!(read(&Loose { cut: vec![String::new(); 5], ..fine() }), None);
     // Keys that are alike when they have been cut.
-    let by_name = BTreeMap::from([("ka".into(), 0), ("kb".into(), 1)]);
+    let by_name = BTreeMap::from([("ka".into(), AnyLevel::Low), ("kb".into(), AnyLevel::High)]);
     assert_eq!(read(&Loose { by_name, ..fine() }), None);
 }
