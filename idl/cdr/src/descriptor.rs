@@ -4,7 +4,7 @@
 //! that contain each other are no trouble: a description names others by functions, which nobody
 //! calls before the program runs. Never does: read or write a byte.
 
-use crate::{DdsType, Limits};
+use crate::{CdrError, CdrWriter, DdsType, Limits};
 
 /// How a type may change while readers and writers of other versions are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -32,6 +32,9 @@ pub enum TryConstruct {
 
 /// Gives the description of a type.
 pub type DescriptorOf = fn() -> &'static TypeDescriptor;
+
+/// Writes a member's default, as the member's type is written.
+pub type WriteDefault = fn(&mut CdrWriter<'_>) -> Result<(), CdrError>;
 
 /// The description of `T`.
 pub fn descriptor_of<T: DdsType>() -> &'static TypeDescriptor {
@@ -179,6 +182,8 @@ pub struct MemberDescriptor {
     pub try_construct: TryConstruct,
     /// The same of the elements of collections, in the order of [`Limits`].
     pub elements: &'static [TryConstruct],
+    /// Writes the value that a sample has which lacks it, if that is not the default of its type.
+    pub default: Option<WriteDefault>,
     /// Annotations that are remembered only: name and text (`unit`, `min`, `max`, `default`,
     /// `hashid`).
     pub remembered: &'static [(&'static str, &'static str)],
@@ -200,6 +205,7 @@ impl MemberDescriptor {
             bounds: &[],
             try_construct: TryConstruct::Discard,
             elements: &[],
+            default: None,
             remembered: &[],
         }
     }
@@ -232,6 +238,12 @@ impl MemberDescriptor {
     #[must_use]
     pub const fn elements(self, elements: &'static [TryConstruct]) -> Self {
         Self { elements, ..self }
+    }
+
+    /// What writes the value that a sample has which lacks it.
+    #[must_use]
+    pub const fn default(self, default: WriteDefault) -> Self {
+        Self { default: Some(default), ..self }
     }
 
     /// What is asked of its value while it is read.

@@ -53,14 +53,14 @@ pub use decimal::{Fixed, LongDouble};
 pub use descriptor::{
     BitField, CaseDescriptor, DescriptorOf, Extensibility, LARGEST_MEMBER_ID, Literal,
     MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind, UnionDescriptor,
-    descriptor_of,
+    WriteDefault, descriptor_of,
 };
 pub use encoding::{CdrVersion, Encoding, Endianness, HEADER_SIZE};
 pub use error::{CdrError, StringFault};
 pub use fingerprint::{Fingerprint, fingerprint};
 /// Implements [`trait@DdsType`] for a struct, an enum, a union, a bitmask or a bitset.
 pub use idl_derive::DdsType;
-pub use key::{key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
+pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
 pub use limits::Limits;
 pub use member::{Form, MAX_DEPTH};
 pub use path::{MemberPath, PathError, PathStep, parse_path};

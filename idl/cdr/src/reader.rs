@@ -31,7 +31,7 @@ pub struct CdrReader<'a> {
     encoding: Encoding,
     /// What the header says, if there is one.
     representation: Option<u16>,
-    /// Only members of the key are there, in the order of their ids, and nothing is delimited.
+    /// Only members of the key are there.
     key: bool,
     depth: u32,
     /// What a type does not allow is kept in `fault`, and reading goes on.
@@ -120,7 +120,7 @@ impl<'a> CdrReader<'a> {
         })
     }
 
-    /// The same, of values that are there with their keys only.
+    /// The same, of values that are there with their keys only, as [`KeyForm::Payload`](crate::KeyForm) has them.
     #[must_use]
     pub fn of_keys(self) -> Self {
         Self { key: true, ..self }
@@ -396,8 +396,10 @@ impl<'a> CdrReader<'a> {
         if length > bound {
             self.fault(CdrError::BoundExceeded { offset, bound, found: length as usize })?;
         }
-        // An element that takes no bytes would let four bytes ask for billions of elements.
-        if length as usize > left / min_size.max(1) {
+        // An element that takes no bytes would let four bytes ask for billions of elements. Of a key alone only parts
+        // are there.
+        let least = if self.key { 1 } else { min_size.max(1) };
+        if length as usize > left / least {
             return Err(CdrError::LengthExceedsData { offset, length, left });
         }
         Ok(length as usize)

@@ -5,8 +5,8 @@
 
 use crate::structure::require_end;
 use crate::{
-    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, MemberDescriptor,
-    ValueRef,
+    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, KeyForm,
+    MemberDescriptor, ValueRef,
 };
 
 /// A type whose values can tell the cases of a union apart.
@@ -125,21 +125,22 @@ pub trait DdsUnion: DdsType {
 /// Writes a union.
 pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
     let discriminator = discriminator_of(value, writer.position())?;
-    if writer.is_of_keys() {
-        discriminator.serialize(writer)?;
-        return if T::KEYED { Ok(()) } else { value.write_case(writer, Form::Plain) };
-    }
-    if T::EXTENSIBILITY == Extensibility::Final {
+    // A keyed union's key is its discriminator.
+    let whole = writer.key_form().is_none() || !T::KEYED;
+    if writer.key_form() == Some(KeyForm::Hash) || T::EXTENSIBILITY == Extensibility::Final {
         writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
-        return value.write_case(writer, Form::Plain);
+        return if whole { value.write_case(writer, Form::Plain) } else { Ok(()) };
     }
+    let form = match T::EXTENSIBILITY {
+        Extensibility::Mutable => Form::Parameters,
+        _ => Form::Plain,
+    };
     let open = writer.begin_delimited()?;
-    if T::EXTENSIBILITY == Extensibility::Appendable {
-        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
-        value.write_case(writer, Form::Plain)?;
-    } else {
-        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Parameters)?;
-        value.write_case(writer, Form::Parameters)?;
+    writer.write_member(&discriminator, T::DISCRIMINATOR, form)?;
+    if whole {
+        value.write_case(writer, form)?;
+    }
+    if form == Form::Parameters {
         writer.end_parameters()?;
     }
     writer.end_delimited(open)
@@ -147,7 +148,7 @@ pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Re
 
 /// Reads a union.
 pub fn deserialize_union<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
-    if reader.is_of_keys() || T::EXTENSIBILITY == Extensibility::Final {
+    if T::EXTENSIBILITY == Extensibility::Final {
         return members(reader);
     }
     let open = reader.begin_delimited()?;

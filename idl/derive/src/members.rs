@@ -82,6 +82,10 @@ impl<'a> Member<'a> {
         let elements = &attributes.element_try_construct;
         let elements = (!elements.is_empty())
             .then(|| quote!(.elements(&[#(#types::TryConstruct::#elements),*])));
+        let written = attributes.default.is_some().then(|| {
+            let default = self.default_function(types);
+            quote!(.default(|writer| <#ty as #types::DdsType>::serialize(&(#default)(), writer)))
+        });
         let mut texts = attributes.remembered.clone();
         if let Some(default) = &attributes.default {
             texts.push(("default".to_owned(), quote!(#default).to_string()));
@@ -95,7 +99,7 @@ impl<'a> Member<'a> {
         // What is wrong with the type is said at the type.
         quote_spanned! {ty.span()=>
             #types::MemberDescriptor::new::<#ty>(#owner, #name, #id)
-                #key #must_understand #bounds #try_construct #elements #remembered
+                #key #must_understand #bounds #try_construct #elements #written #remembered
         }
     }
 

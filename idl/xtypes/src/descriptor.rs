@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use idl_cdr::{
     Limits, MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind,
-    UNBOUNDED, UnionDescriptor,
+    UNBOUNDED, UnionDescriptor, WriteDefault,
 };
 
+use crate::data::default_of_descriptor;
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
     Structure, Union,
@@ -18,6 +19,8 @@ use crate::model::{
 pub(crate) struct FromDescriptors {
     pub(crate) graph: Graph,
     made: BTreeMap<&'static str, NodeId>,
+    /// Structs whose members have defaults, which are values of types that are to be made first.
+    defaults: Vec<(NodeId, usize, WriteDefault)>,
 }
 
 impl FromDescriptors {
@@ -52,6 +55,18 @@ impl FromDescriptors {
             TypeKind::Optional(inside) | TypeKind::External(inside) => self.add(inside(), limits),
             _ => self.named(of),
         }
+    }
+
+    /// The types, with the defaults of their members.
+    pub(crate) fn finish(mut self) -> Graph {
+        for (id, place, write) in std::mem::take(&mut self.defaults) {
+            let Kind::Structure(structure) = &self.graph.node(id).kind else { continue };
+            let default = default_of_descriptor(&self.graph, &structure.members[place], write);
+            if let Kind::Structure(structure) = &mut self.graph.nodes[id.0 as usize].kind {
+                structure.members[place].default = default;
+            }
+        }
+        self.graph
     }
 
     fn element(
@@ -97,7 +112,12 @@ impl FromDescriptors {
                     })
                     .collect(),
             ),
-            TypeKind::Structure(structure) => Kind::Structure(self.structure(&structure)),
+            TypeKind::Structure(structure) => {
+                for (place, member) in structure.members.iter().enumerate() {
+                    self.defaults.extend(member.default.map(|default| (id, place, default)));
+                }
+                Kind::Structure(self.structure(&structure))
+            }
             TypeKind::Union(union) => Kind::Union(self.union(&union)),
             // What has no name has been made by `add`.
             _ => return id,
@@ -146,6 +166,7 @@ impl FromDescriptors {
             optional: of.optional,
             external: of.external,
             try_construct: of.try_construct,
+            default: None,
             unit: remembered("unit"),
             min: remembered("min"),
             max: remembered("max"),

@@ -31,7 +31,7 @@ impl DynamicType {
     pub fn of_descriptor(descriptor: &'static TypeDescriptor) -> Self {
         let mut made = FromDescriptors::default();
         let root = made.add(descriptor, idl_cdr::Limits::NONE);
-        Self { graph: Arc::new(made.graph), root }
+        Self { graph: Arc::new(made.finish()), root }
     }
 
     /// Its name in IDL; of what has no name, none.

@@ -11,7 +11,7 @@ use idl_cdr::{
 
 use super::{Done, NAME, Walk};
 use crate::data::layout::{case_of, is_primitive, is_primitive_row, key_members, total_bits};
-use crate::data::{UnionValue, Value, default_of};
+use crate::data::{UnionValue, Value, default_of, default_of_member};
 use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
 
 impl<'a> Walk<'a> {
@@ -159,14 +159,20 @@ impl<'a> Walk<'a> {
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
         let members = graph.members(of);
-        let default = |member: &Member| match member.optional {
-            true => Value::Absent,
-            false => default_of(graph, member.of),
-        };
-        if reader.is_of_keys() {
+        let default = |member: &Member| default_of_member(graph, member);
+        if reader.is_of_keys() && of.extensibility != Extensibility::Mutable {
             let mut parts: Vec<Value> = members.iter().map(|member| default(member)).collect();
-            for (place, member) in key_members(&members) {
+            let open = match of.extensibility {
+                Extensibility::Final => None,
+                _ => Some(reader.begin_delimited()?),
+            };
+            let mut keys = key_members(&members);
+            keys.sort_by_key(|(place, _)| *place);
+            for (place, member) in keys {
                 parts[place] = self.read_member(member, reader, Form::Plain)?;
+            }
+            if let Some(open) = open {
+                reader.skip_delimited(open);
             }
             return Ok(Value::Structure(parts));
         }
@@ -253,10 +259,7 @@ impl<'a> Walk<'a> {
         form: Form,
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
-        let default = || match member.optional {
-            true => Value::Absent,
-            false => default_of(graph, member.of),
-        };
+        let default = || default_of_member(graph, member);
         self.read_tried(
             member.try_construct,
             member.of,
@@ -307,7 +310,7 @@ impl<'a> Walk<'a> {
         Ok(value)
     }
 
-    fn read_inside(
+    pub(super) fn read_inside(
         &mut self,
         member: &Member,
         reader: &mut CdrReader<'_>,
@@ -347,7 +350,7 @@ impl<'a> Walk<'a> {
         of: &'a Union,
         reader: &mut CdrReader<'_>,
     ) -> Result<Value, CdrError> {
-        if reader.is_of_keys() || of.extensibility == Extensibility::Final {
+        if of.extensibility == Extensibility::Final {
             return self.union_members(id, of, reader);
         }
         let depth = self.path.len();
