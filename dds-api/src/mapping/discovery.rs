@@ -17,6 +17,7 @@ use derecho_core::storage::holders::Holders;
 use derecho_core::storage::logbook::{LogBook, Standing};
 
 use super::endpoint::{Endpoint, EndpointKind, Match, TopicLevel};
+use super::type_identity::Types;
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -27,6 +28,8 @@ pub(crate) enum Announcement {
     Endpoint(u64, Option<Endpoint>),
     /// Of what is kept of a topic.
     Storage(u64, Motion),
+    /// A type that it has endpoints of.
+    Type(Vec<u8>),
 }
 
 impl Wire for Announcement {
@@ -41,6 +44,10 @@ impl Wire for Announcement {
                 out.push(1);
                 key.encode(out);
                 motion.encode(out);
+            }
+            Announcement::Type(bytes) => {
+                out.push(2);
+                bytes.encode(out);
             }
         }
     }
@@ -57,6 +64,7 @@ impl Wire for Announcement {
                 Announcement::Endpoint(id, endpoint)
             }
             1 => Announcement::Storage(Wire::decode(from)?, Wire::decode(from)?),
+            2 => Announcement::Type(Wire::decode(from)?),
             _ => return None,
         })
     }
@@ -83,6 +91,8 @@ pub(crate) struct Discovery {
     holders: BTreeMap<u64, Holders>,
     /// Of each topic that is logged who keeps logs.
     logs: BTreeMap<u64, LogBook>,
+    /// What all have told of their types.
+    types: Types,
     /// What its participant has not heard of yet.
     news: RefCell<Vec<News>>,
 }
@@ -91,6 +101,11 @@ impl Discovery {
     /// What has happened since the last call.
     pub(crate) fn take_news(&self) -> Vec<News> {
         self.news.take()
+    }
+
+    /// What is known of types.
+    pub(crate) fn types(&self) -> &Types {
+        &self.types
     }
 
     /// An endpoint.
@@ -119,7 +134,7 @@ impl Discovery {
             let key = endpoint.key();
             let known = self.topics.get(&key).and_then(BTreeSet::first);
             let known = known.and_then(|(node, id)| self.endpoint(*node, *id));
-            if known.is_some_and(|known| known.matches(&endpoint) != Match::Yes) {
+            if known.is_some_and(|known| known.shares_topic(&endpoint) != Match::Yes) {
                 tracing::warn!(topic = %endpoint.topic, "another topic has the same key; left out");
                 return changed;
             }
@@ -260,6 +275,10 @@ impl State for Discovery {
             Some(Announcement::Storage(key, motion)) => {
                 return self.moved(from, key, motion);
             }
+            Some(Announcement::Type(bytes)) => {
+                self.types.tell(from, bytes);
+                return Vec::new();
+            }
             None => {
                 tracing::warn!(node = %from, "an announcement makes no sense and is left out");
                 return Vec::new();
@@ -276,6 +295,7 @@ impl State for Discovery {
             self.news.get_mut().push(News::Retracted(node, id));
         }
         self.endpoints.remove(&node);
+        self.types.forget(node);
         self.topics.retain(|_, topic| !topic.is_empty());
     }
 
@@ -316,13 +336,15 @@ impl State for Discovery {
             endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
         });
         let storage = (self.holders.clone(), self.logs.clone());
-        (endpoints.collect::<Vec<_>>(), storage).to_bytes()
+        (endpoints.collect::<Vec<_>>(), (self.types.all(), storage)).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
-        type All = (Vec<((NodeId, u64), Vec<u8>)>, Storage);
-        let Some((all, (holders, logs))) = All::from_bytes(bytes) else { return false };
+        type Told = Vec<(NodeId, Vec<u8>)>;
+        type All = (Vec<((NodeId, u64), Vec<u8>)>, (Told, Storage));
+        let Some((all, (told, (holders, logs)))) = All::from_bytes(bytes) else { return false };
+        self.types.take_over(told);
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
@@ -337,15 +359,26 @@ impl State for Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity};
+    use crate::mapping::endpoint::{Keeping, TopicLevel};
+    use crate::mapping::type_identity::{Consistency, TypeIdentity};
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
     fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
-        let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
+        let digest = [1; 14];
+        let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
         let keeping = Keeping::default();
-        Endpoint { kind, topic: topic.into(), data_type, level, keeping, stream: 20, lines: 21 }
+        Endpoint {
+            kind,
+            topic: topic.into(),
+            data_type,
+            level,
+            keeping,
+            stream: 20,
+            lines: 21,
+            consistency: Consistency::default(),
+        }
     }
 
     fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {

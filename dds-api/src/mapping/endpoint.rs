@@ -1,14 +1,16 @@
 //! What a participant announces of its writers and readers.
 //!
 //! Owns: the announcement's content and encoding (CDR, like any sample), and the rule by which a
-//! reader and a writer match. Never does: trust a peer's announcement beyond decoding it.
+//! reader and a writer match; whether their types go together is said in `type_identity`. Never does: trust a peer's announcement beyond decoding it.
 
 use std::fmt;
 
 use derecho_core::group::CONTROL;
 use derecho_core::log;
 use derecho_core::storage::store::Retention;
-use idl_cdr::{DdsType, fingerprint, from_cdr, to_cdr};
+use idl_cdr::{DdsType, from_cdr, to_cdr};
+
+use super::type_identity::{Consistency, TypeIdentity, Types};
 
 /// What an endpoint does.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,27 +22,6 @@ pub(crate) enum EndpointKind {
     Guest,
     /// Its participant keeps a log of the topic.
     Keeper,
-}
-
-/// A topic's type, as far as two participants have to agree on it.
-#[derive(DdsType, Clone, PartialEq, Eq, Debug)]
-#[dds(crate = "idl_cdr")]
-pub(crate) struct TypeIdentity {
-    pub(crate) name: String,
-    /// Of the type's members: equal fingerprints have equal CDR forms.
-    pub(crate) fingerprint: u64,
-    /// How a plain type lies in memory; zero for any other.
-    pub(crate) layout: u64,
-}
-
-impl TypeIdentity {
-    pub(crate) fn of<T: DdsType>() -> TypeIdentity {
-        TypeIdentity {
-            name: T::TYPE_NAME.to_owned(),
-            fingerprint: fingerprint::<T>(),
-            layout: T::LAYOUT.map_or(0, |layout| layout.hash()),
-        }
-    }
 }
 
 /// What a topic promises of its samples' order.
@@ -161,6 +142,8 @@ pub(crate) struct Endpoint {
     pub(crate) stream: u64,
     /// Of an ordered topic, where its participant tells the others how far it is.
     pub(crate) lines: u64,
+    /// What a reader asks of writers' types.
+    pub(crate) consistency: Consistency,
 }
 
 /// How a reader and a writer go together.
@@ -188,12 +171,12 @@ impl Endpoint {
         topic_key(&self.topic, &self.data_type)
     }
 
-    /// Whether this reader gets what that writer writes.
-    pub(crate) fn matches(&self, writer: &Endpoint) -> Match {
-        if self.topic != writer.topic {
+    /// Whether two endpoints mean the same topic, and promise the same of it.
+    pub(crate) fn shares_topic(&self, other: &Endpoint) -> Match {
+        if self.topic != other.topic {
             return Match::OtherTopic;
         }
-        let (ours, theirs) = (&self.data_type, &writer.data_type);
+        let (ours, theirs) = (&self.data_type, &other.data_type);
         if ours.name != theirs.name {
             return Match::Inconsistent(format!(
                 "topic `{}` has type `{}` here and `{}` there: give one of the two topics \
@@ -201,30 +184,44 @@ impl Endpoint {
                 self.topic, ours.name, theirs.name
             ));
         }
-        if ours.fingerprint != theirs.fingerprint {
+        if self.level != other.level {
             return Match::Inconsistent(format!(
-                "type `{}` of topic `{}` has other members here than there: build both from the \
-                 same declaration",
-                ours.name, self.topic
+                "topic `{}` is {} here and {} there: make it alike in all participants",
+                self.topic, self.level, other.level
+            ));
+        }
+        if self.keeping != other.keeping {
+            return Match::Inconsistent(format!(
+                "of topic `{}` {} are kept here and {} there: make it alike in all participants",
+                self.topic, self.keeping, other.keeping
+            ));
+        }
+        Match::Yes
+    }
+
+    /// Whether this reader gets what that writer writes (I-150).
+    pub(crate) fn matches(&self, writer: &Endpoint, types: &Types) -> Match {
+        match self.shares_topic(writer) {
+            Match::Yes => {}
+            other => return other,
+        }
+        let (ours, theirs) = (&self.data_type, &writer.data_type);
+        let (name, topic) = (&ours.name, &self.topic);
+        if let Err(why) = types.check((ours, self.consistency), theirs) {
+            return Match::Inconsistent(format!(
+                "type `{name}` of topic `{topic}` is not one that this reader understands: {why}"
             ));
         }
         if ours.layout != theirs.layout {
             return Match::Inconsistent(format!(
-                "type `{}` of topic `{}` lies differently in memory here than there: build both \
-                 with the same compiler, or give the type #[repr(C)]",
-                ours.name, self.topic
+                "type `{name}` of topic `{topic}` lies differently in memory here than there: build \
+                 both with the same compiler, or give the type #[repr(C)]"
             ));
         }
-        if self.level == writer.level && self.keeping != writer.keeping {
+        if self.level.is_ordered() && self.key() != writer.key() {
             return Match::Inconsistent(format!(
-                "of topic `{}` {} are kept here and {} there: make it alike in all participants",
-                self.topic, self.keeping, writer.keeping
-            ));
-        }
-        if self.level != writer.level {
-            return Match::Inconsistent(format!(
-                "topic `{}` is {} here and {} there: make it alike in all participants",
-                self.topic, self.level, writer.level
+                "type `{name}` of topic `{topic}` is final, and differs: samples in one order are of one \
+                 type; make it appendable or mutable"
             ));
         }
         Match::Yes
@@ -242,11 +239,14 @@ impl fmt::Display for TopicLevel {
     }
 }
 
-/// What the subgroup of a topic of this name and type is called.
+/// What the subgroup of a topic of this name and type is called. All versions of a type that may change have one.
 pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity) -> u64 {
-    let TypeIdentity { name, fingerprint, layout } = data_type;
+    let TypeIdentity { name, digest, layout, evolves } = data_type;
     let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
-    let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes()).0;
+    let key = match evolves {
+        true => key.add(b"evolves").0,
+        false => key.add(digest).add(&layout.to_le_bytes()).0,
+    };
     // The control stream's is no topic's.
     if key == CONTROL { !CONTROL } else { key }
 }
@@ -273,7 +273,8 @@ mod tests {
     use super::*;
 
     fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
-        let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
+        let digest = [1; 14];
+        let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
         Endpoint {
             kind,
             topic: topic.into(),
@@ -282,6 +283,7 @@ mod tests {
             keeping: Keeping::default(),
             stream: 16,
             lines: 0,
+            consistency: Consistency::default(),
         }
     }
 
@@ -296,24 +298,39 @@ mod tests {
     }
 
     #[test]
-    fn a_match_needs_the_topic_and_the_whole_type() {
+    fn a_match_needs_the_topic_and_a_type_that_is_understood() {
+        let types = Types::default();
         let reader = endpoint(EndpointKind::Reader, "A");
         let mut writer = endpoint(EndpointKind::Writer, "A");
-        assert_eq!(reader.matches(&writer), Match::Yes);
-        assert_eq!(reader.matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
-        writer.level = TopicLevel::Atomic;
-        assert!(
-            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("atomic"))
-        );
+        let matches = |writer: &Endpoint| reader.matches(writer, &types);
+        assert_eq!(matches(&writer), Match::Yes);
+        assert_eq!(matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
+        let why = |writer: &Endpoint| match matches(writer) {
+            Match::Inconsistent(why) => why,
+            other => panic!("{other:?}"),
+        };
         writer.data_type.layout = 3;
-        assert!(
-            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("repr(C)"))
-        );
-        writer.data_type.fingerprint = 3;
-        assert!(
-            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("members"))
-        );
+        assert!(why(&writer).contains("repr(C)"));
+        writer.data_type.digest = [3; 14];
+        assert!(why(&writer).contains("nothing is known"));
+        writer.level = TopicLevel::Atomic;
+        assert!(why(&writer).contains("atomic"));
         writer.data_type.name = "U".into();
-        assert!(matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("`U`")));
+        assert!(why(&writer).contains("`U`"));
+    }
+
+    /// Endpoints of different versions are in one subgroup if the type may change, and only then.
+    #[test]
+    fn versions_of_a_type_share_a_subgroup() {
+        let of = |digest, evolves| TypeIdentity {
+            name: "T".into(),
+            digest: [digest; 14],
+            layout: 0,
+            evolves,
+        };
+        assert_eq!(topic_key("A", &of(1, true)), topic_key("A", &of(2, true)));
+        assert_ne!(topic_key("A", &of(1, false)), topic_key("A", &of(2, false)));
+        assert_ne!(topic_key("A", &of(1, true)), topic_key("B", &of(1, true)));
+        assert_ne!(topic_key("A", &of(1, true)), topic_key("A", &of(1, false)));
     }
 }

@@ -225,8 +225,14 @@ impl ParticipantMachine {
         let readers = self.readers.values().map(|reader| &reader.endpoint);
         let own = readers.chain(self.writers.values().map(|writer| &writer.endpoint));
         let ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
+        let types = self.group.state().types();
         for known in ordered {
-            if let Match::Inconsistent(why) = known.matches(endpoint) {
+            let found = match (known.kind, endpoint.kind) {
+                (EndpointKind::Reader, EndpointKind::Writer) => known.matches(endpoint, types),
+                (EndpointKind::Writer, EndpointKind::Reader) => endpoint.matches(known, types),
+                _ => known.shares_topic(endpoint),
+            };
+            if let Match::Inconsistent(why) = found {
                 return Err(Refusal::Mismatch(why));
             }
         }
@@ -269,9 +275,8 @@ impl ParticipantMachine {
             endpoint.stream = region.0;
             self.node().add_stream(region, memory.clone(), effects);
             announce(&mut self.group, id, endpoint.clone());
-            let node = self.group.node_mut();
             for reader in self.readers.values_mut() {
-                subscribe(node, reader, Origin::Own, id, &endpoint);
+                subscribe(&mut self.group, reader, Origin::Own, id, &endpoint);
             }
             memory
         };
@@ -321,9 +326,8 @@ impl ParticipantMachine {
         }
         let subscriptions = BTreeMap::new();
         let mut reader = LocalReader { endpoint, shared, wants_history, subscriptions };
-        let node = self.group.node_mut();
         for (&writer, local) in &self.writers {
-            subscribe(node, &mut reader, Origin::Own, writer, &local.endpoint);
+            subscribe(&mut self.group, &mut reader, Origin::Own, writer, &local.endpoint);
         }
         self.readers.insert(id, reader);
         let nodes: Vec<NodeId> = self.group.state().nodes().collect();
@@ -364,7 +368,7 @@ impl ParticipantMachine {
         let Some(writer) = writer.cloned() else { return };
         for (reader_id, reader) in &mut self.readers {
             if only.is_none_or(|only| only == *reader_id) {
-                subscribe(self.group.node_mut(), reader, Origin::Peer(peer), id, &writer);
+                subscribe(&mut self.group, reader, Origin::Peer(peer), id, &writer);
             }
         }
     }
@@ -525,22 +529,26 @@ impl ParticipantMachine {
 
 /// Subscribes a reader to a writer if the two match.
 fn subscribe(
-    node: &mut Node,
+    group: &mut Group<Discovery>,
     reader: &mut LocalReader,
     origin: Origin,
     id: u64,
     writer: &Endpoint,
 ) {
-    match reader.endpoint.matches(writer) {
+    match reader.endpoint.matches(writer, group.state().types()) {
         Match::OtherTopic => {}
         // Its topic's subgroup brings it.
         Match::Yes if writer.level.is_ordered() => {}
         Match::Inconsistent(why) => {
             tracing::warn!(%why, "a writer and a reader of one topic cannot be matched");
-            reader.shared.inconsistent.fetch_add(1, Ordering::Release);
+            let (ours, theirs) = (&reader.endpoint, &writer.data_type);
+            // They are in one subgroup all the same, if the type may change.
+            let shares = writer.level.is_ordered() && ours.key() == writer.key();
+            let refused = shares && ours.data_type.mark() != theirs.mark();
+            reader.shared.refuse(why, refused.then(|| theirs.mark()));
         }
         Match::Yes if reader.subscriptions.values().any(|&known| known == (origin, id)) => {}
-        Match::Yes => match node.subscribe(origin, RegionId(writer.stream)) {
+        Match::Yes => match group.node_mut().subscribe(origin, RegionId(writer.stream)) {
             Some(subscription) => {
                 reader.subscriptions.insert(subscription, (origin, id));
             }

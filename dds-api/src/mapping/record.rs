@@ -3,7 +3,7 @@
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
 //!         8   writer: u32              which writer of the participant
-//!        12   form: u32                plain or CDR; what becomes of the instance; what follows
+//!        12   form: u32                plain or CDR; what becomes of the instance; what follows; the type's mark
 //!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
 //!       ...   strength: i32            only of a writer that has one
 //!       ...   key hash: 16 bytes       only where samples are kept for those who come later
@@ -15,8 +15,8 @@
 use std::mem::MaybeUninit;
 
 use idl_cdr::{
-    CdrError, DdsType, Encoding, Endianness, from_cdr, from_plain_bytes, key_from_cdr,
-    key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
+    CdrError, DdsType, Encoding, Endianness, Extensibility, from_cdr, from_plain_bytes,
+    key_from_cdr, key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
 };
 
 /// Bytes before the payload.
@@ -32,6 +32,8 @@ const DISPOSED: u32 = 0x200;
 const UNREGISTERED: u32 = 0x400;
 /// Added to the form of a record that has its writer's strength.
 const STRONG: u32 = 0x800;
+/// Where the mark of the type is, if that may change.
+const MARK: u32 = 12;
 /// Bytes of the key.
 pub(crate) const KEY: usize = 16;
 /// Bytes of the strength.
@@ -88,6 +90,12 @@ impl Header {
         }
     }
 
+    /// What marks the version of the type that it is of; zero if there is but one.
+    #[inline]
+    pub(crate) fn mark(self) -> u32 {
+        self.form >> MARK
+    }
+
     /// Bytes at the end of the record that are not payload.
     #[inline]
     fn tail(self) -> usize {
@@ -111,11 +119,12 @@ impl Header {
     }
 }
 
-/// Whether samples of this type travel as they lie in memory. Constant for each type.
+/// Whether samples of this type travel as they lie in memory. Constant for each type. Those of a type that may change do
+/// not: a reader of another version would find other members there.
 pub(crate) const fn is_plain<T: DdsType>() -> bool {
-    match T::LAYOUT {
-        Some(layout) => layout.align() <= HEADER,
-        None => false,
+    match (T::LAYOUT, T::EXTENSIBILITY) {
+        (Some(layout), Extensibility::Final) => layout.align() <= HEADER,
+        _ => false,
     }
 }
 
@@ -162,6 +171,8 @@ pub(crate) fn key_payload<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
 #[derive(Clone, Copy)]
 pub(crate) struct Seal {
     pub(crate) fate: Fate,
+    /// What marks the version of the type.
+    pub(crate) mark: u32,
     /// OWNERSHIP_STRENGTH of the writer.
     pub(crate) strength: i32,
     /// The hash of the key, if it is to be at the end.
@@ -180,11 +191,12 @@ impl Seal {
 /// Writes the header of a record of this type, and what stands at its end.
 #[inline]
 pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, seal: Seal) {
-    let Seal { fate, strength, key } = seal;
+    let Seal { fate, mark, strength, key } = seal;
     let form = if is_plain::<T>() && fate == Fate::Alive { PLAIN } else { CDR };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if strength != 0 { STRONG } else { 0 };
-    Header { timestamp, writer, form: form | fate.flags() | keyed | strong }.write(record);
+    let form = form | fate.flags() | keyed | strong | mark << MARK;
+    Header { timestamp, writer, form }.write(record);
     let before_key = record.len().saturating_sub(if key.is_some() { KEY } else { 0 });
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
         *place = key;
@@ -217,6 +229,12 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
 }
 
+/// What marks the version of a record's type.
+#[inline(always)]
+pub(crate) fn mark_of(record: &[u8]) -> u32 {
+    Header::read(record).map_or(0, Header::mark)
+}
+
 /// When the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     Header::read(record).map_or(0, |header| header.timestamp)
@@ -235,7 +253,7 @@ pub(crate) enum Payload<T> {
 pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
     let payload = record.get(HEADER..record.len().checked_sub(header.tail())?)?;
-    match header.form & !(KEYED | STRONG) {
+    match header.form & ((1 << MARK) - 1) & !(KEYED | STRONG) {
         PLAIN if is_plain::<T>() => {
             plain_ref::<T>(payload)?;
             Some(Payload::InPlace)

@@ -28,6 +28,11 @@ pub(crate) struct ReaderShared {
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
+    /// Why the last of them cannot.
+    pub(crate) why_inconsistent: Mutex<Option<String>>,
+    /// How samples are marked that come with others in one order, and are of a type that it does not understand.
+    refused: RwLock<Vec<u32>>,
+    refuses: AtomicBool,
     /// The life of its participant that it is matched in.
     pub(crate) life: Mutex<Life>,
     /// It reads along what is kept.
@@ -41,6 +46,30 @@ pub(crate) struct ReaderShared {
 }
 
 impl ReaderShared {
+    /// It cannot be matched with some writer, whose samples, if they come all the same, have this mark.
+    pub(super) fn refuse(&self, why: String, mark: Option<u32>) {
+        *self.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        if let Some(mark) = mark {
+            let mut refused = self.refused.write().unwrap_or_else(PoisonError::into_inner);
+            if !refused.contains(&mark) {
+                refused.push(mark);
+            }
+            self.refuses.store(true, Ordering::Release);
+        }
+        self.inconsistent.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether samples of this mark are not for it (I-151).
+    #[inline(always)]
+    pub(crate) fn refuses(&self, mark: u32) -> bool {
+        mark != 0 && self.refuses.load(Ordering::Acquire) && self.has_refused(mark)
+    }
+
+    #[cold]
+    fn has_refused(&self, mark: u32) -> bool {
+        self.refused.read().unwrap_or_else(PoisonError::into_inner).contains(&mark)
+    }
+
     /// These bring samples of an ordered topic from now on; all that others have brought is queued already.
     pub(super) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
         *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));

@@ -25,6 +25,7 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::record::{Fate, HEADER, KEY, Seal, is_plain, record_size, seal, write_payload};
 use crate::mapping::shares::{Berth, Refusal, WriterShared};
 use crate::mapping::standing::{Life, Standing};
+use crate::mapping::type_identity::Consistency;
 use crate::topic::Topic;
 
 /// Memory of a writer that says nothing else.
@@ -140,9 +141,18 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let machine_share = Arc::clone(&shared);
         let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
         let (kind, keeping) = (EndpointKind::Writer, topic.keeping());
-        let (stream, lines) = (0, 0);
-        let endpoint =
-            Endpoint { kind, topic: topic_name, data_type, level, keeping, stream, lines };
+        let (stream, lines, consistency) = (0, 0, Consistency::default());
+        let mark = data_type.mark();
+        let endpoint = Endpoint {
+            kind,
+            topic: topic_name,
+            data_type,
+            level,
+            keeping,
+            stream,
+            lines,
+            consistency,
+        };
         let made = participant.engine.act(|machine, link, effects| {
             machine.add_writer(link, endpoint, geometry, machine_share, effects)
         });
@@ -158,6 +168,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
             id,
             max_blocking,
             kept,
+            mark,
             strength,
             autodispose,
             registered,
@@ -168,7 +179,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
 /// A seal as large as those of all samples of a writer.
 #[inline(always)]
 fn alike(strength: i32, kept: bool) -> Seal {
-    Seal { fate: Fate::Alive, strength, key: kept.then_some([0; KEY]) }
+    Seal { fate: Fate::Alive, mark: 0, strength, key: kept.then_some([0; KEY]) }
 }
 
 /// This thread, under a number that no other one has or had.
@@ -216,6 +227,8 @@ pub struct DataWriter<T: DdsType> {
     max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
     kept: bool,
+    /// What marks the version of its type.
+    mark: u32,
     /// OWNERSHIP_STRENGTH.
     strength: i32,
     /// Unregistering an instance disposes it.
@@ -349,7 +362,7 @@ impl<T: DdsType> DataWriter<T> {
             true => Some(key_hash(sample).map_err(|error| self.not_encodable(&error))?),
             false => None,
         };
-        Ok(Seal { fate: Fate::Alive, strength: self.strength, key })
+        Ok(Seal { fate: Fate::Alive, mark: self.mark, strength: self.strength, key })
     }
 
     /// Bytes of what goes with a sample.

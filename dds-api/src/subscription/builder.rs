@@ -10,7 +10,7 @@ use idl_cdr::DdsType;
 use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, HistoryQosPolicyKind,
     OwnershipQosPolicyKind, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
-    ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy,
+    ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy, TypeConsistencyEnforcementQosPolicy,
 };
 
 use super::cache::Settings;
@@ -22,6 +22,7 @@ use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::Given;
 use crate::mapping::shares::ReaderShared;
+use crate::mapping::type_identity::Consistency;
 use crate::publication::refused;
 use crate::topic::{SharedFilter, Topic};
 
@@ -67,7 +68,7 @@ impl<T: DdsType> DataReaderBuilder<T> {
     }
 
     /// What these policies say of a reader's cache: HISTORY, RESOURCE_LIMITS, DESTINATION_ORDER, OWNERSHIP,
-    /// TIME_BASED_FILTER and READER_DATA_LIFECYCLE; and whether DURABILITY asks for what was written before. The levels of
+    /// TIME_BASED_FILTER and READER_DATA_LIFECYCLE; TYPE_CONSISTENCY_ENFORCEMENT; and whether DURABILITY asks for what was written before. The levels of
     /// DURABILITY and RELIABILITY themselves are the topic's: [`TopicBuilder`](crate::topic::TopicBuilder).
     pub fn qos(mut self, qos: &DataReaderQos) -> Self {
         self.wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
@@ -137,6 +138,12 @@ impl<T: DdsType> DataReaderBuilder<T> {
         self.with(|_| {})
     }
 
+    /// TYPE_CONSISTENCY_ENFORCEMENT: which other versions of its type it takes samples of.
+    pub fn type_consistency(mut self, policy: TypeConsistencyEnforcementQosPolicy) -> Self {
+        self.qos.type_consistency = policy;
+        self
+    }
+
     /// Makes the reader and announces it.
     ///
     /// # Errors
@@ -159,7 +166,9 @@ impl<T: DdsType> DataReaderBuilder<T> {
         let (kind, level) = (EndpointKind::Reader, topic.level());
         let (name, data_type) = (topic.name().to_owned(), topic.identity());
         let (keeping, stream, lines) = (topic.keeping(), 0, 0);
-        let endpoint = Endpoint { kind, topic: name, data_type, level, keeping, stream, lines };
+        let consistency = Consistency::of(&qos.type_consistency);
+        let endpoint =
+            Endpoint { kind, topic: name, data_type, level, keeping, stream, lines, consistency };
         let machine_share = (Arc::clone(&shared), wants_history);
         shared.knows_history.store(!level.is_kept(), Ordering::Release);
         let made = participant.engine.act(|machine, link, effects| {

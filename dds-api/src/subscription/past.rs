@@ -4,6 +4,7 @@
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::log::cursor::Cursor;
@@ -18,6 +19,8 @@ use idl_cdr::DdsType;
 use super::sample::Sample;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::history::MEANING;
+use crate::mapping::record::mark_of;
+use crate::mapping::shares::ReaderShared;
 
 /// Samples that are read from the files at once.
 const AT_ONCE: usize = 64;
@@ -41,6 +44,7 @@ pub struct PastSamples<T> {
     log: StreamLog,
     cursor: Cursor,
     read: std::vec::IntoIter<(u64, Sample<T>)>,
+    shared: Arc<ReaderShared>,
     over: bool,
     _type: PhantomData<fn() -> T>,
 }
@@ -68,7 +72,10 @@ fn nanos(time: SystemTime) -> WallTime {
 }
 
 /// Samples of records: they are copied to where samples may lie.
-fn samples<T: DdsType>(records: &[derecho_core::log::OwnedRecord]) -> Vec<(u64, Sample<T>)> {
+fn samples<T: DdsType>(
+    records: &[derecho_core::log::OwnedRecord],
+    reader: &ReaderShared,
+) -> Vec<(u64, Sample<T>)> {
     let mut store = Store::new(Retention::default(), MEANING);
     let mut found = Vec::new();
     for owned in records {
@@ -80,11 +87,18 @@ fn samples<T: DdsType>(records: &[derecho_core::log::OwnedRecord]) -> Vec<(u64, 
     }
     let kept = store.cursor().zip(found);
     // What is not of this type was written under another one of the same name, long ago.
-    kept.filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?))).collect()
+    let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
+    understood
+        .filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?)))
+        .collect()
 }
 
 impl<T: DdsType> PastSamples<T> {
-    pub(super) fn open(dir: &Path, stream: StreamKey, since: Since) -> Result<Self, LogError> {
+    pub(super) fn open(
+        (dir, stream): (&Path, StreamKey),
+        since: Since,
+        shared: Arc<ReaderShared>,
+    ) -> Result<Self, LogError> {
         let (disk, log) = open(dir, stream)?;
         let cursor = match since {
             Since::Sample(place) => log.after(Version(place.saturating_sub(1)))?,
@@ -97,6 +111,7 @@ impl<T: DdsType> PastSamples<T> {
             log,
             cursor,
             read,
+            shared,
             over: false,
             _type: PhantomData,
         })
@@ -104,16 +119,16 @@ impl<T: DdsType> PastSamples<T> {
 
     /// The last sample of each instance that was written at this time or before, in their order.
     pub(super) fn state_at(
-        dir: &Path,
-        stream: StreamKey,
+        (dir, stream): (&Path, StreamKey),
         time: SystemTime,
+        reader: &ReaderShared,
     ) -> Result<Vec<(u64, Sample<T>)>, LogError> {
         let (mut disk, log) = open(dir, stream)?;
         from_time(&log, nanos(time))?;
         let state = log.last_of_each_key_at(&mut disk, nanos(time))?;
         let mut state: Vec<_> = state.into_values().collect();
         state.sort_unstable_by_key(|owned| owned.record().version);
-        Ok(samples(&state))
+        Ok(samples(&state, reader))
     }
 
     fn read_on(&mut self) -> Result<(), LogError> {
@@ -134,7 +149,7 @@ impl<T: DdsType> PastSamples<T> {
                 Err(error) => return Err(error),
             }
         }
-        self.read = samples(&records).into_iter();
+        self.read = samples(&records, &self.shared).into_iter();
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
 use derecho_node::{Waited, clock};
-use idl_cdr::DdsType;
+use idl_cdr::{DdsType, Extensibility};
 
 use super::cache::Settings;
 use super::past::{PastSamples, Since, unreadable};
@@ -25,7 +25,7 @@ use super::shelf::Shelf;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::history::Look;
-use crate::mapping::record::Fate;
+use crate::mapping::record::{Fate, mark_of};
 use crate::mapping::shares::ReaderShared;
 use crate::mapping::standing::Standing;
 use crate::topic::{SharedFilter, Topic};
@@ -89,9 +89,16 @@ impl<T: DdsType> DataReader<T> {
         self.shared.matched.load(Ordering::Acquire) as usize
     }
 
-    /// Writers of the same topic that it cannot be matched with, because their type differs.
+    /// Writers of the same topic that it cannot be matched with, because their type is none that it
+    /// [understands](crate::subscription::DataReaderBuilder::type_consistency), or the topic is another one there.
+    /// [`inconsistency`](Self::inconsistency) says why.
     pub fn inconsistent_writers(&self) -> usize {
         self.shared.inconsistent.load(Ordering::Acquire) as usize
+    }
+
+    /// Why the last of the writers that it [cannot be matched with](Self::inconsistent_writers) cannot, in words.
+    pub fn inconsistency(&self) -> Option<String> {
+        self.shared.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Samples that were dropped because they were none of this type: a writer's mistake.
@@ -317,6 +324,9 @@ impl<T: DdsType> DataReader<T> {
         loop {
             // Decoded without the lock, for that is a type's own code.
             let (record, writer, life) = self.queues().take(&self.shared)?;
+            if self.is_refused(record.bytes()) {
+                continue;
+            }
             let sample = Sample::new(record, writer.node);
             // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
@@ -350,6 +360,9 @@ impl<T: DdsType> DataReader<T> {
             let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
                 Look::Kept(kept, stream) => {
                     drop(queues);
+                    if self.is_refused(kept.bytes()) {
+                        continue;
+                    }
                     (Sample::of_kept(kept, stream.node), stream)
                 }
                 Look::NoneYet => {
@@ -363,6 +376,7 @@ impl<T: DdsType> DataReader<T> {
                         return Some(None);
                     };
                     let number = record.number();
+                    let refused = self.is_refused(record.bytes());
                     let sample = Sample::copied(&record, stream.node);
                     // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
                     // one before that is decided. What is given out will not come again, so it has to stay whole.
@@ -370,6 +384,9 @@ impl<T: DdsType> DataReader<T> {
                         return Some(None);
                     }
                     queues.note(stream, number);
+                    if refused {
+                        continue;
+                    }
                     (sample, stream)
                 }
             };
@@ -380,6 +397,13 @@ impl<T: DdsType> DataReader<T> {
             }
         }
         None
+    }
+
+    /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
+    /// other versions of the type (I-151).
+    #[inline(always)]
+    fn is_refused(&self, record: &[u8]) -> bool {
+        T::EXTENSIBILITY != Extensibility::Final && self.shared.refuses(mark_of(record))
     }
 
     /// LIFESPAN: whether it is too late for this sample.
@@ -435,7 +459,8 @@ impl<T: DdsType> DataReader<T> {
     /// does not go back so far, or has not come so far.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
         let (folder, stream) = self.log()?;
-        PastSamples::open(&folder, stream, since).map_err(|error| unreadable(&error))
+        let shared = Arc::clone(&self.shared);
+        PastSamples::open((&folder, stream), since, shared).map_err(|error| unreadable(&error))
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
@@ -445,7 +470,8 @@ impl<T: DdsType> DataReader<T> {
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
         let (folder, stream) = self.log()?;
-        PastSamples::state_at(&folder, stream, time).map_err(|error| unreadable(&error))
+        PastSamples::state_at((&folder, stream), time, &self.shared)
+            .map_err(|error| unreadable(&error))
     }
 
     /// Where this participant's log of the topic is.

@@ -11,7 +11,8 @@ use qos_profiles::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, Top
 
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention, StorageStatus};
-use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity, topic_key};
+use crate::mapping::endpoint::{Keeping, TopicLevel, topic_key};
+use crate::mapping::type_identity::TypeIdentity;
 
 pub use filtered::{ContentFilteredTopic, TopicDescription};
 pub(crate) use filtered::{SharedFilter, wrong};
