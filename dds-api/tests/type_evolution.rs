@@ -229,7 +229,7 @@ fn versions_that_go_together_do_on_every_level_and_others_are_told_apart() {
     for (reader, writer) in &tracks {
         until("it knows of the wrong one", || reader.inconsistent_writers() > 0);
         let why = reader.inconsistency().unwrap();
-        assert!(why.contains("is not one that this reader understands"), "{why}");
+        assert!(why.contains("is none there that this reader understands"), "{why}");
         assert!(why.contains("`Nav::Track.name`: it is a string, the writer's is uint64"), "{why}");
         writer.write(&old_track(99)).unwrap();
         assert_eq!(take(reader, 1), [old_track(99)], "nothing of what the wrong one wrote");
@@ -255,6 +255,32 @@ fn what_an_older_version_has_logged_is_read_by_a_later_one() {
     assert!(take(&reader, MANY as usize).into_iter().eq((0..MANY).map(as_new)));
     drop((reader, after));
     meeting.assert_empty();
+}
+
+/// A writer of another type comes, writes and goes, faster than anybody looks; what it wrote is kept, and is for nobody
+/// who would misread it.
+#[test]
+fn what_a_wrong_writer_left_behind_is_not_misread() {
+    let meeting = Meeting::new();
+    let (one, two) = (meeting.join(), meeting.join());
+    let kept = topic::<old::Track>(&one, "kept");
+    let reader = one.reader(&kept).create().unwrap();
+    let stays = two.reader(&topic::<wrong::Track>(&two, "kept")).create().unwrap();
+    let writer = two.writer(&topic::<wrong::Track>(&two, "kept")).create().unwrap();
+    (0..5).for_each(|id| writer.write(&wrong::Track { id, name: 3 }).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    drop(writer);
+    assert_eq!(take(&stays, 5).len(), 5);
+    let late = one.reader(&kept).create().unwrap();
+    late.wait_for_historical_data(SOON).unwrap();
+    let right = one.writer(&kept).create().unwrap();
+    right.write(&old_track(7)).unwrap();
+    assert_eq!(take(&reader, 1), [old_track(7)]);
+    assert_eq!(take(&late, 1), [old_track(7)]);
+    let three = meeting.join();
+    let newcomer = three.reader(&topic::<new::Track>(&three, "kept")).create().unwrap();
+    newcomer.wait_for_historical_data(SOON).unwrap();
+    assert_eq!(take(&newcomer, 1), [as_new(7)]);
 }
 
 /// TYPE_CONSISTENCY_ENFORCEMENT is the reader's alone; an instance is the same one in all versions.

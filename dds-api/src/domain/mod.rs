@@ -2,8 +2,10 @@
 
 mod assembly;
 mod attendant;
+mod entity_group;
 mod participant;
 mod rejoin;
 
+pub(crate) use entity_group::EntityGroup;
 pub(crate) use participant::Inner;
 pub use participant::{DomainParticipant, ParticipantConfig};

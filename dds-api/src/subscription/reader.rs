@@ -22,8 +22,9 @@ use super::past::{PastSamples, Since, unreadable};
 use super::queues::Queues;
 use super::sample::Sample;
 use super::shelf::Shelf;
+use super::subscriber::Subscriber;
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
 use crate::mapping::history::Look;
 use crate::mapping::record::{Fate, mark_of};
 use crate::mapping::shares::ReaderShared;
@@ -42,7 +43,7 @@ pub struct DataReader<T: DdsType> {
     pub(super) unreadable: AtomicU64,
     pub(super) id: u64,
     /// What the cache is to do.
-    pub(super) settings: Settings,
+    pub(super) settings: Mutex<Settings>,
     /// The cache, as soon as something asks for what only that knows.
     pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
     /// What samples have to pass.
@@ -51,6 +52,9 @@ pub struct DataReader<T: DdsType> {
     pub(super) is_kept: bool,
     /// It remembers what it has given out.
     pub(super) remembers: bool,
+    /// The subscriber that it belongs to, if it is not the participant's own.
+    pub(super) subscriber: Option<Subscriber>,
+    pub(super) status_condition: OnceLock<StatusCondition>,
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
@@ -400,7 +404,7 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
-    /// other versions of the type (I-151).
+    /// other versions of the type (I-173).
     #[inline(always)]
     fn is_refused(&self, record: &[u8]) -> bool {
         T::EXTENSIBILITY != Extensibility::Final && self.shared.refuses(mark_of(record))
@@ -507,7 +511,7 @@ impl<T: DdsType> Drop for DataReader<T> {
         // What is in it refers to its writers' memory.
         drop(self.shelf.take());
         self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
+        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
 }
