@@ -17,3 +17,4 @@ pub(crate) mod shares;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;
 pub(crate) mod type_identity;
+pub(crate) mod vigil;

@@ -138,7 +138,7 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Writer
         {
             let verdict = reader.endpoint.matches(other, self.group.state().types());
-            let outcome = reader.partners.judge(&reader.shared.board, who, verdict);
+            let outcome = reader.partners.judge(&reader.shared.board, (who, other.alive), verdict);
             if let Outcome::Inconsistent(why) = &outcome {
                 reader.shared.refuse(why);
             }
@@ -151,7 +151,7 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Reader
         {
             let verdict = other.matches(&writer.endpoint, self.group.state().types());
-            writer.partners.judge(&writer.shared.board, who, verdict)
+            writer.partners.judge(&writer.shared.board, (who, true), verdict)
         } else {
             return;
         };
