@@ -67,6 +67,8 @@ impl ParticipantMachine {
             gone.into_iter().for_each(|who| writer.partners.lose(&writer.shared.board, who));
         }
         let nodes: Vec<NodeId> = state.nodes().collect();
+        let readers: Vec<u64> = self.readers.keys().copied().collect();
+        readers.into_iter().for_each(|reader| self.recall(reader));
         nodes.into_iter().for_each(|node| self.match_all_of(node));
         self.atomic.acquaint_all(&self.group);
     }
