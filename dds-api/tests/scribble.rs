@@ -105,7 +105,8 @@ impl State for Hearsay {
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), Storage));
+        type Told = Vec<(NodeId, Vec<u8>)>;
+        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
         let (said, _) = All::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
         self.said.get_mut().extend(said);

@@ -4,6 +4,7 @@
 //! every reopened module is one module, every bound is positive, every value fits its type.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::constant::Value;
@@ -329,11 +330,11 @@ pub enum Type {
         bound: Option<u32>,
     },
     /// A sequence of at most so many elements.
-    Sequence(Arc<Type>, Option<u32>),
+    Sequence(Arc<Element>, Option<u32>),
     /// A map of at most so many entries.
-    Map(Arc<Type>, Arc<Type>, Option<u32>),
+    Map(Arc<Element>, Arc<Element>, Option<u32>),
     /// An array of so many elements.
-    Array(Arc<Type>, u32),
+    Array(Arc<Element>, u32),
     /// A fixed-point number.
     Fixed {
         /// All its digits.
@@ -347,6 +348,43 @@ pub enum Type {
     Named(Arc<ScopedName>, NamedKind),
     /// A type under the name that a typedef gave it.
     Alias(Arc<Alias>),
+}
+
+/// What a collection is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Its type.
+    pub ty: Type,
+    /// Whether it lies in memory of its own.
+    pub external: bool,
+    /// What happens to a value that the type does not allow.
+    pub try_construct: Option<TryConstruct>,
+}
+
+impl Element {
+    /// That of an array of arrays.
+    pub fn innermost(&self) -> &Element {
+        let mut element = self;
+        while let Type::Array(inner, _) = element.resolved() {
+            element = inner;
+        }
+        element
+    }
+}
+
+impl Deref for Element {
+    type Target = Type;
+
+    fn deref(&self) -> &Type {
+        &self.ty
+    }
+}
+
+impl From<Type> for Element {
+    /// An element of which nothing is said.
+    fn from(ty: Type) -> Self {
+        Self { ty, external: false, try_construct: None }
+    }
 }
 
 /// A type's second name.
@@ -472,6 +510,44 @@ impl Type {
         }
     }
 
+    /// What happens to elements that their types do not allow, as the derive macro counts them: from the outside
+    /// in; of a map its keys, what is in them, its values; an array of arrays is one. Trailing ones of which nothing
+    /// is said are left out.
+    pub fn element_try_constructs(&self) -> Vec<Option<TryConstruct>> {
+        let mut all = Vec::new();
+        self.collect_try_constructs(&mut all);
+        while all.last() == Some(&None) {
+            all.pop();
+        }
+        all
+    }
+
+    fn collect_try_constructs(&self, into: &mut Vec<Option<TryConstruct>>) {
+        let mut add = |element: &Element| {
+            into.push(element.try_construct);
+            element.collect_try_constructs(into);
+        };
+        match self.resolved() {
+            Self::Sequence(element, _) => add(element),
+            Self::Map(key, value, _) => {
+                add(key);
+                add(value);
+            }
+            Self::Array(element, _) => add(element.innermost()),
+            _ => {}
+        }
+    }
+
+    /// Whether a collection in it has elements in memory of their own.
+    pub fn has_external_elements(&self) -> bool {
+        let found = |element: &Element| element.external || element.has_external_elements();
+        match self.resolved() {
+            Self::Sequence(element, _) | Self::Array(element, _) => found(element),
+            Self::Map(key, value, _) => found(key) || found(value),
+            _ => false,
+        }
+    }
+
     /// How many types are in this one.
     pub(crate) fn size(&self) -> TypeSize {
         let (depth, parts) = match self {
@@ -487,6 +563,12 @@ impl Type {
             _ => (0, 0),
         };
         TypeSize { depth: depth + 1, parts: parts.saturating_add(1) }
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ty.fmt(f)
     }
 }
 

@@ -135,16 +135,18 @@ fn values_of_every_kind_come_back() {
         left: Some(Box::new(leaf.clone())),
     };
     comes_back(&tree);
-    comes_back(&Shape::Radius(1.5));
+    for discriminator in [Priority::None, Priority::Low] {
+        comes_back(&Shape::Radius { discriminator, value: 1.5 });
+    }
     comes_back(&Shape::Sides([Fixed::from_units(7).unwrap(); 3]));
-    comes_back(&Shape::Nodes(vec![leaf]));
-    comes_back(&Open::Text(Box::new("text".to_owned())));
-    comes_back(&Open::NoCase);
-    comes_back(&Letter::First(1));
-    comes_back(&Letter::Other(2));
+    comes_back(&Shape::Nodes { discriminator: Priority::Highest, value: vec![leaf] });
+    comes_back(&Open::Text { discriminator: 2, value: Box::new("text".to_owned()) });
+    comes_back(&Open::NoCase { discriminator: -7 });
+    comes_back(&Letter::First { discriminator: '\'', value: 1 });
+    comes_back(&Letter::Other { discriminator: 'b', value: 2 });
     comes_back(&Yes::Why("so".to_owned()));
     comes_back(&WideLetter::X(3));
-    comes_back(&WideLetter::NoCase);
+    comes_back(&WideLetter::NoCase { discriminator: WChar(0x1234) });
     comes_back(&Byte::Seven(7));
     let base = Middle { base: Base { id: 9, base: "b".to_owned() }, width: 3 };
     let derived = Derived { base, height: 4, r#type: 5 };
@@ -167,7 +169,7 @@ fn annotations_have_their_effect() {
         let bytes = to_cdr_with(&value, encoding).unwrap();
         assert_eq!(from_cdr::<Reading>(&bytes).unwrap(), value, "{encoding:?}");
     }
-    comes_back(&Choice::Text("t".to_owned()));
+    comes_back(&Choice::Text { discriminator: -3, value: "t".to_owned() });
     assert_eq!(Choice::NONE, Choice::Number(0));
     let point = annotated::listed::Point { x: 1, y: 2 };
     let plot = annotated::listed::Plot { name: String::new(), at: point, value: 3 };

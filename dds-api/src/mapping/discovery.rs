@@ -21,6 +21,7 @@ use derecho_core::storage::logbook::{LogBook, Standing};
 use super::endpoint::{Endpoint, EndpointKind};
 use super::level::TopicLevel;
 use super::policies::Policies;
+use super::type_identity::Types;
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -41,6 +42,8 @@ pub(crate) enum Announcement {
     Endpoint(u64, Option<Endpoint>),
     /// Of what is kept of a topic.
     Storage(u64, Motion),
+    /// A type that it has endpoints of.
+    Type(Vec<u8>),
 }
 
 impl Wire for Announcement {
@@ -55,6 +58,10 @@ impl Wire for Announcement {
                 out.push(1);
                 key.encode(out);
                 motion.encode(out);
+            }
+            Announcement::Type(bytes) => {
+                out.push(2);
+                bytes.encode(out);
             }
         }
     }
@@ -71,6 +78,7 @@ impl Wire for Announcement {
                 Announcement::Endpoint(id, endpoint)
             }
             1 => Announcement::Storage(Wire::decode(from)?, Wire::decode(from)?),
+            2 => Announcement::Type(Wire::decode(from)?),
             _ => return None,
         })
     }
@@ -105,11 +113,18 @@ pub(crate) struct Discovery {
     logs: BTreeMap<u64, LogBook>,
     /// Which members keep logs, as all know.
     book: Option<Book>,
+    /// What all have told of their types.
+    types: Types,
     /// What its participant has not heard of yet.
     news: RefCell<Vec<News>>,
 }
 
 impl Discovery {
+    /// What is known of types.
+    pub(crate) fn types(&self) -> &Types {
+        &self.types
+    }
+
     /// What has happened since the last call.
     pub(crate) fn take_news(&self) -> Vec<News> {
         self.news.take()
@@ -278,7 +293,15 @@ impl Discovery {
 
     fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
         let Some((endpoint, changed)) = self.taken_out(node, id) else { return Vec::new() };
-        let is_usual = || *endpoint.policies == Policies::offered(endpoint.level);
+        // Nor is a type that others there do not have.
+        let is_of_all = || {
+            let mut others = self.topics.get(&endpoint.key()).into_iter().flatten();
+            others.all(|(node, id)| {
+                let of = |other: &Endpoint| other.data_type.digest == endpoint.data_type.digest;
+                self.endpoint(*node, *id).is_none_or(of)
+            })
+        };
+        let is_usual = || *endpoint.policies == Policies::offered(endpoint.level) && is_of_all();
         if endpoint.level.is_ordered() && endpoint.kind == EndpointKind::Writer && !is_usual() {
             let retired = self.retired.entry(node).or_default();
             retired.insert(id, endpoint.clone());
@@ -345,6 +368,10 @@ impl State for Discovery {
             }
             Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
             Some(Announcement::Storage(key, motion)) => self.moved(from, key, motion),
+            Some(Announcement::Type(bytes)) => {
+                self.types.tell(from, bytes);
+                Vec::new()
+            }
             None => {
                 tracing::warn!(node = %from, "an announcement makes no sense and is left out");
                 Vec::new()
@@ -360,6 +387,7 @@ impl State for Discovery {
         self.endpoints.remove(&node);
         self.latest.remove(&node);
         self.retired.remove(&node);
+        self.types.forget(node);
         self.topics.retain(|_, topic| !topic.is_empty());
     }
 
@@ -413,16 +441,19 @@ impl State for Discovery {
         });
         let storage = (self.holders.clone(), self.logs.clone());
         let past = (self.latest.clone(), retired.collect::<Vec<_>>());
-        (endpoints.collect::<Vec<_>>(), (past, storage)).to_bytes()
+        (endpoints.collect::<Vec<_>>(), (past, (self.types.all(), storage))).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), Storage));
-        let Some((all, ((latest, retired), (holders, logs)))) = All::from_bytes(bytes) else {
+        type Told = Vec<(NodeId, Vec<u8>)>;
+        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        let Some((all, ((latest, retired), (told, (holders, logs))))) = All::from_bytes(bytes)
+        else {
             return false;
         };
+        self.types.take_over(told);
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in retired {
@@ -442,14 +473,15 @@ impl State for Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::endpoint::TypeIdentity;
     use crate::mapping::level::Keeping;
+    use crate::mapping::type_identity::TypeIdentity;
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
     fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
-        let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
+        let digest = [1; 14];
+        let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
         let policies = match kind {
             EndpointKind::Writer => Policies::offered(level),
             _ => Policies::requested(level),

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use derecho_core::group::CONTROL;
-use idl_cdr::{DdsType, fingerprint, from_cdr, to_cdr};
+use idl_cdr::{DdsType, from_cdr, to_cdr};
 use qos_profiles::{Glob, Incompatibility, PartitionQosPolicy};
 
 use super::level::{Keeping, TopicLevel};
 use super::policies::{Policies, Setting};
+use super::type_identity::{TypeIdentity, Types};
 
 /// What an endpoint does.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,27 +24,6 @@ pub(crate) enum EndpointKind {
     Guest,
     /// Its participant keeps a log of the topic.
     Keeper,
-}
-
-/// A topic's type, as far as two participants have to agree on it.
-#[derive(DdsType, Clone, PartialEq, Eq, Debug)]
-#[dds(crate = "idl_cdr")]
-pub(crate) struct TypeIdentity {
-    pub(crate) name: String,
-    /// Of the type's members: equal fingerprints have equal CDR forms.
-    pub(crate) fingerprint: u64,
-    /// How a plain type lies in memory; zero for any other.
-    pub(crate) layout: u64,
-}
-
-impl TypeIdentity {
-    pub(crate) fn of<T: DdsType>() -> TypeIdentity {
-        TypeIdentity {
-            name: T::TYPE_NAME.to_owned(),
-            fingerprint: fingerprint::<T>(),
-            layout: T::LAYOUT.map_or(0, |layout| layout.hash()),
-        }
-    }
 }
 
 /// An endpoint, as its participant announces it.
@@ -167,12 +147,15 @@ impl Endpoint {
         place(self) == place(other)
     }
 
-    /// Whether this reader gets what that writer writes.
-    pub(crate) fn matches(&self, writer: &Endpoint) -> Match {
+    /// Whether this reader gets what that writer writes (I-172).
+    pub(crate) fn matches(&self, writer: &Endpoint, types: &Types) -> Match {
         if self.topic != writer.topic {
             return Match::OtherTopic;
         }
         if let Some(why) = self.contradicts(writer) {
+            return Match::Inconsistent(why);
+        }
+        if let Some(why) = self.misunderstands(writer, types) {
             return Match::Inconsistent(why);
         }
         if !self.policies.partition().meets(writer.policies.partition()) {
@@ -192,20 +175,6 @@ impl Endpoint {
                 self.topic, ours.name, theirs.name
             ));
         }
-        if ours.fingerprint != theirs.fingerprint {
-            return Some(format!(
-                "type `{}` of topic `{}` has other members here than there: build both from the \
-                 same declaration",
-                ours.name, self.topic
-            ));
-        }
-        if ours.layout != theirs.layout {
-            return Some(format!(
-                "type `{}` of topic `{}` lies differently in memory here than there: build both \
-                 with the same compiler, or give the type #[repr(C)]",
-                ours.name, self.topic
-            ));
-        }
         if self.level != other.level {
             return Some(format!(
                 "topic `{}` is {} here and {} there: make it alike in all participants",
@@ -218,11 +187,35 @@ impl Endpoint {
                 self.topic, self.keeping, other.keeping
             ));
         }
-        (self.sharded != other.sharded).then(|| {
-            format!(
+        if self.sharded != other.sharded {
+            return Some(format!(
                 "topic `{}` is sharded by partition in one participant and not in the other: make it \
                  alike in all participants",
                 self.topic
+            ));
+        }
+        (self.level.is_ordered() && !ours.shares_order(theirs)).then(|| {
+            format!(
+                "type `{}` of topic `{}` is final, and another one there: samples in one order are of \
+                 one type; build both from the same declaration, or make it appendable or mutable",
+                ours.name, self.topic
+            )
+        })
+    }
+
+    /// Why this reader cannot read samples of that writer's type, if it cannot.
+    pub(crate) fn misunderstands(&self, writer: &Endpoint, types: &Types) -> Option<String> {
+        let (ours, theirs) = (&self.data_type, &writer.data_type);
+        let (name, topic) = (&ours.name, &self.topic);
+        if let Err(why) = types.check((ours, self.policies.consistency()), theirs) {
+            return Some(format!(
+                "type `{name}` of topic `{topic}` is none there that this reader understands: {why}"
+            ));
+        }
+        (ours.layout != theirs.layout).then(|| {
+            format!(
+                "type `{name}` of topic `{topic}` lies differently in memory here than there: build \
+                 both with the same compiler, or give the type #[repr(C)]"
             )
         })
     }
@@ -239,9 +232,13 @@ pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
 
 /// What the subgroup of a topic of this name and type is called, or that of this partition of it.
 pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
-    let TypeIdentity { name, fingerprint, layout } = data_type;
+    let TypeIdentity { name, digest, layout, evolves } = data_type;
     let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
-    let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes());
+    // All versions of a type that may change are in one order.
+    let key = match evolves {
+        true => key.add(b"evolves"),
+        false => key.add(digest).add(&layout.to_le_bytes()),
+    };
     let key = if shard.is_empty() { key.0 } else { key.add(shard.as_bytes()).0 };
     // The control stream's is no topic's.
     if key == CONTROL { !CONTROL } else { key }
@@ -271,7 +268,8 @@ mod tests {
     use super::*;
 
     fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
-        let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
+        let digest = [1; 14];
+        let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
         let level = TopicLevel::Unordered;
         let policies = match kind {
             EndpointKind::Writer => Policies::offered(level),
@@ -313,38 +311,59 @@ mod tests {
     }
 
     #[test]
-    fn a_match_needs_the_topic_and_the_whole_type() {
+    fn a_match_needs_the_topic_and_a_type_that_is_understood() {
+        let types = Types::default();
         let reader = endpoint(EndpointKind::Reader, "A");
         let mut writer = endpoint(EndpointKind::Writer, "A");
-        assert_eq!(reader.matches(&writer), Match::Yes);
-        assert_eq!(reader.matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
-        writer.level = TopicLevel::Atomic;
-        assert!(
-            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("atomic"))
-        );
+        let matches = |writer: &Endpoint| reader.matches(writer, &types);
+        assert_eq!(matches(&writer), Match::Yes);
+        assert_eq!(matches(&endpoint(EndpointKind::Writer, "B")), Match::OtherTopic);
+        let why = |writer: &Endpoint| match matches(writer) {
+            Match::Inconsistent(why) => why,
+            other => panic!("{other:?}"),
+        };
         writer.data_type.layout = 3;
-        assert!(
-            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("repr(C)"))
-        );
-        writer.data_type.fingerprint = 3;
-        assert!(
-            matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("members"))
-        );
+        assert!(why(&writer).contains("repr(C)"));
+        writer.data_type.digest = [3; 14];
+        assert!(why(&writer).contains("nothing is known"));
+        writer.level = TopicLevel::Atomic;
+        assert!(why(&writer).contains("atomic"));
         writer.data_type.name = "U".into();
-        assert!(matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("`U`")));
+        assert!(why(&writer).contains("`U`"));
+    }
+
+    /// Endpoints of different versions are in one subgroup if the type may change, and only then.
+    #[test]
+    fn versions_of_a_type_share_a_subgroup() {
+        let of = |digest, evolves| {
+            let mut writer = endpoint(EndpointKind::Writer, "A");
+            writer.level = TopicLevel::Atomic;
+            let (name, digest) = ("T".into(), [digest; 14]);
+            writer.data_type = TypeIdentity { name, digest, layout: 0, evolves };
+            writer
+        };
+        assert_eq!(of(1, true).key(), of(2, true).key());
+        assert_eq!(of(1, true).contradicts(&of(2, true)), None);
+        assert_ne!(of(1, false).key(), of(2, false).key());
+        let why = of(1, false).contradicts(&of(2, false)).unwrap();
+        assert!(why.contains("appendable"), "{why}");
+        assert_ne!(of(1, true).key(), of(1, false).key());
     }
 
     #[test]
     fn a_match_needs_a_partition_and_an_offer() {
         let reader = within(endpoint(EndpointKind::Reader, "A"), &["l*"]);
         let writer = |names: &[&str]| within(endpoint(EndpointKind::Writer, "A"), names);
-        assert_eq!(reader.matches(&writer(&[])), Match::OtherPartition);
-        assert_eq!(reader.matches(&writer(&["right", "left"])), Match::Yes);
+        let types = Types::default();
+        assert_eq!(reader.matches(&writer(&[]), &types), Match::OtherPartition);
+        assert_eq!(reader.matches(&writer(&["right", "left"]), &types), Match::Yes);
         let mut lesser = writer(&["left"]);
         if let Policies::Offered { writer, .. } = Arc::make_mut(&mut lesser.policies) {
             writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
         }
-        let Match::Incompatible(why) = reader.matches(&lesser) else { panic!("it offers less") };
+        let Match::Incompatible(why) = reader.matches(&lesser, &types) else {
+            panic!("it offers less")
+        };
         assert_eq!(why.iter().map(|why| why.policy).collect::<Vec<_>>(), [PolicyId::Reliability]);
     }
 

@@ -17,4 +17,5 @@ pub(crate) mod record;
 pub(crate) mod shares;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;
+pub(crate) mod type_identity;
 pub(crate) mod vigil;

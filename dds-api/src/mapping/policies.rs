@@ -12,6 +12,7 @@ use qos_profiles::{
 };
 
 use super::level::TopicLevel;
+use super::type_identity::Consistency;
 
 /// What a writer offers, or a reader requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -202,6 +203,14 @@ impl Policies {
         match self {
             Policies::Offered { publisher, .. } => &publisher.partition,
             Policies::Requested { subscriber, .. } => &subscriber.partition,
+        }
+    }
+
+    /// TYPE_CONSISTENCY_ENFORCEMENT.
+    pub(crate) fn consistency(&self) -> Consistency {
+        match self {
+            Policies::Offered { .. } => Consistency::default(),
+            Policies::Requested { reader, .. } => Consistency::of(&reader.type_consistency),
         }
     }
 

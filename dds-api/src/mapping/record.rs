@@ -3,7 +3,7 @@
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
 //!         8   writer: u32              which writer of the participant
-//!        12   form: u32                plain or CDR; what becomes of the instance; what follows
+//!        12   form: u32                plain or CDR; what becomes of the instance; what follows; the type's mark
 //!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
 //!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
 //!       ...   strength: i32            only of a writer that has one
@@ -17,8 +17,8 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use idl_cdr::{
-    CdrError, DdsType, Encoding, Endianness, from_cdr, from_plain_bytes, key_from_cdr,
-    key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
+    CdrError, DdsType, Encoding, Endianness, Extensibility, from_cdr, from_plain_bytes,
+    key_from_cdr, key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
 };
 use qos_profiles::PartitionQosPolicy;
 
@@ -37,6 +37,8 @@ const UNREGISTERED: u32 = 0x400;
 const STRONG: u32 = 0x800;
 /// Added to the form of a record that names its partitions.
 const PARTED: u32 = 0x1000;
+/// Where the mark of the type is, if that may change.
+const MARK: u32 = 13;
 /// All that says something of the end of a record.
 const ENDS: u32 = KEYED | STRONG | PARTED;
 /// Bytes that say how long the names of partitions are.
@@ -99,6 +101,12 @@ impl Header {
         }
     }
 
+    /// What marks the version of the type that it is of; zero if there is but one.
+    #[inline]
+    pub(crate) fn mark(self) -> u32 {
+        self.form >> MARK
+    }
+
     /// Bytes at the end of a record that are not payload; none if it is too short.
     #[inline]
     fn tail(self, record: &[u8]) -> Option<usize> {
@@ -139,11 +147,12 @@ impl Header {
     }
 }
 
-/// Whether samples of this type travel as they lie in memory. Constant for each type.
+/// Whether samples of this type travel as they lie in memory. Constant for each type. Those of a type that may change do
+/// not: a reader of another version would find other members there.
 pub(crate) const fn is_plain<T: DdsType>() -> bool {
-    match T::LAYOUT {
-        Some(layout) => layout.align() <= HEADER,
-        None => false,
+    match (T::LAYOUT, T::EXTENSIBILITY) {
+        (Some(layout), Extensibility::Final) => layout.align() <= HEADER,
+        _ => false,
     }
 }
 
@@ -190,6 +199,8 @@ pub(crate) fn key_payload<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
 #[derive(Clone)]
 pub(crate) struct Seal {
     pub(crate) fate: Fate,
+    /// What marks the version of the type.
+    pub(crate) mark: u32,
     /// What the writer's policies ask for.
     pub(crate) terms: Terms,
     /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
@@ -248,12 +259,12 @@ impl Seal {
 /// Writes the header of a record of this type, and what stands at its end.
 #[inline]
 pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
-    let Seal { fate, terms, key } = seal;
+    let Seal { fate, mark, terms, key } = seal;
     let form = if is_plain::<T>() && *fate == Fate::Alive { PLAIN } else { CDR };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
     let parted = if terms.partition.is_some() { PARTED } else { 0 };
-    let form = form | fate.flags() | keyed | strong | parted;
+    let form = form | fate.flags() | keyed | strong | parted | mark << MARK;
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
@@ -295,6 +306,12 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
 }
 
+/// What marks the version of a record's type.
+#[inline(always)]
+pub(crate) fn mark_of(record: &[u8]) -> u32 {
+    Header::read(record).map_or(0, Header::mark)
+}
+
 /// When the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     Header::read(record).map_or(0, |header| header.timestamp)
@@ -323,7 +340,7 @@ pub(crate) enum Payload<T> {
 pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
     let payload = record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)?;
-    match header.form & !ENDS {
+    match header.form & ((1 << MARK) - 1) & !ENDS {
         PLAIN if is_plain::<T>() => {
             plain_ref::<T>(payload)?;
             Some(Payload::InPlace)

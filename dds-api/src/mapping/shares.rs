@@ -36,6 +36,11 @@ pub(crate) struct ReaderShared {
     pub(crate) board: Board,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
+    /// Why the last of them cannot.
+    pub(crate) why_inconsistent: Mutex<Option<String>>,
+    /// How samples are marked that come with others in one order, and are of a type that it does not understand.
+    refused: RwLock<Vec<u32>>,
+    refuses: AtomicBool,
     /// The life of its participant that it is matched in.
     pub(crate) life: Mutex<Life>,
     /// It reads along what is kept.
@@ -49,6 +54,34 @@ pub(crate) struct ReaderShared {
 }
 
 impl ReaderShared {
+    /// It cannot be matched with some writer.
+    pub(super) fn refuse(&self, why: &str) {
+        let mut place = self.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(why.to_owned());
+        drop(place);
+        self.inconsistent.fetch_add(1, Ordering::Release);
+    }
+
+    /// Samples of this mark are of a type that it does not understand.
+    pub(super) fn leave_out(&self, mark: u32) {
+        let mut refused = self.refused.write().unwrap_or_else(PoisonError::into_inner);
+        if !refused.contains(&mark) {
+            refused.push(mark);
+        }
+        self.refuses.store(true, Ordering::Release);
+    }
+
+    /// Whether samples of this mark are not for it (I-173).
+    #[inline(always)]
+    pub(crate) fn refuses(&self, mark: u32) -> bool {
+        mark != 0 && self.refuses.load(Ordering::Acquire) && self.has_refused(mark)
+    }
+
+    #[cold]
+    fn has_refused(&self, mark: u32) -> bool {
+        self.refused.read().unwrap_or_else(PoisonError::into_inner).contains(&mark)
+    }
+
     /// These bring samples of an ordered topic from now on; all that others have brought is queued already.
     pub(super) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
         *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));

@@ -160,6 +160,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
             true => in_flight.saturating_add(in_flight.div_ceil(7)),
             false => in_flight,
         };
+        let mark = endpoint.data_type.mark();
         let terms = terms_of(&endpoint);
         let names = if publisher.is_some() { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
         // A deadline may be set later.
@@ -191,6 +192,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
             id,
             max_blocking: blocking.map_or(Timeout::FOREVER, Timeout::from),
             kept: level.is_kept(),
+            mark,
             autodispose: AtomicBool::new(autodispose),
             registered: Registered::default(),
             publisher,

@@ -76,6 +76,8 @@ pub struct WriterCore<T: DdsType> {
     pub(super) max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
     pub(super) kept: bool,
+    /// What marks the version of its type.
+    pub(super) mark: u32,
     /// Unregistering an instance disposes it.
     pub(super) autodispose: AtomicBool,
     pub(super) registered: Registered,
@@ -250,7 +252,7 @@ impl<T: DdsType> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { fate: Fate::Alive, terms, key })
+        Ok(Seal { fate: Fate::Alive, mark: self.mark, terms, key })
     }
 
     /// Bytes of what goes with a sample on these terms.

@@ -11,6 +11,7 @@ use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, HistoryQosPolicyKind,
     OwnershipQosPolicyKind, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
     ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy, SubscriberQos,
+    TypeConsistencyEnforcementQosPolicy,
 };
 
 use super::cache::Settings;
@@ -181,6 +182,12 @@ impl<T: DdsType> DataReaderBuilder<T> {
         }
         self.presentation = policy;
         self.with(|_| {})
+    }
+
+    /// TYPE_CONSISTENCY_ENFORCEMENT: which other versions of its type it takes samples of.
+    pub fn type_consistency(mut self, policy: TypeConsistencyEnforcementQosPolicy) -> Self {
+        self.qos.type_consistency = policy;
+        self
     }
 
     /// Makes the reader and announces it.

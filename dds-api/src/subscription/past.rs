@@ -22,6 +22,8 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::history::MEANING;
 use crate::mapping::past::server::{from_time, open, told};
 use crate::mapping::past::{Ask, Page, PastRecord, Wanted};
+use crate::mapping::record::mark_of;
+use crate::mapping::shares::ReaderShared;
 
 /// Samples that are read from the files at once.
 const AT_ONCE: usize = 64;
@@ -44,6 +46,7 @@ pub enum Since {
 pub struct PastSamples<T> {
     source: Source,
     read: std::vec::IntoIter<(u64, Sample<T>)>,
+    shared: Arc<ReaderShared>,
     over: bool,
     _type: PhantomData<fn() -> T>,
 }
@@ -72,7 +75,7 @@ fn nanos(time: SystemTime) -> u64 {
 }
 
 /// Samples of records: they are copied to where samples may lie.
-fn samples<T: DdsType>(records: &[PastRecord]) -> Vec<(u64, Sample<T>)> {
+fn samples<T: DdsType>(records: &[PastRecord], reader: &ReaderShared) -> Vec<(u64, Sample<T>)> {
     let mut store = Store::new(Retention::default(), MEANING);
     let mut found = Vec::new();
     for PastRecord { place, stream, number, payload } in records {
@@ -82,7 +85,10 @@ fn samples<T: DdsType>(records: &[PastRecord]) -> Vec<(u64, Sample<T>)> {
     }
     let kept = store.cursor().zip(found);
     // What is not of this type was written under another one of the same name, long ago.
-    kept.filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?))).collect()
+    let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
+    understood
+        .filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?)))
+        .collect()
 }
 
 impl Others {
@@ -181,6 +187,7 @@ impl<T: DdsType> PastSamples<T> {
     pub(super) fn open(
         log: Option<(PathBuf, StreamKey)>,
         since: Since,
+        shared: Arc<ReaderShared>,
         others: impl FnOnce() -> Others,
     ) -> DdsResult<Self> {
         let (source, first) = match log {
@@ -199,8 +206,8 @@ impl<T: DdsType> PastSamples<T> {
             }
         };
         let (records, over) = first.unwrap_or_default();
-        let read = samples(&records).into_iter();
-        Ok(PastSamples { source, read, over, _type: PhantomData })
+        let read = samples(&records, &shared).into_iter();
+        Ok(PastSamples { source, read, shared, over, _type: PhantomData })
     }
 
     /// How long others may take to answer (10 s by default), where this participant has no log of the topic and asks them.
@@ -216,13 +223,14 @@ impl<T: DdsType> PastSamples<T> {
     pub(super) fn state_at(
         log: Option<(PathBuf, StreamKey)>,
         time: SystemTime,
+        reader: &ReaderShared,
         others: impl FnOnce() -> Others,
     ) -> DdsResult<Vec<(u64, Sample<T>)>> {
         let time = nanos(time);
         let Some((dir, stream)) = log else {
             let mut others = others();
             others.wanted = Wanted::StateAt(time);
-            return others.next().map(|(records, _)| samples(&records));
+            return others.next().map(|(records, _)| samples(&records, reader));
         };
         let read = || {
             let (mut disk, log) = open(&dir, stream)?;
@@ -232,7 +240,7 @@ impl<T: DdsType> PastSamples<T> {
         };
         let mut state: Vec<PastRecord> = read().map_err(|error: LogError| unreadable(&error))?;
         state.sort_unstable_by_key(|record| record.place);
-        Ok(samples(&state))
+        Ok(samples(&state, reader))
     }
 
     fn read_on(&mut self) -> DdsResult<()> {
@@ -248,7 +256,7 @@ impl<T: DdsType> PastSamples<T> {
                 records
             }
         };
-        self.read = samples(&records).into_iter();
+        self.read = samples(&records, &self.shared).into_iter();
         Ok(())
     }
 }

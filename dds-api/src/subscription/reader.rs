@@ -15,7 +15,7 @@ use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
 use derecho_node::{Waited, clock};
-use idl_cdr::DdsType;
+use idl_cdr::{DdsType, Extensibility};
 
 use super::cache::Settings;
 use super::past::{Others, PastSamples, Since};
@@ -29,7 +29,7 @@ use crate::infrastructure::{
     DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
 use crate::mapping::history::Look;
-use crate::mapping::record::Fate;
+use crate::mapping::record::{Fate, mark_of};
 use crate::mapping::shares::ReaderShared;
 use crate::mapping::standing::Standing;
 use crate::topic::{SharedFilter, Topic};
@@ -152,9 +152,16 @@ impl<T: DdsType> DataReader<T> {
         self.shared.matched.load(Ordering::Acquire) as usize
     }
 
-    /// Writers of the same topic that it cannot be matched with, because their type differs.
+    /// Writers of the same topic that it cannot be matched with, because their type is none that it
+    /// [understands](crate::subscription::DataReaderBuilder::type_consistency), or the topic is another one there.
+    /// [`inconsistency`](Self::inconsistency) says why.
     pub fn inconsistent_writers(&self) -> usize {
         self.shared.inconsistent.load(Ordering::Acquire) as usize
+    }
+
+    /// Why the last of the writers that it [cannot be matched with](Self::inconsistent_writers) cannot, in words.
+    pub fn inconsistency(&self) -> Option<String> {
+        self.shared.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Samples that were dropped because they were none of this type: a writer's mistake.
@@ -384,7 +391,8 @@ impl<T: DdsType> DataReader<T> {
     /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
     /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
-        PastSamples::open(self.log(), since, || Others::new(&self.participant, self.id))
+        let shared = Arc::clone(&self.shared);
+        PastSamples::open(self.log(), since, shared, || Others::new(&self.participant, self.id))
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
@@ -393,7 +401,8 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        PastSamples::state_at(self.log(), time, || Others::new(&self.participant, self.id))
+        let others = || Others::new(&self.participant, self.id);
+        PastSamples::state_at(self.log(), time, &self.shared, others)
     }
 
     /// Where this participant's log of the topic is, if it keeps one.
@@ -472,6 +481,9 @@ impl<T: DdsType> ReaderCore<T> {
         loop {
             // Decoded without the lock, for that is a type's own code.
             let (record, writer, life) = self.queues().take(&self.shared)?;
+            if self.is_refused(record.bytes()) {
+                continue;
+            }
             let sample = Body::new(record, writer.node);
             // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
@@ -493,6 +505,9 @@ impl<T: DdsType> ReaderCore<T> {
             let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
                 Look::Kept(kept, stream) => {
                     drop(queues);
+                    if self.is_refused(kept.bytes()) {
+                        continue;
+                    }
                     (Body::of_kept(kept, stream.node), stream)
                 }
                 Look::NoneYet => {
@@ -506,6 +521,7 @@ impl<T: DdsType> ReaderCore<T> {
                         return Some(None);
                     };
                     let number = record.number();
+                    let refused = self.is_refused(record.bytes());
                     let sample = Body::copied(&record, stream.node);
                     // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
                     // one before that is decided. What is given out will not come again, so it has to stay whole.
@@ -513,6 +529,9 @@ impl<T: DdsType> ReaderCore<T> {
                         return Some(None);
                     }
                     queues.note(stream, number);
+                    if refused {
+                        continue;
+                    }
                     (sample, stream)
                 }
             };
@@ -523,6 +542,13 @@ impl<T: DdsType> ReaderCore<T> {
             }
         }
         None
+    }
+
+    /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
+    /// other versions of the type (I-173).
+    #[inline(always)]
+    fn is_refused(&self, record: &[u8]) -> bool {
+        T::EXTENSIBILITY != Extensibility::Final && self.shared.refuses(mark_of(record))
     }
 
     /// LIFESPAN: whether it is too late for this sample.

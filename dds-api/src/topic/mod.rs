@@ -18,9 +18,10 @@ use crate::infrastructure::{
     DdsResult, InconsistentTopicStatus, StatusCondition, StatusKind, StatusMask, StorageStatus,
     TopicListener,
 };
-use crate::mapping::endpoint::{Endpoint, EndpointKind, TypeIdentity, shard, topic_key};
+use crate::mapping::endpoint::{Endpoint, EndpointKind, shard, topic_key};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::Policies;
+use crate::mapping::type_identity::TypeIdentity;
 
 pub use builder::TopicBuilder;
 pub use filtered::{ContentFilteredTopic, TopicDescription};

@@ -9,8 +9,8 @@ use crate::dds_type::as_unbounded;
 use crate::dds_type::try_array;
 use crate::member::require_present;
 use crate::{
-    CdrError, CdrReader, CdrWriter, DdsType, Fingerprint, PlainLayout, TypeDescriptor, TypeKind,
-    UNBOUNDED, descriptor_of,
+    CdrError, CdrReader, CdrWriter, DdsType, Fingerprint, Limits, PlainLayout, TypeDescriptor,
+    TypeKind, UNBOUNDED, descriptor_of,
 };
 
 impl<T: DdsType> DdsType for Vec<T> {
@@ -20,6 +20,7 @@ impl<T: DdsType> DdsType for Vec<T> {
         TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::Sequence(descriptor_of::<T>) };
     const MIN_CDR_SIZE: usize = size_of::<u32>();
     const BOUNDS: usize = 1 + T::BOUNDS;
+    const ELEMENTS: usize = 1 + T::ELEMENTS;
     const LENGTH_CODE: u32 = if T::PRIMITIVE { row_length_code(T::MIN_CDR_SIZE) } else { 5 };
 
     fn default_value() -> Self {
@@ -49,17 +50,19 @@ impl<T: DdsType> DdsType for Vec<T> {
         writer.end_delimited(open)
     }
 
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
         const { require_bytes::<T>() };
-        let (bound, inner) = outermost(bounds);
         if T::PRIMITIVE {
-            let count = reader.read_length(T::MIN_CDR_SIZE, bound)?;
-            return T::deserialize_elements(reader, count, inner);
+            let count = reader.read_length(T::MIN_CDR_SIZE, limits.bound())?;
+            return T::deserialize_elements(reader, count, limits);
         }
         let open = reader.begin_delimited()?;
-        let count = reader.read_length(T::MIN_CDR_SIZE, bound)?;
+        let count = reader.read_length(T::MIN_CDR_SIZE, limits.bound())?;
         reader.enter()?;
-        let elements = T::deserialize_elements(reader, count, inner)?;
+        let elements = T::deserialize_elements(reader, count, limits)?;
         reader.leave();
         reader.end_delimited(open)?;
         Ok(elements)
@@ -80,6 +83,7 @@ impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
     const LAYOUT: Option<PlainLayout<Self>> = None;
     const MIN_CDR_SIZE: usize = size_of::<u32>();
     const BOUNDS: usize = 1 + K::BOUNDS + V::BOUNDS;
+    const ELEMENTS: usize = 2 + K::ELEMENTS + V::ELEMENTS;
     const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
 
     fn default_value() -> Self {
@@ -109,22 +113,26 @@ impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
         open.map_or(Ok(()), |open| writer.end_delimited(open))
     }
 
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
         const { require_bytes::<K>() };
         const { require_present::<V>() };
-        let (bound, inner) = outermost(bounds);
-        let (of_keys, of_values) = inner.split_at(K::BOUNDS.min(inner.len()));
+        let [(of_key, keys), (of_value, values)] = limits.of_entries(K::BOUNDS, K::ELEMENTS);
         let delimited = !(K::PRIMITIVE && V::PRIMITIVE);
         let open = if delimited { Some(reader.begin_delimited()?) } else { None };
-        let count = reader.read_length(K::MIN_CDR_SIZE.saturating_add(V::MIN_CDR_SIZE), bound)?;
+        let least = K::MIN_CDR_SIZE.saturating_add(V::MIN_CDR_SIZE);
+        let count = reader.read_length(least, limits.bound())?;
         reader.enter()?;
         let mut map = BTreeMap::new();
         for _ in 0..count {
             let offset = reader.position();
-            let key = K::deserialize_bounded(reader, of_keys)?;
-            let value = V::deserialize_bounded(reader, of_values)?;
+            let key = reader.read_element(of_key, keys)?;
+            let value = reader.read_element(of_value, values)?;
             if map.insert(key, value).is_some() {
-                return Err(CdrError::DuplicateKey { offset });
+                // Keys that were cut, or replaced, may be alike now; where the map ends is known.
+                reader.fault(CdrError::DuplicateKey { offset })?;
             }
         }
         reader.leave();
@@ -155,6 +163,8 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
     const MIN_CDR_SIZE: usize = N.saturating_mul(T::MIN_CDR_SIZE);
     const PRIMITIVE_ROW: bool = T::PRIMITIVE_ROW;
     const BOUNDS: usize = T::BOUNDS;
+    const ELEMENTS: usize = T::ROW_ELEMENTS;
+    const ROW_ELEMENTS: usize = T::ROW_ELEMENTS;
     const LENGTH_CODE: u32 = if T::PRIMITIVE_ROW { 4 } else { 5 };
 
     fn default_value() -> Self {
@@ -177,13 +187,16 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
         writer.end_delimited(open)
     }
 
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
         const { require_present::<T>() };
         if T::PRIMITIVE_ROW {
-            return T::deserialize_row(reader, bounds);
+            return T::deserialize_row(reader, limits);
         }
         let open = reader.begin_delimited()?;
-        let array = T::deserialize_row(reader, bounds)?;
+        let array = T::deserialize_row(reader, limits)?;
         reader.end_delimited(open)?;
         Ok(array)
     }
@@ -198,9 +211,9 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
 
     fn deserialize_row<const M: usize>(
         reader: &mut CdrReader<'_>,
-        bounds: &[u32],
+        limits: Limits<'_>,
     ) -> Result<[Self; M], CdrError> {
-        try_array(|| T::deserialize_row(reader, bounds))
+        try_array(|| T::deserialize_row(reader, limits))
     }
 }
 

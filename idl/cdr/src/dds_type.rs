@@ -4,7 +4,7 @@
 //! for primitives and collections are the only ones that are meant to implement it.
 
 use crate::{
-    CdrError, CdrReader, CdrWriter, Extensibility, MemberDescriptor, PlainLayout, Reflect,
+    CdrError, CdrReader, CdrWriter, Extensibility, Limits, MemberDescriptor, PlainLayout, Reflect,
     TypeDescriptor,
 };
 
@@ -19,7 +19,7 @@ macro_rules! as_unbounded {
         }
 
         fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-            Self::deserialize_bounded(reader, &[])
+            Self::deserialize_bounded(reader, Limits::NONE)
         }
     };
 }
@@ -34,7 +34,7 @@ pub(crate) use as_unbounded;
 ///
 /// `bounds` lists, from the outside in, the largest number of elements of each sequence and string
 /// that the type is nested of: a `sequence<string<32>, 8>` has the bounds `[8, 32]`. What the list
-/// does not reach is [`UNBOUNDED`].
+/// does not reach is [`UNBOUNDED`]. Whoever reads is asked for more: [`Limits`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that DDS can carry",
     label = "not a DDS type",
@@ -72,6 +72,13 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     /// How many bounds the type can take.
     const BOUNDS: usize = 0;
 
+    /// How many kinds of elements the type has: one for each sequence and array that it is nested of, two for
+    /// each map.
+    const ELEMENTS: usize = 0;
+
+    /// How many an array of this type has. An array of arrays is one array.
+    const ROW_ELEMENTS: usize = 1 + Self::ELEMENTS;
+
     /// Whether values may be absent: `Option` and nothing else.
     const OPTIONAL: bool = false;
 
@@ -104,7 +111,10 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
 
     /// Reads a value, which must keep the bounds.
     #[inline(always)]
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, _bounds: &[u32]) -> Result<Self, CdrError> {
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        _limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
         Self::deserialize(reader)
     }
 
@@ -131,9 +141,9 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     fn deserialize_member(
         reader: &mut CdrReader<'_>,
         _id: u32,
-        bounds: &[u32],
+        limits: Limits<'_>,
     ) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, bounds)
+        Self::deserialize_bounded(reader, limits)
     }
 
     /// Writes the value as a parameter of a list.
@@ -149,8 +159,11 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
 
     /// Reads the content of a parameter.
     #[inline(always)]
-    fn deserialize_parameter(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
-        Self::deserialize_bounded(reader, bounds)
+    fn deserialize_parameter(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
+        Self::deserialize_bounded(reader, limits)
     }
 
     /// Writes the elements of an array, one after the other.
@@ -162,26 +175,28 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         row.iter().try_for_each(|element| element.serialize_bounded(writer, bounds))
     }
 
-    /// Reads the elements of an array.
+    /// Reads the elements of an array, whose [`Limits`] these are.
     fn deserialize_row<const N: usize>(
         reader: &mut CdrReader<'_>,
-        bounds: &[u32],
+        limits: Limits<'_>,
     ) -> Result<[Self; N], CdrError> {
-        try_array(|| Self::deserialize_bounded(reader, bounds))
+        let (how, limits) = limits.of_row();
+        try_array(|| reader.read_element(how, limits))
     }
 
-    /// Reads the `count` elements of a sequence. [`CdrReader::read_length`] has made sure that the
+    /// Reads the `count` elements of a sequence, whose [`Limits`] these are. [`CdrReader::read_length`] has made sure that the
     /// bytes for them are there.
     fn deserialize_elements(
         reader: &mut CdrReader<'_>,
         count: usize,
-        bounds: &[u32],
+        limits: Limits<'_>,
     ) -> Result<Vec<Self>, CdrError> {
+        let (how, limits) = limits.of_elements();
         // A value may be larger in memory than in CDR: what is not there yet gets no memory in advance.
         let certain = reader.remaining() / size_of::<Self>().max(1) + 1;
         let mut elements = Vec::with_capacity(count.min(certain));
         for _ in 0..count {
-            elements.push(Self::deserialize_bounded(reader, bounds)?);
+            elements.push(reader.read_element(how, limits)?);
         }
         Ok(elements)
     }

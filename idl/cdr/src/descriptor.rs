@@ -4,7 +4,7 @@
 //! that contain each other are no trouble: a description names others by functions, which nobody
 //! calls before the program runs. Never does: read or write a byte.
 
-use crate::DdsType;
+use crate::{CdrError, CdrWriter, DdsType, Limits};
 
 /// How a type may change while readers and writers of other versions are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -32,6 +32,9 @@ pub enum TryConstruct {
 
 /// Gives the description of a type.
 pub type DescriptorOf = fn() -> &'static TypeDescriptor;
+
+/// Writes a member's default, as the member's type is written.
+pub type WriteDefault = fn(&mut CdrWriter<'_>) -> Result<(), CdrError>;
 
 /// The description of `T`.
 pub fn descriptor_of<T: DdsType>() -> &'static TypeDescriptor {
@@ -177,6 +180,10 @@ pub struct MemberDescriptor {
     pub bounds: &'static [u32],
     /// What a reader does with a value that the type does not allow.
     pub try_construct: TryConstruct,
+    /// The same of the elements of collections, in the order of [`Limits`].
+    pub elements: &'static [TryConstruct],
+    /// Writes the value that a sample has which lacks it, if that is not the default of its type.
+    pub default: Option<WriteDefault>,
     /// Annotations that are remembered only: name and text (`unit`, `min`, `max`, `default`,
     /// `hashid`).
     pub remembered: &'static [(&'static str, &'static str)],
@@ -197,6 +204,8 @@ impl MemberDescriptor {
             external: T::EXTERNAL,
             bounds: &[],
             try_construct: TryConstruct::Discard,
+            elements: &[],
+            default: None,
             remembered: &[],
         }
     }
@@ -223,6 +232,24 @@ impl MemberDescriptor {
     #[must_use]
     pub const fn try_construct(self, try_construct: TryConstruct) -> Self {
         Self { try_construct, ..self }
+    }
+
+    /// What a reader does with elements of collections that their type does not allow.
+    #[must_use]
+    pub const fn elements(self, elements: &'static [TryConstruct]) -> Self {
+        Self { elements, ..self }
+    }
+
+    /// What writes the value that a sample has which lacks it.
+    #[must_use]
+    pub const fn default(self, default: WriteDefault) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    /// What is asked of its value while it is read.
+    #[inline(always)]
+    pub const fn limits(&self) -> Limits<'static> {
+        Limits::new(self.bounds, self.elements)
     }
 
     /// Annotations that are remembered only.

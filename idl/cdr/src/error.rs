@@ -113,6 +113,15 @@ pub enum CdrError {
         /// What stands there.
         found: i64,
     },
+    /// A union whose discriminator selects another case than the one that it is.
+    OtherCase {
+        /// Where the union was to be written.
+        offset: usize,
+        /// The union's DDS name.
+        type_name: &'static str,
+        /// The discriminator.
+        found: i64,
+    },
     /// The default case of a union whose other cases have all values of the discriminator.
     NoLabel {
         /// Where the union was to be written.
@@ -284,6 +293,11 @@ impl fmt::Display for CdrError {
                 f,
                 "{found} at byte {offset} selects no case of {type_name}; check that the writer \
                  uses the same version of the type"
+            ),
+            Self::OtherCase { type_name, found, .. } => write!(
+                f,
+                "a value of {type_name} has the discriminator {found}, which does not select its \
+                 variant; give it one that does"
             ),
             Self::NoLabel { type_name, .. } => write!(
                 f,

@@ -1,21 +1,32 @@
 //! Keys: the members that say which instance a sample is of.
 //!
-//! Owns the forms of a key. In each, members stand in the order of their ids, of a nested type only
-//! those of its own key if it has one, and nothing is delimited, whatever the extensibility.
+//! Owns the forms of a key, [`KeyForm`]. In each, of a nested type only the members of its own key are there if it
+//! has one.
 
 use md5::{Digest, Md5};
 
 use crate::{
-    CdrError, CdrReader, CdrWriter, DdsType, Encoding, Extensibility, StructureDescriptor,
-    TypeDescriptor, TypeKind, UNBOUNDED, descriptor_of,
+    CdrError, CdrReader, CdrWriter, DdsType, Encoding, StructureDescriptor, TypeDescriptor,
+    TypeKind, UNBOUNDED, descriptor_of,
 };
+
+/// How a key is written alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// To be hashed and compared: members in the order of their ids, and no struct or union is framed, whatever its
+    /// extensibility.
+    Hash,
+    /// As the payload of a sample of which only the key is sent: the value of a type that has the members of the
+    /// key alone, in the order of their declaration, and changes as the type does.
+    Payload,
+}
 
 /// Bytes of a key hash.
 const HASH: usize = 16;
 
 /// The key of a value as XCDR2, big endian, without header; empty if the type has no key.
 pub fn key_to_cdr<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
-    let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_BE).of_keys();
+    let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_BE).of_keys(KeyForm::Hash);
     let mut key = vec![0; write_key(value, &mut counter)?];
     serialize_key_into(value, &mut key)?;
     Ok(key)
@@ -24,11 +35,11 @@ pub fn key_to_cdr<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
 /// Writes what [`key_to_cdr`] gives at the start of `buffer`, and gives its size. Allocates
 /// nothing.
 pub fn serialize_key_into<T: DdsType>(value: &T, buffer: &mut [u8]) -> Result<usize, CdrError> {
-    write_key(value, &mut CdrWriter::over(buffer, Encoding::PLAIN_CDR2_BE).of_keys())
+    write_key(value, &mut CdrWriter::over(buffer, Encoding::PLAIN_CDR2_BE).of_keys(KeyForm::Hash))
 }
 
-/// A payload that has the key of a value alone, in the given encoding: what is sent of an instance that is
-/// no more.
+/// A payload that has the key of a value alone, in the given encoding, framed as the type is: what is sent of an
+/// instance that is no more. Without a key, the header alone.
 pub fn key_to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<u8>, CdrError> {
     let mut size = 0;
     let mut payload = Vec::new();
@@ -38,8 +49,8 @@ pub fn key_to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<
             false => CdrWriter::counting(encoding),
             true => CdrWriter::over(&mut payload, encoding),
         }
-        .of_keys();
-        writer.write_header(Extensibility::Final)?;
+        .of_keys(KeyForm::Payload);
+        writer.write_header(T::EXTENSIBILITY)?;
         write_key(value, &mut writer)?;
         size = writer.finish()?;
     }
@@ -49,7 +60,7 @@ pub fn key_to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<
 /// The value of which [`key_to_cdr_with`] gave the key; what is not in the key has its default.
 pub fn key_from_cdr<T: DdsType>(payload: &[u8]) -> Result<T, CdrError> {
     let mut reader = CdrReader::from_payload(payload)?.of_keys();
-    reader.expect(Extensibility::Final)?;
+    reader.expect(T::EXTENSIBILITY)?;
     let value = if T::KEYED { T::deserialize(&mut reader)? } else { T::default_value() };
     reader.finish()?;
     Ok(value)
@@ -211,7 +222,11 @@ fn repeat(
 
 /// Bytes that say the size of a collection of such elements.
 fn delimiter(element: &TypeDescriptor) -> usize {
-    if matches!(element.kind, TypeKind::Primitive(_)) { 0 } else { 4 }
+    match element.kind {
+        TypeKind::Primitive(_) => 0,
+        TypeKind::External(inner) => delimiter(inner()),
+        _ => 4,
+    }
 }
 
 fn innermost(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {

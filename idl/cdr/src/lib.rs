@@ -35,6 +35,7 @@ mod enumeration;
 mod error;
 mod fingerprint;
 mod key;
+mod limits;
 mod member;
 mod path;
 mod payload;
@@ -52,14 +53,15 @@ pub use decimal::{Fixed, LongDouble};
 pub use descriptor::{
     BitField, CaseDescriptor, DescriptorOf, Extensibility, LARGEST_MEMBER_ID, Literal,
     MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind, UnionDescriptor,
-    descriptor_of,
+    WriteDefault, descriptor_of,
 };
 pub use encoding::{CdrVersion, Encoding, Endianness, HEADER_SIZE};
 pub use error::{CdrError, StringFault};
 pub use fingerprint::{Fingerprint, fingerprint};
 /// Implements [`trait@DdsType`] for a struct, an enum, a union, a bitmask or a bitset.
 pub use idl_derive::DdsType;
-pub use key::{key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
+pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
+pub use limits::Limits;
 pub use member::{Form, MAX_DEPTH};
 pub use path::{MemberPath, PathError, PathStep, parse_path};
 pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with};
@@ -83,5 +85,5 @@ pub mod derived {
     pub use crate::structure::{
         are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,
     };
-    pub use crate::union::{are_distinct, deserialize_union, serialize_union};
+    pub use crate::union::{are_distinct, deserialize_union, first_discriminator, serialize_union};
 }

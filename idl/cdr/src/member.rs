@@ -5,8 +5,8 @@
 
 use crate::dds_type::as_unbounded;
 use crate::{
-    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, MemberDescriptor, PlainLayout,
-    TryConstruct, TypeDescriptor, TypeKind, UNBOUNDED, descriptor_of,
+    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Limits, MemberDescriptor, PlainLayout,
+    TypeDescriptor, TypeKind, descriptor_of,
 };
 
 /// How deep values may contain others through `Box`, `Vec` and `BTreeMap`.
@@ -30,8 +30,8 @@ impl CdrReader<'_> {
         form: Form,
     ) -> Result<T, CdrError> {
         match form {
-            Form::Plain => T::deserialize_member(self, member.id, member.bounds),
-            Form::Parameters => T::deserialize_parameter(self, member.bounds),
+            Form::Plain => T::deserialize_member(self, member.id, member.limits()),
+            Form::Parameters => T::deserialize_parameter(self, member.limits()),
         }
         .map_err(|error| error.in_member(member.owner, member.name))
     }
@@ -43,27 +43,14 @@ impl CdrReader<'_> {
         form: Form,
         default: fn() -> T,
     ) -> Result<T, CdrError> {
-        let mut relaxed = member.bounds.to_vec();
-        if let (TryConstruct::Trim, Some(bound)) = (member.try_construct, relaxed.first_mut()) {
-            *bound = UNBOUNDED;
-        }
-        let read = |reader: &mut Self| match form {
-            Form::Plain => T::deserialize_member(reader, member.id, &relaxed),
+        self.read_tried(member.try_construct, member.limits(), default, |reader, limits| match form
+        {
+            Form::Plain => T::deserialize_member(reader, member.id, limits),
             Form::Parameters => {
-                reader.read_confined(default, |reader| T::deserialize_parameter(reader, &relaxed))
+                reader.read_confined(default, |reader| T::deserialize_parameter(reader, limits))
             }
-        };
-        let in_member = |error: CdrError| error.in_member(member.owner, member.name);
-        let (mut value, fault) = self.leniently(read).map_err(in_member)?;
-        match (member.try_construct, fault) {
-            (TryConstruct::UseDefault, Some(_)) => return Ok(default()),
-            (_, Some(error)) => self.fault(in_member(error))?,
-            (_, None) => {}
-        }
-        if let (TryConstruct::Trim, Some(&bound)) = (member.try_construct, member.bounds.first()) {
-            value.trim(bound);
-        }
-        Ok(value)
+        })
+        .map_err(|error| error.in_member(member.owner, member.name))
     }
 
     /// Whether the object ends here: a reader of a longer version of the type takes defaults for the
@@ -81,6 +68,7 @@ impl<T: DdsType> DdsType for Option<T> {
     const LAYOUT: Option<PlainLayout<Self>> = None;
     const MIN_CDR_SIZE: usize = 1;
     const BOUNDS: usize = T::BOUNDS;
+    const ELEMENTS: usize = T::ELEMENTS;
     const OPTIONAL: bool = true;
     const EXTERNAL: bool = T::EXTERNAL;
 
@@ -94,7 +82,7 @@ impl<T: DdsType> DdsType for Option<T> {
     }
 
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
-        read_marked(reader, &[])
+        read_marked(reader, Limits::NONE)
     }
 
     fn serialize_member(
@@ -116,11 +104,11 @@ impl<T: DdsType> DdsType for Option<T> {
     fn deserialize_member(
         reader: &mut CdrReader<'_>,
         id: u32,
-        bounds: &[u32],
+        limits: Limits<'_>,
     ) -> Result<Self, CdrError> {
         const { require_present::<T>() };
         if reader.encoding().version == CdrVersion::Xcdr2 {
-            return read_marked(reader, bounds);
+            return read_marked(reader, limits);
         }
         let offset = reader.position();
         let Some(parameter) = reader.next_parameter()? else {
@@ -133,7 +121,7 @@ impl<T: DdsType> DdsType for Option<T> {
         let value = if parameter.is_empty(reader) {
             None
         } else {
-            Some(T::deserialize_bounded(reader, bounds)?)
+            Some(T::deserialize_bounded(reader, limits)?)
         };
         reader.end_parameter(parameter);
         Ok(value)
@@ -147,8 +135,11 @@ impl<T: DdsType> DdsType for Option<T> {
         self.as_ref().map_or(Ok(()), |value| value.serialize_parameter(writer, member))
     }
 
-    fn deserialize_parameter(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
-        T::deserialize_bounded(reader, bounds).map(Some)
+    fn deserialize_parameter(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
+        T::deserialize_bounded(reader, limits).map(Some)
     }
 
     fn trim(&mut self, bound: u32) {
@@ -169,9 +160,9 @@ fn write_marked<T: DdsType>(
 
 fn read_marked<T: DdsType>(
     reader: &mut CdrReader<'_>,
-    bounds: &[u32],
+    limits: Limits<'_>,
 ) -> Result<Option<T>, CdrError> {
-    if reader.read_bool()? { T::deserialize_bounded(reader, bounds).map(Some) } else { Ok(None) }
+    if reader.read_bool()? { T::deserialize_bounded(reader, limits).map(Some) } else { Ok(None) }
 }
 
 impl<T: DdsType> DdsType for Box<T> {
@@ -182,7 +173,10 @@ impl<T: DdsType> DdsType for Box<T> {
     const MIN_CDR_SIZE: usize = T::MIN_CDR_SIZE;
     const EXTENSIBILITY: crate::Extensibility = T::EXTENSIBILITY;
     const KEYED: bool = T::KEYED;
+    const PRIMITIVE: bool = T::PRIMITIVE;
+    const PRIMITIVE_ROW: bool = T::PRIMITIVE_ROW;
     const BOUNDS: usize = T::BOUNDS;
+    const ELEMENTS: usize = T::ELEMENTS;
     const EXTERNAL: bool = true;
     const LENGTH_CODE: u32 = T::LENGTH_CODE;
 
@@ -204,10 +198,13 @@ impl<T: DdsType> DdsType for Box<T> {
         Ok(())
     }
 
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
         const { require_present::<T>() };
         reader.enter()?;
-        let value = T::deserialize_bounded(reader, bounds)?;
+        let value = T::deserialize_bounded(reader, limits)?;
         reader.leave();
         Ok(Box::new(value))
     }

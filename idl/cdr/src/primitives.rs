@@ -6,8 +6,8 @@
 use crate::enumeration::length_code_for;
 use crate::plain::plain_row;
 use crate::{
-    CdrError, CdrReader, CdrWriter, DdsType, Endianness, Fingerprint, PlainLayout, TypeDescriptor,
-    TypeKind,
+    CdrError, CdrReader, CdrWriter, DdsType, Endianness, Fingerprint, Limits, PlainLayout,
+    TypeDescriptor, TypeKind,
 };
 
 macro_rules! number {
@@ -72,7 +72,7 @@ macro_rules! number {
 
                 fn deserialize_row<const N: usize>(
                     reader: &mut CdrReader<'_>,
-                    _bounds: &[u32],
+                    _limits: Limits<'_>,
                 ) -> Result<[Self; N], CdrError> {
                     let mut row = [Self::default(); N];
                     let numbers = take_row(reader, N)?;
@@ -91,7 +91,7 @@ macro_rules! number {
                 fn deserialize_elements(
                     reader: &mut CdrReader<'_>,
                     count: usize,
-                    _bounds: &[u32],
+                    _limits: Limits<'_>,
                 ) -> Result<Vec<Self>, CdrError> {
                     let numbers = take_row(reader, count)?;
                     let is_native = reader.encoding().endianness == Endianness::NATIVE;
@@ -175,7 +175,7 @@ impl DdsType for bool {
     fn deserialize_elements(
         reader: &mut CdrReader<'_>,
         count: usize,
-        _bounds: &[u32],
+        _limits: Limits<'_>,
     ) -> Result<Vec<Self>, CdrError> {
         let offset = reader.position();
         let bytes = reader.take(1, count, "a row of booleans")?;

@@ -20,10 +20,10 @@ use crate::{
 /// [`finish`](Self::finish). The rest reads one value each.
 #[derive(Debug)]
 pub struct CdrReader<'a> {
+    /// All there is, and of it what may be read now.
+    whole: &'a [u8],
     bytes: &'a [u8],
     position: usize,
-    /// Nothing at or after this offset is read; at most the length of `bytes`.
-    end: usize,
     /// Alignment counts from here: after the header, or where a parameter of XCDR1 begins.
     origin: usize,
     /// What alignment to more than four bytes leaves of an offset.
@@ -31,7 +31,7 @@ pub struct CdrReader<'a> {
     encoding: Encoding,
     /// What the header says, if there is one.
     representation: Option<u16>,
-    /// Only members of the key are there, in the order of their ids, and nothing is delimited.
+    /// Only members of the key are there.
     key: bool,
     depth: u32,
     /// What a type does not allow is kept in `fault`, and reading goes on.
@@ -76,9 +76,9 @@ impl<'a> CdrReader<'a> {
     #[inline]
     pub fn new(body: &'a [u8], encoding: Encoding) -> Self {
         Self {
+            whole: body,
             bytes: body,
             position: 0,
-            end: body.len(),
             origin: 0,
             align_mask: encoding.max_align() - 1,
             encoding,
@@ -113,14 +113,13 @@ impl<'a> CdrReader<'a> {
         }
         Ok(Self {
             position: HEADER_SIZE,
-            end,
             origin: HEADER_SIZE,
             representation: Some(representation),
-            ..Self::new(payload, encoding)
+            ..Self::new(&payload[..end], encoding)
         })
     }
 
-    /// The same, of values that are there with their keys only.
+    /// The same, of values that are there with their keys only, as [`KeyForm::Payload`](crate::KeyForm) has them.
     #[must_use]
     pub fn of_keys(self) -> Self {
         Self { key: true, ..self }
@@ -159,7 +158,13 @@ impl<'a> CdrReader<'a> {
     /// How many bytes are left.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.end - self.position
+        self.bytes.len() - self.position
+    }
+
+    /// Nothing at or after this offset is read.
+    #[inline(always)]
+    fn end_at(&mut self, end: usize) {
+        self.bytes = &self.whole[..end];
     }
 
     /// Checks that the value ends where the bytes end. Up to three bytes more are taken as padding
@@ -190,9 +195,9 @@ impl<'a> CdrReader<'a> {
                 left,
             });
         }
-        let outer_end = self.end;
-        self.end = self.position + length as usize;
-        Ok(OpenRead { ends: Some((self.end, outer_end)) })
+        let (end, outer_end) = (self.position + length as usize, self.bytes.len());
+        self.end_at(end);
+        Ok(OpenRead { ends: Some((end, outer_end)) })
     }
 
     /// Closes what [`begin_delimited`](Self::begin_delimited) opened; the collection must have been
@@ -203,7 +208,7 @@ impl<'a> CdrReader<'a> {
         if left > 0 {
             return Err(CdrError::SizeMismatch { offset: self.position, left });
         }
-        self.end = outer_end;
+        self.end_at(outer_end);
         Ok(())
     }
 
@@ -212,7 +217,7 @@ impl<'a> CdrReader<'a> {
     pub fn skip_delimited(&mut self, open: OpenRead) {
         if let Some((end, outer_end)) = open.ends {
             self.position = end;
-            self.end = outer_end;
+            self.end_at(outer_end);
         }
     }
 
@@ -291,15 +296,15 @@ impl<'a> CdrReader<'a> {
                 left,
             });
         }
-        let outer_end = self.end;
-        self.end = self.position + size;
+        let outer_end = self.bytes.len();
+        self.end_at(self.position + size);
         Ok(Parameter { outer_end, ..parameter })
     }
 
     /// Closes a parameter; what has not been read of it is skipped.
     pub fn end_parameter(&mut self, parameter: Parameter) {
-        self.position = self.end;
-        self.end = parameter.outer_end;
+        self.position = self.bytes.len();
+        self.end_at(parameter.outer_end);
         self.origin = parameter.outer_origin;
     }
 
@@ -321,11 +326,12 @@ impl<'a> CdrReader<'a> {
         default: impl FnOnce() -> T,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
-        let (end, origin, depth) = (self.end, self.origin, self.depth);
+        let (end, origin, depth) = (self.bytes.len(), self.origin, self.depth);
         match read(self) {
             Err(error) if matches!(error.root(), CdrError::UnknownDiscriminator { .. }) => {
                 self.fault(error)?;
-                (self.end, self.origin, self.depth) = (end, origin, depth);
+                self.end_at(end);
+                (self.origin, self.depth) = (origin, depth);
                 self.position = end;
                 Ok(default())
             }
@@ -396,8 +402,10 @@ impl<'a> CdrReader<'a> {
         if length > bound {
             self.fault(CdrError::BoundExceeded { offset, bound, found: length as usize })?;
         }
-        // An element that takes no bytes would let four bytes ask for billions of elements.
-        if length as usize > left / min_size.max(1) {
+        // An element that takes no bytes would let four bytes ask for billions of elements. Of a key alone only parts
+        // are there.
+        let least = if self.key { 1 } else { min_size.max(1) };
+        if length as usize > left / least {
             return Err(CdrError::LengthExceedsData { offset, length, left });
         }
         Ok(length as usize)
@@ -408,9 +416,17 @@ impl<'a> CdrReader<'a> {
     #[inline(never)]
     pub fn read_string(&mut self, bound: u32) -> Result<&'a str, CdrError> {
         let length_at = self.position;
-        let length = self.read_length(1, UNBOUNDED)?;
+        let length = self.read_u32()?;
         let offset = self.position;
-        let bytes = self.take(1, length, "the characters of a string")?;
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        let Some(bytes) = rest.get(..length as usize) else {
+            return Err(CdrError::LengthExceedsData {
+                offset: length_at,
+                length,
+                left: rest.len(),
+            });
+        };
+        self.position = offset + bytes.len();
         let Some((&last, text)) = bytes.split_last() else { return Ok("") };
         if bound != UNBOUNDED && text.len() > bound as usize {
             let found = text.len();
@@ -421,11 +437,7 @@ impl<'a> CdrReader<'a> {
             return Err(fault(StringFault::NotTerminated));
         }
         // Most strings are short and ASCII: one look finds that, and that there is no NUL.
-        let (nul, bits) = text
-            .iter()
-            .take(SHORT)
-            .fold((false, 0), |(nul, bits), &byte| (nul | (byte == 0), bits | byte));
-        if text.len() <= SHORT && !nul && bits < 0x80 {
+        if text.len() <= SHORT && is_plain(text) {
             // SAFETY: all bytes are below 0x80, so that each is a character of UTF-8.
             return Ok(unsafe { str::from_utf8_unchecked(text) });
         }
@@ -448,22 +460,49 @@ impl<'a> CdrReader<'a> {
         size: usize,
         expected: &'static str,
     ) -> Result<&'a [u8], CdrError> {
-        let offset = self.position;
-        // Up to four, all encodings align alike.
-        let mask = if align <= 4 { align - 1 } else { self.align_mask };
-        let start = offset + (self.origin.wrapping_sub(offset) & mask);
-        let end = start.saturating_add(size);
-        match self.bytes.get(start..end) {
-            Some(taken) if end <= self.end => {
-                self.position = end;
+        let start = self.aligned(align);
+        match self.bytes.get(start..).and_then(|rest| rest.get(..size)) {
+            Some(taken) => {
+                self.position = start + size;
                 Ok(taken)
             }
-            _ => Err(truncated(offset, expected, end - offset, self.end - offset)),
+            None => Err(self.truncated(start.saturating_add(size), expected)),
         }
+    }
+
+    /// Aligns and takes the next number.
+    #[inline(always)]
+    fn take_number<const SIZE: usize>(
+        &mut self,
+        expected: &'static str,
+    ) -> Result<[u8; SIZE], CdrError> {
+        let start = self.aligned(SIZE);
+        match self.bytes.get(start..).and_then(|rest| rest.first_chunk()) {
+            Some(taken) => {
+                self.position = start + SIZE;
+                Ok(*taken)
+            }
+            None => Err(self.truncated(start + SIZE, expected)),
+        }
+    }
+
+    /// The next offset of this alignment.
+    #[inline(always)]
+    fn aligned(&self, align: usize) -> usize {
+        // Up to four, all encodings align alike.
+        let mask = if align <= 4 { align - 1 } else { self.align_mask };
+        self.position + (self.origin.wrapping_sub(self.position) & mask)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn truncated(&self, end: usize, expected: &'static str) -> CdrError {
+        let (offset, left) = (self.position, self.remaining());
+        CdrError::Truncated { offset, expected, needed: end - offset, left }
     }
 }
 
-/// The length of strings that are searched a byte at a time.
+/// The length of strings that two words cover.
 const SHORT: usize = 16;
 /// The bits of a short header's first half that are the id.
 const PID_BITS: u16 = 0x3fff;
@@ -472,10 +511,21 @@ const SHORT_FOREIGN: u16 = 0x8000;
 /// In a long header: the same.
 const LONG_FOREIGN: u32 = 1 << 31;
 
-#[cold]
-#[inline(never)]
-fn truncated(offset: usize, expected: &'static str, needed: usize, left: usize) -> CdrError {
-    CdrError::Truncated { offset, expected, needed, left }
+/// Whether a short text is ASCII, without a NUL: looked at in words, which may overlap.
+#[inline(always)]
+fn is_plain(text: &[u8]) -> bool {
+    const LOW: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = LOW << 7;
+    // Of bytes from 1 to 127 none borrows from the next one; a NUL does, and gets the highest bit.
+    let is_plain = |word: u64| (word | word.wrapping_sub(LOW)) & HIGH == 0;
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return is_plain(u64::from_ne_bytes(*first)) && is_plain(u64::from_ne_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let (first, last) = (u32::from_ne_bytes(*first), u32::from_ne_bytes(*last));
+        return is_plain(u64::from(first) | u64::from(last) << 32);
+    }
+    text.iter().all(|byte| (1..0x80).contains(byte))
 }
 
 /// One method a primitive: align, then the bytes in the encoding's order.
@@ -487,9 +537,7 @@ macro_rules! read_number {
                 #[inline(always)]
                 pub fn $name(&mut self) -> Result<$number, CdrError> {
                     const SIZE: usize = size_of::<$number>();
-                    let taken = self.take(SIZE, SIZE, $what)?;
-                    let mut bytes = [0; SIZE];
-                    bytes.copy_from_slice(taken);
+                    let bytes = self.take_number::<SIZE>($what)?;
                     Ok(match self.encoding.endianness {
                         Endianness::Big => <$number>::from_be_bytes(bytes),
                         Endianness::Little => <$number>::from_le_bytes(bytes),

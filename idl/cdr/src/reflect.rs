@@ -387,6 +387,6 @@ impl<K: Reflect, V: Reflect> Reflect for BTreeMap<K, V> {
 
 /// The discriminator of a union in this case, as a value.
 pub fn discriminator_of<T: DdsUnion>(value: &T) -> ValueRef<'static> {
-    let label = crate::union::label_of::<T>(&T::CASES[value.case()]);
+    let label = value.label().or_else(|| crate::union::label_of::<T>(value.case()));
     label.and_then(T::Discriminator::value_of_label).unwrap_or(ValueRef::Absent)
 }

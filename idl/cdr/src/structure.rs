@@ -4,7 +4,8 @@
 //! Never knows a member's bytes.
 
 use crate::{
-    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Extensibility, Form, MemberDescriptor,
+    CdrError, CdrReader, CdrVersion, CdrWriter, DdsType, Extensibility, Form, KeyForm,
+    MemberDescriptor,
 };
 
 /// What the derive macro says of a struct, beside [`DdsType`].
@@ -54,8 +55,13 @@ pub fn serialize_struct<T: DdsStruct>(
     value: &T,
     writer: &mut CdrWriter<'_>,
 ) -> Result<(), CdrError> {
-    if writer.is_of_keys() {
-        return T::KEY_IDS.iter().try_for_each(|&id| value.write_member(id, writer, Form::Plain));
+    match writer.key_form() {
+        Some(KeyForm::Hash) => {
+            let mut ids = T::KEY_IDS.iter();
+            return ids.try_for_each(|&id| value.write_member(id, writer, Form::Plain));
+        }
+        Some(KeyForm::Payload) => return serialize_key(value, writer),
+        None => {}
     }
     match T::EXTENSIBILITY {
         Extensibility::Final => value.serialize_members(writer),
@@ -73,15 +79,33 @@ pub fn serialize_struct<T: DdsStruct>(
     }
 }
 
+/// The members of the key as those of a struct of their own, of the same extensibility.
+fn serialize_key<T: DdsStruct>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+    let form = match T::EXTENSIBILITY {
+        Extensibility::Mutable => Form::Parameters,
+        _ => Form::Plain,
+    };
+    let open = match T::EXTENSIBILITY {
+        Extensibility::Final => None,
+        _ => Some(writer.begin_delimited()?),
+    };
+    key_ids::<T>().try_for_each(|id| value.write_member(id, writer, form))?;
+    if form == Form::Parameters {
+        writer.end_parameters()?;
+    }
+    open.map_or(Ok(()), |open| writer.end_delimited(open))
+}
+
+/// The ids of the key's members, in the order of their declaration.
+fn key_ids<T: DdsStruct>() -> impl Iterator<Item = u32> {
+    T::IDS.iter().copied().filter(|id| T::KEY_IDS.contains(id))
+}
+
 /// Reads a struct.
 #[inline]
 pub fn deserialize_struct<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
-    if reader.is_of_keys() {
-        let mut value = T::default_value();
-        for &id in T::KEY_IDS {
-            value.read_member(id, reader, Form::Plain)?;
-        }
-        return Ok(value);
+    if reader.is_of_keys() && T::EXTENSIBILITY != Extensibility::Mutable {
+        return deserialize_key(reader);
     }
     match T::EXTENSIBILITY {
         Extensibility::Final => T::deserialize_members(reader),
@@ -98,6 +122,22 @@ pub fn deserialize_struct<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T,
             Ok(value)
         }
     }
+}
+
+/// What [`serialize_key`] wrote of a struct whose members stand one after the other.
+fn deserialize_key<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
+    let open = match T::EXTENSIBILITY {
+        Extensibility::Final => None,
+        _ => Some(reader.begin_delimited()?),
+    };
+    let mut value = T::default_value();
+    for id in key_ids::<T>() {
+        value.read_member(id, reader, Form::Plain)?;
+    }
+    if let Some(open) = open {
+        reader.skip_delimited(open);
+    }
+    Ok(value)
 }
 
 fn deserialize_parameters<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {

@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 
 use crate::dds_type::as_unbounded;
 use crate::{
-    CdrError, CdrReader, CdrWriter, DdsType, Discriminator, Fingerprint, PlainLayout, StringFault,
-    TypeDescriptor, TypeKind, UNBOUNDED, ValueRef,
+    CdrError, CdrReader, CdrWriter, DdsType, Discriminator, Fingerprint, Limits, PlainLayout,
+    StringFault, TypeDescriptor, TypeKind, UNBOUNDED, ValueRef,
 };
 
 impl DdsType for String {
@@ -43,8 +43,11 @@ impl DdsType for String {
     }
 
     #[inline(always)]
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
-        reader.read_string(bounds.first().copied().unwrap_or(UNBOUNDED)).map(str::to_owned)
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
+        reader.read_string(limits.bound()).map(str::to_owned)
     }
 
     fn trim(&mut self, bound: u32) {
@@ -206,24 +209,22 @@ impl DdsType for WString {
         self.0.encode_utf16().try_for_each(|unit| writer.write_u16(unit))
     }
 
-    fn deserialize_bounded(reader: &mut CdrReader<'_>, bounds: &[u32]) -> Result<Self, CdrError> {
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
         let length_at = reader.position();
         let length = reader.read_length(1, UNBOUNDED)?;
         let offset = reader.position();
-        if let Some(&bound) = bounds.first()
-            && length / 2 > bound as usize
-        {
-            reader.fault(CdrError::BoundExceeded {
-                offset: length_at,
-                bound,
-                found: length / 2,
-            })?;
+        let (bound, found) = (limits.bound(), length / 2);
+        if found > bound as usize {
+            reader.fault(CdrError::BoundExceeded { offset: length_at, bound, found })?;
         }
         let fault = CdrError::InvalidString { offset, fault: StringFault::NotUtf16 };
         if length % 2 != 0 {
             return Err(fault);
         }
-        let units = u16::deserialize_elements(reader, length / 2, &[])?;
+        let units = u16::deserialize_elements(reader, found, Limits::NONE)?;
         String::from_utf16(&units).map(WString).map_err(|_| fault)
     }
 

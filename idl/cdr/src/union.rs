@@ -5,8 +5,8 @@
 
 use crate::structure::require_end;
 use crate::{
-    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, MemberDescriptor,
-    ValueRef,
+    CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, Form, KeyForm,
+    MemberDescriptor, ValueRef,
 };
 
 /// A type whose values can tell the cases of a union apart.
@@ -109,8 +109,11 @@ pub trait DdsUnion: DdsType {
     /// Which case it is.
     fn case(&self) -> usize;
 
-    /// The default value of a case.
-    fn of_case(case: usize) -> Option<Self>;
+    /// The label that came with the value, if it is kept.
+    fn label(&self) -> Option<i64>;
+
+    /// The default value of a case that was selected by this label, which is one of the discriminator's.
+    fn of_case(case: usize, label: i64) -> Option<Self>;
 
     /// Writes the member.
     fn write_case(&self, writer: &mut CdrWriter<'_>, form: Form) -> Result<(), CdrError>;
@@ -121,26 +124,23 @@ pub trait DdsUnion: DdsType {
 
 /// Writes a union.
 pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
-    let case = &T::CASES[value.case()];
-    let label = label_of::<T>(case).and_then(T::Discriminator::from_label);
-    let Some(discriminator) = label else {
-        return Err(CdrError::NoLabel { offset: writer.position(), type_name: T::TYPE_NAME });
+    let discriminator = discriminator_of(value, writer.position())?;
+    // A keyed union's key is its discriminator.
+    let whole = writer.key_form().is_none() || !T::KEYED;
+    if writer.key_form() == Some(KeyForm::Hash) || T::EXTENSIBILITY == Extensibility::Final {
+        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
+        return if whole { value.write_case(writer, Form::Plain) } else { Ok(()) };
+    }
+    let form = match T::EXTENSIBILITY {
+        Extensibility::Mutable => Form::Parameters,
+        _ => Form::Plain,
     };
-    if writer.is_of_keys() {
-        discriminator.serialize(writer)?;
-        return if T::KEYED { Ok(()) } else { value.write_case(writer, Form::Plain) };
-    }
-    if T::EXTENSIBILITY == Extensibility::Final {
-        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
-        return value.write_case(writer, Form::Plain);
-    }
     let open = writer.begin_delimited()?;
-    if T::EXTENSIBILITY == Extensibility::Appendable {
-        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
-        value.write_case(writer, Form::Plain)?;
-    } else {
-        writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Parameters)?;
-        value.write_case(writer, Form::Parameters)?;
+    writer.write_member(&discriminator, T::DISCRIMINATOR, form)?;
+    if whole {
+        value.write_case(writer, form)?;
+    }
+    if form == Form::Parameters {
         writer.end_parameters()?;
     }
     writer.end_delimited(open)
@@ -148,7 +148,7 @@ pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Re
 
 /// Reads a union.
 pub fn deserialize_union<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
-    if reader.is_of_keys() || T::EXTENSIBILITY == Extensibility::Final {
+    if T::EXTENSIBILITY == Extensibility::Final {
         return members(reader);
     }
     let open = reader.begin_delimited()?;
@@ -211,9 +211,7 @@ fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
 /// The value with which a case begins that a discriminator selects.
 fn select<T: DdsUnion>(offset: usize, discriminator: &T::Discriminator) -> Result<T, CdrError> {
     let label = discriminator.label();
-    let labelled = T::CASES.iter().position(|case| case.labels.contains(&label));
-    let case = labelled.or_else(|| T::CASES.iter().position(|case| case.default));
-    match case.and_then(T::of_case) {
+    match case_of::<T>(label).and_then(|case| T::of_case(case, label)) {
         Some(value) => Ok(value),
         // What would follow is not known either, so that nobody can go on behind it.
         None => {
@@ -222,9 +220,34 @@ fn select<T: DdsUnion>(offset: usize, discriminator: &T::Discriminator) -> Resul
     }
 }
 
-/// The label that is written for a case: its first one, or the first that no case has.
-pub(crate) fn label_of<T: DdsUnion>(case: &CaseDescriptor) -> Option<i64> {
-    if let Some(&label) = case.labels.first() {
+/// The discriminator that is written: the one that came with the value, or one that stands for its case.
+fn discriminator_of<T: DdsUnion>(value: &T, offset: usize) -> Result<T::Discriminator, CdrError> {
+    let type_name = T::TYPE_NAME;
+    let found = match value.label() {
+        Some(found) if case_of::<T>(found) != Some(value.case()) => {
+            return Err(CdrError::OtherCase { offset, type_name, found });
+        }
+        Some(found) => Some(found),
+        None => label_of::<T>(value.case()),
+    };
+    found.and_then(T::Discriminator::from_label).ok_or(CdrError::NoLabel { offset, type_name })
+}
+
+/// The case that a label selects.
+fn case_of<T: DdsUnion>(label: i64) -> Option<usize> {
+    let labelled = T::CASES.iter().position(|case| case.labels.contains(&label));
+    labelled.or_else(|| T::CASES.iter().position(|case| case.default))
+}
+
+/// The discriminator with which a case begins if no label came with it.
+pub fn first_discriminator<T: DdsUnion>(case: usize) -> T::Discriminator {
+    let label = label_of::<T>(case).and_then(T::Discriminator::from_label);
+    label.unwrap_or_else(T::Discriminator::default_value)
+}
+
+/// The label that stands for a case: its first one, or the first that no case has.
+pub(crate) fn label_of<T: DdsUnion>(case: usize) -> Option<i64> {
+    if let Some(&label) = T::CASES[case].labels.first() {
         return Some(label);
     }
     let is_taken = |label: &i64| T::CASES.iter().any(|case| case.labels.contains(label));

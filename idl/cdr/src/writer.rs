@@ -4,7 +4,7 @@
 //! into one of the right size.
 
 use crate::{
-    CdrError, CdrVersion, DdsType, Encoding, Endianness, Extensibility, Form, HEADER_SIZE,
+    CdrError, CdrVersion, DdsType, Encoding, Endianness, Extensibility, Form, HEADER_SIZE, KeyForm,
     MAX_DEPTH, MemberDescriptor, StringFault, UNBOUNDED,
 };
 
@@ -26,7 +26,7 @@ pub struct CdrWriter<'a> {
     encoding: Encoding,
     header: Option<(usize, Extensibility)>,
     /// Only members of the key are written, in the order of their ids, and nothing is delimited.
-    key: bool,
+    key: Option<KeyForm>,
     depth: u32,
 }
 
@@ -106,20 +106,20 @@ impl<'a> CdrWriter<'a> {
             align_mask: encoding.max_align() - 1,
             encoding,
             header: None,
-            key: false,
+            key: None,
             depth: 0,
         }
     }
 
     /// The same, of whose values only the key is written.
     #[must_use]
-    pub fn of_keys(self) -> Self {
-        Self { key: true, ..self }
+    pub fn of_keys(self, form: KeyForm) -> Self {
+        Self { key: Some(form), ..self }
     }
 
-    /// Whether only the key of values is written.
+    /// Whether only the key of values is written, and how.
     #[inline]
-    pub fn is_of_keys(&self) -> bool {
+    pub fn key_form(&self) -> Option<KeyForm> {
         self.key
     }
 

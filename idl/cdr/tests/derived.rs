@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use idl_cdr::{
-    DdsStruct, DdsType, DdsUnion, Encoding, TryConstruct, TypeKind, UNBOUNDED, fingerprint,
-    from_cdr, key_to_cdr, to_cdr, to_cdr_with,
+    CdrError, DdsStruct, DdsType, DdsUnion, Encoding, Reflect, TryConstruct, TypeKind, UNBOUNDED,
+    fingerprint, from_cdr, key_to_cdr, to_cdr, to_cdr_with,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -138,4 +138,55 @@ fn cases_have_their_labels_and_ids() {
     );
     assert!(cases[2].default && cases[2].labels.is_empty());
     assert!(to_cdr(&Letter::Second("abc".into())).is_err());
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum Surface {
+    #[dds(case = 4, 2)]
+    Wing { discriminator: i32, area: f64 },
+    #[dds(case = 7, 8)]
+    Tail(f64),
+    #[dds(default)]
+    Unknown { discriminator: i32 },
+}
+
+/// Which of its labels a case came with is kept where there is a place for it, and written again.
+#[test]
+fn a_case_of_several_labels_keeps_its_own() {
+    let payload = |label: i32, area: Option<f64>| {
+        let area = area.map(|area| area.to_le_bytes().to_vec()).unwrap_or_default();
+        [&[0, 7, 0, 0][..], &label.to_le_bytes(), &area].concat()
+    };
+    for discriminator in [2, 4] {
+        let wing = Surface::Wing { discriminator, area: 1.5 };
+        assert_eq!(to_cdr(&wing).unwrap(), payload(discriminator, Some(1.5)));
+        assert_eq!(from_cdr::<Surface>(&to_cdr(&wing).unwrap()).unwrap(), wing);
+        let shown = format!("{:?}", wing.part(0));
+        assert_eq!(shown, format!("Signed({discriminator})"));
+        assert_eq!(format!("{:?}", wing.part(1)), "Double(1.5)");
+    }
+    for discriminator in [-1, 0, 99] {
+        let unknown = Surface::Unknown { discriminator };
+        assert_eq!(to_cdr(&unknown).unwrap(), payload(discriminator, None));
+        assert_eq!(from_cdr::<Surface>(&to_cdr(&unknown).unwrap()).unwrap(), unknown);
+    }
+    // Without a place for it, the first one stands for all.
+    assert_eq!(from_cdr::<Surface>(&payload(8, Some(2.5))).unwrap(), Surface::Tail(2.5));
+    assert_eq!(to_cdr(&Surface::Tail(2.5)).unwrap(), payload(7, Some(2.5)));
+    assert_eq!(Surface::default_value(), Surface::Wing { discriminator: 4, area: 0.0 });
+    assert_eq!(Surface::CASES[0].labels, [4, 2]);
+}
+
+#[test]
+fn a_label_of_another_case_is_not_written() {
+    for wrong in [
+        Surface::Wing { discriminator: 7, area: 1.5 },
+        Surface::Wing { discriminator: 5, area: 1.5 },
+        Surface::Unknown { discriminator: 2 },
+    ] {
+        let error = to_cdr(&wrong).unwrap_err();
+        assert!(matches!(error, CdrError::OtherCase { .. }), "{error}");
+        assert!(error.to_string().contains("does not select its variant"), "{error}");
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use idl_cdr::{
     CdrError, CdrVersion, CdrWriter, DdsType, Encoding, Endianness, Fixed, LongDouble, WChar,
-    WString, fingerprint, from_cdr, to_cdr, to_cdr_with,
+    WString, fingerprint, from_cdr, key_from_cdr, key_to_cdr, key_to_cdr_with, to_cdr, to_cdr_with,
 };
 
 const ENCODINGS: [Encoding; 4] =
@@ -512,4 +512,53 @@ fn key_hashes_go_by_the_longest_key() {
     assert!(!is_raw(&MoreEnums { key: [Level::High; 4] }));
     assert!(is_raw(&Octets { key: vec![1] }));
     assert!(!is_raw(&More { key: vec![1] }));
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+struct Keyed {
+    #[dds(key, id = 9)]
+    late: u16,
+    other: String,
+    #[dds(key, id = 3)]
+    nested: KeyedPart,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+struct KeyedPart {
+    rest: u64,
+    #[dds(key)]
+    text: String,
+}
+
+/// The payload of a sample of which only the key is sent: framed as the type is, members as they are declared. What is hashed
+/// is neither.
+#[test]
+fn a_key_alone_is_framed_as_its_type() {
+    let nested = KeyedPart { rest: 1, text: "ab".into() };
+    let value = Keyed { late: 0x0102, other: "no".into(), nested: nested.clone() };
+    let payload = key_to_cdr_with(&value, Encoding::PLAIN_CDR2_LE).unwrap();
+    #[rustfmt::skip]
+    let expected = [
+        0, 0x0b, 0, 1, // the parameter list of XCDR2, and a byte of padding
+        23, 0, 0, 0,
+        9, 0, 0, 0x90, 2, 1, 0, 0, // two bytes, to be understood
+        3, 0, 0, 0xd0, 7, 0, 0, 0, // the size in front of the part
+        3, 0, 0, 0, b'a', b'b', 0,
+        0,
+    ];
+    assert_eq!(payload, expected);
+    assert_eq!(key_to_cdr(&value).unwrap(), [0, 0, 0, 3, b'a', b'b', 0, 0, 1, 2]);
+    for encoding in ENCODINGS {
+        let payload = key_to_cdr_with(&value, encoding).unwrap();
+        let key = key_from_cdr::<Keyed>(&payload).unwrap();
+        assert_eq!(key.nested, KeyedPart { rest: 0, ..nested.clone() }, "{encoding:?}");
+        assert_eq!((key.late, key.other.as_str()), (0x0102, ""));
+        // A whole sample is no key, and a key no sample.
+        assert!(from_cdr::<Keyed>(&key_to_cdr_with(&nested, encoding).unwrap()).is_err());
+        for end in 4..payload.len() - 3 {
+            assert!(key_from_cdr::<Keyed>(&payload[..end]).is_err(), "{encoding:?} {end}");
+        }
+    }
 }

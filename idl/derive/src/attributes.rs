@@ -82,6 +82,7 @@ impl Place {
                 "bound = 32",
                 "element_bound = 32",
                 "try_construct = \"discard\"",
+                "element_try_construct = \"discard\"",
                 "base",
                 "non_serialized",
                 "range(min = 0, max = 9)",
@@ -101,6 +102,7 @@ impl Place {
                 "bound = 32",
                 "element_bound = 32",
                 "try_construct = \"discard\"",
+                "element_try_construct = \"discard\"",
                 "range(min = 0, max = 9)",
                 "min = 0",
                 "max = 9",
@@ -155,6 +157,8 @@ pub(crate) struct Attributes {
     bounds: Vec<u32>,
     element_bounds: Vec<u32>,
     pub(crate) try_construct: Option<Ident>,
+    /// The same of the elements of collections, from the outside in.
+    pub(crate) element_try_construct: Vec<Ident>,
     pub(crate) base: bool,
     pub(crate) non_serialized: bool,
     pub(crate) remembered: Vec<(String, String)>,
@@ -275,11 +279,10 @@ impl Attributes {
             "bound" => self.bounds = read_bounds(input)?,
             "element_bound" => self.element_bounds = read_bounds(input)?,
             "try_construct" => {
-                let at = input.span();
-                let index = read_word(input, &["discard", "use_default", "trim"])?;
-                let kinds = ["Discard", "UseDefault", "Trim"];
-                self.try_construct = Some(Ident::new(kinds[index], at));
+                input.parse::<Token![=]>()?;
+                self.try_construct = Some(read_try_construct(input)?);
             }
+            "element_try_construct" => self.element_try_construct = read_try_constructs(input)?,
             "base" => self.base = true,
             "non_serialized" => self.non_serialized = true,
             "range" => {
@@ -340,7 +343,12 @@ fn read_text(input: ParseStream<'_>) -> syn::Result<LitStr> {
 
 /// One of some words, in quotes.
 fn read_word(input: ParseStream<'_>, words: &[&str]) -> syn::Result<usize> {
-    let text = read_text(input)?;
+    input.parse::<Token![=]>()?;
+    word_among(input, words)
+}
+
+fn word_among(input: ParseStream<'_>, words: &[&str]) -> syn::Result<usize> {
+    let text: LitStr = input.parse()?;
     let found = words.iter().position(|word| *word == text.value());
     found.ok_or_else(|| {
         let list = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
@@ -436,6 +444,25 @@ fn read_cases(input: ParseStream<'_>) -> syn::Result<Vec<Expr>> {
         input.parse::<Token![,]>()?;
         cases.push(input.parse()?);
     }
+}
+
+/// What a reader does with a value that its type does not allow.
+fn read_try_construct(input: ParseStream<'_>) -> syn::Result<Ident> {
+    let at = input.span();
+    let index = word_among(input, &["discard", "use_default", "trim"])?;
+    Ok(Ident::new(["Discard", "UseDefault", "Trim"][index], at))
+}
+
+/// The same, of one kind of element or of several.
+fn read_try_constructs(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
+    input.parse::<Token![=]>()?;
+    if !input.peek(Bracket) {
+        return Ok(vec![read_try_construct(input)?]);
+    }
+    let list;
+    bracketed!(list in input);
+    let kinds = Punctuated::<_, Token![,]>::parse_terminated_with(&list, read_try_construct)?;
+    Ok(kinds.into_iter().collect())
 }
 
 fn read_bounds(input: ParseStream<'_>) -> syn::Result<Vec<u32>> {

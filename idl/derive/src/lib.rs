@@ -35,6 +35,7 @@
 //! | `bound = [8, 32]` | the same for what is nested, outermost first; `_` is no bound; of a map: its own, its keys', its values' |
 //! | `element_bound = 32`, `element_bound = [8, 32]` | appended to `bound`, which is `_` if absent |
 //! | `try_construct = "discard"`, `"use_default"`, `"trim"` | what a reader does with a value that its type does not allow; `discard`, the whole sample, if absent |
+//! | `element_try_construct = "trim"`, `= ["discard", "trim"]` | the same of elements, outermost first: one for each `Vec` and array, two for each `BTreeMap`, its keys' and its values'; an array of arrays is one |
 //! | `base` | on the first field: the base struct, whose members come first as if they were this one's |
 //! | `non_serialized` | not in any sample; a reader has `default = EXPR`, or `Default::default()` |
 //! | `range(min = 0, max = 9)`, `min = 0`, `max = 9`, `unit = "m"` | remembered |
@@ -49,11 +50,13 @@
 //! | --- | --- | --- |
 //! | `name = "ENUMERATOR"` | both | the name in IDL; the Rust name if absent |
 //! | `default_literal` | enumerator | the enum's default; the first one if absent |
-//! | `case = 1`, `case = 1, 2` | variant | the labels of this member: literals, or paths of constants and enumerators; the first one is written |
-//! | `default` | variant | the member of all other labels; what is written is the lowest label that has no case |
-//! | `id`, `hashid`, `bound`, `element_bound`, `external`, `try_construct`, `range`, `min`, `max`, `unit` | variant | as on a field |
+//! | `case = 1`, `case = 1, 2` | variant | the labels of this member: literals, or paths of constants and enumerators; the first one is written, unless the value keeps its own |
+//! | `default` | variant | the member of all other labels; what is written is the lowest label that has no case, unless the value keeps its own |
+//! | `id`, `hashid`, `bound`, `element_bound`, `external`, `try_construct`, `element_try_construct`, `range`, `min`, `max`, `unit` | variant | as on a field |
 //!
-//! A variant has one field without a name, or none where a label selects no member.
+//! A variant has one field without a name, or none where a label selects no member. One that several labels select
+//! can keep which it was: it has a field `discriminator` of the discriminator's type, and one of any name for the member,
+//! `Wing { discriminator: i32, area: f64 }`. A value whose `discriminator` selects another variant is not written.
 
 mod attributes;
 mod bits;

@@ -79,6 +79,13 @@ impl<'a> Member<'a> {
             .try_construct
             .as_ref()
             .map(|kind| quote!(.try_construct(#types::TryConstruct::#kind)));
+        let elements = &attributes.element_try_construct;
+        let elements = (!elements.is_empty())
+            .then(|| quote!(.elements(&[#(#types::TryConstruct::#elements),*])));
+        let written = attributes.default.is_some().then(|| {
+            let default = self.default_function(types);
+            quote!(.default(|writer| <#ty as #types::DdsType>::serialize(&(#default)(), writer)))
+        });
         let mut texts = attributes.remembered.clone();
         if let Some(default) = &attributes.default {
             texts.push(("default".to_owned(), quote!(#default).to_string()));
@@ -92,7 +99,7 @@ impl<'a> Member<'a> {
         // What is wrong with the type is said at the type.
         quote_spanned! {ty.span()=>
             #types::MemberDescriptor::new::<#ty>(#owner, #name, #id)
-                #key #must_understand #bounds #try_construct #remembered
+                #key #must_understand #bounds #try_construct #elements #written #remembered
         }
     }
 
@@ -141,6 +148,16 @@ impl<'a> Member<'a> {
                 );
             }
         });
+        let elements = self.attributes.element_try_construct.len();
+        let elements = (elements > 0).then(|| {
+            quote_spanned! {ty.span()=>
+                const _: () = ::core::assert!(
+                    #elements <= <#ty as #types::DdsType>::ELEMENTS,
+                    "more kinds of elements than the field's type has: one for each Vec and array, \
+                     two for each BTreeMap"
+                );
+            }
+        });
         let external = self.attributes.external.then(|| {
             quote_spanned! {ty.span()=>
                 const _: () = ::core::assert!(
@@ -164,7 +181,7 @@ impl<'a> Member<'a> {
                 ::core::compile_error!("nothing to trim to: give the member a bound, or use \"use_default\"");
             }
         });
-        quote!(#bounds #external #present #trim)
+        quote!(#bounds #elements #external #present #trim)
     }
 }
 

@@ -6,16 +6,45 @@ use crate::attributes::{Attributes, Extensibility, Place, extensibility};
 use crate::members::{Id, Member, index, require_distinct};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{DataEnum, DeriveInput, Error, Expr, ExprLit, Fields, Ident, Lit, Type, Variant};
+use syn::{
+    DataEnum, DeriveInput, Error, Expr, ExprLit, Field, Fields, Ident, Lit, Token, Type, Variant,
+};
 
 /// A variant and what selects it.
 struct Case<'a> {
     ident: &'a Ident,
+    /// Its fields' names, if they have any.
+    named: Option<Named<'a>>,
     labels: Vec<Expr>,
     default: bool,
     /// Its place among the members, if it has one.
     member: Option<usize>,
+}
+
+/// A variant that keeps which label selected it.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    discriminator: &'a Field,
+    member: Option<&'a Ident>,
+}
+
+impl Case<'_> {
+    /// What matches the variant, or makes it. What is given binds or fills its fields.
+    fn pattern(&self, discriminator: &TokenStream, member: &TokenStream) -> TokenStream {
+        let variant = self.ident;
+        match self.named {
+            Some(Named { member: Some(name), .. }) => {
+                quote!(Self::#variant { discriminator: #discriminator, #name: #member })
+            }
+            Some(Named { member: None, .. }) => {
+                quote!(Self::#variant { discriminator: #discriminator })
+            }
+            None if self.member.is_some() => quote!(Self::#variant(#member)),
+            None => quote!(Self::#variant),
+        }
+    }
 }
 
 pub(crate) fn implement(
@@ -76,21 +105,47 @@ fn read(
              other labels",
         ));
     }
-    let ty = match &variant.fields {
-        Fields::Unit => None,
-        Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
-        _ => {
-            return Err(Error::new_spanned(
-                &variant.ident,
-                "a variant of a union has one member without a name, or none: put more of them into \
-                 a struct",
-            ));
-        }
+    let (named, field) = match &variant.fields {
+        Fields::Unit => (None, None),
+        Fields::Unnamed(fields) if fields.unnamed.len() == 1 => (None, fields.unnamed.first()),
+        Fields::Named(fields) => match named(&fields.named) {
+            Some((discriminator, field)) => {
+                let member = field.and_then(|field| field.ident.as_ref());
+                (Some(Named { discriminator, member }), field)
+            }
+            None => return Err(refused(variant)),
+        },
+        Fields::Unnamed(_) => return Err(refused(variant)),
     };
-    let member = ty
+    let marked = variant.fields.iter().flat_map(|field| &field.attrs);
+    if let Some(attribute) = marked.into_iter().find(|attribute| attribute.path().is_ident("dds")) {
+        return Err(Error::new_spanned(
+            attribute,
+            "what is said of a union's member stands in front of its variant: move it there",
+        ));
+    }
+    let member = field
         .map(|field| Member::new(&variant.ident, &field.ty, attributes, next, autoid_hash))
         .transpose()?;
-    Ok((Case { ident: &variant.ident, labels, default, member: None }, member))
+    Ok((Case { ident: &variant.ident, named, labels, default, member: None }, member))
+}
+
+/// The field with the label and the one with the member, if these are all.
+fn named(fields: &Punctuated<Field, Token![,]>) -> Option<(&Field, Option<&Field>)> {
+    let is_label =
+        |field: &&Field| field.ident.as_ref().is_some_and(|name| name == "discriminator");
+    let discriminator = fields.iter().find(is_label)?;
+    let mut members = fields.iter().filter(|field| !is_label(field));
+    let member = members.next();
+    members.next().is_none().then_some((discriminator, member))
+}
+
+fn refused(variant: &Variant) -> Error {
+    Error::new_spanned(
+        &variant.ident,
+        "a variant of a union has one member without a name, or none, or a field `discriminator` that \
+         keeps the label and at most one other field: put more of them into a struct",
+    )
 }
 
 fn generate(
@@ -116,7 +171,7 @@ fn generate(
     let default_member = |case: &Case<'_>| {
         case.member.map(|at| {
             let default = members[at].default_function(&types);
-            quote!(((#default)()))
+            quote!((#default)())
         })
     };
     let descriptors = cases.iter().map(|case| {
@@ -136,18 +191,32 @@ fn generate(
             }
         }
     });
+    let of_type = quote!(<#discriminator as #types::Discriminator>);
     let first = cases.first().map(|case| {
-        let (variant, member) = (case.ident, default_member(case));
-        quote!(Self::#variant #member)
+        let label = quote!(#types::derived::first_discriminator::<Self>(0));
+        case.pattern(&label, &default_member(case).unwrap_or_default())
     });
+    let skip = quote!(_);
     let places = cases.iter().enumerate().map(|(at, case)| {
-        let (variant, at) = (case.ident, index(at));
-        let member = case.member.map(|_| quote!((_)));
-        quote!(Self::#variant #member => #at,)
+        let (variant, at) = (case.pattern(&skip, &skip), index(at));
+        quote!(#variant => #at,)
     });
     let made = cases.iter().enumerate().map(|(at, case)| {
-        let (variant, at, member) = (case.ident, index(at), default_member(case));
-        quote!(#at => #some(Self::#variant #member),)
+        let label = quote!(#of_type::from_label(label)?);
+        let (at, made) =
+            (index(at), case.pattern(&label, &default_member(case).unwrap_or_default()));
+        quote!(#at => #some(#made),)
+    });
+    let labels = cases.iter().map(|case| {
+        let variant = case.pattern(&quote!(label), &skip);
+        match case.named {
+            // That it is of another type is said at the field.
+            Some(Named { discriminator: field, .. }) => {
+                let label = quote_spanned!(field.ty.span()=> #of_type::label(label));
+                quote!(#variant => #some(#label),)
+            }
+            None => quote!(#variant => #none,),
+        }
     });
     let described = |at: usize| {
         let at = index(at);
@@ -155,13 +224,13 @@ fn generate(
     };
     let writes = cases.iter().enumerate().map(|(at, case)| match case.member {
         None => {
-            let variant = case.ident;
-            quote!(Self::#variant => #ok(()),)
+            let variant = case.pattern(&skip, &skip);
+            quote!(#variant => #ok(()),)
         }
         Some(_) => {
-            let (variant, described) = (case.ident, described(at));
+            let (variant, described) = (case.pattern(&skip, &quote!(value)), described(at));
             quote! {
-                Self::#variant(value) => match #described {
+                #variant => match #described {
                     #some(member) => writer.write_member(value, member, form),
                     #none => #ok(()),
                 },
@@ -170,14 +239,14 @@ fn generate(
     });
     let reads = cases.iter().enumerate().map(|(at, case)| match case.member {
         None => {
-            let variant = case.ident;
-            quote!(Self::#variant => {})
+            let variant = case.pattern(&skip, &skip);
+            quote!(#variant => {})
         }
         Some(place) => {
-            let (variant, described) = (case.ident, described(at));
+            let (variant, described) = (case.pattern(&skip, &quote!(value)), described(at));
             let read = members[place].read(&types, &quote!(member), &quote!(form));
             quote! {
-                Self::#variant(value) => {
+                #variant => {
                     if let #some(member) = #described {
                         *value = #read;
                     }
@@ -187,8 +256,8 @@ fn generate(
     });
     let shown =
         cases.iter().enumerate().filter(|(_, case)| case.member.is_some()).map(|(at, case)| {
-            let (variant, place) = (case.ident, index(at + 1));
-            quote!((Self::#variant(value), #place) => #types::Reflect::value(value),)
+            let (variant, place) = (case.pattern(&skip, &quote!(value)), index(at + 1));
+            quote!((#variant, #place) => #types::Reflect::value(value),)
         });
     let places_in_all = index(cases.len() + 1);
     let label_types = label_types(discriminator, cases);
@@ -252,7 +321,12 @@ fn generate(
                 match self { #(#places)* }
             }
 
-            fn of_case(case: usize) -> ::core::option::Option<Self> {
+            fn label(&self) -> ::core::option::Option<i64> {
+                match self { #(#labels)* }
+            }
+
+            #[allow(unused_variables)]
+            fn of_case(case: usize, label: i64) -> ::core::option::Option<Self> {
                 match case { #(#made)* _ => #none }
             }
 

@@ -11,8 +11,8 @@ mod structures;
 mod values;
 
 use crate::model::{
-    Constant, Definition, Extensibility, Module, NamedKind, Placement, Primitive, ScopedName,
-    Specification, Type, TypeNotes, Typedef, Verbatim,
+    Constant, Definition, Element, Extensibility, Module, NamedKind, Placement, Primitive,
+    ScopedName, Specification, Type, TypeNotes, Typedef, Verbatim,
 };
 use names::Names;
 
@@ -189,6 +189,7 @@ impl Out<'_> {
     fn typedef(&mut self, typedef: &Typedef) {
         let (name, ty) = (self.names.of(&typedef.name), &typedef.ty);
         self.docs(&typedef.docs, &format!("IDL typedef `{}`: `{ty}`.", typedef.name));
+        self.allow(&structures::lints(ty, false));
         let rust = if has_any(ty) { "()".to_owned() } else { self.rust_type(ty) };
         self.line(&format!("pub type {name} = {rust};"));
     }
@@ -292,11 +293,11 @@ impl Out<'_> {
         }
     }
 
-    /// A field, broken where rustfmt breaks it.
+    /// A field, with `pub` if it has that, broken where rustfmt breaks it.
     fn field(&mut self, name: &str, ty: &str) {
-        let line = format!("pub {name}: {ty},");
+        let line = format!("{name}: {ty},");
         if self.indent * 4 + line.len() > LINE_WIDTH {
-            self.line(&format!("pub {name}:"));
+            self.line(&format!("{name}:"));
             self.indent += 1;
             self.line(&format!("{ty},"));
             self.indent -= 1;
@@ -337,6 +338,11 @@ impl Out<'_> {
         self.names.path(name, &self.modules)
     }
 
+    fn element_type(&self, element: &Element) -> String {
+        let ty = self.rust_type(element);
+        if element.external { format!("Box<{ty}>") } else { ty }
+    }
+
     /// The Rust type, as it is written in the module that is written.
     fn rust_type(&self, ty: &Type) -> String {
         match ty {
@@ -345,12 +351,12 @@ impl Out<'_> {
             Type::Primitive(primitive) => rust_primitive(*primitive).to_owned(),
             Type::String { wide: false, .. } => "String".to_owned(),
             Type::String { wide: true, .. } => self.company("WString"),
-            Type::Sequence(element, _) => format!("Vec<{}>", self.rust_type(element)),
+            Type::Sequence(element, _) => format!("Vec<{}>", self.element_type(element)),
             Type::Map(key, value, _) => {
-                let (key, value) = (self.rust_type(key), self.rust_type(value));
+                let (key, value) = (self.element_type(key), self.element_type(value));
                 format!("::std::collections::BTreeMap<{key}, {value}>")
             }
-            Type::Array(element, length) => format!("[{}; {length}]", self.rust_type(element)),
+            Type::Array(element, length) => format!("[{}; {length}]", self.element_type(element)),
             Type::Fixed { digits, scale } => self.company(&format!("Fixed<{digits}, {scale}>")),
             Type::Any => "()".to_owned(),
             Type::Named(name, _) => self.path(name),

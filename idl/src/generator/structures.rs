@@ -2,7 +2,7 @@
 
 use crate::constant::Value;
 use crate::model::{
-    Case, Member, MemberId, NamedKind, Placement, Struct, TryConstruct, Type, Union,
+    Case, Element, Member, MemberId, NamedKind, Placement, Struct, TryConstruct, Type, Union,
 };
 use crate::naming::{type_name, value_name};
 
@@ -23,7 +23,7 @@ impl Out<'_> {
                 let (field, ty) = (taken.take("base".to_owned()), out.path(base));
                 out.doc(&format!("The members of its base `{base}`."));
                 out.line("#[dds(base)]");
-                out.field(&field, &ty);
+                out.field(&format!("pub {field}"), &ty);
             }
             for member in &structure.members {
                 let field = taken.take(value_name(&member.name));
@@ -65,11 +65,9 @@ impl Out<'_> {
         }
         attributes.extend(member.unit.as_ref().map(|unit| format!("unit = {}", quoted(unit))));
         self.attributes(attributes);
-        if member.external && is_collection(&member.ty) {
-            self.line("#[allow(clippy::box_collection, reason = \"the IDL has it so\")]");
-        }
+        self.allow(&lints(&member.ty, member.external));
         let ty = self.member_type(member);
-        self.field(field, &ty);
+        self.field(&format!("pub {field}"), &ty);
     }
 
     fn member_docs(&mut self, member: &Member) {
@@ -124,7 +122,7 @@ impl Out<'_> {
                 let variant = taken.take("NoCase".to_owned());
                 out.doc("There is no member: the discriminator has a value without a case.");
                 out.line("#[dds(default)]");
-                out.line(&format!("{variant},"));
+                out.labelled(&variant, &union.discriminator, None);
             }
             out.verbatim(&union.notes.verbatim, Placement::EndDeclaration);
         });
@@ -148,11 +146,28 @@ impl Out<'_> {
             attributes.push(format!("case = {}", labels.join(", ")));
         }
         self.attributes(attributes);
-        if member.external && is_collection(&member.ty) {
-            self.line("#[allow(clippy::box_collection, reason = \"the IDL has it so\")]");
-        }
         let ty = self.member_type(member);
+        if case.default || case.labels.len() > 1 {
+            return self.labelled(variant, discriminator, Some((member, &ty)));
+        }
+        self.allow(&lints(&member.ty, member.external));
         self.line(&format!("{variant}({ty}),"));
+    }
+
+    /// A variant that several labels select: it keeps which it was.
+    fn labelled(&mut self, variant: &str, label: &Type, member: Option<(&Member, &str)>) {
+        let label = self.rust_type(label);
+        self.line(&format!("{variant} {{"));
+        self.indent += 1;
+        self.doc("What selected it.");
+        self.field("discriminator", &label);
+        if let Some((member, ty)) = member {
+            self.doc("The member.");
+            self.allow(&lints(&member.ty, member.external));
+            self.field("value", ty);
+        }
+        self.indent -= 1;
+        self.line("},");
     }
 
     /// A label: a literal, or the path of an enumerator.
@@ -203,18 +218,64 @@ fn member_attributes(member: &Member) -> Vec<String> {
         MemberId::Hash(Some(text)) => attributes.push(format!("hashid = {}", quoted(text))),
     }
     attributes.extend(bound_attribute(&member.ty));
-    attributes.extend(member.try_construct.map(|kind| {
-        let kind = match kind {
-            TryConstruct::Discard => "discard",
-            TryConstruct::UseDefault => "use_default",
-            TryConstruct::Trim => "trim",
-        };
-        format!("try_construct = \"{kind}\"")
-    }));
+    attributes.extend(
+        member.try_construct.map(|kind| format!("try_construct = {}", try_construct(kind))),
+    );
+    let elements: Vec<&str> = member
+        .ty
+        .element_try_constructs()
+        .into_iter()
+        .map(|kind| try_construct(kind.unwrap_or(TryConstruct::Discard)))
+        .collect();
+    match elements.as_slice() {
+        [] => {}
+        [kind] => attributes.push(format!("element_try_construct = {kind}")),
+        kinds => attributes.push(format!("element_try_construct = [{}]", kinds.join(", "))),
+    }
     if member.external {
         attributes.push("external".to_owned());
     }
     attributes
+}
+
+/// As an attribute has it.
+fn try_construct(kind: TryConstruct) -> &'static str {
+    match kind {
+        TryConstruct::Discard => "\"discard\"",
+        TryConstruct::UseDefault => "\"use_default\"",
+        TryConstruct::Trim => "\"trim\"",
+    }
+}
+
+/// Lints about memory that the IDL asks for.
+pub(super) fn lints(ty: &Type, external: bool) -> Vec<&'static str> {
+    let mut lints = Vec::new();
+    if external && is_collection(ty) || has_boxed(ty, &is_collection) {
+        lints.push("clippy::box_collection");
+    }
+    if has_sequence_of_boxes(ty) {
+        lints.push("clippy::vec_box");
+    }
+    lints
+}
+
+/// Whether an external element is of a type that this is true of. Typedefs have their own lints.
+fn has_boxed(ty: &Type, is: &impl Fn(&Type) -> bool) -> bool {
+    let found = |element: &Element| element.external && is(element) || has_boxed(element, is);
+    match ty {
+        Type::Sequence(element, _) | Type::Array(element, _) => found(element),
+        Type::Map(key, value, _) => found(key) || found(value),
+        _ => false,
+    }
+}
+
+fn has_sequence_of_boxes(ty: &Type) -> bool {
+    match ty {
+        Type::Sequence(element, _) => element.external || has_sequence_of_boxes(element),
+        Type::Array(element, _) => has_sequence_of_boxes(element),
+        Type::Map(key, value, _) => has_sequence_of_boxes(key) || has_sequence_of_boxes(value),
+        _ => false,
+    }
 }
 
 /// The type of the values in a list.

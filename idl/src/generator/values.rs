@@ -1,7 +1,7 @@
 //! Values as Rust.
 
 use crate::constant::Value;
-use crate::model::{Primitive, ScopedName, Type};
+use crate::model::{Element, Primitive, ScopedName, Type};
 
 use super::docs::is_directional;
 use super::{Out, is_enum};
@@ -61,8 +61,12 @@ impl Out<'_> {
         }
     }
 
-    fn list(&self, element: &Type, values: &[Value]) -> String {
-        let values: Vec<String> = values.iter().map(|value| self.value(element, value)).collect();
+    fn list(&self, element: &Element, values: &[Value]) -> String {
+        let value = |value: &Value| match (self.value(element, value), element.external) {
+            (value, true) => format!("Box::new({value})"),
+            (value, false) => value,
+        };
+        let values: Vec<String> = values.iter().map(value).collect();
         values.join(", ")
     }
 

@@ -337,11 +337,19 @@ impl Lowering<'_> {
     ) -> Checked<()> {
         let found = self.found(notes, Place::Typedef);
         let base = self.complete_type(spec)?;
+        // What stands between `typedef` and the type is said of an array's elements.
+        let inner = self.evaluator().annotations(&spec.annotations, Place::Element);
         for declarator in declarators {
-            let ty = self.array_of(base.clone(), declarator)?;
+            let of = self.element_with(base.clone(), &inner);
+            let (external, try_construct) = (of.external, of.try_construct);
+            let ty = self.array_of(of, declarator)?;
             let name = self.full_name(&declarator.name);
             let alias = self.alias(&name, &ty, declarator.name.span)?;
-            let kept = self.alias_notes(&found, &ty)?;
+            let mut kept = self.alias_notes(&found, &ty)?;
+            if declarator.lengths.is_empty() {
+                kept.external |= external;
+                kept.try_construct = found.try_construct.or(try_construct);
+            }
             self.declare(&declarator.name, Meaning::Type(alias))?;
             self.aliases.insert(name.clone(), kept);
             let docs = docs(notes, found.docs.clone());

@@ -144,7 +144,6 @@ impl Lowering<'_> {
 
     /// The type of a member before array lengths.
     pub(super) fn member_type(&mut self, spec: &TypeSpec, external: bool) -> Checked<Type> {
-        self.evaluator().annotations(&spec.annotations, Place::Element);
         let ty = self.type_of(spec, !external)?;
         if has_any(&ty) {
             let text = "a member cannot be of type any: a reader would have to know the type of \
@@ -163,7 +162,7 @@ impl Lowering<'_> {
         notes: &Notes,
         found: &Found<'_>,
     ) -> Checked<Member> {
-        let ty = self.array_of(base.clone(), declarator)?;
+        let ty = self.array_of(self.element_of(base.clone()), declarator)?;
         let inherited = self.inherited(&ty);
         let (min, max) = self.range(found, &ty)?;
         let range = (min.or(inherited.range.0), max.or(inherited.range.1));

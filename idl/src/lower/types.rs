@@ -8,7 +8,7 @@ use crate::annotation::{Found, Place};
 use crate::constant::Value;
 use crate::diagnostic::Checked;
 use crate::literal::FIXED_DIGITS;
-use crate::model::{Alias, NamedKind, Primitive, ScopedName, TryConstruct, Type};
+use crate::model::{Alias, Element, NamedKind, Primitive, ScopedName, TryConstruct, Type};
 use crate::parser::MAX_NESTING;
 use crate::parser::types::{TYPES, too_deep};
 use crate::scope::Meaning;
@@ -53,7 +53,7 @@ impl Lowering<'_> {
                     Some(bound) => Some(self.evaluator().length(bound, "the bound of a sequence")?),
                     None => None,
                 };
-                Type::Sequence(element.into(), bound)
+                Type::Sequence(element, bound)
             }
             TypeKind::Map(key, value, bound) => {
                 let key_type = self.element(key)?;
@@ -69,7 +69,7 @@ impl Lowering<'_> {
                     Some(bound) => Some(self.evaluator().length(bound, "the bound of a map")?),
                     None => None,
                 };
-                Type::Map(key_type.into(), value.into(), bound)
+                Type::Map(key_type, value, bound)
             }
             TypeKind::Fixed(None) => {
                 let text = "`fixed` needs its digits here: fixed<digits, scale>";
@@ -106,10 +106,31 @@ impl Lowering<'_> {
         }
     }
 
-    /// The type of an element, which lies in memory of its own.
-    fn element(&mut self, spec: &TypeSpec) -> Checked<Type> {
-        self.evaluator().annotations(&spec.annotations, Place::Element);
-        self.type_of(spec, false)
+    /// An element, which lies in memory of its own anyway. What its typedef says holds if nothing else is said.
+    fn element(&mut self, spec: &TypeSpec) -> Checked<Arc<Element>> {
+        let found = self.evaluator().annotations(&spec.annotations, Place::Element);
+        let ty = self.type_of(spec, false)?;
+        Ok(Arc::new(self.element_with(ty, &found)))
+    }
+
+    /// An element of which this is said.
+    pub(super) fn element_with(&self, ty: Type, found: &Found<'_>) -> Element {
+        let inherited = self.element_of(ty);
+        Element {
+            external: found.external || inherited.external,
+            try_construct: found.try_construct.or(inherited.try_construct),
+            ..inherited
+        }
+    }
+
+    /// An element of which only its typedef says something. The elements of an array of arrays are those of one
+    /// array, and no array in between is anything of its own.
+    pub(super) fn element_of(&self, ty: Type) -> Element {
+        if matches!(ty.resolved(), Type::Array(..)) {
+            return ty.into();
+        }
+        let AliasNotes { external, try_construct, .. } = self.inherited(&ty);
+        Element { ty, external, try_construct }
     }
 
     fn named_type(&mut self, path: &Path, complete: bool) -> Checked<Type> {
@@ -135,7 +156,7 @@ impl Lowering<'_> {
     }
 
     /// The type of a declarator: an array, if it has lengths.
-    pub(super) fn array_of(&mut self, element: Type, declarator: &Declarator) -> Checked<Type> {
+    pub(super) fn array_of(&mut self, element: Element, declarator: &Declarator) -> Checked<Type> {
         let mut lengths = Vec::new();
         for length in &declarator.lengths {
             lengths.push(self.evaluator().length(length, "the length of an array")?);
@@ -144,7 +165,8 @@ impl Lowering<'_> {
         let ty = lengths
             .into_iter()
             .rev()
-            .fold(element, |element, length| Type::Array(element.into(), length));
+            .fold(element, |element, length| Type::Array(element.into(), length).into())
+            .ty;
         self.check_size(&ty, declarator.name.span)?;
         Ok(ty)
     }

@@ -21,6 +21,16 @@ pub mod marked {
         On,
     }
 
+    /// IDL typedef `Marked::Brief`: `string<2>`.
+    pub type Brief = String;
+
+    /// IDL typedef `Marked::Three`: `string<3>[3]`.
+    pub type Three = [String; 3];
+
+    /// IDL typedef `Marked::Shorts`: `sequence<Marked::Brief>`.
+    #[allow(clippy::box_collection, clippy::vec_box, reason = "the IDL has it so")]
+    pub type Shorts = Vec<Box<Brief>>;
+
     /// One reading; see \[the manual\] at <https://example.org/pumps_2>.
     ///
     /// IDL struct `Marked::Reading`.
@@ -91,7 +101,28 @@ pub mod marked {
         pub trimmed: String,
         /// IDL member `list`: `sequence<string<2>, 3>`.
         #[dds(bound = [3, 2], try_construct = "use_default")]
+        #[dds(element_try_construct = "discard")]
         pub list: Vec<String>,
+        /// IDL member `cut`: `sequence<string<2>>`.
+        #[dds(bound = [_, 2], element_try_construct = "trim")]
+        #[allow(clippy::box_collection, clippy::vec_box, reason = "the IDL has it so")]
+        pub cut: Vec<Box<String>>,
+        /// IDL member `states`: `sequence<sequence<Marked::State>, 3>`.
+        #[dds(bound = 3, element_try_construct = ["trim", "use_default"])]
+        pub states: Vec<Vec<State>>,
+        /// IDL member `boxed`: `sequence<int32>`.
+        #[dds(default = vec![Box::new(1), Box::new(2)])]
+        #[allow(clippy::vec_box, reason = "the IDL has it so")]
+        pub boxed: Vec<Box<i32>>,
+        /// IDL member `by_name`: `map<string<2>, Marked::State>`.
+        #[dds(bound = [_, 2], element_try_construct = "trim")]
+        pub by_name: ::std::collections::BTreeMap<String, Box<State>>,
+        /// IDL member `briefs`: `Marked::Brief[2][2]`.
+        #[dds(bound = 2, element_try_construct = "trim")]
+        pub briefs: [[Brief; 2]; 2],
+        /// IDL member `three_texts`: `Marked::Three`.
+        #[dds(bound = 3, element_try_construct = "trim")]
+        pub three_texts: Three,
         /// IDL member `here_only`: `int32`.
         #[dds(non_serialized)]
         pub here_only: i32,
@@ -129,7 +160,12 @@ pub mod marked {
         Number(i32),
         /// IDL member `text`: `string`.
         #[dds(name = "text", id = 9, default)]
-        Text(String),
+        Text {
+            /// What selected it.
+            discriminator: i32,
+            /// The member.
+            value: String,
+        },
     }
     impl Choice {
         /// Nothing.

@@ -213,13 +213,23 @@ pub mod kinds {
         ///
         /// IDL member `radius`: `double`.
         #[dds(name = "radius", case = Priority::None, Priority::Low)]
-        Radius(f64),
+        Radius {
+            /// What selected it.
+            discriminator: Priority,
+            /// The member.
+            value: f64,
+        },
         /// IDL member `sides`: `Kinds::Amount[3]`.
         #[dds(name = "sides", case = Priority::High)]
         Sides([Amount; 3]),
         /// IDL member `nodes`: `sequence<Kinds::Node, 4>`.
         #[dds(name = "nodes", bound = 4, default)]
-        Nodes(Vec<Node>),
+        Nodes {
+            /// What selected it.
+            discriminator: Priority,
+            /// The member.
+            value: Vec<Node>,
+        },
     }
 
     /// IDL union `Kinds::Open` over `int32`.
@@ -231,11 +241,19 @@ pub mod kinds {
         Small(u8),
         /// IDL member `text`: `string<9>`.
         #[dds(name = "text", bound = 9, external, case = 1, 2)]
-        #[allow(clippy::box_collection, reason = "the IDL has it so")]
-        Text(Box<String>),
+        Text {
+            /// What selected it.
+            discriminator: i32,
+            /// The member.
+            #[allow(clippy::box_collection, reason = "the IDL has it so")]
+            value: Box<String>,
+        },
         /// There is no member: the discriminator has a value without a case.
         #[dds(default)]
-        NoCase,
+        NoCase {
+            /// What selected it.
+            discriminator: i32,
+        },
     }
 
     /// IDL union `Kinds::Letter` over `char`.
@@ -245,10 +263,20 @@ pub mod kinds {
     pub enum Letter {
         /// IDL member `first`: `int32`.
         #[dds(name = "first", case = 'a', '\'')]
-        First(i32),
+        First {
+            /// What selected it.
+            discriminator: char,
+            /// The member.
+            value: i32,
+        },
         /// IDL member `other`: `int16`.
         #[dds(name = "other", default)]
-        Other(i16),
+        Other {
+            /// What selected it.
+            discriminator: char,
+            /// The member.
+            value: i16,
+        },
     }
 
     /// IDL union `Kinds::Yes` over `boolean`.
@@ -273,7 +301,10 @@ pub mod kinds {
         X(i32),
         /// There is no member: the discriminator has a value without a case.
         #[dds(default)]
-        NoCase,
+        NoCase {
+            /// What selected it.
+            discriminator: ::idl_cdr::WChar,
+        },
     }
 
     /// IDL union `Kinds::Byte` over `octet`.
@@ -286,7 +317,12 @@ pub mod kinds {
         Seven(i32),
         /// IDL member `other`: `int32`.
         #[dds(name = "other", default)]
-        Other(i32),
+        Other {
+            /// What selected it.
+            discriminator: u8,
+            /// The member.
+            value: i32,
+        },
     }
 
     /// IDL struct `Kinds::Base`.
@@ -403,7 +439,12 @@ pub mod a_module_with_a_name_that_is_rather_long {
             PairA(AStructWithANameThatIsRatherLong),
             /// IDL member `PairB`: `int32[100]`.
             #[dds(default)]
-            PairB([i32; 100]),
+            PairB {
+                /// What selected it.
+                discriminator: i32,
+                /// The member.
+                value: [i32; 100],
+            },
         }
     }
 }
@@ -432,5 +473,8 @@ pub enum Pick {
     Some(kinds::Base),
     /// There is no member: the discriminator has a value without a case.
     #[dds(default)]
-    NoCase,
+    NoCase {
+        /// What selected it.
+        discriminator: kinds::Priority,
+    },
 }

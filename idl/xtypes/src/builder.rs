@@ -155,6 +155,7 @@ fn member(name: &str, next: u32, options: MemberOptions) -> Member {
         optional: options.optional,
         external: false,
         try_construct: options.try_construct,
+        default: None,
         unit: None,
         min: None,
         max: None,

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use idl_cdr::{
-    MemberDescriptor, StructureDescriptor, TypeDescriptor, TypeKind, UNBOUNDED, UnionDescriptor,
+    Limits, MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind,
+    UNBOUNDED, UnionDescriptor, WriteDefault,
 };
 
+use crate::data::default_of_descriptor;
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
     Structure, Union,
@@ -17,16 +19,14 @@ use crate::model::{
 pub(crate) struct FromDescriptors {
     pub(crate) graph: Graph,
     made: BTreeMap<&'static str, NodeId>,
+    /// Structs whose members have defaults, which are values of types that are to be made first.
+    defaults: Vec<(NodeId, usize, WriteDefault)>,
 }
 
 impl FromDescriptors {
-    /// The node of a type. Bounds are used up from the outside in.
-    pub(crate) fn add(&mut self, of: &'static TypeDescriptor, bounds: &[u32]) -> NodeId {
-        let (bound, inner) = match bounds.split_first() {
-            Some((&UNBOUNDED, inner)) => (NO_BOUND, inner),
-            Some((&bound, inner)) => (bound, inner),
-            None => (NO_BOUND, bounds),
-        };
+    /// The node of a type. Limits are used up from the outside in.
+    pub(crate) fn add(&mut self, of: &'static TypeDescriptor, limits: Limits<'_>) -> NodeId {
+        let bound = if limits.bound() == UNBOUNDED { NO_BOUND } else { limits.bound() };
         match of.kind {
             TypeKind::Primitive(size) => {
                 self.graph.add("", Kind::Primitive(primitive(of.name, size)))
@@ -35,27 +35,47 @@ impl FromDescriptors {
             TypeKind::WideString => self.graph.add("", Kind::Text { wide: true, bound }),
             TypeKind::Fixed { digits, scale } => self.graph.add("", Kind::Fixed { digits, scale }),
             TypeKind::Sequence(element) => {
-                let element = self.element(element(), inner);
+                let element = self.element(element(), limits.of_elements());
                 self.graph.add("", Kind::Sequence { element, bound })
             }
             TypeKind::Array(element, count) => {
-                let element = self.element(element(), bounds);
+                // An array of arrays is one: what is said of elements is said of the innermost.
+                let limits = match element().kind {
+                    TypeKind::Array(..) => (TryConstruct::Discard, limits),
+                    _ => limits.of_row(),
+                };
+                let element = self.element(element(), limits);
                 self.graph.add("", Kind::Array { element, count: count as u32 })
             }
             TypeKind::Map(key, value) => {
-                let of_keys = bounds_of(key()).min(inner.len());
-                let key = self.element(key(), &inner[..of_keys]);
-                let value = self.element(value(), &inner[of_keys..]);
+                let [keys, values] = limits.of_entries(bounds_of(key()), elements_of(key()));
+                let (key, value) = (self.element(key(), keys), self.element(value(), values));
                 self.graph.add("", Kind::Map { key, value, bound })
             }
-            TypeKind::Optional(inside) | TypeKind::External(inside) => self.add(inside(), bounds),
+            TypeKind::Optional(inside) | TypeKind::External(inside) => self.add(inside(), limits),
             _ => self.named(of),
         }
     }
 
-    fn element(&mut self, of: &'static TypeDescriptor, bounds: &[u32]) -> Element {
+    /// The types, with the defaults of their members.
+    pub(crate) fn finish(mut self) -> Graph {
+        for (id, place, write) in std::mem::take(&mut self.defaults) {
+            let Kind::Structure(structure) = &self.graph.node(id).kind else { continue };
+            let default = default_of_descriptor(&self.graph, &structure.members[place], write);
+            if let Kind::Structure(structure) = &mut self.graph.nodes[id.0 as usize].kind {
+                structure.members[place].default = default;
+            }
+        }
+        self.graph
+    }
+
+    fn element(
+        &mut self,
+        of: &'static TypeDescriptor,
+        (try_construct, limits): (TryConstruct, Limits<'_>),
+    ) -> Element {
         let external = matches!(of.kind, TypeKind::External(_));
-        Element { of: self.add(of, bounds), external, try_construct: Default::default() }
+        Element { of: self.add(of, limits), external, try_construct }
     }
 
     fn named(&mut self, of: &'static TypeDescriptor) -> NodeId {
@@ -92,7 +112,12 @@ impl FromDescriptors {
                     })
                     .collect(),
             ),
-            TypeKind::Structure(structure) => Kind::Structure(self.structure(&structure)),
+            TypeKind::Structure(structure) => {
+                for (place, member) in structure.members.iter().enumerate() {
+                    self.defaults.extend(member.default.map(|default| (id, place, default)));
+                }
+                Kind::Structure(self.structure(&structure))
+            }
             TypeKind::Union(union) => Kind::Union(self.union(&union)),
             // What has no name has been made by `add`.
             _ => return id,
@@ -105,7 +130,7 @@ impl FromDescriptors {
         Structure {
             extensibility: of.extensibility,
             nested: of.nested,
-            base: of.base.map(|base| self.add(base(), &[])),
+            base: of.base.map(|base| self.add(base(), Limits::NONE)),
             members: of.members.iter().map(|member| self.member(member)).collect(),
         }
     }
@@ -135,12 +160,13 @@ impl FromDescriptors {
         Member {
             name: Name::new(of.name),
             id: of.id,
-            of: self.add((of.type_of)(), of.bounds),
+            of: self.add((of.type_of)(), of.limits()),
             key: of.key,
             must_understand: of.must_understand,
             optional: of.optional,
             external: of.external,
             try_construct: of.try_construct,
+            default: None,
             unit: remembered("unit"),
             min: remembered("min"),
             max: remembered("max"),
@@ -157,6 +183,20 @@ fn bounds_of(of: &'static TypeDescriptor) -> usize {
         TypeKind::Array(element, _) => bounds_of(element()),
         TypeKind::Map(key, value) => 1 + bounds_of(key()) + bounds_of(value()),
         TypeKind::Optional(inner) | TypeKind::External(inner) => bounds_of(inner()),
+        _ => 0,
+    }
+}
+
+/// How many kinds of elements a type has.
+fn elements_of(of: &'static TypeDescriptor) -> usize {
+    match of.kind {
+        TypeKind::Sequence(element) => 1 + elements_of(element()),
+        TypeKind::Array(element, _) => match element().kind {
+            TypeKind::Array(..) => elements_of(element()),
+            _ => 1 + elements_of(element()),
+        },
+        TypeKind::Map(key, value) => 2 + elements_of(key()) + elements_of(value()),
+        TypeKind::Optional(inner) | TypeKind::External(inner) => elements_of(inner()),
         _ => 0,
     }
 }

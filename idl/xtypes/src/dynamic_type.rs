@@ -30,8 +30,8 @@ impl DynamicType {
     /// The type that is described.
     pub fn of_descriptor(descriptor: &'static TypeDescriptor) -> Self {
         let mut made = FromDescriptors::default();
-        let root = made.add(descriptor, &[]);
-        Self { graph: Arc::new(made.graph), root }
+        let root = made.add(descriptor, idl_cdr::Limits::NONE);
+        Self { graph: Arc::new(made.finish()), root }
     }
 
     /// Its name in IDL; of what has no name, none.

@@ -14,7 +14,7 @@ use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
     Structure, Union,
 };
-use crate::{DynamicType, TypeObjectError, soundness};
+use crate::{DynamicType, TypeObjectError, data, soundness};
 
 impl DynamicType {
     /// The type of this name, with its modules, in a specification that has been compiled.
@@ -141,9 +141,9 @@ impl FromIdl<'_> {
         Ok(self.graph.add("", kind))
     }
 
-    fn element(&mut self, of: &Type) -> Made<Element> {
-        let of = self.ty(of)?;
-        Ok(Element { of, external: false, try_construct: TryConstruct::Discard })
+    fn element(&mut self, of: &model::Element) -> Made<Element> {
+        let external = of.external;
+        Ok(Element { of: self.ty(of)?, external, try_construct: try_construct(of.try_construct) })
     }
 
     fn structure(&mut self, of: &model::Struct) -> Made<Structure> {
@@ -155,7 +155,9 @@ impl FromIdl<'_> {
         let hashed = of.notes.hashed_ids.unwrap_or(false);
         let mut members = Vec::new();
         for member in of.members.iter().filter(|member| !member.non_serialized) {
-            let member = self.member(member, next, hashed)?;
+            let default = member.default.as_ref();
+            let mut member = self.member(member, next, hashed)?;
+            member.default = default.and_then(|value| self.value(member.of, value));
             next = member.id.saturating_add(1);
             members.push(member);
         }
@@ -215,15 +217,48 @@ impl FromIdl<'_> {
             must_understand: of.must_understand || of.key,
             optional: of.optional,
             external: of.external,
-            try_construct: match of.try_construct {
-                None | Some(model::TryConstruct::Discard) => TryConstruct::Discard,
-                Some(model::TryConstruct::UseDefault) => TryConstruct::UseDefault,
-                Some(model::TryConstruct::Trim) => TryConstruct::Trim,
-            },
+            try_construct: try_construct(of.try_construct),
+            default: None,
             unit: of.unit.clone(),
             min: of.range.0.as_ref().and_then(number),
             max: of.range.1.as_ref().and_then(number),
             hash_id,
+        })
+    }
+
+    /// A value of a type that can have one in IDL.
+    fn value(&self, of: NodeId, value: &Value) -> Option<data::Value> {
+        use data::Value as Made;
+        Some(match (self.graph.kind(of), value) {
+            (Kind::Primitive(primitive), Value::Integer(number)) => {
+                data::layout::integer(*primitive, *number)?
+            }
+            (Kind::Primitive(Primitive::Float32), Value::Floating(number)) => {
+                Made::Float(*number as f32)
+            }
+            (Kind::Primitive(Primitive::Float128), Value::Floating(number)) => {
+                Made::LongDouble((*number).into())
+            }
+            (Kind::Primitive(_), Value::Floating(number)) => Made::Double(*number),
+            (Kind::Primitive(_), Value::Boolean(value)) => Made::Bool(*value),
+            (Kind::Primitive(Primitive::Char16), Value::Char(character)) => {
+                Made::WideChar((*character).try_into().ok()?)
+            }
+            (Kind::Primitive(_), Value::Char(character)) => Made::Char(*character),
+            (Kind::Text { .. }, Value::String(text)) => Made::Text(text.clone()),
+            (Kind::Fixed { scale, .. }, Value::Fixed(number)) => {
+                Made::Fixed { units: number.parts().0, scale: *scale }
+            }
+            (Kind::Bitmask { .. }, Value::Integer(bits)) => Made::Bitmask(*bits as u64),
+            (Kind::Enumeration { literals, .. }, Value::Enumerator { value, .. }) => {
+                let literal = literals.iter().find(|literal| literal.value == *value)?;
+                Made::Enumerator { value: *value, name: literal.name.text.clone() }
+            }
+            (Kind::Sequence { element, .. } | Kind::Array { element, .. }, Value::List(values)) => {
+                let values = values.iter().map(|value| self.value(element.of, value));
+                Made::Collection(values.collect::<Option<_>>()?)
+            }
+            _ => return None,
         })
     }
 
@@ -241,6 +276,14 @@ impl FromIdl<'_> {
     }
 }
 
+fn try_construct(of: Option<model::TryConstruct>) -> TryConstruct {
+    match of {
+        None | Some(model::TryConstruct::Discard) => TryConstruct::Discard,
+        Some(model::TryConstruct::UseDefault) => TryConstruct::UseDefault,
+        Some(model::TryConstruct::Trim) => TryConstruct::Trim,
+    }
+}
+
 fn plain_member() -> Member {
     Member {
         name: Name::new(""),
@@ -251,6 +294,7 @@ fn plain_member() -> Member {
         optional: false,
         external: false,
         try_construct: TryConstruct::Discard,
+        default: None,
         unit: None,
         min: None,
         max: None,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use idl_cdr::{Extensibility, TryConstruct};
 
+use crate::data::Value;
+
 /// The place of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) u32);
@@ -218,6 +220,8 @@ pub(crate) struct Member {
     pub(crate) optional: bool,
     pub(crate) external: bool,
     pub(crate) try_construct: TryConstruct,
+    /// Its value where a sample lacks it, if that is not the default of its type.
+    pub(crate) default: Option<Value>,
     pub(crate) unit: Option<String>,
     pub(crate) min: Option<String>,
     pub(crate) max: Option<String>,

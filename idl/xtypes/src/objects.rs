@@ -26,12 +26,20 @@ pub enum ObjectKind {
 }
 
 /// What names a type, and the objects of all types that it is made of, those that others need first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
 pub struct TypeObjects {
     /// What names the type.
     pub identifier: TypeIdentifier,
     /// Identifiers and what they stand for. Types that contain each other share a hash.
     pub objects: Vec<TypeIdentifierTypeObjectPair>,
+}
+
+impl TypeObjects {
+    /// A hash of their payload, by which who knows it knows them.
+    pub fn digest(payload: &[u8]) -> EquivalenceHash {
+        hash::of_object(payload)
+    }
 }
 
 /// The bytes of a type object, as its hash and its size have them: XCDR2, little endian, without header.

@@ -369,6 +369,7 @@ impl Resolver<'_> {
             optional: flags & IS_OPTIONAL != 0,
             external: flags & IS_EXTERNAL != 0,
             try_construct: try_construct(flags),
+            default: None,
             unit: None,
             min: None,
             max: None,

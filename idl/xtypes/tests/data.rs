@@ -8,8 +8,8 @@ mod types;
 use std::fmt::Debug;
 
 use idl_cdr::{
-    DdsType, Encoding, MemberPath, from_cdr, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with,
-    to_cdr_with,
+    DdsType, Encoding, Fixed, MemberPath, from_cdr, key_from_cdr, key_hash, key_to_cdr,
+    key_to_cdr_with, to_cdr_with,
 };
 use idl_xtypes::{DynamicData, DynamicType, ObjectKind, Value};
 use proptest::prelude::*;
@@ -33,6 +33,7 @@ fn same<T: DdsType + PartialEq + Debug>(value: &T, of: &DynamicType, encoding: E
     assert_eq!(data.key_to_cdr().unwrap(), key_to_cdr(value).unwrap());
     assert_eq!(data.key_hash().unwrap(), key_hash(value).unwrap());
     let key = key_to_cdr_with(value, encoding).unwrap();
+    assert_eq!(data.key_to_cdr_with(encoding).unwrap(), key, "{encoding:?} {value:?}");
     let of_key = DynamicData::from_key(of, &key).unwrap();
     let typed = to_cdr_with(&key_from_cdr::<T>(&key).unwrap(), encoding).unwrap();
     assert_eq!(of_key.to_cdr(encoding).unwrap(), typed, "what is not in the key has its default");
@@ -94,6 +95,53 @@ fn every_default_is_the_derived_one() {
     }
 }
 
+/// What a sample that lacks a member has: the same by the derived type, by it at run time, and by a type from IDL.
+#[test]
+fn defaults_that_are_said_are_kept() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", extensibility = "appendable", name = "Later")]
+    struct Later {
+        first: i32,
+        #[dds(default = 2.5)]
+        number: f64,
+        #[dds(default = "text")]
+        text: String,
+        #[dds(default = vec![1, -2])]
+        list: Vec<i16>,
+        #[dds(default = vec![true, false].try_into().expect("two"))]
+        flags: [bool; 2],
+        #[dds(default = 'x')]
+        mark: char,
+        #[dds(default = Fixed::from_units(250).unwrap())]
+        price: Fixed<5, 2>,
+        #[dds(default = 7, key)]
+        seven: u8,
+    }
+    let idl = "@appendable struct Later {
+        long first; @default(2.5) double number; @default(\"text\") string text;
+        @default(\"(1, -2)\") sequence<short> list; @default(\"(True, False)\") boolean flags[2];
+        @default('x') char mark; @default(2.50d) fixed<5, 2> price; @key @default(7) octet seven;
+    };";
+    let compiled = DynamicType::from_idl(&idl::parse("later.idl", idl).unwrap(), "Later").unwrap();
+    let short = [0, 9, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0];
+    let typed = from_cdr::<Later>(&short).unwrap();
+    assert_eq!((typed.number, typed.list.as_slice(), typed.seven), (2.5, &[1, -2][..], 7));
+    for of in [DynamicType::of::<Later>(), compiled] {
+        let data = DynamicData::from_cdr(&of, &short).unwrap();
+        for encoding in ENCODINGS {
+            assert_eq!(data.to_cdr(encoding).unwrap(), to_cdr_with(&typed, encoding).unwrap());
+        }
+        let new = DynamicData::new(&of);
+        assert_eq!(new, DynamicData::parse(&of, "{}").unwrap());
+        assert_eq!(
+            new.to_cdr(ENCODINGS[0]).unwrap(),
+            to_cdr_with(&Later::default_value(), ENCODINGS[0]).unwrap()
+        );
+        let key = DynamicData::from_key(&of, &new.key_to_cdr_with(ENCODINGS[1]).unwrap()).unwrap();
+        assert_eq!(key, new);
+    }
+}
+
 #[test]
 fn members_are_set_and_got_by_their_paths() {
     let mut data = DynamicData::new(&DynamicType::of::<Everything>());
@@ -109,7 +157,10 @@ fn members_are_set_and_got_by_their_paths() {
     assert_eq!(typed.maybe.unwrap().i[1][2], -4);
     assert_eq!(typed.texts.e, ["abc"]);
     assert_eq!(typed.collections.names["k"], [5]);
-    assert_eq!(typed.colored, Colored::Soft(Box::new(Choice::Other(vec![1]))));
+    assert_eq!(
+        typed.colored,
+        Colored::Soft(Box::new(Choice::Other { discriminator: 2, data: vec![1] }))
+    );
     assert_eq!(typed.tree.next.unwrap().next.unwrap().value, 3);
     for path in ["maybe.i[1][2]", "colored.Soft.Other[0]", "tree.next.next.value", "derived.name"] {
         let compiled = MemberPath::of::<Everything>(path).unwrap();

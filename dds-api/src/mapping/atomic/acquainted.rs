@@ -66,7 +66,9 @@ impl Stay {
         for (id, shared) in &self.writers {
             let Some(writer) = self.endpoints.get(id) else { continue };
             let without = |readers: &&Vec<&Endpoint>| {
-                !readers.iter().any(|reader| reader.matches(writer) == Match::Yes)
+                !readers
+                    .iter()
+                    .any(|reader| reader.matches(writer, domain.state().types()) == Match::Yes)
             };
             let without = readers.values().filter(without).count() as u32;
             shared.matched.store(self.counted.saturating_sub(without), Ordering::Release);

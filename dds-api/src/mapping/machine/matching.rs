@@ -25,6 +25,7 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::NOBODY;
 use crate::mapping::partners::Outcome;
 use crate::mapping::shares::{ReaderSource, SourceId};
+use crate::mapping::type_identity::Types;
 
 impl ParticipantMachine {
     /// Takes in what all have heard of endpoints.
@@ -66,6 +67,8 @@ impl ParticipantMachine {
             gone.into_iter().for_each(|who| writer.partners.lose(&writer.shared.board, who));
         }
         let nodes: Vec<NodeId> = state.nodes().collect();
+        let readers: Vec<u64> = self.readers.keys().copied().collect();
+        readers.into_iter().for_each(|reader| self.recall(reader));
         nodes.into_iter().for_each(|node| self.match_all_of(node));
         self.atomic.acquaint_all(&self.group);
     }
@@ -82,6 +85,7 @@ impl ParticipantMachine {
     pub(super) fn match_own(&mut self, own: u64) {
         let Some(endpoint) = self.own(own).cloned() else { return };
         let me = self.group.node().id();
+        self.recall(own);
         // What this participant has need not have been announced yet.
         for other in self.own_of(&endpoint.topic) {
             let Some(there) = self.own(other).cloned() else { continue };
@@ -93,6 +97,18 @@ impl ParticipantMachine {
             let there = self.group.state().endpoint(node, id).cloned();
             there.into_iter().for_each(|there| self.match_pair(own, (node, id), &there));
         }
+    }
+
+    /// What is remembered of writers that are no more, and may still have samples in a topic's order.
+    fn recall(&mut self, own: u64) {
+        let Some(reader) = self.readers.get(&own).filter(|it| it.endpoint.level.is_ordered())
+        else {
+            return;
+        };
+        let state = self.group.state();
+        state
+            .writers_once(reader.endpoint.key())
+            .for_each(|(_, _, writer)| reader.leave_out(writer, state.types()));
     }
 
     /// An endpoint of this participant.
@@ -123,11 +139,12 @@ impl ParticipantMachine {
         let outcome = if let Some(reader) = self.readers.get_mut(&own)
             && other.kind == EndpointKind::Writer
         {
-            let verdict = reader.endpoint.matches(other);
+            let verdict = reader.endpoint.matches(other, self.group.state().types());
             let outcome = reader.partners.judge(&reader.shared.board, (who, other.alive), verdict);
-            if let Outcome::Inconsistent(_) = outcome {
-                reader.shared.inconsistent.fetch_add(1, Ordering::Release);
+            if let Outcome::Inconsistent(why) = &outcome {
+                reader.shared.refuse(why);
             }
+            reader.leave_out(other, self.group.state().types());
             if !other.level.is_ordered() && !reader.endpoint.level.is_ordered() {
                 self.subscribe(own, who, RegionId(other.stream));
             }
@@ -135,7 +152,7 @@ impl ParticipantMachine {
         } else if let Some(writer) = self.writers.get_mut(&own)
             && other.kind == EndpointKind::Reader
         {
-            let verdict = other.matches(&writer.endpoint);
+            let verdict = other.matches(&writer.endpoint, self.group.state().types());
             writer.partners.judge(&writer.shared.board, (who, true), verdict)
         } else {
             return;
@@ -171,6 +188,8 @@ impl ParticipantMachine {
         self.inconsistent.remove(&(node, id));
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
             if let Some(reader) = self.readers.get_mut(own) {
+                // It may have been announced since the last look, have written, and be gone again.
+                reader.leave_out(endpoint, self.group.state().types());
                 reader.partners.lose(&reader.shared.board, (node, id));
             } else if let Some(writer) = self.writers.get_mut(own) {
                 writer.partners.lose(&writer.shared.board, (node, id));
@@ -251,6 +270,19 @@ impl ParticipantMachine {
 }
 
 impl LocalReader {
+    /// In a topic's order there are samples of all versions of its type: those of a writer that this reader does not
+    /// understand are not for it (I-173).
+    fn leave_out(&self, writer: &Endpoint, types: &Types) {
+        let (ours, theirs) = (&self.endpoint.data_type, &writer.data_type);
+        let apart = ours.mark() == theirs.mark() || writer.kind != EndpointKind::Writer;
+        if !apart
+            && writer.level.is_ordered()
+            && self.endpoint.misunderstands(writer, types).is_some()
+        {
+            self.shared.leave_out(theirs.mark());
+        }
+    }
+
     /// A subscription has ended: what is queued is the last of it.
     fn end(&mut self, subscription: SubscriptionId) {
         self.subscriptions.remove(&subscription);

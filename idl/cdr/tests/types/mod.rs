@@ -89,14 +89,14 @@ pub(crate) enum Choice {
     #[dds(case = 5)]
     Nothing,
     #[dds(default)]
-    Other(Vec<u8>),
+    Other { discriminator: i16, data: Vec<u8> },
 }
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", union, discriminator = "Color", extensibility = "appendable")]
 pub(crate) enum Colored {
     #[dds(case = Color::Red, Color::Blue)]
-    Sharp(f64),
+    Sharp { discriminator: Color, value: f64 },
     #[dds(case = Color::Green)]
     Soft(Box<Choice>),
 }
@@ -259,13 +259,15 @@ pub(crate) fn choice() -> impl Strategy<Value = Choice> {
         any::<u64>().prop_map(Choice::Number),
         "[a-z]{0,9}".prop_map(Choice::Text),
         Just(Choice::Nothing),
-        vec(any::<u8>(), 0..5).prop_map(Choice::Other),
+        (2_i16..5, vec(any::<u8>(), 0..5))
+            .prop_map(|(discriminator, data)| Choice::Other { discriminator, data }),
     ]
 }
 
 pub(crate) fn colored() -> impl Strategy<Value = Colored> {
     prop_oneof![
-        double().prop_map(Colored::Sharp),
+        (prop_oneof![Just(Color::Red), Just(Color::Blue)], double())
+            .prop_map(|(discriminator, value)| Colored::Sharp { discriminator, value }),
         choice().prop_map(|choice| Colored::Soft(Box::new(choice))),
     ]
 }

@@ -14,4 +14,11 @@ struct TooManyBounds {
     value: String,
 }
 
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct TooManyElements {
+    #[dds(element_try_construct = ["trim", "discard"])]
+    a: [[u32; 2]; 2],
+}
+
 fn main() {}

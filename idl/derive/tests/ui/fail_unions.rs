@@ -64,4 +64,29 @@ enum IdOfTheDiscriminator {
     A(u32),
 }
 
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum LabelOfAnotherKind {
+    #[dds(case = 1, 2)]
+    A { discriminator: u8, value: u32 },
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum WithoutPlaceForTheLabel {
+    #[dds(case = 1, 2)]
+    A { value: u32 },
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum AttributeInside {
+    #[dds(case = 1, 2)]
+    A {
+        discriminator: i32,
+        #[dds(bound = 3)]
+        value: String,
+    },
+}
+
 fn main() {}

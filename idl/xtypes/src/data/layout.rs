@@ -10,13 +10,12 @@ use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, St
 
 /// Whether CDR counts an element as primitive.
 pub(crate) fn is_primitive(graph: &Graph, element: &Element) -> bool {
-    !element.external && matches!(graph.kind(element.of), Kind::Primitive(_))
+    matches!(graph.kind(element.of), Kind::Primitive(_))
 }
 
 /// Whether an array of such elements holds primitives only, in all its dimensions.
 pub(crate) fn is_primitive_row(graph: &Graph, element: &Element) -> bool {
     match graph.kind(element.of) {
-        _ if element.external => false,
         Kind::Primitive(_) => true,
         Kind::Array { element, .. } => is_primitive_row(graph, element),
         _ => false,
@@ -29,7 +28,7 @@ pub(crate) fn length_code(graph: &Graph, of: NodeId) -> u32 {
         Kind::Primitive(primitive) => length_code_for(primitive.size()),
         Kind::Text { .. } => 5,
         Kind::Sequence { element, .. } => match graph.kind(element.of) {
-            Kind::Primitive(primitive) if !element.external => match primitive.size() {
+            Kind::Primitive(primitive) => match primitive.size() {
                 1 => 5,
                 4 => 6,
                 8 => 7,

@@ -4,7 +4,7 @@
 //! bytes or text; those are beside it.
 
 mod cdr;
-mod layout;
+pub(crate) mod layout;
 mod text;
 
 use std::cmp::Ordering;
@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use idl_cdr::{CdrError, Encoding, LongDouble, PathError, PathStep, Reflect, ValueRef, WChar};
 
+pub(crate) use cdr::default_of_descriptor;
 pub use text::TextError;
 
 use crate::DynamicType;
-use crate::model::{Graph, Kind, NodeId, Primitive, Union};
+use crate::model::{Graph, Kind, Member, NodeId, Primitive, Union};
 
 /// A value of a type that is known at run time only.
 #[derive(Clone, Debug, PartialEq)]
@@ -248,7 +249,7 @@ impl Reflect for DynamicData {
 }
 
 impl DynamicData {
-    /// A sample in which every member is zero, empty, absent, or the first of several.
+    /// A sample in which every member has its default: what is said of it, or zero, empty, absent, the first of several.
     pub fn new(of: &DynamicType) -> Self {
         Self { of: of.clone(), value: default_of(&of.graph, of.root) }
     }
@@ -271,6 +272,11 @@ impl DynamicData {
     /// Its key as XCDR2, big endian, without header; empty if the type has no key.
     pub fn key_to_cdr(&self) -> Result<Vec<u8>, DataError> {
         cdr::write_key(&self.of, &self.value)
+    }
+
+    /// A payload that has its key alone, framed as the type is; without a key, the header alone.
+    pub fn key_to_cdr_with(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
+        cdr::write_key_payload(&self.of, &self.value, encoding)
     }
 
     /// Its key in 16 bytes: the key itself if that of every value of the type fits, else its MD5.
@@ -526,6 +532,15 @@ pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValu
     }
 }
 
+/// What a member is in a sample that lacks it.
+pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
+    match &of.default {
+        Some(default) => default.clone(),
+        None if of.optional => Value::Absent,
+        None => default_of(graph, of.of),
+    }
+}
+
 /// What a value of a type starts with. A type of which values are without end has been refused before.
 pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
     match graph.kind(of) {
@@ -565,11 +580,7 @@ pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
         }
         Kind::Structure(structure) => {
             let members = graph.members(structure);
-            let value = |member: &&crate::model::Member| match member.optional {
-                true => Value::Absent,
-                false => default_of(graph, member.of),
-            };
-            Value::Structure(members.iter().map(value).collect())
+            Value::Structure(members.into_iter().map(|of| default_of_member(graph, of)).collect())
         }
         Kind::Union(union) => Value::Union(Box::new(union_of_case(graph, union, 0))),
         Kind::Alias(_) | Kind::Later => Value::Absent,

@@ -7,13 +7,14 @@ mod read;
 mod write;
 
 use idl_cdr::{
-    CdrError, CdrReader, CdrVersion, CdrWriter, Encoding, Extensibility, Form, UNBOUNDED,
+    CdrError, CdrReader, CdrVersion, CdrWriter, Encoding, Extensibility, Form, KeyForm, UNBOUNDED,
+    WriteDefault,
 };
 
 use super::layout::is_keyed;
 use super::{DataError, Value, default_of};
 use crate::DynamicType;
-use crate::model::{Graph, Kind, NO_BOUND, NodeId};
+use crate::model::{Graph, Kind, Member, NO_BOUND, NodeId};
 
 /// In errors of CDR, which know names of derived types only; the path says which type it is.
 const NAME: &str = "the type";
@@ -37,17 +38,42 @@ pub(crate) fn write(
     value: &Value,
     encoding: Encoding,
 ) -> Result<Vec<u8>, DataError> {
+    write_payload(of, value, encoding, None)
+}
+
+/// The payload of a value, or of its key alone.
+pub(crate) fn write_key_payload(
+    of: &DynamicType,
+    value: &Value,
+    encoding: Encoding,
+) -> Result<Vec<u8>, DataError> {
+    write_payload(of, value, encoding, Some(KeyForm::Payload))
+}
+
+fn write_payload(
+    of: &DynamicType,
+    value: &Value,
+    encoding: Encoding,
+    key: Option<KeyForm>,
+) -> Result<Vec<u8>, DataError> {
     let extensibility = extensibility_of(&of.graph, of.root);
+    let is_empty = key.is_some() && !is_keyed(&of.graph, of.root);
     let mut payload = Vec::new();
     for writing in [false, true] {
         let mut writer = match writing {
             false => CdrWriter::counting(encoding),
             true => CdrWriter::over(&mut payload, encoding),
         };
+        if let Some(form) = key {
+            writer = writer.of_keys(form);
+        }
         let mut walk = Walk::new(of);
         let size = writer
             .write_header(extensibility)
-            .and_then(|()| walk.write(of.root, value, &mut writer))
+            .and_then(|()| match is_empty {
+                true => Ok(()),
+                false => walk.write(of.root, value, &mut writer),
+            })
             .and_then(|()| writer.finish())
             .map_err(|source| walk.fail(source))?;
         payload.resize(size, 0);
@@ -65,7 +91,7 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
             false => CdrWriter::counting(Encoding::PLAIN_CDR2_BE),
             true => CdrWriter::over(&mut key, Encoding::PLAIN_CDR2_BE),
         }
-        .of_keys();
+        .of_keys(KeyForm::Hash);
         let mut walk = Walk::new(of);
         walk.write(of.root, value, &mut writer).map_err(|source| walk.fail(source))?;
         let size = writer.position();
@@ -77,10 +103,9 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
 pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value, DataError> {
     let mut walk = Walk::new(of);
     let mut reader = CdrReader::from_payload(payload).map_err(|source| walk.fail(source))?;
-    let mut extensibility = extensibility_of(&of.graph, of.root);
+    let extensibility = extensibility_of(&of.graph, of.root);
     if key {
         reader = reader.of_keys();
-        extensibility = Extensibility::Final;
         if !is_keyed(&of.graph, of.root) {
             return Ok(default_of(&of.graph, of.root));
         }
@@ -96,6 +121,21 @@ pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value,
         reader.finish().map_err(|source| walk.fail(source))?;
     }
     Ok(value)
+}
+
+/// The default of a member, which a derived type writes.
+pub(crate) fn default_of_descriptor(
+    graph: &Graph,
+    member: &Member,
+    write: WriteDefault,
+) -> Option<Value> {
+    let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_LE);
+    write(&mut counter).ok()?;
+    let mut bytes = vec![0; counter.position()];
+    write(&mut CdrWriter::over(&mut bytes, Encoding::PLAIN_CDR2_LE)).ok()?;
+    let mut walk = Walk { graph, name: "", path: Vec::new() };
+    let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
+    walk.read_inside(member, &mut reader, Form::Plain, true).ok()
 }
 
 struct Walk<'a> {

@@ -5,13 +5,13 @@
 
 use idl_cdr::derived::{bytes_for, read_bits, read_fixed};
 use idl_cdr::{
-    CdrError, CdrReader, CdrVersion, DdsType, Extensibility, Form, LongDouble, TryConstruct,
-    UNBOUNDED, WChar, WString,
+    CdrError, CdrReader, CdrVersion, DdsType, Extensibility, Form, Limits, LongDouble,
+    TryConstruct, UNBOUNDED, WChar, WString,
 };
 
 use super::{Done, NAME, Walk};
 use crate::data::layout::{case_of, is_primitive, is_primitive_row, key_members, total_bits};
-use crate::data::{UnionValue, Value, default_of};
+use crate::data::{UnionValue, Value, default_of, default_of_member};
 use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
 
 impl<'a> Walk<'a> {
@@ -30,7 +30,7 @@ impl<'a> Walk<'a> {
                 reader.read_string(bound_of(*bound)).map(|text| Value::Text(text.to_owned()))
             }
             Kind::Text { wide: true, bound } => {
-                WString::deserialize_bounded(reader, &[bound_of(*bound)])
+                WString::deserialize_bounded(reader, Limits::new(&[bound_of(*bound)], &[]))
                     .map(|text| Value::Text(text.0))
             }
             Kind::Fixed { digits, scale } => {
@@ -48,7 +48,7 @@ impl<'a> Walk<'a> {
                     reader.enter()?;
                 }
                 for _ in 0..count {
-                    parts.push(self.read_element(element, reader, false)?);
+                    parts.push(self.try_element(element, reader)?);
                 }
                 if let Some(open) = open {
                     reader.leave();
@@ -58,10 +58,10 @@ impl<'a> Walk<'a> {
             }
             Kind::Array { element, count } => {
                 if is_primitive_row(graph, element) {
-                    return self.read_row(element, *count, reader, relaxed);
+                    return self.read_row(element, *count, reader);
                 }
                 let open = reader.begin_delimited()?;
-                let row = self.read_row(element, *count, reader, relaxed)?;
+                let row = self.read_row(element, *count, reader)?;
                 reader.end_delimited(open)?;
                 Ok(row)
             }
@@ -74,14 +74,15 @@ impl<'a> Walk<'a> {
                 reader.enter()?;
                 let mut entries = Vec::new();
                 for _ in 0..count {
-                    let key = self.read_element(key, reader, false)?;
-                    entries.push((key, self.read_element(value, reader, false)?));
+                    let key = self.try_element(key, reader)?;
+                    entries.push((key, self.try_element(value, reader)?));
                 }
                 reader.leave();
                 open.map_or(Ok(()), |open| reader.end_delimited(open))?;
                 entries.sort_by(|(one, _), (other, _)| one.order(other));
                 if entries.windows(2).any(|two| two[0].0.order(&two[1].0).is_eq()) {
-                    return Err(CdrError::DuplicateKey { offset });
+                    reader.fault(CdrError::DuplicateKey { offset })?;
+                    entries.dedup_by(|one, other| one.0.order(&other.0).is_eq());
                 }
                 Ok(Value::Map(entries))
             }
@@ -138,15 +139,14 @@ impl<'a> Walk<'a> {
         of: &Element,
         count: u32,
         reader: &mut CdrReader<'_>,
-        relaxed: bool,
     ) -> Result<Value, CdrError> {
         let mut parts = Vec::new();
         for _ in 0..count {
             parts.push(match self.graph.kind(of.of) {
                 Kind::Array { element, count } if !of.external => {
-                    self.read_row(element, *count, reader, relaxed)?
+                    self.read_row(element, *count, reader)?
                 }
-                _ => self.read_element(of, reader, relaxed)?,
+                _ => self.try_element(of, reader)?,
             });
         }
         Ok(Value::Collection(parts))
@@ -159,14 +159,20 @@ impl<'a> Walk<'a> {
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
         let members = graph.members(of);
-        let default = |member: &Member| match member.optional {
-            true => Value::Absent,
-            false => default_of(graph, member.of),
-        };
-        if reader.is_of_keys() {
+        let default = |member: &Member| default_of_member(graph, member);
+        if reader.is_of_keys() && of.extensibility != Extensibility::Mutable {
             let mut parts: Vec<Value> = members.iter().map(|member| default(member)).collect();
-            for (place, member) in key_members(&members) {
+            let open = match of.extensibility {
+                Extensibility::Final => None,
+                _ => Some(reader.begin_delimited()?),
+            };
+            let mut keys = key_members(&members);
+            keys.sort_by_key(|(place, _)| *place);
+            for (place, member) in keys {
                 parts[place] = self.read_member(member, reader, Form::Plain)?;
+            }
+            if let Some(open) = open {
+                reader.skip_delimited(open);
             }
             return Ok(Value::Structure(parts));
         }
@@ -253,30 +259,58 @@ impl<'a> Walk<'a> {
         form: Form,
     ) -> Result<Value, CdrError> {
         let graph = self.graph;
-        let default = || match member.optional {
-            true => Value::Absent,
-            false => default_of(graph, member.of),
-        };
-        let trims = member.try_construct == TryConstruct::Trim;
+        let default = || default_of_member(graph, member);
+        self.read_tried(
+            member.try_construct,
+            member.of,
+            reader,
+            default,
+            |walk, reader, relaxed| match form {
+                Form::Plain => walk.read_inside(member, reader, form, relaxed),
+                Form::Parameters => reader.read_confined(default, |reader| {
+                    walk.read_inside(member, reader, form, relaxed)
+                }),
+            },
+        )
+    }
+
+    /// Reads an element as its `try_construct` says.
+    fn try_element(&mut self, of: &Element, reader: &mut CdrReader<'_>) -> Result<Value, CdrError> {
+        if of.try_construct == TryConstruct::Discard {
+            return self.read_element(of, reader, false);
+        }
+        let graph = self.graph;
+        let default = || default_of(graph, of.of);
+        self.read_tried(of.try_construct, of.of, reader, default, |walk, reader, relaxed| {
+            walk.read_element(of, reader, relaxed)
+        })
+    }
+
+    /// Reads a value, and does what is to be done if its type does not allow it.
+    fn read_tried(
+        &mut self,
+        how: TryConstruct,
+        of: NodeId,
+        reader: &mut CdrReader<'_>,
+        default: impl Fn() -> Value,
+        read: impl FnOnce(&mut Self, &mut CdrReader<'_>, bool) -> Result<Value, CdrError>,
+    ) -> Result<Value, CdrError> {
+        let trims = how == TryConstruct::Trim;
         let depth = self.path.len();
-        let (mut value, fault) = reader.leniently(|reader| match form {
-            Form::Plain => self.read_inside(member, reader, form, trims),
-            Form::Parameters => reader
-                .read_confined(default, |reader| self.read_inside(member, reader, form, trims)),
-        })?;
+        let (mut value, fault) = reader.leniently(|reader| read(self, reader, trims))?;
         self.path.truncate(depth);
-        match (member.try_construct, fault) {
+        match (how, fault) {
             (TryConstruct::UseDefault, Some(_)) => return Ok(default()),
             (_, Some(error)) => reader.fault(error)?,
             (_, None) => {}
         }
         if trims {
-            trim(graph, member.of, &mut value);
+            trim(self.graph, of, &mut value);
         }
         Ok(value)
     }
 
-    fn read_inside(
+    pub(super) fn read_inside(
         &mut self,
         member: &Member,
         reader: &mut CdrReader<'_>,
@@ -316,7 +350,7 @@ impl<'a> Walk<'a> {
         of: &'a Union,
         reader: &mut CdrReader<'_>,
     ) -> Result<Value, CdrError> {
-        if reader.is_of_keys() || of.extensibility == Extensibility::Final {
+        if of.extensibility == Extensibility::Final {
             return self.union_members(id, of, reader);
         }
         let depth = self.path.len();

@@ -5,7 +5,7 @@
 
 use idl_cdr::derived::{write_bits, write_fixed};
 use idl_cdr::{
-    CdrError, CdrVersion, CdrWriter, DdsType, Extensibility, Form, TryConstruct, WString,
+    CdrError, CdrVersion, CdrWriter, DdsType, Extensibility, Form, KeyForm, TryConstruct, WString,
 };
 
 use super::{Done, NAME, Walk, bound_of, form_of};
@@ -111,18 +111,24 @@ impl<'a> Walk<'a> {
         writer: &mut CdrWriter<'_>,
     ) -> Done {
         let members = self.graph.members(of);
-        if writer.is_of_keys() {
-            return key_members(&members).into_iter().try_for_each(|(place, member)| {
-                self.write_member(member, &parts[place], writer, Form::Plain)
-            });
+        let mut written = key_members(&members);
+        match writer.key_form() {
+            Some(KeyForm::Hash) => {
+                return written.into_iter().try_for_each(|(place, member)| {
+                    self.write_member(member, &parts[place], writer, Form::Plain)
+                });
+            }
+            Some(KeyForm::Payload) => written.sort_by_key(|(place, _)| *place),
+            None => written = members.into_iter().enumerate().collect(),
         }
-        let mut all = members.into_iter().zip(parts);
         let open = match of.extensibility {
             Extensibility::Final => None,
             _ => Some(writer.begin_delimited()?),
         };
         let form = form_of(of.extensibility);
-        all.try_for_each(|(member, part)| self.write_member(member, part, writer, form))?;
+        written.into_iter().try_for_each(|(place, member)| {
+            self.write_member(member, &parts[place], writer, form)
+        })?;
         if of.extensibility == Extensibility::Mutable {
             writer.end_parameters()?;
         }
@@ -178,8 +184,9 @@ impl<'a> Walk<'a> {
         held: &UnionValue,
         writer: &mut CdrWriter<'_>,
     ) -> Done {
-        let is_whole = !(writer.is_of_keys() && of.discriminator.key);
-        let is_flat = writer.is_of_keys() || of.extensibility == Extensibility::Final;
+        let is_whole = writer.key_form().is_none() || !of.discriminator.key;
+        let is_flat =
+            writer.key_form() == Some(KeyForm::Hash) || of.extensibility == Extensibility::Final;
         let open = if is_flat { None } else { Some(writer.begin_delimited()?) };
         let form = if is_flat { Form::Plain } else { form_of(of.extensibility) };
         self.write_member(&of.discriminator, &held.discriminator, writer, form)?;

@@ -8,7 +8,7 @@ use std::fmt;
 use idl_cdr::LongDouble;
 
 use crate::DynamicType;
-use crate::data::{Value, default_of, layout, union_of_case};
+use crate::data::{Value, default_of, default_of_member, layout, union_of_case};
 use crate::model::{Graph, Kind, Literal, Member, NodeId, Primitive, Union};
 
 /// How deep a text may be nested.
@@ -275,7 +275,7 @@ impl<'a> Parser<'a> {
             .iter()
             .map(|member| match member.optional {
                 true => Value::Absent,
-                false => default_of(graph, member.of),
+                false => default_of_member(graph, member),
             })
             .collect();
         self.members("a struct", |parser, at, name| {
