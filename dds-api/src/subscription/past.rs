@@ -27,6 +27,8 @@ use crate::mapping::shares::ReaderShared;
 
 /// Samples that are read from the files at once.
 const AT_ONCE: usize = 64;
+/// So often it is looked whether it is known who keeps logs, in nanoseconds.
+const LOOK: u64 = 1_000_000;
 /// How long others may take to answer, unless it is said.
 const PATIENCE: Timeout = Timeout::secs(10);
 
@@ -110,6 +112,13 @@ impl Others {
         let deadline = self.patience.deadline();
         let engine = &self.participant.engine;
         let desk = engine.act(|machine, _, _| machine.past());
+        // One that has just come learns first who is there.
+        while !engine.act(|machine, _, _| machine.knows_logs())
+            && !self.participant.standing.is_out()
+            && deadline.is_none_or(|deadline| clock::now() < deadline)
+        {
+            engine.wait(Some(clock::now().after(LOOK)), || false);
+        }
         let (mut tried, mut why) = (Vec::new(), None);
         loop {
             self.page += 1;

@@ -24,6 +24,11 @@ impl ParticipantMachine {
         self.atomic.log_of_key(key)
     }
 
+    /// Whether it is known here who keeps logs.
+    pub(crate) fn knows_logs(&self) -> bool {
+        self.group.is_informed()
+    }
+
     /// Asks a participant whose log of this reader's topic lacks nothing: the last one again, if it can be, and none that was
     /// tried. Returns whom, and how many others could be.
     pub(crate) fn ask_past(
