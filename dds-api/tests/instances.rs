@@ -243,9 +243,9 @@ fn what_is_kept_of_an_instance_outlives_that_a_writer_lets_it_go() {
 fn samples_stand_in_the_order_of_their_own_times() {
     let meeting = Meeting::new();
     let here = meeting.join();
-    let topic = topic(&here).create().unwrap();
+    let topic = topic(&here).by_source_timestamp().create().unwrap();
     let writer = writer_of(&here, &topic);
-    let reader = here.reader(&topic).by_source_timestamp().create().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let time = |secs: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + secs);
     writer.write_w_timestamp(&track(1, 3.0), time(3)).unwrap();

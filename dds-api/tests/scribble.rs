@@ -104,7 +104,8 @@ impl State for Hearsay {
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
-        type All = (Vec<((NodeId, u64), Vec<u8>)>, Storage);
+        type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
+        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), Storage));
         let (said, _) = All::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
         self.said.get_mut().extend(said);

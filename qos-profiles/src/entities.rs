@@ -162,3 +162,54 @@ entity! {
         type_consistency: TypeConsistencyEnforcementQosPolicy as TypeConsistencyEnforcement,
     }
 }
+
+/// What a writer or reader takes over from its topic.
+macro_rules! copies {
+    ($name:ident { $($field:ident),* }) => {
+        impl $name {
+            /// Takes over the policies that a topic has as well: the standard's `copy_from_topic_qos`.
+            ///
+            /// ```
+            /// use qos_profiles::{DurabilityQosPolicyKind, TopicQos};
+            ///
+            /// let mut topic = TopicQos::default();
+            /// topic.durability.kind = DurabilityQosPolicyKind::TransientLocal;
+            #[doc = concat!("let mut qos = qos_profiles::", stringify!($name), "::default();")]
+            /// qos.copy_from_topic_qos(&topic);
+            /// assert_eq!(qos.durability, topic.durability);
+            /// ```
+            pub fn copy_from_topic_qos(&mut self, topic: &TopicQos) {
+                $(self.$field.clone_from(&topic.$field);)*
+            }
+        }
+    };
+}
+
+copies! {
+    DataWriterQos {
+        durability, durability_service, deadline, latency_budget, liveliness, reliability,
+        destination_order, history, resource_limits, transport_priority, lifespan, ownership,
+        representation
+    }
+}
+
+copies! {
+    DataReaderQos {
+        durability, deadline, latency_budget, liveliness, reliability, destination_order, history,
+        resource_limits, ownership, representation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each policy that both have.
+    #[test]
+    fn all_that_a_topic_has_as_well_is_taken_over() {
+        let shared = |policies: &[PolicyId]| {
+            policies.iter().filter(|policy| TopicQos::POLICIES.contains(policy)).count()
+        };
+        assert_eq!((shared(DataWriterQos::POLICIES), shared(DataReaderQos::POLICIES)), (13, 10));
+    }
+}

@@ -3,9 +3,11 @@
 mod assembly;
 mod attendant;
 mod collector;
+mod entity_group;
 mod participant;
 mod rejoin;
 
 pub(crate) use collector::{Charge, Collect, Found};
+pub(crate) use entity_group::EntityGroup;
 pub(crate) use participant::Inner;
 pub use participant::{DomainParticipant, ParticipantConfig};

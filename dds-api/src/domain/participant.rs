@@ -9,6 +9,7 @@ use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
 use derecho_node::{Hearer, Pace, Waited};
 use idl_cdr::DdsType;
+use qos_profiles::{PublisherQos, SubscriberQos};
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
@@ -16,8 +17,8 @@ use super::collector::Collector;
 use super::rejoin::Rejoiner;
 use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
-use crate::publication::DataWriterBuilder;
-use crate::subscription::DataReaderBuilder;
+use crate::publication::{DataWriterBuilder, PublisherBuilder};
+use crate::subscription::{DataReaderBuilder, SubscriberBuilder};
 use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder, TopicDescription};
 
 /// The greatest domain number, as in the standard's default port mapping.
@@ -383,6 +384,16 @@ impl DomainParticipant {
     /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         DataReaderBuilder::new(Arc::clone(&self.inner), topic.topic().clone(), topic.filter())
+    }
+
+    /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
+    pub fn publisher(&self) -> PublisherBuilder {
+        PublisherBuilder::new(Arc::clone(&self.inner), PublisherQos::default())
+    }
+
+    /// A subscriber: readers that share PRESENTATION, PARTITION and GROUP_DATA.
+    pub fn subscriber(&self) -> SubscriberBuilder {
+        SubscriberBuilder::new(Arc::clone(&self.inner), SubscriberQos::default())
     }
 
     /// The samples of a topic that an expression lets pass: the standard's SQL, with `%0` to `%99` for parameters.

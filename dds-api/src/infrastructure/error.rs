@@ -17,6 +17,8 @@ pub enum DdsError {
     PreconditionNotMet(String),
     /// Policies contradict each other.
     InconsistentPolicy(String),
+    /// A policy may not change any more.
+    ImmutablePolicy(String),
     /// Memory, descriptors or another limit is exhausted.
     OutOfResources(String),
     /// The entity is deleted.
@@ -35,6 +37,7 @@ impl DdsError {
             DdsError::BadParameter(text) => ("bad parameter", text),
             DdsError::PreconditionNotMet(text) => ("precondition not met", text),
             DdsError::InconsistentPolicy(text) => ("inconsistent policy", text),
+            DdsError::ImmutablePolicy(text) => ("immutable policy", text),
             DdsError::OutOfResources(text) => ("out of resources", text),
             DdsError::AlreadyDeleted(text) => ("already deleted", text),
             DdsError::Timeout(text) => ("timeout", text),

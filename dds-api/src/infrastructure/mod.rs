@@ -1,7 +1,10 @@
 //! What all entities share: return codes, time-outs, handles, conditions and wait sets.
 
+pub(crate) mod board;
 mod condition;
 mod error;
+pub(crate) mod status;
+mod status_condition;
 mod storage;
 mod timeout;
 mod until;
@@ -10,12 +13,30 @@ mod wait_set;
 pub use condition::{Condition, GuardCondition};
 pub(crate) use condition::{Driver, Trigger};
 pub use error::{DdsError, DdsResult};
+pub use status::{
+    IncompatibleQosStatus, InconsistentTopicStatus, PublicationMatchedStatus, QosPolicyCount,
+    StatusKind, StatusMask, SubscriptionMatchedStatus,
+};
+pub use status_condition::StatusCondition;
 pub use storage::{LogCondition, LogRetention, StorageStatus};
 pub use timeout::Timeout;
 pub(crate) use until::{Ear, Look, Until};
 pub use wait_set::WaitSet;
 
 use derecho_core::ids::NodeId;
+use qos_profiles::PolicyId;
+
+/// An error if there are policies that may not change.
+pub(crate) fn immutable(what: &str, changed: &[PolicyId]) -> DdsResult<()> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = changed.iter().map(|policy| policy.name()).collect();
+    Err(DdsError::ImmutablePolicy(format!(
+        "{} of a {what} may not change once it is there: make another one",
+        names.join(", ")
+    )))
+}
 
 /// Names an entity across the domain, or an instance of a topic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

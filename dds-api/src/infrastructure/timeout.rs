@@ -31,6 +31,11 @@ impl Timeout {
         Timeout(Some(Duration::from_micros(micros)))
     }
 
+    /// The time; none if it does not end.
+    pub(crate) fn duration(self) -> Option<Duration> {
+        self.0
+    }
+
     /// Its nanoseconds; none if it does not end, or later than the clock can count.
     pub(crate) fn nanos(self) -> Option<u64> {
         u64::try_from(self.0?.as_nanos()).ok()

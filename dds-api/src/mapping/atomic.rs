@@ -35,6 +35,7 @@ use super::history::{Catching, NOBODY};
 use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
 
+mod acquainted;
 mod kept;
 mod logged;
 
@@ -157,10 +158,10 @@ impl AtomicTopics {
             }
         };
         (endpoint.stream, endpoint.lines) = (region.0, stay.lines.0.0);
-        // Another writer of a participant changes nothing for the others: nobody tells of readers anew.
-        shared.matched.store(stay.counted, Ordering::Release);
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
+        // Another writer of a participant changes nothing for the others: nobody tells of readers anew.
+        stay.tell_writers(domain, key);
         self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
@@ -181,6 +182,7 @@ impl AtomicTopics {
         stay.readers.insert(id, Reading { shared, inbox, catching, wants_history });
         stay.add(domain, key, (id, endpoint.clone()), is_first);
         self.keep(domain, &endpoint);
+        self.acquaint(domain, key);
         self.connect(domain, key);
         Ok(endpoint)
     }
@@ -258,9 +260,7 @@ impl AtomicTopics {
             true => stay.counted.min(domain.state().readers(key) as u32),
             false => stay.counted.saturating_sub(gone),
         };
-        for writer in stay.writers.values() {
-            writer.matched.store(stay.counted, Ordering::Release);
-        }
+        stay.tell_writers(domain, key);
         let ended = std::mem::take(&mut stay.old_memories).into_iter();
         let (needed, over) = ended.partition(|region| {
             let announced = domain.state().of(me).any(|(_, endpoint)| endpoint.stream == region.0);
@@ -284,9 +284,7 @@ impl AtomicTopics {
             // Some of those that were counted before may not have begun this epoch yet.
             false => stay.counted.max(readers as u32),
         };
-        for writer in stay.writers.values() {
-            writer.matched.store(stay.counted, Ordering::Release);
-        }
+        stay.tell_writers(domain, key);
     }
 
     /// This participant is no member of a topic's subgroup any more.
@@ -423,7 +421,8 @@ impl Stay {
             // A member refers to nothing when it leaves.
             self.exit = match self.subgroup.is_some_and(|id| domain.node().holds(id)) {
                 true => {
-                    announce(domain, guest, Endpoint { kind: EndpointKind::Guest, ..endpoint });
+                    let place = (endpoint.stream, endpoint.lines);
+                    announce(domain, guest, endpoint.stand_in(EndpointKind::Guest, place));
                     Exit::Holds(guest)
                 }
                 false => Exit::Leaves(id, false),

@@ -16,10 +16,16 @@ use derecho_core::storage::depot::{Holding, Motion};
 use derecho_core::storage::holders::Holders;
 use derecho_core::storage::logbook::{LogBook, Standing};
 
-use super::endpoint::{Endpoint, EndpointKind, Match, TopicLevel};
+use super::endpoint::{Endpoint, EndpointKind};
+use super::level::TopicLevel;
+use super::policies::Policies;
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
+/// Writers that are no more, and of which it is remembered what they offered, of one participant: the last ones.
+const MOST_RETIRED: usize = 1 << 12;
+/// Endpoints that stand for something else than a writer or reader are called so, and above.
+pub(crate) const STAND_INS: u64 = 1 << 63;
 
 /// What a participant says to all.
 pub(crate) enum Announcement {
@@ -67,8 +73,8 @@ impl Wire for Announcement {
 pub(crate) enum News {
     /// There is one more, or it is another one now.
     Announced(NodeId, u64),
-    /// It is no more.
-    Retracted(NodeId, u64),
+    /// It is no more; this is what it was.
+    Retracted(NodeId, u64, Box<Endpoint>),
     /// All was taken over as a whole.
     Renewed,
 }
@@ -77,6 +83,12 @@ pub(crate) enum News {
 #[derive(Default)]
 pub(crate) struct Discovery {
     endpoints: BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
+    /// The same by the names of topics.
+    names: BTreeMap<String, BTreeSet<(NodeId, u64)>>,
+    /// Of each participant the last endpoint that it has announced: they are called by rising numbers (I-170).
+    latest: BTreeMap<NodeId, u64>,
+    /// Writers of ordered topics that are no more, and offered something else than what is usual there (I-170).
+    retired: BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
     /// Of each atomic topic its endpoints.
     topics: BTreeMap<u64, BTreeSet<(NodeId, u64)>>,
     /// Of each topic that is kept who has what is kept.
@@ -103,6 +115,35 @@ impl Discovery {
         self.endpoints.get(&node).into_iter().flatten().map(|(id, endpoint)| (*id, endpoint))
     }
 
+    /// The endpoints of topics of this name.
+    pub(crate) fn of_topic(&self, topic: &str) -> impl Iterator<Item = (NodeId, u64)> {
+        self.names.get(topic).into_iter().flatten().copied()
+    }
+
+    /// The writers of an ordered topic, those included that are no more and of which it is remembered what they offered.
+    pub(crate) fn writers_once(&self, key: u64) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
+        let live = self.topics.get(&key).into_iter().flatten();
+        let live = live.filter_map(|(node, id)| Some((*node, *id, self.endpoint(*node, *id)?)));
+        let retired = self
+            .retired
+            .iter()
+            .flat_map(|(node, all)| all.iter().map(move |(id, endpoint)| (*node, *id, endpoint)));
+        let retired = retired.filter(move |(_, _, endpoint)| endpoint.key() == key);
+        live.filter(|(_, _, it)| it.kind == EndpointKind::Writer).chain(retired)
+    }
+
+    /// The readers of an ordered topic.
+    pub(crate) fn readers_of(&self, key: u64) -> impl Iterator<Item = (NodeId, &Endpoint)> {
+        let all = self.topics.get(&key).into_iter().flatten();
+        let all = all.filter_map(|(node, id)| Some((*node, self.endpoint(*node, *id)?)));
+        all.filter(|(_, endpoint)| endpoint.kind == EndpointKind::Reader)
+    }
+
+    /// The last endpoint that a participant has announced.
+    pub(crate) fn latest(&self, node: NodeId) -> u64 {
+        self.latest.get(&node).copied().unwrap_or(0)
+    }
+
     /// All participants that have announced something.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.endpoints.keys().copied()
@@ -114,18 +155,33 @@ impl Discovery {
             tracing::warn!(%node, "a participant announces too many endpoints; the rest is left out");
             return Vec::new();
         }
-        let mut changed = self.retracted(node, id);
+        if id < STAND_INS {
+            let latest = self.latest.entry(node).or_default();
+            *latest = id.max(*latest);
+        }
+        let known = self.endpoint(node, id);
+        let is_there = |known: &Endpoint| known.takes_part_as(&endpoint);
+        if known.is_some_and(is_there) {
+            // It offers or requests something else: nobody's place is another one by that.
+            self.endpoints.entry(node).or_default().insert(id, endpoint);
+            return Vec::new();
+        }
+        let mut changed = self.taken_out(node, id).map_or(Vec::new(), |(_, changed)| changed);
         if endpoint.level.is_ordered() {
             let key = endpoint.key();
             let known = self.topics.get(&key).and_then(BTreeSet::first);
             let known = known.and_then(|(node, id)| self.endpoint(*node, *id));
-            if known.is_some_and(|known| known.matches(&endpoint) != Match::Yes) {
+            if known.is_some_and(|known| {
+                known.topic != endpoint.topic || known.contradicts(&endpoint).is_some()
+            }) {
+                // All know of it, so that whoever means something else is told.
                 tracing::warn!(topic = %endpoint.topic, "another topic has the same key; left out");
-                return changed;
+            } else {
+                self.topics.entry(key).or_default().insert((node, id));
+                changed.push(key);
             }
-            self.topics.entry(key).or_default().insert((node, id));
-            changed.push(key);
         }
+        self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
         self.endpoints.entry(node).or_default().insert(id, endpoint);
         changed.iter().for_each(|key| self.settle_holders(*key));
         changed
@@ -187,20 +243,38 @@ impl Discovery {
         all.filter(is_reader).map(|(node, _)| node).collect::<BTreeSet<_>>().len()
     }
 
-    fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
-        let of_node = self.endpoints.get_mut(&node);
-        let Some(endpoint) = of_node.and_then(|endpoints| endpoints.remove(&id)) else {
-            return Vec::new();
-        };
+    /// Takes an endpoint out; the ordered topics that are others by that are returned with it.
+    fn taken_out(&mut self, node: NodeId, id: u64) -> Option<(Endpoint, Vec<u64>)> {
+        let endpoint = self.endpoints.get_mut(&node)?.remove(&id)?;
+        if let Some(named) = self.names.get_mut(&endpoint.topic) {
+            named.remove(&(node, id));
+            if named.is_empty() {
+                self.names.remove(&endpoint.topic);
+            }
+        }
         let key = endpoint.key();
         match self.topics.get_mut(&key).filter(|_| endpoint.level.is_ordered()) {
             Some(topic) => {
                 topic.remove(&(node, id));
                 self.settle_holders(key);
-                [key].into()
+                Some((endpoint, [key].into()))
             }
-            None => Vec::new(),
+            None => Some((endpoint, Vec::new())),
         }
+    }
+
+    fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
+        let Some((endpoint, changed)) = self.taken_out(node, id) else { return Vec::new() };
+        let is_usual = || *endpoint.policies == Policies::offered(endpoint.level);
+        if endpoint.level.is_ordered() && endpoint.kind == EndpointKind::Writer && !is_usual() {
+            let retired = self.retired.entry(node).or_default();
+            retired.insert(id, endpoint.clone());
+            if retired.len() > MOST_RETIRED {
+                retired.pop_first();
+            }
+        }
+        self.news.get_mut().push(News::Retracted(node, id, Box::new(endpoint)));
+        changed
     }
 }
 
@@ -250,32 +324,29 @@ impl Holding for Discovery {
 
 impl State for Discovery {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
-        let (changed, news) = match Announcement::from_bytes(message) {
+        match Announcement::from_bytes(message) {
             Some(Announcement::Endpoint(id, Some(endpoint))) => {
-                (self.announced(from, id, endpoint), News::Announced(from, id))
+                let changed = self.announced(from, id, endpoint);
+                self.news.get_mut().push(News::Announced(from, id));
+                changed
             }
-            Some(Announcement::Endpoint(id, None)) => {
-                (self.retracted(from, id), News::Retracted(from, id))
-            }
-            Some(Announcement::Storage(key, motion)) => {
-                return self.moved(from, key, motion);
-            }
+            Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
+            Some(Announcement::Storage(key, motion)) => self.moved(from, key, motion),
             None => {
                 tracing::warn!(node = %from, "an announcement makes no sense and is left out");
-                return Vec::new();
+                Vec::new()
             }
-        };
-        self.news.get_mut().push(news);
-        changed
+        }
     }
 
     fn forget(&mut self, node: NodeId) {
         let ids: Vec<u64> = self.of(node).map(|(id, _)| id).collect();
         for id in ids {
             self.retracted(node, id);
-            self.news.get_mut().push(News::Retracted(node, id));
         }
         self.endpoints.remove(&node);
+        self.latest.remove(&node);
+        self.retired.remove(&node);
         self.topics.retain(|_, topic| !topic.is_empty());
     }
 
@@ -315,20 +386,32 @@ impl State for Discovery {
         let endpoints = self.endpoints.iter().flat_map(|(node, endpoints)| {
             endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
         });
+        let retired = self.retired.iter().flat_map(|(node, endpoints)| {
+            endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
+        });
         let storage = (self.holders.clone(), self.logs.clone());
-        (endpoints.collect::<Vec<_>>(), storage).to_bytes()
+        let past = (self.latest.clone(), retired.collect::<Vec<_>>());
+        (endpoints.collect::<Vec<_>>(), (past, storage)).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
-        type All = (Vec<((NodeId, u64), Vec<u8>)>, Storage);
-        let Some((all, (holders, logs))) = All::from_bytes(bytes) else { return false };
+        type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
+        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), Storage));
+        let Some((all, ((latest, retired), (holders, logs)))) = All::from_bytes(bytes) else {
+            return false;
+        };
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
+        (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());
+        for ((node, id), bytes) in retired {
+            let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
+            self.retired.entry(node).or_default().insert(id, endpoint);
+        }
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
             self.announced(node, id, endpoint);
         }
-        (self.holders, self.logs) = (holders, logs);
+        (self.holders, self.logs, self.latest) = (holders, logs, latest);
         *self.news.get_mut() = [News::Renewed].into();
         true
     }
@@ -337,15 +420,30 @@ impl State for Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::endpoint::{Keeping, TopicLevel, TypeIdentity};
+    use crate::mapping::endpoint::TypeIdentity;
+    use crate::mapping::level::Keeping;
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
     fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
         let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
-        let keeping = Keeping::default();
-        Endpoint { kind, topic: topic.into(), data_type, level, keeping, stream: 20, lines: 21 }
+        let policies = match kind {
+            EndpointKind::Writer => Policies::offered(level),
+            _ => Policies::requested(level),
+        };
+        Endpoint {
+            kind,
+            topic: topic.into(),
+            data_type,
+            level,
+            sharded: false,
+            keeping: Keeping::default(),
+            stream: 20,
+            lines: 21,
+            group: 0,
+            policies: policies.into(),
+        }
     }
 
     fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {

@@ -1,14 +1,17 @@
 //! What a participant announces of its writers and readers.
 //!
 //! Owns: the announcement's content and encoding (CDR, like any sample), and the rule by which a
-//! reader and a writer match. Never does: trust a peer's announcement beyond decoding it.
+//! reader and a writer match: topic, type, PARTITION, and what is offered and requested. Never does:
+//! trust a peer's announcement beyond decoding it.
 
-use std::fmt;
+use std::sync::Arc;
 
 use derecho_core::group::CONTROL;
-use derecho_core::log;
-use derecho_core::storage::store::Retention;
 use idl_cdr::{DdsType, fingerprint, from_cdr, to_cdr};
+use qos_profiles::{Glob, Incompatibility, PartitionQosPolicy};
+
+use super::level::{Keeping, TopicLevel};
+use super::policies::{Policies, Setting};
 
 /// What an endpoint does.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,124 +46,41 @@ impl TypeIdentity {
     }
 }
 
-/// What a topic promises of its samples' order.
-#[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[dds(crate = "idl_cdr")]
-pub(crate) enum TopicLevel {
-    /// Each writer's own.
-    #[default]
-    Unordered,
-    /// One order, the same at all readers, all or nothing.
-    Atomic,
-    /// The same, and kept in the participants' memory for those who come later.
-    VolatileStorage,
-    /// The same, and kept in logs, from which it comes back when all participants are gone.
-    LoggedStorage,
-}
-
-impl TopicLevel {
-    pub(crate) fn is_ordered(self) -> bool {
-        self != TopicLevel::Unordered
-    }
-
-    /// Whether samples are kept for those who come later.
-    pub(crate) fn is_kept(self) -> bool {
-        matches!(self, TopicLevel::VolatileStorage | TopicLevel::LoggedStorage)
-    }
-
-    /// Whether samples are kept in logs as well.
-    pub(crate) fn is_logged(self) -> bool {
-        self == TopicLevel::LoggedStorage
-    }
-}
-
-/// Which samples are kept: a topic's DURABILITY_SERVICE and LIFESPAN. Zero stands for no limit.
-#[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[dds(crate = "idl_cdr")]
-pub(crate) struct Keeping {
-    /// Of each instance.
-    pub(crate) depth: u32,
-    pub(crate) most: u32,
-    pub(crate) instances: u32,
-    /// Nanoseconds.
-    pub(crate) lifespan: u64,
-    /// What is logged is delivered only when it is durable everywhere.
-    pub(crate) durable_first: bool,
-    /// A log whose disk is full takes no part any more, instead of holding its topic up.
-    pub(crate) detach: bool,
-    /// Of the past, so many nanoseconds, bytes and samples are kept in logs at least.
-    pub(crate) log_time: u64,
-    pub(crate) log_bytes: u64,
-    pub(crate) log_samples: u64,
-}
-
-impl Keeping {
-    /// The same, as stores have it.
-    pub(crate) fn retention(self) -> Retention {
-        let limit = |limit: u32| (limit > 0).then_some(u64::from(limit));
-        Retention {
-            depth: (self.depth > 0).then_some(self.depth),
-            most: limit(self.most),
-            keys: limit(self.instances),
-            lifespan: (self.lifespan > 0).then_some(self.lifespan),
-        }
-    }
-}
-
-impl Keeping {
-    /// How much of the past is kept in logs; none: all of it.
-    pub(crate) fn log_retention(self) -> Option<log::Retention> {
-        let limit = |limit: u64| (limit > 0).then_some(limit);
-        let (nanos, bytes) = (limit(self.log_time), limit(self.log_bytes));
-        let past = log::Retention { nanos, bytes, messages: limit(self.log_samples) };
-        (past != log::Retention::default()).then_some(past)
-    }
-}
-
-impl fmt::Display for Keeping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.depth {
-            0 => f.write_str("all samples")?,
-            depth => write!(f, "{depth} samples of each instance")?,
-        }
-        let limits = [(self.most, "samples"), (self.instances, "instances")];
-        for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
-            write!(f, ", at most {limit} {what}")?;
-        }
-        if self.lifespan > 0 {
-            write!(f, ", for {:?}", std::time::Duration::from_nanos(self.lifespan))?;
-        }
-        if self.durable_first {
-            f.write_str(", durable before they are delivered")?;
-        }
-        if self.log_time > 0 {
-            write!(f, ", in logs for {:?}", std::time::Duration::from_nanos(self.log_time))?;
-        }
-        let limits = [(self.log_bytes, "bytes"), (self.log_samples, "samples")];
-        for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
-            write!(f, ", in logs at least {limit} {what}")?;
-        }
-        match self.detach {
-            true => f.write_str(", without logs whose disk is full"),
-            false => Ok(()),
-        }
-    }
-}
-
 /// An endpoint, as its participant announces it.
-#[derive(DdsType, Clone, PartialEq, Eq, Debug)]
-#[dds(crate = "idl_cdr")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) kind: EndpointKind,
     pub(crate) topic: String,
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
+    /// Each partition of the topic is a stream by itself.
+    pub(crate) sharded: bool,
     /// What is kept of a topic that is.
     pub(crate) keeping: Keeping,
     /// A writer's stream; zero for a reader.
     pub(crate) stream: u64,
     /// Of an ordered topic, where its participant tells the others how far it is.
     pub(crate) lines: u64,
+    /// What its participant calls the publisher or subscriber that it belongs to; zero if it has none of its own.
+    pub(crate) group: u64,
+    /// What it offers or requests.
+    pub(crate) policies: Arc<Policies>,
+}
+
+/// The same, as it is told.
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct Announced {
+    kind: EndpointKind,
+    topic: String,
+    data_type: TypeIdentity,
+    level: TopicLevel,
+    sharded: bool,
+    keeping: Keeping,
+    stream: u64,
+    lines: u64,
+    group: u64,
+    settings: Vec<Setting>,
 }
 
 /// How a reader and a writer go together.
@@ -169,23 +89,77 @@ pub(crate) enum Match {
     Yes,
     /// They have nothing to do with each other.
     OtherTopic,
+    /// No partition is both's.
+    OtherPartition,
+    /// The writer offers less than the reader requests.
+    Incompatible(Vec<Incompatibility>),
     /// They mean the same topic and cannot talk; the text says why.
     Inconsistent(String),
 }
 
 impl Endpoint {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        to_cdr(self).expect("an endpoint has no bounds that it could break")
+        let endpoint = self.clone();
+        let Endpoint { kind, topic, data_type, level, sharded, keeping, .. } = endpoint;
+        let Endpoint { stream, lines, group, policies, .. } = endpoint;
+        let settings = policies.settings(level);
+        let announced = Announced {
+            kind,
+            topic,
+            data_type,
+            level,
+            sharded,
+            keeping,
+            stream,
+            lines,
+            group,
+            settings,
+        };
+        to_cdr(&announced).expect("an endpoint has no bounds that it could break")
     }
 
     /// The endpoint in a peer's announcement, if there is one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Endpoint> {
-        from_cdr(bytes).ok()
+        let announced: Announced = from_cdr(bytes).ok()?;
+        let Announced { kind, topic, data_type, level, sharded, keeping, .. } = announced;
+        let Announced { stream, lines, group, settings, .. } = announced;
+        let policies = Arc::new(Policies::told(kind == EndpointKind::Writer, level, settings)?);
+        let endpoint = Endpoint {
+            kind,
+            topic,
+            data_type,
+            level,
+            sharded,
+            keeping,
+            stream,
+            lines,
+            group,
+            policies,
+        };
+        // Of several partitions, or a pattern, nobody knows which stream it belongs to.
+        (!sharded || shard(endpoint.policies.partition()).is_some()).then_some(endpoint)
     }
 
-    /// What the topic's subgroup is called: endpoints that match have one.
+    /// What stands for a participant in this endpoint's topic that neither writes nor reads there.
+    pub(crate) fn stand_in(&self, kind: EndpointKind, (stream, lines): (u64, u64)) -> Endpoint {
+        let mut policies = Policies::requested(self.level);
+        if self.sharded {
+            policies.partition_mut().clone_from(self.policies.partition());
+        }
+        Endpoint { kind, stream, lines, group: 0, policies: Arc::new(policies), ..self.clone() }
+    }
+
+    /// What the topic's subgroup is called: endpoints that are to be in one order have one.
     pub(crate) fn key(&self) -> u64 {
-        topic_key(&self.topic, &self.data_type)
+        let partition = self.policies.partition();
+        let shard = if self.sharded { shard(partition).unwrap_or("") } else { "" };
+        topic_key(&self.topic, &self.data_type, shard)
+    }
+
+    /// Whether another announcement of this endpoint leaves its place in the topic as it is.
+    pub(crate) fn takes_part_as(&self, other: &Endpoint) -> bool {
+        let place = |it: &Endpoint| (it.kind, it.key(), it.level, it.keeping, it.stream, it.lines);
+        place(self) == place(other)
     }
 
     /// Whether this reader gets what that writer writes.
@@ -193,60 +167,77 @@ impl Endpoint {
         if self.topic != writer.topic {
             return Match::OtherTopic;
         }
-        let (ours, theirs) = (&self.data_type, &writer.data_type);
+        if let Some(why) = self.contradicts(writer) {
+            return Match::Inconsistent(why);
+        }
+        if !self.policies.partition().meets(writer.policies.partition()) {
+            return Match::OtherPartition;
+        }
+        let refused = self.policies.refuses(&writer.policies);
+        if refused.is_empty() { Match::Yes } else { Match::Incompatible(refused) }
+    }
+
+    /// Why two endpoints that name the same topic cannot mean the same, if they do not.
+    pub(crate) fn contradicts(&self, other: &Endpoint) -> Option<String> {
+        let (ours, theirs) = (&self.data_type, &other.data_type);
         if ours.name != theirs.name {
-            return Match::Inconsistent(format!(
+            return Some(format!(
                 "topic `{}` has type `{}` here and `{}` there: give one of the two topics \
                  another name",
                 self.topic, ours.name, theirs.name
             ));
         }
         if ours.fingerprint != theirs.fingerprint {
-            return Match::Inconsistent(format!(
+            return Some(format!(
                 "type `{}` of topic `{}` has other members here than there: build both from the \
                  same declaration",
                 ours.name, self.topic
             ));
         }
         if ours.layout != theirs.layout {
-            return Match::Inconsistent(format!(
+            return Some(format!(
                 "type `{}` of topic `{}` lies differently in memory here than there: build both \
                  with the same compiler, or give the type #[repr(C)]",
                 ours.name, self.topic
             ));
         }
-        if self.level == writer.level && self.keeping != writer.keeping {
-            return Match::Inconsistent(format!(
-                "of topic `{}` {} are kept here and {} there: make it alike in all participants",
-                self.topic, self.keeping, writer.keeping
-            ));
-        }
-        if self.level != writer.level {
-            return Match::Inconsistent(format!(
+        if self.level != other.level {
+            return Some(format!(
                 "topic `{}` is {} here and {} there: make it alike in all participants",
-                self.topic, self.level, writer.level
+                self.topic, self.level, other.level
             ));
         }
-        Match::Yes
-    }
-}
-
-impl fmt::Display for TopicLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TopicLevel::Unordered => "unordered",
-            TopicLevel::Atomic => "atomic",
-            TopicLevel::VolatileStorage => "kept (transient-local)",
-            TopicLevel::LoggedStorage => "logged (persistent)",
+        if self.keeping != other.keeping {
+            return Some(format!(
+                "of topic `{}` {} are kept here and {} there: make it alike in all participants",
+                self.topic, self.keeping, other.keeping
+            ));
+        }
+        (self.sharded != other.sharded).then(|| {
+            format!(
+                "topic `{}` is sharded by partition in one participant and not in the other: make it \
+                 alike in all participants",
+                self.topic
+            )
         })
     }
 }
 
-/// What the subgroup of a topic of this name and type is called.
-pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity) -> u64 {
+/// The one partition of an endpoint of a topic that is sharded; none if it may be in several.
+pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
+    match &partition.name[..] {
+        [] => Some(""),
+        [name] if !Glob::is_pattern(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// What the subgroup of a topic of this name and type is called, or that of this partition of it.
+pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
     let TypeIdentity { name, fingerprint, layout } = data_type;
     let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
-    let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes()).0;
+    let key = key.add(&fingerprint.to_le_bytes()).add(&layout.to_le_bytes());
+    let key = if shard.is_empty() { key.0 } else { key.add(shard.as_bytes()).0 };
     // The control stream's is no topic's.
     if key == CONTROL { !CONTROL } else { key }
 }
@@ -270,28 +261,48 @@ impl Name {
 
 #[cfg(test)]
 mod tests {
+    use qos_profiles::{PolicyId, ReliabilityQosPolicyKind};
+
     use super::*;
 
     fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
         let data_type = TypeIdentity { name: "T".into(), fingerprint: 1, layout: 2 };
+        let level = TopicLevel::Unordered;
+        let policies = match kind {
+            EndpointKind::Writer => Policies::offered(level),
+            _ => Policies::requested(level),
+        };
         Endpoint {
             kind,
             topic: topic.into(),
             data_type,
-            level: TopicLevel::Unordered,
+            level,
+            sharded: false,
             keeping: Keeping::default(),
             stream: 16,
             lines: 0,
+            group: 3,
+            policies: policies.into(),
         }
+    }
+
+    fn within(mut endpoint: Endpoint, names: &[&str]) -> Endpoint {
+        let policies = Arc::make_mut(&mut endpoint.policies);
+        policies.partition_mut().name = names.iter().map(|name| (*name).to_owned()).collect();
+        endpoint
     }
 
     #[test]
     fn an_announcement_comes_back_and_a_cut_one_does_not() {
-        let writer = endpoint(EndpointKind::Writer, "Attitude");
-        let bytes = writer.encode();
-        assert_eq!(Endpoint::decode(&bytes), Some(writer));
-        for end in 0..bytes.len() - 4 {
-            assert_eq!(Endpoint::decode(&bytes[..end]), None);
+        for writer in [
+            endpoint(EndpointKind::Writer, "Attitude"),
+            within(endpoint(EndpointKind::Writer, "Attitude"), &["left", "right"]),
+        ] {
+            let bytes = writer.encode();
+            assert_eq!(Endpoint::decode(&bytes), Some(writer));
+            for end in 0..bytes.len() - 4 {
+                assert_eq!(Endpoint::decode(&bytes[..end]), None);
+            }
         }
     }
 
@@ -315,5 +326,33 @@ mod tests {
         );
         writer.data_type.name = "U".into();
         assert!(matches!(reader.matches(&writer), Match::Inconsistent(why) if why.contains("`U`")));
+    }
+
+    #[test]
+    fn a_match_needs_a_partition_and_an_offer() {
+        let reader = within(endpoint(EndpointKind::Reader, "A"), &["l*"]);
+        let writer = |names: &[&str]| within(endpoint(EndpointKind::Writer, "A"), names);
+        assert_eq!(reader.matches(&writer(&[])), Match::OtherPartition);
+        assert_eq!(reader.matches(&writer(&["right", "left"])), Match::Yes);
+        let mut lesser = writer(&["left"]);
+        if let Policies::Offered { writer, .. } = Arc::make_mut(&mut lesser.policies) {
+            writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+        }
+        let Match::Incompatible(why) = reader.matches(&lesser) else { panic!("it offers less") };
+        assert_eq!(why.iter().map(|why| why.policy).collect::<Vec<_>>(), [PolicyId::Reliability]);
+    }
+
+    #[test]
+    fn what_is_sharded_has_a_key_for_each_partition() {
+        let mut one = within(endpoint(EndpointKind::Writer, "A"), &["left"]);
+        let other = within(one.clone(), &["right"]);
+        assert_eq!(one.key(), other.key());
+        one.sharded = true;
+        let other = within(one.clone(), &["right"]);
+        assert_ne!(one.key(), other.key());
+        assert_eq!(within(one.clone(), &[]).key(), endpoint(EndpointKind::Writer, "A").key());
+        for names in [&["left", "right"][..], &["l*"]] {
+            assert_eq!(Endpoint::decode(&within(one.clone(), names).encode()), None);
+        }
     }
 }

@@ -3,13 +3,12 @@
 //!
 //! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
-use derecho_core::group::report::StreamId;
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Arbiter, Interest, Link, LinkEvent};
@@ -18,19 +17,23 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::inbox::Inbox;
 use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 
 use super::atomic::{AtomicTopics, announce, retract};
-use super::discovery::{Discovery, News};
-use super::endpoint::{Endpoint, EndpointKind, Match};
-use super::history::NOBODY;
-use super::shares::{Berth, ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
+use super::discovery::Discovery;
+use super::endpoint::Endpoint;
+use super::partners::{Partners, Side};
+use super::shares::{Berth, ReaderShared, Refusal, WriterShared};
 use super::standing::{Life, Standing};
 use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
+use crate::infrastructure::board::Board;
 
+mod matching;
+mod policies;
 mod rejoin;
+
+pub(crate) use policies::terms_of;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
 const LEAVE_INTERVAL: u64 = 10_000_000;
@@ -40,12 +43,14 @@ struct LocalReader {
     shared: Arc<ReaderShared>,
     wants_history: bool,
     subscriptions: BTreeMap<SubscriptionId, (Origin, u64)>,
+    partners: Partners,
 }
 
 struct LocalWriter {
     endpoint: Endpoint,
     geometry: Geometry,
     shared: Arc<WriterShared>,
+    partners: Partners,
 }
 
 /// See the [module](self).
@@ -56,6 +61,12 @@ pub(crate) struct ParticipantMachine {
     life: Life,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
+    /// Readers and writers by the names of their topics.
+    by_topic: BTreeMap<String, BTreeSet<u64>>,
+    /// Where the statuses of topics are put up, by their names.
+    topics: BTreeMap<String, Arc<Board>>,
+    /// Endpoints that mean something else by the name of a topic than is meant here.
+    inconsistent: BTreeSet<(NodeId, u64)>,
     atomic: AtomicTopics,
     peers: BTreeMap<NodeId, Peer>,
     /// The members of the view.
@@ -90,6 +101,9 @@ impl ParticipantMachine {
             life,
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
+            by_topic: BTreeMap::new(),
+            topics: BTreeMap::new(),
+            inconsistent: BTreeSet::new(),
             atomic: AtomicTopics::default(),
             peers: BTreeMap::new(),
             members: Vec::new(),
@@ -222,11 +236,14 @@ impl ParticipantMachine {
         if self.standing.is_out() {
             return Err(Refusal::Isolated);
         }
+        policies::check_length(endpoint).map_err(Refusal::TooLarge)?;
         let readers = self.readers.values().map(|reader| &reader.endpoint);
         let own = readers.chain(self.writers.values().map(|writer| &writer.endpoint));
         let ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
         for known in ordered {
-            if let Match::Inconsistent(why) = known.matches(endpoint) {
+            if known.topic == endpoint.topic
+                && let Some(why) = known.contradicts(endpoint)
+            {
                 return Err(Refusal::Mismatch(why));
             }
         }
@@ -269,18 +286,18 @@ impl ParticipantMachine {
             endpoint.stream = region.0;
             self.node().add_stream(region, memory.clone(), effects);
             announce(&mut self.group, id, endpoint.clone());
-            let node = self.group.node_mut();
-            for reader in self.readers.values_mut() {
-                subscribe(node, reader, Origin::Own, id, &endpoint);
-            }
             memory
         };
-        self.writers.insert(id, LocalWriter { endpoint, geometry, shared });
+        self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
+        let partners = Partners::new(Side::Writer);
+        self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
+        self.match_own(id);
         Ok(Berth { memory, bells: link.bells(), life: self.life })
     }
 
     pub(crate) fn remove_writer(&mut self, id: u64, effects: &mut Effects) {
         let Some(LocalWriter { endpoint, .. }) = self.writers.remove(&id) else { return };
+        self.forget_name(&endpoint.topic, id);
         if endpoint.level.is_ordered() {
             let guest = self.fresh_endpoint();
             return self.atomic.remove(&mut self.group, endpoint.key(), (id, guest), effects);
@@ -319,20 +336,26 @@ impl ParticipantMachine {
         } else {
             announce(&mut self.group, id, endpoint.clone());
         }
-        let subscriptions = BTreeMap::new();
-        let mut reader = LocalReader { endpoint, shared, wants_history, subscriptions };
-        let node = self.group.node_mut();
-        for (&writer, local) in &self.writers {
-            subscribe(node, &mut reader, Origin::Own, writer, &local.endpoint);
-        }
+        self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
+        let (subscriptions, partners) = (BTreeMap::new(), Partners::new(Side::Reader));
+        let reader = LocalReader { endpoint, shared, wants_history, subscriptions, partners };
         self.readers.insert(id, reader);
-        let nodes: Vec<NodeId> = self.group.state().nodes().collect();
-        nodes.into_iter().for_each(|node| self.match_all_of(node, Some(id)));
+        self.match_own(id);
         Ok(())
+    }
+
+    fn forget_name(&mut self, topic: &str, id: u64) {
+        if let Some(named) = self.by_topic.get_mut(topic) {
+            named.remove(&id);
+            if named.is_empty() {
+                self.by_topic.remove(topic);
+            }
+        }
     }
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
         let Some(reader) = self.readers.remove(&id) else { return };
+        self.forget_name(&reader.endpoint.topic, id);
         if reader.endpoint.level.is_ordered() {
             let guest = self.fresh_endpoint();
             return self.atomic.remove(
@@ -345,27 +368,6 @@ impl ParticipantMachine {
         retract(&mut self.group, id);
         for &subscription in reader.subscriptions.keys() {
             self.node().unsubscribe(subscription);
-        }
-    }
-
-    /// Matches readers here, or one of them, with all writers of another participant.
-    fn match_all_of(&mut self, node: NodeId, only: Option<u64>) {
-        let ids: Vec<u64> = self.group.state().of(node).map(|(id, _)| id).collect();
-        ids.into_iter().for_each(|id| self.match_with(node, id, only));
-    }
-
-    /// Matches readers here, or one of them, with an endpoint, if that is another participant's writer.
-    fn match_with(&mut self, node: NodeId, id: u64, only: Option<u64>) {
-        let Some(&peer) = self.peers.get(&node).filter(|_| node != self.group.node().id()) else {
-            return;
-        };
-        let writer = self.group.state().endpoint(node, id);
-        let writer = writer.filter(|endpoint| endpoint.kind == EndpointKind::Writer);
-        let Some(writer) = writer.cloned() else { return };
-        for (reader_id, reader) in &mut self.readers {
-            if only.is_none_or(|only| only == *reader_id) {
-                subscribe(self.group.node_mut(), reader, Origin::Peer(peer), id, &writer);
-            }
         }
     }
 
@@ -409,43 +411,11 @@ impl ParticipantMachine {
                 self.node().shut_out(peer);
             }
         }
-        self.atomic.changed(&mut self.group);
+        // What those had who are gone is no more.
+        self.discover();
+        // Of who is gone nobody waits for an announcement any more.
+        self.atomic.acquaint_all(&self.group);
         tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");
-    }
-
-    /// Takes in what all have heard of endpoints.
-    fn discover(&mut self) {
-        self.atomic.changed(&mut self.group);
-        for news in self.group.state().take_news() {
-            match news {
-                News::Announced(node, id) => {
-                    self.match_with(node, id, None);
-                    self.look_for_logs(node, Some(id));
-                }
-                News::Retracted(node, id) if node == self.group.node().id() => {
-                    self.atomic.retracted(id);
-                }
-                News::Retracted(node, id) => self.withdrawn(node, id),
-                News::Renewed => {
-                    let nodes: Vec<NodeId> = self.group.state().nodes().collect();
-                    for node in nodes {
-                        self.match_all_of(node, None);
-                        self.look_for_logs(node, None);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A stream that is read says by itself where it ends; one that was never there does not.
-    fn withdrawn(&mut self, node: NodeId, id: u64) {
-        let Some(&peer) = self.peers.get(&node) else { return };
-        let writer = (Origin::Peer(peer), id);
-        let all = self.readers.values().flat_map(|reader| &reader.subscriptions);
-        let of_it =
-            all.filter(|(_, known)| **known == writer).map(|(&subscription, _)| subscription);
-        let node = self.group.node_mut();
-        of_it.for_each(|subscription| node.withdrawn(subscription));
     }
 
     fn take_in_from_node(&mut self, event: NodeEvent) {
@@ -453,7 +423,7 @@ impl ParticipantMachine {
             NodeEvent::PeerUp { peer, node } => {
                 tracing::debug!(%node, "a participant is there");
                 self.peers.insert(node, peer);
-                self.match_all_of(node, None);
+                self.match_all_of(node);
             }
             NodeEvent::PeerDown { peer, node, evidence } => {
                 tracing::debug!(%node, ?evidence, "a participant is gone");
@@ -486,69 +456,6 @@ impl ParticipantMachine {
             | NodeEvent::Left(_)
             | NodeEvent::Told { .. } => {}
         }
-    }
-
-    fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {
-        let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
-        let Some(reader) = reader else { return };
-        let me = self.group.node().id();
-        let (origin, writer) = reader.subscriptions[&subscription];
-        let node: NodeId = match origin {
-            Origin::Own => me,
-            Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
-        };
-        let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
-        let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
-        let id = SourceId::Stream(subscription);
-        let (writers, life) = (Arc::new([writer]), self.life);
-        let source = ReaderSource { id, writers, inbox, ended: false, life };
-        reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
-        reader.shared.changes.fetch_add(1, Ordering::Release);
-        reader.shared.matched.fetch_add(1, Ordering::Release);
-    }
-
-    fn ended(&mut self, subscription: SubscriptionId) {
-        let readers = &mut self.readers;
-        let reader = readers.values_mut().find(|r| r.subscriptions.contains_key(&subscription));
-        let Some(reader) = reader else { return };
-        reader.subscriptions.remove(&subscription);
-        let mut sources = reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_it = |s: &&mut ReaderSource| s.id == SourceId::Stream(subscription) && !s.ended;
-        let source = sources.iter_mut().find(of_it);
-        if let Some(source) = source {
-            source.ended = true;
-            reader.shared.matched.fetch_sub(1, Ordering::Release);
-            reader.shared.changes.fetch_add(1, Ordering::Release);
-        }
-    }
-}
-
-/// Subscribes a reader to a writer if the two match.
-fn subscribe(
-    node: &mut Node,
-    reader: &mut LocalReader,
-    origin: Origin,
-    id: u64,
-    writer: &Endpoint,
-) {
-    match reader.endpoint.matches(writer) {
-        Match::OtherTopic => {}
-        // Its topic's subgroup brings it.
-        Match::Yes if writer.level.is_ordered() => {}
-        Match::Inconsistent(why) => {
-            tracing::warn!(%why, "a writer and a reader of one topic cannot be matched");
-            reader.shared.inconsistent.fetch_add(1, Ordering::Release);
-        }
-        Match::Yes if reader.subscriptions.values().any(|&known| known == (origin, id)) => {}
-        Match::Yes => match node.subscribe(origin, RegionId(writer.stream)) {
-            Some(subscription) => {
-                reader.subscriptions.insert(subscription, (origin, id));
-            }
-            None => tracing::error!(
-                topic = %writer.topic,
-                "this participant is matched with as many writers as it can be"
-            ),
-        },
     }
 }
 

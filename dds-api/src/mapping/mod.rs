@@ -3,11 +3,15 @@
 //! Owns: everything that both sides of a match have to agree on. Never does: talk to an
 //! application; the entities do.
 
+pub(crate) mod acquaintance;
 pub(crate) mod atomic;
 pub(crate) mod discovery;
 pub(crate) mod endpoint;
 pub(crate) mod history;
+pub(crate) mod level;
 pub(crate) mod machine;
+pub(crate) mod partners;
+pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod shares;
 pub(crate) mod standing;

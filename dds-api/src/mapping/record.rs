@@ -5,6 +5,7 @@
 //!         8   writer: u32              which writer of the participant
 //!        12   form: u32                plain or CDR; what becomes of the instance; what follows
 //!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
+//!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
 //!       ...   strength: i32            only of a writer that has one
 //!       ...   key hash: 16 bytes       only where samples are kept for those who come later
 //! ```
@@ -13,11 +14,13 @@
 //! Owns: the header, and the choice of form. Never does: trust what it reads.
 
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use idl_cdr::{
     CdrError, DdsType, Encoding, Endianness, from_cdr, from_plain_bytes, key_from_cdr,
     key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
 };
+use qos_profiles::PartitionQosPolicy;
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 16;
@@ -32,10 +35,18 @@ const DISPOSED: u32 = 0x200;
 const UNREGISTERED: u32 = 0x400;
 /// Added to the form of a record that has its writer's strength.
 const STRONG: u32 = 0x800;
+/// Added to the form of a record that names its partitions.
+const PARTED: u32 = 0x1000;
+/// All that says something of the end of a record.
+const ENDS: u32 = KEYED | STRONG | PARTED;
+/// Bytes that say how long the names of partitions are.
+const NAMES_LENGTH: usize = 2;
+/// Bytes that the names of a writer's partitions may have.
+pub(crate) const LONGEST_NAMES: usize = 1 << 12;
 /// Bytes of the key.
 pub(crate) const KEY: usize = 16;
 /// Bytes of the strength.
-const STRENGTH: usize = 4;
+pub(crate) const STRENGTH: usize = 4;
 
 /// In which form keys are sent, and kept, alone.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
@@ -88,11 +99,28 @@ impl Header {
         }
     }
 
-    /// Bytes at the end of the record that are not payload.
+    /// Bytes at the end of a record that are not payload; none if it is too short.
     #[inline]
-    fn tail(self) -> usize {
+    fn tail(self, record: &[u8]) -> Option<usize> {
+        let fixed = self.fixed_tail();
+        if self.form & PARTED == 0 {
+            return Some(fixed);
+        }
+        let length = record.get(..record.len().checked_sub(fixed)?)?.last_chunk()?;
+        Some(fixed + NAMES_LENGTH + usize::from(u16::from_le_bytes(*length)))
+    }
+
+    /// Those of them whose number does not depend on what they say.
+    #[inline]
+    fn fixed_tail(self) -> usize {
         let key = if self.form & KEYED != 0 { KEY } else { 0 };
         key + if self.form & STRONG != 0 { STRENGTH } else { 0 }
+    }
+
+    #[cold]
+    fn names(self, record: &[u8]) -> Option<&[u8]> {
+        let end = record.len().checked_sub(self.fixed_tail() + NAMES_LENGTH)?;
+        record.get(record.len().checked_sub(self.tail(record)?)?..end)
     }
 
     #[inline]
@@ -159,40 +187,88 @@ pub(crate) fn key_payload<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
 }
 
 /// What stands around a payload, beside the time and the writer.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Seal {
     pub(crate) fate: Fate,
-    /// OWNERSHIP_STRENGTH of the writer.
-    pub(crate) strength: i32,
+    /// What the writer's policies ask for.
+    pub(crate) terms: Terms,
     /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
     pub(crate) key: Option<u128>,
+}
+
+/// What goes with the samples of a writer, until its policies change.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Terms {
+    /// OWNERSHIP_STRENGTH.
+    pub(crate) strength: i32,
+    /// PARTITION: the names, if there are any, with NUL between them.
+    pub(crate) partition: Option<Arc<[u8]>>,
+}
+
+impl Terms {
+    /// Bytes that they take behind a payload.
+    #[inline(always)]
+    pub(crate) fn size(&self) -> usize {
+        let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
+        names + if self.strength != 0 { STRENGTH } else { 0 }
+    }
+
+    /// The names of partitions as they are sent; none for the default.
+    pub(crate) fn names(partition: &PartitionQosPolicy) -> Option<Arc<[u8]>> {
+        let names = partition.name.join("\0").into_bytes();
+        (partition.name.len() > 1 || !names.is_empty()).then(|| names.into())
+    }
+}
+
+/// The partitions that names stand for, as they were sent.
+pub(crate) fn partition(names: &[u8]) -> PartitionQosPolicy {
+    let names = names.split(|byte| *byte == 0);
+    PartitionQosPolicy { name: names.map(|name| String::from_utf8_lossy(name).into()).collect() }
+}
+
+/// Which writer of its participant a record is of, and the names of its partitions if it has any.
+#[inline(always)]
+pub(crate) fn origin(record: &[u8]) -> (u32, Option<&[u8]>) {
+    let Some(header) = Header::read(record) else { return (0, None) };
+    let names = if header.form & PARTED == 0 { None } else { header.names(record) };
+    (header.writer, names)
 }
 
 impl Seal {
     /// Bytes that it takes behind a payload.
     #[inline(always)]
-    pub(crate) fn size(self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let key = if self.key.is_some() { KEY } else { 0 };
-        key + if self.strength != 0 { STRENGTH } else { 0 }
+        key + self.terms.size()
     }
 }
 
 /// Writes the header of a record of this type, and what stands at its end.
 #[inline]
-pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, seal: Seal) {
-    let Seal { fate, strength, key } = seal;
-    let form = if is_plain::<T>() && fate == Fate::Alive { PLAIN } else { CDR };
+pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
+    let Seal { fate, terms, key } = seal;
+    let form = if is_plain::<T>() && *fate == Fate::Alive { PLAIN } else { CDR };
     let keyed = if key.is_some() { KEYED } else { 0 };
-    let strong = if strength != 0 { STRONG } else { 0 };
-    Header { timestamp, writer, form: form | fate.flags() | keyed | strong }.write(record);
-    let before_key = record.len().saturating_sub(if key.is_some() { KEY } else { 0 });
+    let strong = if terms.strength != 0 { STRONG } else { 0 };
+    let parted = if terms.partition.is_some() { PARTED } else { 0 };
+    let form = form | fate.flags() | keyed | strong | parted;
+    Header { timestamp, writer, form }.write(record);
+    let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
         *place = key.to_le_bytes();
+        end -= KEY;
     }
     if strong != 0
-        && let Some(place) = record[..before_key].last_chunk_mut()
+        && let Some(place) = record[..end].last_chunk_mut()
     {
-        *place = strength.to_le_bytes();
+        *place = terms.strength.to_le_bytes();
+        end -= STRENGTH;
+    }
+    if let Some(names) = &terms.partition {
+        let length = names.len() as u16;
+        record[end - NAMES_LENGTH..end].copy_from_slice(&length.to_le_bytes());
+        end -= NAMES_LENGTH;
+        record[end - names.len()..end].copy_from_slice(names);
     }
 }
 
@@ -226,8 +302,9 @@ pub(crate) fn time_of(record: &[u8]) -> u64 {
 #[inline(always)]
 pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
-    let payload = record.len().checked_sub(header.tail()).and_then(|end| record.get(HEADER..end));
-    header.form & !(KEYED | STRONG) == PLAIN
+    let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
+    let payload = end.and_then(|end| record.get(HEADER..end));
+    header.form & !ENDS == PLAIN
         && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
 }
 
@@ -243,8 +320,8 @@ pub(crate) enum Payload<T> {
 #[inline(always)]
 pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
     let header = Header::read(record)?;
-    let payload = record.get(HEADER..record.len().checked_sub(header.tail())?)?;
-    match header.form & !(KEYED | STRONG) {
+    let payload = record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)?;
+    match header.form & !ENDS {
         PLAIN if is_plain::<T>() => {
             plain_ref::<T>(payload)?;
             Some(Payload::InPlace)

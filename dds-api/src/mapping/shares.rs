@@ -11,8 +11,11 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::node::SubscriptionId;
 
+use super::acquaintance::Acquaintance;
 use super::history::{History, NOBODY};
+use super::record::Terms;
 use super::standing::Life;
+use crate::infrastructure::board::Board;
 
 /// What a reader shares with the machine.
 #[derive(Default)]
@@ -26,6 +29,10 @@ pub(crate) struct ReaderShared {
     /// The streams that bring samples of an ordered topic now; none if it is none, or has not begun. Changes of it are
     /// counted in `changes`.
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
+    /// Of an ordered topic: what it knows of those who write there. Changes of it are counted in `changes`.
+    pub(crate) acquaintance: Mutex<Option<Arc<Acquaintance>>>,
+    /// Its statuses.
+    pub(crate) board: Board,
     /// Writers of the same topic that it cannot be matched with.
     pub(crate) inconsistent: AtomicU32,
     /// The life of its participant that it is matched in.
@@ -99,6 +106,8 @@ pub(crate) enum Refusal {
     Link(LinkError),
     /// It does not go with what is there.
     Mismatch(String),
+    /// More is to be announced of it than can be.
+    TooLarge(String),
     /// This participant is no member any more.
     Isolated,
 }
@@ -114,11 +123,37 @@ impl From<LinkError> for Refusal {
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
+    /// Its statuses.
+    pub(crate) board: Board,
+    /// Whether anything goes with its samples.
+    has_terms: AtomicBool,
+    terms: RwLock<Terms>,
     /// Where it writes since its participant has come in again, if it has since the writer was made.
     berth: RwLock<Option<Arc<Berth>>>,
 }
 
 impl WriterShared {
+    /// What goes with its samples.
+    #[inline(always)]
+    pub(crate) fn terms(&self) -> Terms {
+        match self.has_terms.load(Ordering::Relaxed) {
+            true => self.some_terms(),
+            false => Terms::default(),
+        }
+    }
+
+    #[cold]
+    fn some_terms(&self) -> Terms {
+        self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// This goes with its samples from now on.
+    pub(crate) fn set_terms(&self, terms: Terms) {
+        let has_terms = terms.size() > 0;
+        *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
+        self.has_terms.store(has_terms, Ordering::Release);
+    }
+
     /// Where it writes since its participant has come in again.
     pub(crate) fn berth(&self) -> Option<Arc<Berth>> {
         self.berth.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -4,6 +4,7 @@
 //! not be registered to be written.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -144,7 +145,11 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     fn fate_of_unregistered(&self) -> Fate {
-        if self.autodispose { Fate::DisposedAndUnregistered } else { Fate::Unregistered }
+        if self.autodispose.load(Ordering::Relaxed) {
+            Fate::DisposedAndUnregistered
+        } else {
+            Fate::Unregistered
+        }
     }
 
     /// Writes that an instance is over, for this writer or for all.

@@ -9,7 +9,7 @@ use idl_cdr::DdsType;
 use super::place::Place;
 use super::writer::DataWriter;
 use crate::infrastructure::DdsResult;
-use crate::mapping::record::HEADER;
+use crate::mapping::record::{HEADER, Terms};
 
 /// A sample to be filled in and published. Dropped, it is as if it had never been.
 ///
@@ -34,7 +34,7 @@ impl<T: DdsType> Drop for Room<'_, T> {
 }
 
 enum Build<'a, T> {
-    InPlace { place: Place<'a>, value: *mut T },
+    InPlace { place: Place<'a>, value: *mut T, terms: Terms },
     Heap(Box<T>),
 }
 
@@ -45,17 +45,17 @@ unsafe impl<T: DdsType> Send for Loan<'_, T> {}
 impl<'a, T: DdsType> Loan<'a, T> {
     /// A plain sample in this claim, with whatever an earlier record left there.
     #[inline(always)]
-    pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>) -> Self {
+    pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>, terms: Terms) -> Self {
         let value = place.bytes()[HEADER..].as_mut_ptr().cast::<T>();
         assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
-        Loan { writer, build: Build::InPlace { place, value }, room: Room(Some(writer)) }
+        Loan { writer, build: Build::InPlace { place, value, terms }, room: Room(Some(writer)) }
     }
 }
 
 impl<'a, T: DdsType + Default> Loan<'a, T> {
     #[inline(always)]
-    pub(super) fn in_place(writer: &'a DataWriter<T>, place: Place<'a>) -> Self {
-        let mut loan = Loan::as_left(writer, place);
+    pub(super) fn in_place(writer: &'a DataWriter<T>, place: Place<'a>, terms: Terms) -> Self {
+        let mut loan = Loan::as_left(writer, place, terms);
         *loan = T::default();
         loan
     }
@@ -69,7 +69,12 @@ impl<T: DdsType> Loan<'_, T> {
     /// Publishes the sample.
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
-        let seal = self.writer.seal_of(&self)?;
+        // On the terms on which room was claimed for it.
+        let terms = match &mut self.build {
+            Build::InPlace { terms, .. } => std::mem::take(terms),
+            Build::Heap(_) => Terms::default(),
+        };
+        let seal = self.writer.seal_with(&self, terms)?;
         self.room.0 = None;
         match self.build {
             Build::InPlace { place, .. } => {

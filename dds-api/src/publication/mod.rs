@@ -1,10 +1,16 @@
 //! The publication module of the standard: writers.
 
+mod acknowledgment;
+mod builder;
 mod instances;
 mod loan;
 mod place;
+mod publisher;
+mod statuses;
 mod writer;
 
+pub use builder::DataWriterBuilder;
+pub(crate) use builder::{check_partition, refused};
 pub use loan::Loan;
-pub(crate) use writer::refused;
-pub use writer::{DataWriter, DataWriterBuilder};
+pub use publisher::{Publisher, PublisherBuilder};
+pub use writer::DataWriter;

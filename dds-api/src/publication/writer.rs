@@ -6,171 +6,31 @@
 mod asynchronous;
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::ClaimError;
-use derecho_core::multicast::geometry::Geometry;
 use derecho_node::{Waited, clock};
 use idl_cdr::{CdrError, DdsType, key_hash};
-use qos_profiles::DataWriterQos;
 
+use super::acknowledgment::are_acknowledged;
 use super::instances::Registered;
 use super::loan::Loan;
 use super::place::Place;
+use super::publisher::Publisher;
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
-use crate::mapping::endpoint::{Endpoint, EndpointKind};
-use crate::mapping::record::{Fate, HEADER, Seal, is_plain, record_size, seal, write_payload};
-use crate::mapping::shares::{Berth, Refusal, WriterShared};
-use crate::mapping::standing::{Life, Standing};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
+use crate::mapping::record::{
+    Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
+};
+use crate::mapping::shares::{Berth, WriterShared};
+use crate::mapping::standing::Life;
 use crate::topic::Topic;
 
-/// Memory of a writer that says nothing else.
-const DEFAULT_MEMORY: usize = 1 << 20;
-/// Samples in flight of a writer that says nothing else; an order ring of 8192 entries, of which an
-/// atomic topic has an eighth for nulls.
-const DEFAULT_IN_FLIGHT: usize = 7168;
 /// A turn takes back what readers are done with, and receives what others send: so many commits
 /// share one, as a rule.
 const COMMITS_A_TURN: u64 = 32;
-/// The standard's default of RELIABILITY.max_blocking_time.
-const DEFAULT_MAX_BLOCKING: Timeout = Timeout::millis(100);
-
-/// A writer that is being made.
-pub struct DataWriterBuilder<T> {
-    participant: Arc<Inner>,
-    topic: Topic<T>,
-    memory: usize,
-    in_flight: usize,
-    largest: usize,
-    max_blocking: Timeout,
-    strength: i32,
-    autodispose: bool,
-}
-
-impl<T: DdsType> DataWriterBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
-        DataWriterBuilder {
-            participant,
-            topic,
-            memory: DEFAULT_MEMORY,
-            in_flight: DEFAULT_IN_FLIGHT,
-            largest: if is_plain::<T>() { size_of::<T>() } else { 0 },
-            max_blocking: DEFAULT_MAX_BLOCKING,
-            strength: 0,
-            autodispose: true,
-        }
-    }
-
-    /// What these policies say of a writer: OWNERSHIP_STRENGTH, WRITER_DATA_LIFECYCLE and RELIABILITY.max_blocking_time.
-    /// DURABILITY, the kind of RELIABILITY, and LIFESPAN are the topic's: [`TopicBuilder`](crate::topic::TopicBuilder).
-    pub fn qos(mut self, qos: &DataWriterQos) -> Self {
-        let blocking: Option<std::time::Duration> = qos.reliability.max_blocking_time.into();
-        self.max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
-        self.strength = qos.ownership_strength.value;
-        self.autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
-        self
-    }
-
-    /// OWNERSHIP_STRENGTH: of several writers of an instance the strongest one owns it, for readers that want
-    /// [exclusive ownership](crate::subscription::DataReaderBuilder::exclusive_ownership). By default 0.
-    pub fn ownership_strength(mut self, strength: i32) -> Self {
-        self.strength = strength;
-        self
-    }
-
-    /// WRITER_DATA_LIFECYCLE: whether unregistering an instance disposes it as well. By default it does.
-    pub fn autodispose_unregistered_instances(mut self, autodispose: bool) -> Self {
-        self.autodispose = autodispose;
-        self
-    }
-
-    /// Keeps up to so many bytes of samples that readers have not yet taken (1 MiB by default).
-    pub fn memory(mut self, bytes: usize) -> Self {
-        self.memory = bytes;
-        self
-    }
-
-    /// Keeps up to so many samples that readers have not yet received (7168 by default).
-    pub fn in_flight(mut self, samples: usize) -> Self {
-        self.in_flight = samples;
-        self
-    }
-
-    /// Takes samples of up to so many bytes; makes the memory larger if need be. Without this,
-    /// a sixteenth of the memory, and always a whole sample of a plain type.
-    pub fn max_sample_size(mut self, bytes: usize) -> Self {
-        self.largest = bytes;
-        self
-    }
-
-    /// RELIABILITY.max_blocking_time: how long a write may wait for readers to make room.
-    pub fn max_blocking_time(mut self, time: impl Into<Timeout>) -> Self {
-        self.max_blocking = time.into();
-        self
-    }
-
-    /// Makes the writer and announces it.
-    pub fn create(self) -> DdsResult<DataWriter<T>> {
-        let DataWriterBuilder { participant, topic, memory, in_flight, largest, .. } = self;
-        let DataWriterBuilder { max_blocking, strength, autodispose, .. } = self;
-        if !topic.is_of(&participant) {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic `{}` belongs to another participant: create it from the one that writes it",
-                topic.name()
-            )));
-        }
-        let level = topic.level();
-        let entries = match level.is_ordered() {
-            true => in_flight.saturating_add(in_flight.div_ceil(7)),
-            false => in_flight,
-        };
-        let overhead = HEADER + alike(strength, level.is_kept()).size();
-        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
-            .ok_or_else(|| {
-                DdsError::BadParameter(format!(
-                    "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
-                     {largest} bytes: the limits are 2^20 samples and 1 GiB for one",
-                    topic.name()
-                ))
-            })?;
-        let shared = Arc::new(WriterShared::default());
-        let machine_share = Arc::clone(&shared);
-        let (topic_name, data_type) = (topic.name().to_owned(), topic.identity());
-        let (kind, keeping) = (EndpointKind::Writer, topic.keeping());
-        let (stream, lines) = (0, 0);
-        let endpoint =
-            Endpoint { kind, topic: topic_name, data_type, level, keeping, stream, lines };
-        let made = participant.engine.act(|machine, link, effects| {
-            machine.add_writer(link, endpoint, geometry, machine_share, effects)
-        });
-        let (id, first) = made
-            .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
-        let kept = level.is_kept();
-        let registered = Registered::default();
-        Ok(DataWriter {
-            participant,
-            topic,
-            shared,
-            first,
-            id,
-            max_blocking,
-            kept,
-            strength,
-            autodispose,
-            registered,
-        })
-    }
-}
-
-/// A seal as large as those of all samples of a writer.
-#[inline(always)]
-fn alike(strength: i32, kept: bool) -> Seal {
-    Seal { fate: Fate::Alive, strength, key: kept.then_some(0) }
-}
-
 /// This thread, under a number that no other one has or had.
 #[inline]
 fn thread() -> Thread {
@@ -192,35 +52,25 @@ fn thread() -> Thread {
     })
 }
 
-/// The error of an endpoint that was not made.
-pub(crate) fn refused(refusal: &Refusal, standing: &Standing, what: &str, topic: &str) -> DdsError {
-    match refusal {
-        Refusal::Link(error) => {
-            DdsError::OutOfResources(format!("no memory for a {what} of `{topic}`: {error}"))
-        }
-        Refusal::Mismatch(why) => DdsError::PreconditionNotMet(why.clone()),
-        Refusal::Isolated => standing.error(),
-    }
-}
-
 /// Writes samples of one topic. Any number of threads may write at once; each thread's samples
 /// keep its order.
 pub struct DataWriter<T: DdsType> {
-    participant: Arc<Inner>,
-    topic: Topic<T>,
-    shared: Arc<WriterShared>,
+    pub(super) participant: Arc<Inner>,
+    pub(super) topic: Topic<T>,
+    pub(super) shared: Arc<WriterShared>,
     /// Where it writes in the life of its participant in which it was made. Kept to the end, so that to
     /// write there costs no look at what there is since.
-    first: Berth,
-    id: u64,
-    max_blocking: Timeout,
+    pub(super) first: Berth,
+    pub(super) id: u64,
+    pub(super) max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
-    kept: bool,
-    /// OWNERSHIP_STRENGTH.
-    strength: i32,
+    pub(super) kept: bool,
     /// Unregistering an instance disposes it.
-    pub(super) autodispose: bool,
+    pub(super) autodispose: AtomicBool,
     pub(super) registered: Registered,
+    /// The publisher that it belongs to, if it is not the participant's own.
+    pub(super) publisher: Option<Publisher>,
+    pub(super) status_condition: OnceLock<StatusCondition>,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -271,36 +121,15 @@ impl<T: DdsType> DataWriter<T> {
     /// [comes back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        let engine = &self.participant.engine;
-        let standing = &self.participant.standing;
-        let (deadline, life) = (timeout.deadline(), standing.life());
-        loop {
-            // Acknowledgements are rows that change; each turn that sees one is a busy turn. Read
-            // before the look, so that a turn in between is not taken for an old one.
-            let turns = engine.counters().busy_turns();
-            let acknowledged = engine.act(|machine, _, _| machine.is_acknowledged(self.id));
-            if !standing.is_in(life) {
-                return Err(standing.error());
-            }
-            if acknowledged {
-                return Ok(());
-            }
-            let ready = || engine.counters().busy_turns() != turns || !standing.is_in(life);
-            match engine.wait(deadline, ready) {
-                Waited::Ready => {}
-                Waited::Stopped => return Err(self.deleted()),
-                Waited::TimedOut => {
-                    let (name, waiting) = (self.topic.name(), self.topic.waiting());
-                    let what = match self.topic.is_logged() {
-                        true => "not all samples are with all readers, and durable in all logs,",
-                        false => "readers have not received all samples",
-                    };
-                    return Err(DdsError::Timeout(format!(
-                        "of `{name}` {what} after {timeout}{waiting}"
-                    )));
-                }
-            }
+        if are_acknowledged(&self.participant, self.id, timeout.deadline())? {
+            return Ok(());
         }
+        let (name, waiting) = (self.topic.name(), self.topic.waiting());
+        let what = match self.topic.is_logged() {
+            true => "not all samples are with all readers, and durable in all logs,",
+            false => "readers have not received all samples",
+        };
+        Err(DdsError::Timeout(format!("of `{name}` {what} after {timeout}{waiting}")))
     }
 
     /// Writes a sample: copied once, into the memory that readers read. Waits for up to the
@@ -361,12 +190,19 @@ impl<T: DdsType> DataWriter<T> {
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
-        record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size()))
+        let terms = self.shared.terms();
+        record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
     }
 
-    /// What goes with a sample: its key, where it will be kept.
+    /// What goes with a sample: its key, where it will be kept, and what the writer's policies say.
     #[inline(always)]
     pub(super) fn seal_of(&self, sample: &T) -> DdsResult<Seal> {
+        self.seal_with(sample, self.shared.terms())
+    }
+
+    /// The same, with these terms.
+    #[inline(always)]
+    pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
         let key = match self.kept {
             true => {
                 let key = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
@@ -374,13 +210,13 @@ impl<T: DdsType> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { fate: Fate::Alive, strength: self.strength, key })
+        Ok(Seal { fate: Fate::Alive, terms, key })
     }
 
-    /// Bytes of what goes with a sample.
+    /// Bytes of what goes with a sample on these terms.
     #[inline(always)]
-    fn seal_size(&self) -> usize {
-        alike(self.strength, self.kept).size()
+    fn seal_size(&self, terms: &Terms) -> usize {
+        terms.size() + if self.kept { KEY } else { 0 }
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -398,7 +234,9 @@ impl<T: DdsType> DataWriter<T> {
         T: Default,
     {
         if is_plain::<T>() {
-            Ok(Loan::in_place(self, self.claim_within(self.room_for_one(), blocking)?))
+            let terms = self.shared.terms();
+            let place = self.claim_within(self.room_for_one(&terms), blocking)?;
+            Ok(Loan::in_place(self, place, terms))
         } else {
             Ok(Loan::on_heap(self))
         }
@@ -431,13 +269,14 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
-        Ok(Loan::as_left(self, self.claim(self.room_for_one())?))
+        let terms = self.shared.terms();
+        Ok(Loan::as_left(self, self.claim(self.room_for_one(&terms))?, terms))
     }
 
     /// What one sample of a plain type needs.
     #[inline(always)]
-    fn room_for_one(&self) -> usize {
-        HEADER + size_of::<T>() + self.seal_size()
+    fn room_for_one(&self, terms: &Terms) -> usize {
+        HEADER + size_of::<T>() + self.seal_size(terms)
     }
 
     #[inline(always)]
@@ -578,7 +417,7 @@ impl<T: DdsType> DataWriter<T> {
         let (claim, berth) = place.into_parts();
         let Berth { memory, bells, .. } = berth.as_deref().unwrap_or(&self.first);
         let number = claim.commit_on(thread(), size + with.size(), |_, record| {
-            seal::<T>(record, id, timestamp, with);
+            seal::<T>(record, id, timestamp, &with);
         });
         // Readers that share the memory have it now; those that sleep are told.
         bells.before_looking();

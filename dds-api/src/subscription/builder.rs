@@ -10,32 +10,37 @@ use idl_cdr::DdsType;
 use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, HistoryQosPolicyKind,
     OwnershipQosPolicyKind, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
-    ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy,
+    ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy, SubscriberQos,
 };
 
 use super::cache::Settings;
 use super::queues::Queues;
 use super::reader::{DataReader, ReaderCore};
 use super::shelf::Shelf;
+use super::subscriber::Subscriber;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::history::Given;
+use crate::mapping::policies::Policies;
 use crate::mapping::shares::ReaderShared;
 use crate::publication::refused;
 use crate::topic::{SharedFilter, Topic};
 
 /// A reader that is being made.
 ///
-/// Without policies it gives all samples in the order in which they came: HISTORY keep-all, and PRESENTATION with ordered
-/// access to a topic. [`qos`](Self::qos) gives it a whole set of policies, whose defaults are the standard's: with them a reader
-/// keeps the last sample of each instance alone.
+/// Without policies it requests what its topic gives, and gives all samples in the order in which they came: HISTORY keep-all, and
+/// PRESENTATION with ordered access to a topic. [`qos`](Self::qos) gives it a whole set of policies, whose defaults are the
+/// standard's: with them a reader keeps the last sample of each instance alone.
 pub struct DataReaderBuilder<T> {
     participant: Arc<Inner>,
     topic: Topic<T>,
+    subscriber: Option<Subscriber>,
     qos: DataReaderQos,
+    /// What it requests of order and coherence.
+    group: SubscriberQos,
+    /// What its cache does.
     presentation: PresentationQosPolicy,
-    wants_history: bool,
     /// Some policy asks for the cache.
     follows: bool,
     filter: Option<Arc<SharedFilter>>,
@@ -48,32 +53,66 @@ impl<T: DdsType> DataReaderBuilder<T> {
         filter: Option<Arc<SharedFilter>>,
     ) -> Self {
         let mut qos = DataReaderQos::default();
+        qos.copy_from_topic_qos(topic.qos());
         qos.history.kind = HistoryQosPolicyKind::KeepAll;
         let presentation = PresentationQosPolicy {
             access_scope: PresentationQosPolicyAccessScopeKind::Topic,
             ordered_access: true,
             ..PresentationQosPolicy::default()
         };
-        // What does not pass is no reason to wake whoever waits: that takes a cache.
-        let (wants_history, follows) = (true, filter.is_some());
-        DataReaderBuilder { participant, topic, qos, presentation, wants_history, follows, filter }
+        let (subscriber, group) = (None, SubscriberQos::default());
+        // What does not pass is no reason to wake whoever waits: that takes a cache. So does what a topic's policies ask for.
+        let usual = Settings::new(&qos, &presentation) == Settings::default();
+        let follows = filter.is_some() || !usual;
+        DataReaderBuilder {
+            participant,
+            topic,
+            subscriber,
+            qos,
+            group,
+            presentation,
+            follows,
+            filter,
+        }
+    }
+
+    /// It belongs to this subscriber.
+    pub(super) fn within(mut self, subscriber: Subscriber) -> Self {
+        self.group = subscriber.qos();
+        if self.group.presentation != PresentationQosPolicy::default() {
+            self.presentation = self.group.presentation.clone();
+        }
+        if let Some(qos) = subscriber.default_reader_qos() {
+            self = self.qos(&qos);
+        }
+        self.subscriber = Some(subscriber);
+        self
     }
 
     /// Wants nothing that was written before it came, although the topic
     /// [keeps](crate::topic::TopicBuilder::transient_local) it: DURABILITY volatile.
     pub fn volatile(mut self) -> Self {
-        self.wants_history = false;
+        self.qos.durability.kind = DurabilityQosPolicyKind::Volatile;
         self
     }
 
-    /// What these policies say of a reader's cache: HISTORY, RESOURCE_LIMITS, DESTINATION_ORDER, OWNERSHIP,
-    /// TIME_BASED_FILTER and READER_DATA_LIFECYCLE; and whether DURABILITY asks for what was written before. The levels of
-    /// DURABILITY and RELIABILITY themselves are the topic's: [`TopicBuilder`](crate::topic::TopicBuilder).
+    /// All its policies. It is matched with writers that offer what these request, and its cache is as they say.
     pub fn qos(mut self, qos: &DataReaderQos) -> Self {
-        self.wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
         self.qos = qos.clone();
-        self.presentation = PresentationQosPolicy::default();
+        self.presentation = self.group.presentation.clone();
         self.follows = true;
+        self
+    }
+
+    /// USER_DATA: bytes that go with the reader.
+    pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.qos.user_data.value = bytes.into();
+        self
+    }
+
+    /// DURABILITY, as it is requested.
+    pub fn durability(mut self, kind: DurabilityQosPolicyKind) -> Self {
+        self.qos.durability.kind = kind;
         self
     }
 
@@ -109,14 +148,16 @@ impl<T: DdsType> DataReaderBuilder<T> {
     }
 
     /// DESTINATION_ORDER by source: samples of an instance stand in the order of the times at which they were written. What
-    /// comes later than something newer that was read already, or than the end of the instance, is dropped.
+    /// comes later than something newer that was read already, or than the end of the instance, is dropped. Its writers have to
+    /// [offer that](crate::publication::DataWriterBuilder::by_source_timestamp).
     pub fn by_source_timestamp(self) -> Self {
         self.with(|qos| {
             qos.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
         })
     }
 
-    /// OWNERSHIP exclusive: of each instance it gets what the strongest writer says that has one, and has not let it go.
+    /// OWNERSHIP exclusive: of each instance it gets what the strongest writer says that has one, and has not let it go. Its
+    /// writers have to [offer that](crate::publication::DataWriterBuilder::ownership_strength).
     pub fn exclusive_ownership(self) -> Self {
         self.with(|qos| qos.ownership.kind = OwnershipQosPolicyKind::Exclusive)
     }
@@ -131,8 +172,12 @@ impl<T: DdsType> DataReaderBuilder<T> {
         self.with(|qos| qos.reader_data_lifecycle = policy)
     }
 
-    /// PRESENTATION: whether samples of several instances come in their order, or instance by instance.
+    /// PRESENTATION: whether samples of several instances come in their order, or instance by instance. A reader that has a
+    /// [`Subscriber`] shares what that requests of writers; its cache does as it is told here.
     pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
+        if self.subscriber.is_none() {
+            self.group.presentation.clone_from(&policy);
+        }
         self.presentation = policy;
         self.with(|_| {})
     }
@@ -143,23 +188,26 @@ impl<T: DdsType> DataReaderBuilder<T> {
     /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn create(self) -> DdsResult<DataReader<T>> {
         let DataReaderBuilder { participant, topic, qos, presentation, .. } = self;
-        let DataReaderBuilder { wants_history, follows, filter, .. } = self;
-        if !topic.is_of(&participant) {
+        let DataReaderBuilder { subscriber, group, follows, filter, .. } = self;
+        let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
+        if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "topic `{}` belongs to another participant: create it from the one that reads it",
                 topic.name()
             )));
         }
-        if let Some(wrong) = qos.inconsistencies().first() {
+        let wrong = qos.inconsistencies().first().map(ToString::to_string);
+        if let Some(wrong) = wrong.or(topic.wrong_partition(&group.partition)) {
             let wrong = format!("a reader of `{}`: {wrong}", topic.name());
             return Err(DdsError::InconsistentPolicy(wrong));
         }
         let settings = Settings::new(&qos, &presentation);
+        let wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
         let shared = Arc::new(ReaderShared::default());
-        let (kind, level) = (EndpointKind::Reader, topic.level());
-        let (name, data_type) = (topic.name().to_owned(), topic.identity());
-        let (keeping, stream, lines) = (topic.keeping(), 0, 0);
-        let endpoint = Endpoint { kind, topic: name, data_type, level, keeping, stream, lines };
+        let level = topic.level();
+        let policies = Policies::Requested { reader: qos, subscriber: group };
+        let mut endpoint = topic.endpoint(EndpointKind::Reader, policies);
+        endpoint.group = subscriber.as_ref().map_or(0, Subscriber::group);
         let machine_share = (Arc::clone(&shared), wants_history);
         shared.knows_history.store(!level.is_kept(), Ordering::Release);
         let made = participant.engine.act(|machine, link, effects| {
@@ -182,13 +230,15 @@ impl<T: DdsType> DataReaderBuilder<T> {
             queues,
             unreadable,
             id,
-            settings,
+            settings: Mutex::new(settings),
             shelf,
             filter,
             is_kept,
             remembers,
             collected: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
+            subscriber,
+            status_condition: OnceLock::new(),
         }))
     }
 }

@@ -93,7 +93,8 @@ impl<T: DdsType> DataReader<T> {
         Ok(self.has_any(condition))
     }
 
-    fn has_any(&self, condition: &ReadCondition<T>) -> bool {
+    /// Whether there is a sample that a condition wants.
+    pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
         let awaited = Selection { states: condition.states, ..Selection::default() };
         let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
         self.shelf().cache.has(wall(), &awaited, wants)

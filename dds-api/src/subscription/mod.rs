@@ -11,6 +11,8 @@ mod reader;
 mod sample;
 mod shelf;
 mod states;
+mod statuses;
+mod subscriber;
 
 pub use builder::DataReaderBuilder;
 pub use condition::ReadCondition;
@@ -22,3 +24,4 @@ pub use states::{
     InstanceState, InstanceStateMask, SampleState, SampleStateMask, States, ViewState,
     ViewStateMask,
 };
+pub use subscriber::{Subscriber, SubscriberBuilder};

@@ -7,8 +7,11 @@ use std::sync::{Arc, PoisonError};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::multicast::inbox::Record;
+use derecho_core::storage::cursor::Kept;
 
+use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
+use crate::mapping::record::{origin, partition};
 use crate::mapping::shares::{ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
 
@@ -22,6 +25,16 @@ pub(super) struct Queues {
     next: usize,
     /// Records that were received in a life of the participant that is over, and never taken.
     pub(super) discarded: u64,
+    /// The life of the participant that they are of.
+    life: Life,
+    /// What comes next, if it was looked at already.
+    front: Option<(Record, StreamId, Life)>,
+    /// The same along what is kept.
+    front_kept: Option<(Kept, StreamId)>,
+    /// Of an ordered topic: what is known of those who write there.
+    known: Option<Arc<Acquaintance>>,
+    /// The last writer that was accepted, as the queue of this source knows it: most samples are of the same as the one before.
+    accepted: Option<(usize, usize, u32)>,
     /// What was given out, if it may come again: it is kept, and the participant may come back.
     given: Option<Given>,
 }
@@ -45,17 +58,45 @@ impl Queues {
             None => {
                 let left_behind = sources.iter().filter(|source| source.life != life);
                 self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
+                let front = self.front.as_ref().filter(|(_, _, of)| *of != life);
+                self.discarded += front.map_or(0, |_| 1);
             }
         }
+        if self.life != life {
+            // What was looked at comes again if it is kept, and is not to be taken any more if it is not.
+            (self.front, self.front_kept, self.life) = (None, None, life);
+        }
+        let known = shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.known, self.accepted) = (known.clone(), None);
+        drop(known);
         sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
         self.sources.clone_from(&sources);
         self.seen = changes;
     }
 
-    /// The next record, the stream that it came by, and the life that it was received in: of the writer that the
-    /// last one came from, if it has any.
+    /// The next record that the reader is to have, the stream that it came by, and the life that it was received in: of the
+    /// writer that the last one came from, if it has any.
     #[inline(always)]
     pub(super) fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
+        loop {
+            let (record, writer, life) = match self.front.take() {
+                Some(front) => front,
+                None => self.take_any(shared)?,
+            };
+            match self.judge(&record, writer) {
+                Verdict::Yes => return Some((record, writer, life)),
+                Verdict::No => {}
+                Verdict::NotYet => {
+                    self.front = Some((record, writer, life));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The next record, whoever wrote it.
+    #[inline(always)]
+    fn take_any(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
                 && let Some(record) = source.inbox.take()
@@ -73,13 +114,42 @@ impl Queues {
         }
     }
 
+    /// Whether the reader is to have a record.
+    #[inline(always)]
+    fn judge(&mut self, record: &Record, stream: StreamId) -> Verdict {
+        if self.known.is_none() {
+            return Verdict::Yes;
+        }
+        let (writer, names) = origin(record.bytes());
+        let from = Some((self.next, record.sender(), writer));
+        if names.is_none() && self.accepted == from {
+            return Verdict::Yes;
+        }
+        let verdict = self.judge_anew(stream, writer, names);
+        if names.is_none() && verdict == Verdict::Yes {
+            self.accepted = from;
+        }
+        verdict
+    }
+
+    #[cold]
+    fn judge_anew(&self, stream: StreamId, writer: u32, names: Option<&[u8]>) -> Verdict {
+        let Some(known) = &self.known else { return Verdict::Yes };
+        let partition = names.map(partition).unwrap_or_default();
+        match known.meets(&partition) {
+            true => known.judge(stream.node, writer),
+            false => Verdict::No,
+        }
+    }
+
     /// What is kept, as long as the reader reads along it.
     fn history(&self, shared: &ReaderShared) -> Option<Arc<History>> {
         if !shared.reads_history.load(Ordering::Acquire) {
             return None;
         }
         let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        if history.as_ref().is_none_or(|history| history.is_over(self.given.as_ref())) {
+        let is_over = |history: &Arc<History>| history.is_over(self.given.as_ref());
+        if self.front_kept.is_none() && history.as_ref().is_none_or(is_over) {
             // What comes now comes by a queue.
             *history = None;
             shared.reads_history.store(false, Ordering::Release);
@@ -87,21 +157,43 @@ impl Queues {
         history.clone()
     }
 
-    /// The next record along what is kept.
+    /// The next record along what is kept that the reader is to have.
     pub(super) fn take_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
+        let look = self.find_kept(shared, standing);
+        if let Look::Kept(kept, stream) = &look {
+            self.note(*stream, kept.number());
+        }
+        look
+    }
+
+    /// The same, and it is not given out yet.
+    fn find_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
         let Some(history) = self.history(shared) else { return Look::Over };
         if !standing.is_in(history.life) {
             return Look::NoneYet;
         }
-        let look = history.take(self.given.as_ref());
-        if let Look::Kept(kept, stream) = &look {
+        loop {
+            let (kept, stream) = match self.front_kept.take() {
+                Some(front) => front,
+                None => match history.take(self.given.as_ref()) {
+                    Look::Kept(kept, stream) => (kept, stream),
+                    none => return none,
+                },
+            };
             // This process may have been stopped while it was copied, from memory that is others' again.
             if standing.is_evicted_from(history.life) {
                 return Look::NoneYet;
             }
-            self.note(*stream, kept.number());
+            let (writer, names) = origin(kept.bytes());
+            match self.judge_anew(stream, writer, names) {
+                Verdict::Yes => return Look::Kept(kept, stream),
+                Verdict::No => self.note(stream, kept.number()),
+                Verdict::NotYet => {
+                    self.front_kept = Some((kept, stream));
+                    return Look::NoneYet;
+                }
+            }
         }
-        look
     }
 
     pub(super) fn note(&mut self, stream: StreamId, number: u64) {
@@ -110,13 +202,18 @@ impl Queues {
         }
     }
 
-    /// Whether a record waits, in the present life.
-    pub(super) fn has_any(&self, shared: &ReaderShared, standing: &Standing) -> bool {
-        if let Some(history) = self.history(shared)
-            && standing.is_in(history.life)
-            && history.has_next(self.given.as_ref())
-        {
+    /// Whether a record waits that the reader is to have, in the present life.
+    pub(super) fn has_any(&mut self, shared: &ReaderShared, standing: &Standing) -> bool {
+        if let Look::Kept(kept, stream) = self.find_kept(shared, standing) {
+            self.front_kept = Some((kept, stream));
             return true;
+        }
+        if self.known.is_some() {
+            // Only a look at it says whether the reader is to have it.
+            let next = self.take(shared);
+            let is_in = next.as_ref().is_some_and(|(_, _, life)| standing.is_in(*life));
+            self.front = next.or(self.front.take());
+            return is_in;
         }
         let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
         self.sources.iter().any(waits)
@@ -130,9 +227,15 @@ impl Queues {
     /// How many wait, at most.
     pub(super) fn waiting(&self, shared: &ReaderShared) -> usize {
         match self.history(shared) {
-            Some(history) if history.has_next(self.given.as_ref()) => history.len(),
-            Some(_) => 0,
-            None => self.sources.iter().map(|source| source.inbox.len()).sum(),
+            Some(history) => {
+                let waits = usize::from(self.front_kept.is_some());
+                let next = history.has_next(self.given.as_ref());
+                waits + if next { history.len() } else { 0 }
+            }
+            None => {
+                let queued: usize = self.sources.iter().map(|source| source.inbox.len()).sum();
+                queued + usize::from(self.front.is_some())
+            }
         }
     }
 

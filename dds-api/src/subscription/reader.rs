@@ -22,8 +22,9 @@ use super::past::{PastSamples, Since, unreadable};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
 use super::shelf::Shelf;
+use super::subscriber::Subscriber;
 use crate::domain::{Charge, Inner};
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
 use crate::mapping::history::Look;
 use crate::mapping::record::Fate;
 use crate::mapping::shares::ReaderShared;
@@ -50,7 +51,7 @@ pub struct ReaderCore<T: DdsType> {
     pub(super) unreadable: AtomicU64,
     pub(super) id: u64,
     /// What the cache is to do.
-    pub(super) settings: Settings,
+    pub(super) settings: Mutex<Settings>,
     /// The cache, as soon as something asks for what only that knows.
     pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
     /// What samples have to pass.
@@ -63,6 +64,9 @@ pub struct ReaderCore<T: DdsType> {
     pub(super) collected: AtomicU64,
     /// Threads that wait for something in its cache.
     pub(super) waiting: AtomicU32,
+    /// The subscriber that it belongs to, if it is not the participant's own.
+    pub(super) subscriber: Option<Subscriber>,
+    pub(super) status_condition: OnceLock<StatusCondition>,
 }
 
 /// What it consists of is its own.
@@ -99,7 +103,9 @@ impl<T: DdsType> DataReader<T> {
     /// A reader that consists of this. One that keeps the last samples alone is filled although nobody looks (I-144).
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
         let core = Arc::new(core);
-        let charge = core.settings.depth.is_some().then(|| {
+        // HISTORY does not change.
+        let settings = *core.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let charge = settings.depth.is_some().then(|| {
             let Inner { engine, collector, .. } = &*core.participant;
             collector.add(engine, Arc::clone(&core) as _)
         });
@@ -519,10 +525,10 @@ impl<T: DdsType> Drop for DataReader<T> {
         self.charge.take().into_iter().for_each(|charge| charge.leave());
         // What is in it refers to its writers' memory.
         if let Some(shelf) = self.shelf.get() {
-            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(self.settings);
+            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
         self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).sources.clear();
+        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
 }

@@ -102,8 +102,8 @@ impl<T: DdsType> Shelf<T> {
     }
 
     /// Lets go of all that is in it.
-    pub(super) fn clear(&mut self, settings: Settings) {
-        *self = Shelf::new(settings);
+    pub(super) fn clear(&mut self) {
+        *self = Shelf::new(*self.cache.settings());
     }
 
     /// Whether something waits for room.
@@ -238,7 +238,8 @@ pub(super) fn wall() -> u64 {
 impl<T: DdsType> ReaderCore<T> {
     /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
-        let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings).into());
+        let settings = || *self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelf = self.shelf.get_or_init(|| Shelf::new(settings()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         self.fill(&mut shelf);
         shelf
@@ -283,7 +284,7 @@ impl<T: DdsType> ReaderCore<T> {
                     if !self.passes(&sample) {
                         continue;
                     }
-                    let Some(sample) = self.own(sample) else { continue };
+                    let Some(sample) = self.own(sample, shelf.cache.settings()) else { continue };
                     shelf.arrival(sample, stream, lifespan)
                 }
             };
@@ -301,8 +302,8 @@ impl<T: DdsType> ReaderCore<T> {
 
     /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
     /// copied out of its writer's memory.
-    fn own(&self, sample: Body<T>) -> Option<Body<T>> {
-        if self.settings.depth.is_none() && !self.may_rejoin() {
+    fn own(&self, sample: Body<T>, settings: &Settings) -> Option<Body<T>> {
+        if settings.depth.is_none() && !self.may_rejoin() {
             return Some(sample);
         }
         let own = sample.into_own();

@@ -13,6 +13,7 @@ use derecho_core::storage::logbook::Standing;
 
 use super::{AtomicTopics, Domain};
 use crate::infrastructure::{LogCondition, StorageStatus};
+use crate::mapping::discovery::STAND_INS;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::MEANING;
 use crate::mapping::topic_logs::TopicLogs;
@@ -129,7 +130,7 @@ impl AtomicTopics {
         let is_first = stays.len() == 1;
         let Some(stay) = stays.back_mut() else { return };
         let lines = stay.lines.0.0;
-        let keeper = Endpoint { kind: EndpointKind::Keeper, stream: 0, lines, ..endpoint.clone() };
+        let keeper = endpoint.stand_in(EndpointKind::Keeper, (0, lines));
         stay.add(domain, key, (keeper_of(key), keeper), is_first);
     }
 }
@@ -137,5 +138,5 @@ impl AtomicTopics {
 /// What a participant calls the endpoint that stands for its log of a topic. No other is called so: they are counted
 /// from one on.
 fn keeper_of(key: u64) -> u64 {
-    key | 1 << 63
+    key | STAND_INS
 }

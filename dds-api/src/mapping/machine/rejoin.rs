@@ -35,10 +35,11 @@ impl ParticipantMachine {
         let node = group.node().id();
         let mut next = ParticipantMachine::new(group, standing, host, life);
         next.next_endpoint = self.next_endpoint;
+        next.topics.clone_from(&self.topics);
         next.has_to_log = Arc::clone(&self.has_to_log);
         logs.into_iter().for_each(|logs| next.keep_logs(logs));
         let mut berths = Vec::new();
-        for (&id, LocalWriter { endpoint, geometry, shared }) in &self.writers {
+        for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {
             let share = (*geometry, Arc::clone(shared));
             let berth = next.place_writer(link, (id, endpoint.clone()), share, effects)?;
             berths.push((Arc::clone(shared), berth));
@@ -48,6 +49,9 @@ impl ParticipantMachine {
             let share = (Arc::clone(shared), *wants_history);
             next.place_reader(link, (id, endpoint.clone()), share, effects)?;
         }
+        // Whom its entities were matched with in the last life they are not matched with any more.
+        self.writers.values().for_each(|writer| writer.partners.part(&writer.shared.board));
+        self.readers.values().for_each(|reader| reader.partners.part(&reader.shared.board));
         for (shared, berth) in berths {
             shared.matched.store(0, Ordering::Release);
             shared.move_to(berth);

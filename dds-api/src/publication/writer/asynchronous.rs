@@ -33,7 +33,7 @@ impl<T: DdsType> DataWriter<T> {
                 Err(error) if standing.outlasts(&error) => {}
                 result => return result,
             }
-            self.until(|| self.has_room(self.room_for_one())).await;
+            self.until(|| self.has_room(self.room_for_one(&self.shared.terms()))).await;
         }
     }
 

@@ -117,6 +117,11 @@ impl<S> Cache<S> {
         &self.settings
     }
 
+    /// It does this from now on; what it has stays as it is.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// How many samples it has, those among them that say no more than that an instance is over.
     pub fn len(&self) -> usize {
         self.samples.len()

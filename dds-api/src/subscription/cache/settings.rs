@@ -81,6 +81,20 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// The same with those of these policies that may change on a reader that is at work.
+    pub fn changed_to(self, qos: &DataReaderQos) -> Self {
+        let presentation = PresentationQosPolicy::default();
+        let new = Settings::new(qos, &presentation);
+        Settings {
+            minimum_separation: new.minimum_separation,
+            no_writer_delay: new.no_writer_delay,
+            disposed_delay: new.disposed_delay,
+            ..self
+        }
+    }
+}
+
 /// The nanoseconds of a span of time; [`NEVER`] if it has no end.
 fn nanos(duration: Duration) -> u64 {
     let finite: Option<std::time::Duration> = duration.into();

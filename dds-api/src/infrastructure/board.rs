@@ -1,0 +1,87 @@
+//! Where an entity's statuses are put up: by the machine and by calls, for the application to read.
+//!
+//! Owns: the statuses of one entity, and which of them have changed since they were read. Never does: tell anybody;
+//! whoever waits is told by the engine, as of all news.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::status::{
+    IncompatibleQosStatus, InconsistentTopicStatus, PublicationMatchedStatus, Status, StatusKind,
+    StatusMask, SubscriptionMatchedStatus,
+};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Board {
+    changed: AtomicU32,
+    statuses: Mutex<Statuses>,
+}
+
+/// All that there are: each kind of entity uses its own.
+#[derive(Default)]
+pub(crate) struct Statuses {
+    pub(crate) inconsistent_topic: InconsistentTopicStatus,
+    pub(crate) incompatible_qos: IncompatibleQosStatus,
+    pub(crate) publication_matched: PublicationMatchedStatus,
+    pub(crate) subscription_matched: SubscriptionMatchedStatus,
+}
+
+impl Board {
+    fn lock(&self) -> MutexGuard<'_, Statuses> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something has happened.
+    pub(crate) fn note(&self, kind: StatusKind, change: impl FnOnce(&mut Statuses)) {
+        let mut statuses = self.lock();
+        change(&mut statuses);
+        // With the lock: a reader of the status takes both or none.
+        self.changed.fetch_or(kind as u32, Ordering::Release);
+    }
+
+    /// A status as it is, which is read with that.
+    pub(crate) fn take<S: Status>(
+        &self,
+        kind: StatusKind,
+        status: impl FnOnce(&mut Statuses) -> &mut S,
+    ) -> S {
+        let mut statuses = self.lock();
+        self.changed.fetch_and(!(kind as u32), Ordering::AcqRel);
+        let status = status(&mut statuses);
+        let read = status.clone();
+        status.settle();
+        read
+    }
+
+    /// The statuses that have changed since they were read.
+    pub(crate) fn changes(&self) -> StatusMask {
+        StatusMask(self.changed.load(Ordering::Acquire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_has_changed_no_more() {
+        let (board, kind) = (Board::default(), StatusKind::PublicationMatched);
+        assert!(board.changes().is_empty());
+        for _ in 0..2 {
+            board.note(kind, |all| {
+                all.publication_matched.count(1);
+                all.publication_matched.current_count += 1;
+                all.publication_matched.current_count_change += 1;
+            });
+        }
+        assert_eq!(board.changes(), kind.into());
+        let read = board.take(kind, |all| &mut all.publication_matched);
+        assert_eq!((read.total_count, read.total_count_change), (2, 2));
+        assert_eq!((read.current_count, read.current_count_change), (2, 2));
+        assert!(board.changes().is_empty());
+        let again = board.take(kind, |all| &mut all.publication_matched);
+        assert_eq!((again.total_count, again.total_count_change), (2, 0));
+        assert_eq!((again.current_count, again.current_count_change), (2, 0));
+    }
+}

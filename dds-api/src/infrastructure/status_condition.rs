@@ -1,0 +1,83 @@
+//! The condition that an entity's statuses have changed.
+//!
+//! Owns: which statuses count. Never does: read one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::condition::{Condition, Driver, Trigger};
+use super::status::StatusMask;
+
+/// STATUS_CONDITION: holds as long as an enabled status of its entity has changed since it was read. Clones are the same
+/// condition. All statuses are enabled at first.
+#[derive(Clone)]
+pub struct StatusCondition {
+    condition: Condition,
+    enabled: Arc<Enabled>,
+}
+
+struct Enabled(AtomicU32);
+
+impl Enabled {
+    fn mask(&self) -> StatusMask {
+        StatusMask(self.0.load(Ordering::Acquire))
+    }
+}
+
+struct Changes<F> {
+    changes: F,
+    enabled: Arc<Enabled>,
+    driver: Arc<dyn Driver>,
+}
+
+impl<F: Fn() -> StatusMask + Send + Sync> Trigger for Changes<F> {
+    fn is_triggered(&self) -> bool {
+        !((self.changes)() & self.enabled.mask()).is_empty()
+    }
+
+    fn driver(&self) -> Option<Arc<dyn Driver>> {
+        Some(Arc::clone(&self.driver))
+    }
+}
+
+impl StatusCondition {
+    pub(crate) fn new(
+        changes: impl Fn() -> StatusMask + Send + Sync + 'static,
+        driver: Arc<dyn Driver>,
+    ) -> StatusCondition {
+        let enabled = Arc::new(Enabled(AtomicU32::new(StatusMask::ALL.0)));
+        let condition = Condition::new(Changes { changes, enabled: Arc::clone(&enabled), driver });
+        StatusCondition { condition, enabled }
+    }
+
+    /// The statuses that count.
+    pub fn enabled_statuses(&self) -> StatusMask {
+        self.enabled.mask()
+    }
+
+    /// Sets the statuses that count. A wait set that waits for it looks again.
+    pub fn set_enabled_statuses(&self, mask: impl Into<StatusMask>) {
+        self.enabled.0.store(mask.into().0, Ordering::Release);
+        if let Some(driver) = self.condition.0.driver() {
+            driver.nudge();
+        }
+    }
+
+    /// Whether it holds.
+    pub fn trigger_value(&self) -> bool {
+        self.condition.trigger_value()
+    }
+}
+
+impl AsRef<Condition> for StatusCondition {
+    fn as_ref(&self) -> &Condition {
+        &self.condition
+    }
+}
+
+impl fmt::Debug for StatusCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatusCondition({}, {})", self.enabled_statuses(), self.trigger_value())
+    }
+}

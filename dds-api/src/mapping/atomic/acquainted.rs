@@ -1,0 +1,77 @@
+//! What readers and writers of ordered topics are told of each other.
+//!
+//! Owns: who knows what when. Never does: keep a sample from a reader; the reader does, by what it was told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use derecho_core::ids::NodeId;
+
+use super::{AtomicTopics, Domain, Stay, announce};
+use crate::mapping::acquaintance::Acquaintance;
+use crate::mapping::endpoint::{Endpoint, Match};
+use crate::mapping::policies::Policies;
+
+impl AtomicTopics {
+    /// Something has become of the endpoints of a topic: its readers know its writers, and its writers their readers.
+    pub(in crate::mapping) fn acquaint(&self, domain: &Domain, key: u64) {
+        for stay in self.stays.get(&key).into_iter().flatten() {
+            for (id, reading) in &stay.readers {
+                let Some(reader) = stay.endpoints.get(id) else { continue };
+                let known = Acquaintance::new(reader, domain.state(), domain.view());
+                let place = &reading.shared.acquaintance;
+                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(known));
+                reading.shared.changes.fetch_add(1, Ordering::Release);
+            }
+        }
+        if let Some(stay) = self.stays.get(&key).and_then(VecDeque::front) {
+            stay.tell_writers(domain, key);
+        }
+    }
+
+    /// The same of all topics.
+    pub(in crate::mapping) fn acquaint_all(&self, domain: &Domain) {
+        self.stays.keys().for_each(|key| self.acquaint(domain, *key));
+    }
+
+    /// An endpoint offers or requests something else from now on.
+    pub(in crate::mapping) fn change(
+        &mut self,
+        domain: &mut Domain,
+        key: u64,
+        (id, policies): (u64, &Arc<Policies>),
+    ) {
+        let mut stays = self.stays.get_mut(&key).into_iter().flatten();
+        let Some(stay) = stays.find(|stay| stay.endpoints.contains_key(&id)) else { return };
+        let Some(endpoint) = stay.endpoints.get_mut(&id) else { return };
+        endpoint.policies = Arc::clone(policies);
+        let endpoint = endpoint.clone();
+        if stay.announced {
+            announce(domain, id, endpoint);
+        }
+        self.acquaint(domain, key);
+    }
+}
+
+impl Stay {
+    /// Says to its writers how many participants get what they write now: of those that have begun, all but those whose
+    /// readers request what a writer does not offer.
+    pub(super) fn tell_writers(&self, domain: &Domain, key: u64) {
+        if self.writers.is_empty() {
+            return;
+        }
+        let mut readers: BTreeMap<NodeId, Vec<&Endpoint>> = BTreeMap::new();
+        for (node, reader) in domain.state().readers_of(key) {
+            readers.entry(node).or_default().push(reader);
+        }
+        for (id, shared) in &self.writers {
+            let Some(writer) = self.endpoints.get(id) else { continue };
+            let without = |readers: &&Vec<&Endpoint>| {
+                !readers.iter().any(|reader| reader.matches(writer) == Match::Yes)
+            };
+            let without = readers.values().filter(without).count() as u32;
+            shared.matched.store(self.counted.saturating_sub(without), Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a topic promises: the order of its samples, and which of them are kept.
+//!
+//! Owns: the four delivery levels, and what participants tell each other of a topic's keeping. Never does: keep anything.
+
+use std::fmt;
+
+use derecho_core::log;
+use derecho_core::storage::store::Retention;
+use idl_cdr::DdsType;
+
+/// What a topic promises of its samples' order.
+#[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+pub(crate) enum TopicLevel {
+    /// Each writer's own.
+    #[default]
+    Unordered,
+    /// One order, the same at all readers, all or nothing.
+    Atomic,
+    /// The same, and kept in the participants' memory for those who come later.
+    VolatileStorage,
+    /// The same, and kept in logs, from which it comes back when all participants are gone.
+    LoggedStorage,
+}
+
+impl TopicLevel {
+    pub(crate) fn is_ordered(self) -> bool {
+        self != TopicLevel::Unordered
+    }
+
+    /// Whether samples are kept for those who come later.
+    pub(crate) fn is_kept(self) -> bool {
+        matches!(self, TopicLevel::VolatileStorage | TopicLevel::LoggedStorage)
+    }
+
+    /// Whether samples are kept in logs as well.
+    pub(crate) fn is_logged(self) -> bool {
+        self == TopicLevel::LoggedStorage
+    }
+}
+
+/// Which samples are kept: a topic's DURABILITY_SERVICE and LIFESPAN. Zero stands for no limit.
+#[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Keeping {
+    /// Of each instance.
+    pub(crate) depth: u32,
+    pub(crate) most: u32,
+    pub(crate) instances: u32,
+    /// Nanoseconds.
+    pub(crate) lifespan: u64,
+    /// What is logged is delivered only when it is durable everywhere.
+    pub(crate) durable_first: bool,
+    /// A log whose disk is full takes no part any more, instead of holding its topic up.
+    pub(crate) detach: bool,
+    /// Of the past, so many nanoseconds, bytes and samples are kept in logs at least.
+    pub(crate) log_time: u64,
+    pub(crate) log_bytes: u64,
+    pub(crate) log_samples: u64,
+}
+
+impl Keeping {
+    /// The same, as stores have it.
+    pub(crate) fn retention(self) -> Retention {
+        let limit = |limit: u32| (limit > 0).then_some(u64::from(limit));
+        Retention {
+            depth: (self.depth > 0).then_some(self.depth),
+            most: limit(self.most),
+            keys: limit(self.instances),
+            lifespan: (self.lifespan > 0).then_some(self.lifespan),
+        }
+    }
+
+    /// How much of the past is kept in logs; none: all of it.
+    pub(crate) fn log_retention(self) -> Option<log::Retention> {
+        let limit = |limit: u64| (limit > 0).then_some(limit);
+        let (nanos, bytes) = (limit(self.log_time), limit(self.log_bytes));
+        let past = log::Retention { nanos, bytes, messages: limit(self.log_samples) };
+        (past != log::Retention::default()).then_some(past)
+    }
+}
+
+impl fmt::Display for Keeping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.depth {
+            0 => f.write_str("all samples")?,
+            depth => write!(f, "{depth} samples of each instance")?,
+        }
+        let limits = [(self.most, "samples"), (self.instances, "instances")];
+        for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
+            write!(f, ", at most {limit} {what}")?;
+        }
+        if self.lifespan > 0 {
+            write!(f, ", for {:?}", std::time::Duration::from_nanos(self.lifespan))?;
+        }
+        if self.durable_first {
+            f.write_str(", durable before they are delivered")?;
+        }
+        if self.log_time > 0 {
+            write!(f, ", in logs for {:?}", std::time::Duration::from_nanos(self.log_time))?;
+        }
+        let limits = [(self.log_bytes, "bytes"), (self.log_samples, "samples")];
+        for (limit, what) in limits.into_iter().filter(|(limit, _)| *limit > 0) {
+            write!(f, ", in logs at least {limit} {what}")?;
+        }
+        match self.detach {
+            true => f.write_str(", without logs whose disk is full"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for TopicLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TopicLevel::Unordered => "unordered",
+            TopicLevel::Atomic => "atomic",
+            TopicLevel::VolatileStorage => "kept (transient-local)",
+            TopicLevel::LoggedStorage => "logged (persistent)",
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! Matching: which of this participant's readers and writers go with which endpoints, its own included.
+//!
+//! ```text
+//!   own endpoint made        looked at with all that is announced
+//!   announced, or anew       looked at with all own endpoints of the topic
+//!   retracted                lost to all that it was matched with
+//! ```
+//! Owns: subscriptions to the streams of topics without order, what readers of ordered topics know of writers, and the
+//! statuses of matching. Never does: connect an ordered topic; its subgroup does.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use derecho_core::group::report::StreamId;
+use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::node::{Origin, SubscriptionId};
+
+use super::{LocalReader, ParticipantMachine};
+use crate::infrastructure::board::Board;
+use crate::infrastructure::status::StatusKind;
+use crate::mapping::discovery::News;
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::history::NOBODY;
+use crate::mapping::partners::Outcome;
+use crate::mapping::shares::{ReaderSource, SourceId};
+
+impl ParticipantMachine {
+    /// Takes in what all have heard of endpoints.
+    pub(super) fn discover(&mut self) {
+        self.atomic.changed(&mut self.group);
+        let mut changed = BTreeSet::new();
+        for news in self.group.state().take_news() {
+            match news {
+                News::Announced(node, id) => {
+                    changed.extend(self.match_with(node, id));
+                    self.look_for_logs(node, Some(id));
+                }
+                News::Retracted(node, id, endpoint) => {
+                    changed.extend(endpoint.level.is_ordered().then(|| endpoint.key()));
+                    self.lose(node, id, &endpoint);
+                }
+                News::Renewed => {
+                    self.match_anew();
+                    let nodes: Vec<NodeId> = self.group.state().nodes().collect();
+                    nodes.into_iter().for_each(|node| self.look_for_logs(node, None));
+                }
+            }
+        }
+        changed.into_iter().for_each(|key| self.atomic.acquaint(&self.group, key));
+    }
+
+    /// All was taken over as a whole.
+    fn match_anew(&mut self) {
+        let state = self.group.state();
+        let me = self.group.node().id();
+        let is_gone =
+            |&(node, id): &(NodeId, u64)| node != me && state.endpoint(node, id).is_none();
+        for LocalReader { shared, partners, .. } in self.readers.values_mut() {
+            let gone: Vec<_> = partners.matched().filter(is_gone).collect();
+            gone.into_iter().for_each(|who| partners.lose(&shared.board, who));
+        }
+        for writer in self.writers.values_mut() {
+            let gone: Vec<_> = writer.partners.matched().filter(is_gone).collect();
+            gone.into_iter().for_each(|who| writer.partners.lose(&writer.shared.board, who));
+        }
+        let nodes: Vec<NodeId> = state.nodes().collect();
+        nodes.into_iter().for_each(|node| self.match_all_of(node));
+        self.atomic.acquaint_all(&self.group);
+    }
+
+    /// Matches what there is here with all endpoints of a participant.
+    pub(super) fn match_all_of(&mut self, node: NodeId) {
+        let ids: Vec<u64> = self.group.state().of(node).map(|(id, _)| id).collect();
+        for id in ids {
+            self.match_with(node, id);
+        }
+    }
+
+    /// Matches an endpoint here, which is new or another one than before, with all that there is of its topic.
+    pub(super) fn match_own(&mut self, own: u64) {
+        let Some(endpoint) = self.own(own).cloned() else { return };
+        let me = self.group.node().id();
+        // What this participant has need not have been announced yet.
+        for other in self.own_of(&endpoint.topic) {
+            let Some(there) = self.own(other).cloned() else { continue };
+            self.match_pair(own, (me, other), &there);
+            self.match_pair(other, (me, own), &endpoint);
+        }
+        let named: Vec<(NodeId, u64)> = self.group.state().of_topic(&endpoint.topic).collect();
+        for (node, id) in named.into_iter().filter(|(node, _)| *node != me) {
+            let there = self.group.state().endpoint(node, id).cloned();
+            there.into_iter().for_each(|there| self.match_pair(own, (node, id), &there));
+        }
+    }
+
+    /// An endpoint of this participant.
+    pub(super) fn own(&self, id: u64) -> Option<&Endpoint> {
+        let reader = self.readers.get(&id).map(|reader| &reader.endpoint);
+        reader.or_else(|| self.writers.get(&id).map(|writer| &writer.endpoint))
+    }
+
+    /// Those of topics of this name.
+    fn own_of(&self, topic: &str) -> Vec<u64> {
+        self.by_topic.get(topic).into_iter().flatten().copied().collect()
+    }
+
+    /// Matches what there is here with an endpoint; the key of its topic if that is ordered.
+    fn match_with(&mut self, node: NodeId, id: u64) -> Option<u64> {
+        let endpoint = self.group.state().endpoint(node, id)?;
+        let own = self.own_of(&endpoint.topic);
+        let key = endpoint.level.is_ordered().then(|| endpoint.key());
+        if !own.is_empty() {
+            let endpoint = endpoint.clone();
+            own.into_iter().for_each(|own| self.match_pair(own, (node, id), &endpoint));
+        }
+        key
+    }
+
+    /// Matches an endpoint here with another one, if one of them is a reader and the other one a writer.
+    fn match_pair(&mut self, own: u64, who: (NodeId, u64), other: &Endpoint) {
+        let outcome = if let Some(reader) = self.readers.get_mut(&own)
+            && other.kind == EndpointKind::Writer
+        {
+            let verdict = reader.endpoint.matches(other);
+            let outcome = reader.partners.judge(&reader.shared.board, who, verdict);
+            if let Outcome::Inconsistent(_) = outcome {
+                reader.shared.inconsistent.fetch_add(1, Ordering::Release);
+            }
+            if !other.level.is_ordered() && !reader.endpoint.level.is_ordered() {
+                self.subscribe(own, who, RegionId(other.stream));
+            }
+            outcome
+        } else if let Some(writer) = self.writers.get_mut(&own)
+            && other.kind == EndpointKind::Reader
+        {
+            let verdict = other.matches(&writer.endpoint);
+            writer.partners.judge(&writer.shared.board, who, verdict)
+        } else {
+            return;
+        };
+        if let Outcome::Inconsistent(why) = outcome {
+            self.inconsistent(&other.topic, who, why);
+        }
+    }
+
+    /// By a topic's name an endpoint means something else than is meant here.
+    fn inconsistent(&mut self, topic: &str, who: (NodeId, u64), why: String) {
+        if !self.inconsistent.insert(who) {
+            return;
+        }
+        tracing::warn!(%why, "a writer and a reader of one topic cannot be matched");
+        if let Some(board) = self.topics.get(topic) {
+            board.note(StatusKind::InconsistentTopic, |all| {
+                all.inconsistent_topic.count(1);
+                all.inconsistent_topic.last_reason = Some(why);
+            });
+        }
+    }
+
+    /// Where the statuses of a topic of this name are put up here.
+    pub(crate) fn topic_board(&mut self, topic: &str) -> Arc<Board> {
+        // Of a topic of which nobody has anything any more nobody asks.
+        self.topics.retain(|name, board| Arc::strong_count(board) > 1 || name == topic);
+        Arc::clone(self.topics.entry(topic.to_owned()).or_default())
+    }
+
+    /// An endpoint is no more.
+    fn lose(&mut self, node: NodeId, id: u64, endpoint: &Endpoint) {
+        self.inconsistent.remove(&(node, id));
+        for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
+            if let Some(reader) = self.readers.get_mut(own) {
+                reader.partners.lose(&reader.shared.board, (node, id));
+            } else if let Some(writer) = self.writers.get_mut(own) {
+                writer.partners.lose(&writer.shared.board, (node, id));
+            }
+        }
+        match node == self.group.node().id() {
+            true => self.atomic.retracted(id),
+            false => self.withdrawn(node, id),
+        }
+    }
+
+    /// A stream that is read says by itself where it ends; one that was never there does not.
+    fn withdrawn(&mut self, node: NodeId, id: u64) {
+        let Some(&peer) = self.peers.get(&node) else { return };
+        let writer = (Origin::Peer(peer), id);
+        let all = self.readers.values().flat_map(|reader| &reader.subscriptions);
+        let of_it =
+            all.filter(|(_, known)| **known == writer).map(|(&subscription, _)| subscription);
+        let node = self.group.node_mut();
+        of_it.for_each(|subscription| node.withdrawn(subscription));
+    }
+
+    /// Subscribes a reader to a writer's stream if they are matched; if they are no more, its subscription ends.
+    fn subscribe(&mut self, reader: u64, (node, id): (NodeId, u64), stream: RegionId) {
+        let origin = match node == self.group.node().id() {
+            true => Origin::Own,
+            // One that is not there yet is matched when it is.
+            false => match self.peers.get(&node) {
+                Some(&peer) => Origin::Peer(peer),
+                None => return,
+            },
+        };
+        let Some(reader) = self.readers.get_mut(&reader) else { return };
+        let mut known = reader.subscriptions.iter();
+        let known = known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known);
+        match (reader.partners.has(node, id), known) {
+            (true, None) => match self.group.node_mut().subscribe(origin, stream) {
+                Some(subscription) => {
+                    reader.subscriptions.insert(subscription, (origin, id));
+                }
+                None => tracing::error!(
+                    topic = %reader.endpoint.topic,
+                    "this participant is matched with as many writers as it can be"
+                ),
+            },
+            (false, Some(subscription)) => {
+                self.group.node_mut().unsubscribe(subscription);
+                reader.end(subscription);
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    pub(super) fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {
+        let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
+        let Some(reader) = reader else { return };
+        let me = self.group.node().id();
+        let (origin, writer) = reader.subscriptions[&subscription];
+        let node: NodeId = match origin {
+            Origin::Own => me,
+            Origin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
+        };
+        let region = self.group.state().endpoint(node, writer).map(|it| RegionId(it.stream));
+        let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
+        let id = SourceId::Stream(subscription);
+        let (writers, life) = (Arc::new([writer]), self.life);
+        let source = ReaderSource { id, writers, inbox, ended: false, life };
+        reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
+        reader.shared.changes.fetch_add(1, Ordering::Release);
+        reader.shared.matched.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn ended(&mut self, subscription: SubscriptionId) {
+        let readers = &mut self.readers;
+        let reader = readers.values_mut().find(|r| r.subscriptions.contains_key(&subscription));
+        reader.into_iter().for_each(|reader| reader.end(subscription));
+    }
+}
+
+impl LocalReader {
+    /// A subscription has ended: what is queued is the last of it.
+    fn end(&mut self, subscription: SubscriptionId) {
+        self.subscriptions.remove(&subscription);
+        let mut sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_it = |s: &&mut ReaderSource| s.id == SourceId::Stream(subscription) && !s.ended;
+        let source = sources.iter_mut().find(of_it);
+        if let Some(source) = source {
+            source.ended = true;
+            self.shared.matched.fetch_sub(1, Ordering::Release);
+            self.shared.changes.fetch_add(1, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Policies of this participant's endpoints that change while they are at work.
+//!
+//! Owns: that all who have to know of a change do. Never does: say whether a policy may change; the entities do.
+
+use std::sync::Arc;
+
+use derecho_core::ids::NodeId;
+
+use super::{ParticipantMachine, announce};
+use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
+use crate::mapping::policies::Policies;
+use crate::mapping::record::Terms;
+
+/// Bytes of an announcement: the control stream has to take it.
+const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
+
+impl ParticipantMachine {
+    /// A name for a publisher or subscriber.
+    pub(crate) fn fresh_group(&mut self) -> u64 {
+        self.fresh_endpoint()
+    }
+
+    /// The endpoints of a publisher or subscriber.
+    pub(crate) fn of_group(&self, group: u64) -> Vec<u64> {
+        let readers = self.readers.iter().map(|(id, reader)| (id, &reader.endpoint));
+        let all = readers.chain(self.writers.iter().map(|(id, writer)| (id, &writer.endpoint)));
+        all.filter(|(_, endpoint)| endpoint.group == group).map(|(id, _)| *id).collect()
+    }
+
+    /// What an endpoint offers or requests.
+    pub(crate) fn policies(&self, id: u64) -> Option<Arc<Policies>> {
+        self.own(id).map(|endpoint| Arc::clone(&endpoint.policies))
+    }
+
+    /// The endpoints that one is matched with.
+    pub(crate) fn partners(&self, id: u64) -> Vec<(NodeId, u64)> {
+        let reader = self.readers.get(&id).map(|reader| &reader.partners);
+        let partners = reader.or_else(|| self.writers.get(&id).map(|writer| &writer.partners));
+        partners.map_or(Vec::new(), |partners| partners.matched().collect())
+    }
+
+    /// Changes the policies of all endpoints of a publisher or subscriber, or of none; the error says why.
+    pub(crate) fn change_group(
+        &mut self,
+        group: u64,
+        change: impl Fn(&mut Policies),
+    ) -> Result<(), String> {
+        let ids = self.of_group(group);
+        ids.iter().try_for_each(|id| self.changed(*id, &change).map(drop))?;
+        ids.into_iter().try_for_each(|id| self.change(id, &change))
+    }
+
+    /// An endpoint, as it is after a change.
+    fn changed(&self, id: u64, change: impl Fn(&mut Policies)) -> Result<Endpoint, String> {
+        let Some(known) = self.own(id) else { return Err("it is no more".to_owned()) };
+        let mut endpoint = known.clone();
+        change(Arc::make_mut(&mut endpoint.policies));
+        if endpoint.sharded
+            && shard(endpoint.policies.partition()) != shard(known.policies.partition())
+        {
+            return Err(format!(
+                "PARTITION decides by which stream samples of `{}` go, for that is sharded by it: make another writer \
+                 or reader",
+                endpoint.topic
+            ));
+        }
+        check_length(&endpoint)?;
+        Ok(endpoint)
+    }
+
+    /// Changes the policies of an endpoint; the error says why it cannot be.
+    pub(crate) fn change(&mut self, id: u64, change: impl Fn(&mut Policies)) -> Result<(), String> {
+        let endpoint = self.changed(id, change)?;
+        if let Some(writer) = self.writers.get_mut(&id) {
+            writer.shared.set_terms(terms_of(&endpoint));
+            writer.endpoint.policies = Arc::clone(&endpoint.policies);
+        } else if let Some(reader) = self.readers.get_mut(&id) {
+            reader.endpoint.policies = Arc::clone(&endpoint.policies);
+        }
+        match endpoint.level.is_ordered() {
+            true => {
+                let (key, new) = (endpoint.key(), (id, &endpoint.policies));
+                self.atomic.change(&mut self.group, key, new);
+            }
+            false => announce(&mut self.group, id, endpoint),
+        }
+        self.match_own(id);
+        Ok(())
+    }
+}
+
+/// Whether an endpoint can be announced; the error says why not.
+pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
+    let length = endpoint.encode().len();
+    match length > LONGEST_ANNOUNCEMENT {
+        true => Err(format!(
+            "what is to be announced of it has {length} bytes, and the most is {LONGEST_ANNOUNCEMENT}: give it less \
+             USER_DATA, GROUP_DATA or PARTITION"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// What goes with the samples of a writer.
+pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
+    let Policies::Offered { writer, publisher } = &*endpoint.policies else {
+        return Terms::default();
+    };
+    let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
+    let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
+    Terms { strength: writer.ownership_strength.value, partition }
+}

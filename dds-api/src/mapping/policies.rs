@@ -1,0 +1,336 @@
+//! The policies that an endpoint offers or requests, as participants tell each other.
+//!
+//! Owns: which policies an endpoint has that says nothing of them, and how those that it has instead are announced: field by
+//! field, by the standard's numbers. Never does: decide what policies mean.
+
+use idl_cdr::DdsType;
+use qos_profiles::{
+    DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, Duration, EntityQos,
+    HistoryQosPolicyKind, Incompatibility, Length, Offered, PartitionQosPolicy, PolicyId,
+    PresentationQosPolicyAccessScopeKind, PublisherQos, ReliabilityQosPolicy,
+    ReliabilityQosPolicyKind, Requested, SubscriberQos, Value, incompatible,
+};
+
+use super::level::TopicLevel;
+
+/// What a writer offers, or a reader requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Policies {
+    Offered { writer: DataWriterQos, publisher: PublisherQos },
+    Requested { reader: DataReaderQos, subscriber: SubscriberQos },
+}
+
+/// A policy's field that has another value than that which it has if nothing is said of it.
+#[derive(DdsType, Clone, PartialEq, Eq, Debug)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct Setting {
+    policy: u8,
+    field: u8,
+    value: Told,
+}
+
+/// A policy's value, as it is told.
+#[derive(DdsType, Clone, PartialEq, Eq, Debug)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8")]
+enum Told {
+    #[dds(case = 0)]
+    Bool(bool),
+    #[dds(case = 1)]
+    Unsigned(u32),
+    #[dds(case = 2)]
+    Signed(i32),
+    #[dds(case = 3)]
+    Length(i32),
+    #[dds(case = 4)]
+    Duration(Span),
+    #[dds(case = 5)]
+    Kind(u8),
+    #[dds(case = 6)]
+    Octets(Vec<u8>),
+    #[dds(case = 7)]
+    Texts(Vec<String>),
+    #[dds(case = 8)]
+    Kinds(Vec<u8>),
+}
+
+#[derive(DdsType, Clone, PartialEq, Eq, Debug)]
+#[dds(crate = "idl_cdr")]
+struct Span {
+    sec: i32,
+    nanosec: u32,
+}
+
+impl From<Value> for Told {
+    fn from(value: Value) -> Told {
+        match value {
+            Value::Bool(value) => Told::Bool(value),
+            Value::Unsigned(value) => Told::Unsigned(value),
+            Value::Signed(value) => Told::Signed(value),
+            Value::Length(value) => Told::Length(value.into()),
+            Value::Duration(value) => {
+                Told::Duration(Span { sec: value.sec(), nanosec: value.nanosec() })
+            }
+            Value::Kind(value) => Told::Kind(value),
+            Value::Octets(value) => Told::Octets(value),
+            Value::Texts(value) => Told::Texts(value),
+            Value::Kinds(value) => Told::Kinds(value),
+        }
+    }
+}
+
+impl Told {
+    /// The value; none if there is no such one.
+    fn value(self) -> Option<Value> {
+        Some(match self {
+            Told::Bool(value) => Value::Bool(value),
+            Told::Unsigned(value) => Value::Unsigned(value),
+            Told::Signed(value) => Value::Signed(value),
+            Told::Length(value) => Value::Length(Length::try_from(value).ok()?),
+            Told::Duration(Span { sec, nanosec }) => {
+                let infinite = Duration::INFINITE;
+                match (sec, nanosec) == (infinite.sec(), infinite.nanosec()) {
+                    true => Value::Duration(infinite),
+                    false => Value::Duration(Duration::new(sec, nanosec)?),
+                }
+            }
+            Told::Kind(value) => Value::Kind(value),
+            Told::Octets(value) => Value::Octets(value),
+            Told::Texts(value) => Value::Texts(value),
+            Told::Kinds(value) => Value::Kinds(value),
+        })
+    }
+}
+
+/// A set of policies, and that of the publisher or subscriber around it.
+type Both = [EntityQos; 2];
+
+impl Policies {
+    /// Those of a writer of a topic of this level that says nothing: it offers what the topic gives in any case.
+    pub(crate) fn offered(level: TopicLevel) -> Policies {
+        let mut writer = DataWriterQos::default();
+        writer.durability.kind = durability(level);
+        Policies::Offered { writer, publisher: publisher() }
+    }
+
+    /// Those of a reader that says nothing.
+    pub(crate) fn requested(level: TopicLevel) -> Policies {
+        let mut reader = DataReaderQos::default();
+        reader.durability.kind = durability(level);
+        reader.history.kind = HistoryQosPolicyKind::KeepAll;
+        reader.reliability = ReliabilityQosPolicy::of(ReliabilityQosPolicyKind::Reliable);
+        Policies::Requested { reader, subscriber: SubscriberQos::default() }
+    }
+
+    fn of_kind(is_writer: bool, level: TopicLevel) -> Policies {
+        if is_writer { Policies::offered(level) } else { Policies::requested(level) }
+    }
+
+    fn is_writer(&self) -> bool {
+        matches!(self, Policies::Offered { .. })
+    }
+
+    fn both(&self) -> Both {
+        match self {
+            Policies::Offered { writer, publisher } => {
+                [writer.clone().into(), publisher.clone().into()]
+            }
+            Policies::Requested { reader, subscriber } => {
+                [reader.clone().into(), subscriber.clone().into()]
+            }
+        }
+    }
+
+    fn of_both(both: Both) -> Option<Policies> {
+        match both {
+            [EntityQos::DataWriter(writer), EntityQos::Publisher(publisher)] => {
+                Some(Policies::Offered { writer, publisher })
+            }
+            [EntityQos::DataReader(reader), EntityQos::Subscriber(subscriber)] => {
+                Some(Policies::Requested { reader, subscriber })
+            }
+            _ => None,
+        }
+    }
+
+    /// What is to be said of them: nothing of those that any endpoint of such a topic has.
+    pub(crate) fn settings(&self, level: TopicLevel) -> Vec<Setting> {
+        let usual = Policies::of_kind(self.is_writer(), level);
+        if *self == usual {
+            return Vec::new();
+        }
+        let mut settings = Vec::new();
+        for (set, usual) in self.both().into_iter().zip(usual.both()) {
+            for (policy, _) in set.kind().policies() {
+                for field in 0..policy.fields().len() {
+                    let value = set.value(policy, field);
+                    if value != usual.value(policy, field)
+                        && let Some(value) = value
+                    {
+                        let (policy, field) = (policy.id() as u8, field as u8);
+                        settings.push(Setting { policy, field, value: value.into() });
+                    }
+                }
+            }
+        }
+        settings
+    }
+
+    /// The policies of which this was said; none if it makes no sense.
+    pub(crate) fn told(
+        is_writer: bool,
+        level: TopicLevel,
+        settings: Vec<Setting>,
+    ) -> Option<Policies> {
+        let usual = Policies::of_kind(is_writer, level);
+        if settings.is_empty() {
+            return Some(usual);
+        }
+        let mut both = usual.both();
+        for Setting { policy, field, value } in settings {
+            let policy = PolicyId::from_id(policy.into())?;
+            let value = value.value()?;
+            let set = both.iter_mut().find(|set| set.value(policy, field.into()).is_some())?;
+            if !set.set_value(policy, field.into(), &value) {
+                return None;
+            }
+        }
+        Policies::of_both(both)
+    }
+
+    /// PARTITION.
+    pub(crate) fn partition(&self) -> &PartitionQosPolicy {
+        match self {
+            Policies::Offered { publisher, .. } => &publisher.partition,
+            Policies::Requested { subscriber, .. } => &subscriber.partition,
+        }
+    }
+
+    pub(crate) fn partition_mut(&mut self) -> &mut PartitionQosPolicy {
+        match self {
+            Policies::Offered { publisher, .. } => &mut publisher.partition,
+            Policies::Requested { subscriber, .. } => &mut subscriber.partition,
+        }
+    }
+
+    /// In how far a writer with the other policies offers less than a reader with these requests.
+    pub(crate) fn refuses(&self, offered: &Policies) -> Vec<Incompatibility> {
+        match (self, offered) {
+            (
+                Policies::Requested { reader, subscriber },
+                Policies::Offered { writer, publisher },
+            ) => incompatible(&Offered { writer, publisher }, &Requested { reader, subscriber }),
+            // Nobody asks: two readers, or two writers, have nothing to request of each other.
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether a writer of a topic of this level may offer this DURABILITY; the error says what the topic would have to be.
+pub(crate) fn check_durability(
+    level: TopicLevel,
+    offered: DurabilityQosPolicyKind,
+) -> Result<(), String> {
+    let most = match level {
+        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
+        level => durability(level),
+    };
+    if offered <= most {
+        return Ok(());
+    }
+    let remedy = match offered {
+        DurabilityQosPolicyKind::Persistent => "make the topic persistent()",
+        _ => "make the topic transient_local()",
+    };
+    Err(format!("DURABILITY {offered:?} is more than its topic gives, which is {level}: {remedy}"))
+}
+
+/// DURABILITY as a topic of this level has it.
+pub(crate) fn durability(level: TopicLevel) -> DurabilityQosPolicyKind {
+    match level {
+        TopicLevel::Unordered | TopicLevel::Atomic => DurabilityQosPolicyKind::Volatile,
+        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::TransientLocal,
+        TopicLevel::LoggedStorage => DurabilityQosPolicyKind::Persistent,
+    }
+}
+
+/// What writers offer that have no publisher of their own: samples of a writer come in its order always, so that is offered.
+pub(crate) fn publisher() -> PublisherQos {
+    let mut publisher = PublisherQos::default();
+    publisher.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Topic;
+    publisher.presentation.ordered_access = true;
+    publisher
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVELS: [TopicLevel; 4] = [
+        TopicLevel::Unordered,
+        TopicLevel::Atomic,
+        TopicLevel::VolatileStorage,
+        TopicLevel::LoggedStorage,
+    ];
+
+    #[test]
+    fn what_is_usual_is_not_said_and_everything_else_comes_back() {
+        for level in LEVELS {
+            for is_writer in [true, false] {
+                let usual = Policies::of_kind(is_writer, level);
+                assert_eq!(usual.settings(level), []);
+                assert_eq!(Policies::told(is_writer, level, Vec::new()), Some(usual.clone()));
+                for set in 0..2 {
+                    for (policy, _) in usual.both()[set].kind().policies() {
+                        for field in 0..policy.fields().len() {
+                            let mut both = usual.both();
+                            let value = other(both[set].value(policy, field).unwrap());
+                            assert!(both[set].set_value(policy, field, &value));
+                            let changed = Policies::of_both(both).unwrap();
+                            let settings = changed.settings(level);
+                            assert_eq!(settings.len(), 1, "{policy}.{field}");
+                            let told = Policies::told(is_writer, level, settings);
+                            assert_eq!(told, Some(changed), "{policy}.{field}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn other(value: Value) -> Value {
+        match value {
+            Value::Bool(value) => Value::Bool(!value),
+            Value::Unsigned(value) => Value::Unsigned(value + 7),
+            Value::Signed(value) => Value::Signed(value - 7),
+            Value::Length(_) => Value::Length(Length::of(7)),
+            Value::Duration(Duration::INFINITE) => Value::Duration(Duration::from_millis(7)),
+            Value::Duration(_) => Value::Duration(Duration::INFINITE),
+            Value::Kind(value) => Value::Kind(1 - value.min(1)),
+            Value::Octets(_) => Value::Octets(vec![7]),
+            Value::Texts(_) => Value::Texts(vec!["seven".into()]),
+            Value::Kinds(_) => Value::Kinds(vec![2]),
+        }
+    }
+
+    #[test]
+    fn who_says_nothing_is_matched_at_every_level() {
+        for level in LEVELS {
+            let refused = Policies::requested(level).refuses(&Policies::offered(level));
+            assert_eq!(refused, []);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_policy() {
+        let told = |policy, field, value| {
+            Policies::told(true, TopicLevel::Atomic, vec![Setting { policy, field, value }])
+        };
+        assert_eq!(told(0, 0, Told::Bool(true)), None, "no such policy");
+        assert_eq!(told(2, 1, Told::Kind(1)), None, "no such field");
+        assert_eq!(told(2, 0, Told::Bool(true)), None, "no such value");
+        assert_eq!(told(2, 0, Told::Kind(9)), None, "no such kind");
+        assert_eq!(told(4, 0, Told::Duration(Span { sec: -1, nanosec: 0 })), None);
+        assert_eq!(told(9, 0, Told::Duration(Span { sec: 1, nanosec: 0 })), None, "a reader's");
+        assert!(told(2, 0, Told::Kind(1)).is_some());
+    }
+}

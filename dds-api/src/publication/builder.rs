@@ -1,0 +1,239 @@
+//! A writer that is being made: its policies and its memory.
+//!
+//! Owns: what a writer is asked to be. Never does: write anything.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use derecho_core::multicast::geometry::Geometry;
+use idl_cdr::DdsType;
+use qos_profiles::{
+    DataWriterQos, DestinationOrderQosPolicyKind, Duration, OwnershipQosPolicyKind,
+    PartitionQosPolicy, PublisherQos,
+};
+
+use super::instances::Registered;
+use super::publisher::Publisher;
+use super::writer::DataWriter;
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::mapping::endpoint::EndpointKind;
+use crate::mapping::machine::terms_of;
+use crate::mapping::policies::{self, Policies};
+use crate::mapping::record::{HEADER, KEY, LONGEST_NAMES, STRENGTH, Terms, is_plain};
+use crate::mapping::shares::{Refusal, WriterShared};
+use crate::mapping::standing::Standing;
+use crate::topic::Topic;
+
+/// Memory of a writer that says nothing else.
+const DEFAULT_MEMORY: usize = 1 << 20;
+/// Samples in flight of a writer that says nothing else; an order ring of 8192 entries, of which an
+/// atomic topic has an eighth for nulls.
+const DEFAULT_IN_FLIGHT: usize = 7168;
+/// Bytes for the names of partitions that a writer may get later.
+const ROOM_FOR_NAMES: usize = 256;
+
+/// A writer that is being made. Unless something else is said it has the policies of its topic.
+pub struct DataWriterBuilder<T> {
+    participant: Arc<Inner>,
+    topic: Topic<T>,
+    publisher: Option<Publisher>,
+    qos: DataWriterQos,
+    memory: usize,
+    in_flight: usize,
+    largest: usize,
+}
+
+impl<T: DdsType> DataWriterBuilder<T> {
+    pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
+        let mut qos = DataWriterQos::default();
+        qos.copy_from_topic_qos(topic.qos());
+        DataWriterBuilder {
+            participant,
+            topic,
+            publisher: None,
+            qos,
+            memory: DEFAULT_MEMORY,
+            in_flight: DEFAULT_IN_FLIGHT,
+            largest: if is_plain::<T>() { size_of::<T>() } else { 0 },
+        }
+    }
+
+    /// It belongs to this publisher.
+    pub(super) fn within(mut self, publisher: Publisher) -> Self {
+        if let Some(qos) = publisher.default_writer_qos() {
+            self.qos = qos;
+        }
+        self.publisher = Some(publisher);
+        self
+    }
+
+    /// All its policies. What DURABILITY offers is at most what the topic gives.
+    pub fn qos(mut self, qos: &DataWriterQos) -> Self {
+        self.qos.clone_from(qos);
+        self
+    }
+
+    /// OWNERSHIP exclusive, with this strength: of several writers of an instance the strongest one owns it. Readers have to
+    /// ask for [exclusive ownership](crate::subscription::DataReaderBuilder::exclusive_ownership).
+    pub fn ownership_strength(mut self, strength: i32) -> Self {
+        self.qos.ownership.kind = OwnershipQosPolicyKind::Exclusive;
+        self.qos.ownership_strength.value = strength;
+        self
+    }
+
+    /// WRITER_DATA_LIFECYCLE: whether unregistering an instance disposes it as well. By default it does.
+    pub fn autodispose_unregistered_instances(mut self, autodispose: bool) -> Self {
+        self.qos.writer_data_lifecycle.autodispose_unregistered_instances = autodispose;
+        self
+    }
+
+    /// DESTINATION_ORDER by source, for readers that
+    /// [ask for it](crate::subscription::DataReaderBuilder::by_source_timestamp).
+    pub fn by_source_timestamp(mut self) -> Self {
+        self.qos.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
+        self
+    }
+
+    /// USER_DATA: bytes that go with the writer.
+    pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.qos.user_data.value = bytes.into();
+        self
+    }
+
+    /// Keeps up to so many bytes of samples that readers have not yet taken (1 MiB by default).
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Keeps up to so many samples that readers have not yet received (7168 by default).
+    pub fn in_flight(mut self, samples: usize) -> Self {
+        self.in_flight = samples;
+        self
+    }
+
+    /// Takes samples of up to so many bytes; makes the memory larger if need be. Without this,
+    /// a sixteenth of the memory, and always a whole sample of a plain type.
+    pub fn max_sample_size(mut self, bytes: usize) -> Self {
+        self.largest = bytes;
+        self
+    }
+
+    /// RELIABILITY.max_blocking_time: how long a write may wait for readers to make room.
+    pub fn max_blocking_time(mut self, time: impl Into<Timeout>) -> Self {
+        self.qos.reliability.max_blocking_time = match time.into().duration() {
+            Some(time) => time.into(),
+            None => Duration::INFINITE,
+        };
+        self
+    }
+
+    /// Makes the writer and announces it.
+    ///
+    /// # Errors
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic.
+    pub fn create(self) -> DdsResult<DataWriter<T>> {
+        let DataWriterBuilder { participant, topic, publisher, qos, .. } = self;
+        let DataWriterBuilder { memory, in_flight, largest, .. } = self;
+        if !topic.is_of(&participant)
+            || publisher.as_ref().is_some_and(|it| !it.is_of(&participant))
+        {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` belongs to another participant: create it from the one that writes it",
+                topic.name()
+            )));
+        }
+        let level = topic.level();
+        let group = publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
+        check(&topic, &qos, &group)?;
+        let (blocking, autodispose) = (
+            Option::<std::time::Duration>::from(qos.reliability.max_blocking_time),
+            qos.writer_data_lifecycle.autodispose_unregistered_instances,
+        );
+        let mut endpoint = topic
+            .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
+        endpoint.group = publisher.as_ref().map_or(0, Publisher::group);
+        let entries = match level.is_ordered() {
+            true => in_flight.saturating_add(in_flight.div_ceil(7)),
+            false => in_flight,
+        };
+        let terms = terms_of(&endpoint);
+        let names = if publisher.is_some() { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
+        let overhead = HEADER + names + if level.is_kept() { KEY } else { 0 };
+        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
+            .ok_or_else(|| {
+                DdsError::BadParameter(format!(
+                    "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
+                     {largest} bytes: the limits are 2^20 samples and 1 GiB for one",
+                    topic.name()
+                ))
+            })?;
+        let shared = Arc::new(WriterShared::default());
+        shared.set_terms(terms);
+        let machine_share = Arc::clone(&shared);
+        let made = participant.engine.act(|machine, link, effects| {
+            machine.add_writer(link, endpoint, geometry, machine_share, effects)
+        });
+        let (id, first) = made
+            .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
+        Ok(DataWriter {
+            participant,
+            topic,
+            shared,
+            first,
+            id,
+            max_blocking: blocking.map_or(Timeout::FOREVER, Timeout::from),
+            kept: level.is_kept(),
+            autodispose: AtomicBool::new(autodispose),
+            registered: Registered::default(),
+            publisher,
+            status_condition: OnceLock::new(),
+        })
+    }
+}
+
+/// Whether a writer's policies go together, with its publisher's, and with its topic.
+pub(super) fn check<T: DdsType>(
+    topic: &Topic<T>,
+    qos: &DataWriterQos,
+    publisher: &PublisherQos,
+) -> DdsResult<()> {
+    let wrong = qos.inconsistencies().first().map(ToString::to_string);
+    let durability = policies::check_durability(topic.level(), qos.durability.kind);
+    let wrong = wrong.or(durability.err()).or(topic.wrong_partition(&publisher.partition));
+    match wrong {
+        Some(wrong) => {
+            Err(DdsError::InconsistentPolicy(format!("a writer of `{}`: {wrong}", topic.name())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether names of partitions can be sent.
+pub(crate) fn check_partition(partition: &PartitionQosPolicy) -> DdsResult<()> {
+    let size = Terms::names(partition).map_or(0, |names| names.len());
+    if size > LONGEST_NAMES {
+        return Err(DdsError::BadParameter(format!(
+            "the names of PARTITION have {size} bytes in all; at most {LONGEST_NAMES} go with each sample"
+        )));
+    }
+    match partition.name.iter().find(|name| name.contains('\0')) {
+        Some(name) => Err(DdsError::BadParameter(format!(
+            "a name of PARTITION has a NUL in it: {name:?}; leave it out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The error of an endpoint that was not made.
+pub(crate) fn refused(refusal: &Refusal, standing: &Standing, what: &str, topic: &str) -> DdsError {
+    match refusal {
+        Refusal::Link(error) => {
+            DdsError::OutOfResources(format!("no memory for a {what} of `{topic}`: {error}"))
+        }
+        Refusal::Mismatch(why) => DdsError::PreconditionNotMet(why.clone()),
+        Refusal::TooLarge(why) => DdsError::BadParameter(format!("a {what} of `{topic}`: {why}")),
+        Refusal::Isolated => standing.error(),
+    }
+}

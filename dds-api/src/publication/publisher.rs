@@ -1,0 +1,173 @@
+//! The publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
+//!
+//! Owns: those policies, and the writers' default ones. Never does: write.
+
+use std::sync::Arc;
+
+use idl_cdr::DdsType;
+use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
+
+use super::DataWriterBuilder;
+use super::acknowledgment::are_acknowledged;
+use crate::domain::{EntityGroup, Inner};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout, immutable};
+use crate::mapping::policies::Policies;
+use crate::topic::Topic;
+
+/// Writers that share policies. Clones are the same publisher; a writer keeps its publisher.
+///
+/// A writer needs none of its own: [`DomainParticipant::writer`](crate::domain::DomainParticipant::writer) makes one that
+/// belongs to no partition and offers its samples in their order.
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Thrust { newtons: f64 }
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let topic = participant.topic::<Thrust>("Thrust").atomic().create()?;
+/// let left = participant.publisher().partition(["left"]).create()?;
+/// let writer = left.writer(&topic).create()?;                       // for readers of `left`
+/// let both = participant.subscriber().partition(["*"]).create()?;
+/// let reader = both.reader(&topic).create()?;                       // of all partitions that have names
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos>>);
+
+impl Publisher {
+    /// Its name in the domain.
+    pub fn instance_handle(&self) -> InstanceHandle {
+        self.0.handle()
+    }
+
+    /// Its policies.
+    pub fn qos(&self) -> PublisherQos {
+        self.0.qos().clone()
+    }
+
+    /// Gives it other policies. PARTITION changes with the next sample that is written; on an ordered topic that is the same
+    /// sample at all readers.
+    ///
+    /// # Errors
+    /// [`DdsError::ImmutablePolicy`] if PRESENTATION is another one, or PARTITION and a writer's topic is
+    /// [sharded](crate::topic::TopicBuilder::sharded_by_partition).
+    pub fn set_qos(&self, qos: &PublisherQos) -> DdsResult<()> {
+        let mut present = self.0.qos();
+        immutable("publisher", &present.immutable_changes(qos))?;
+        super::check_partition(&qos.partition)?;
+        let changed = self.0.participant.engine.act(|machine, _, _| {
+            machine.change_group(self.0.id, |policies| {
+                if let Policies::Offered { publisher, .. } = policies {
+                    publisher.clone_from(qos);
+                }
+            })
+        });
+        changed.map_err(DdsError::ImmutablePolicy)?;
+        present.clone_from(qos);
+        Ok(())
+    }
+
+    /// A writer of a topic.
+    pub fn writer<T: DdsType>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
+        let builder = DataWriterBuilder::new(Arc::clone(&self.0.participant), topic.clone());
+        builder.within(self.clone())
+    }
+
+    /// The policies of its writers of which nothing else is said; none: those of their topics.
+    pub fn default_writer_qos(&self) -> Option<DataWriterQos> {
+        self.0.default().clone()
+    }
+
+    /// Sets the policies of writers that are made from now on and of which nothing else is said; none: those of their
+    /// topics.
+    pub fn set_default_writer_qos(&self, qos: Option<DataWriterQos>) -> DdsResult<()> {
+        if let Some(wrong) = qos.as_ref().and_then(|qos| qos.inconsistencies().into_iter().next()) {
+            return Err(DdsError::InconsistentPolicy(wrong.to_string()));
+        }
+        *self.0.default() = qos;
+        Ok(())
+    }
+
+    /// Its writers.
+    pub fn writers(&self) -> Vec<InstanceHandle> {
+        self.0.entities()
+    }
+
+    /// Waits until all that its writers have written so far is acknowledged, as
+    /// [`DataWriter::wait_for_acknowledgments`](super::DataWriter::wait_for_acknowledgments) does for one.
+    pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        let timeout = timeout.into();
+        let deadline = timeout.deadline();
+        for writer in self.writers() {
+            if !are_acknowledged(&self.0.participant, writer.entity, deadline)? {
+                return Err(DdsError::Timeout(format!(
+                    "not all samples of writer {writer} of this publisher are acknowledged after {timeout}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes it. Dropping the last handle on it and its last writer does the same; this says whether there are any left.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] as long as it has writers.
+    pub fn delete(self) -> DdsResult<()> {
+        self.0.check_empty("publisher", "writers")
+    }
+
+    pub(super) fn group(&self) -> u64 {
+        self.0.id
+    }
+
+    pub(super) fn is_of(&self, participant: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.0.participant, participant)
+    }
+}
+
+/// A publisher that is being made.
+pub struct PublisherBuilder {
+    participant: Arc<Inner>,
+    qos: PublisherQos,
+}
+
+impl PublisherBuilder {
+    pub(crate) fn new(participant: Arc<Inner>, qos: PublisherQos) -> Self {
+        PublisherBuilder { participant, qos }
+    }
+
+    /// All its policies.
+    pub fn qos(mut self, qos: &PublisherQos) -> Self {
+        self.qos.clone_from(qos);
+        self
+    }
+
+    /// PARTITION: readers get what is written that have one of these names, or a pattern that one of them is of.
+    pub fn partition<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.qos.partition.name = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// PRESENTATION: what is offered of order and coherence.
+    pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
+        self.qos.presentation = policy;
+        self
+    }
+
+    /// GROUP_DATA: bytes that go with it.
+    pub fn group_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.qos.group_data.value = bytes.into();
+        self
+    }
+
+    /// Makes the publisher.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if names of partitions cannot be sent.
+    pub fn create(self) -> DdsResult<Publisher> {
+        super::check_partition(&self.qos.partition)?;
+        Ok(Publisher(EntityGroup::new(self.participant, self.qos)))
+    }
+}

@@ -1,0 +1,113 @@
+//! What a writer says of itself: its policies and statuses.
+//!
+//! Owns: the calls. Never does: count; the machine does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use idl_cdr::DdsType;
+use qos_profiles::DataWriterQos;
+
+use super::builder::check;
+use super::publisher::Publisher;
+use super::writer::DataWriter;
+use crate::infrastructure::{
+    DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, PublicationMatchedStatus,
+    StatusCondition, StatusKind, StatusMask, immutable,
+};
+use crate::mapping::policies::{self, Policies};
+
+/// Policies and statuses. What a status counts since it was last read is read with it.
+///
+/// ```no_run
+/// use dds_api::infrastructure::{StatusKind, WaitSet};
+/// use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Thrust { newtons: f64 }
+///
+/// # fn watch(writer: &DataWriter<Thrust>) -> DdsResult<()> {
+/// let condition = writer.status_condition();
+/// condition.set_enabled_statuses(
+///     StatusKind::PublicationMatched | StatusKind::OfferedIncompatibleQos,
+/// );
+/// let wait_set = WaitSet::new();
+/// wait_set.attach(&condition)?;
+/// wait_set.wait(Timeout::secs(10))?;
+/// let matched = writer.publication_matched_status();
+/// println!("{} readers, {:+}", matched.current_count, matched.current_count_change);
+/// let refused = writer.offered_incompatible_qos_status();
+/// if let Some(reason) = refused.last_reason {
+///     println!("{} readers ask for more than is offered: {reason}", refused.total_count);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+impl<T: DdsType> DataWriter<T> {
+    /// Its policies.
+    pub fn qos(&self) -> DataWriterQos {
+        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id));
+        match policies.as_deref() {
+            Some(Policies::Offered { writer, .. }) => writer.clone(),
+            _ => DataWriterQos::default(),
+        }
+    }
+
+    /// Gives it other policies: of those that may change on a writer that is at work. What goes with its samples goes with the
+    /// next one; readers are matched anew as they hear of it.
+    ///
+    /// # Errors
+    /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
+    pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
+        immutable("writer", &self.qos().immutable_changes(qos))?;
+        let publisher = self.publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
+        check(&self.topic, qos, &publisher)?;
+        let autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        let changed = self.participant.engine.act(|machine, _, _| {
+            machine.change(self.id, |policies| {
+                if let Policies::Offered { writer, .. } = policies {
+                    writer.clone_from(qos);
+                }
+            })
+        });
+        changed.map_err(DdsError::BadParameter)?;
+        self.autodispose.store(autodispose, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The publisher that it belongs to, if it is not the participant's own.
+    pub fn publisher(&self) -> Option<&Publisher> {
+        self.publisher.as_ref()
+    }
+
+    /// PUBLICATION_MATCHED: readers that are there and ask for no more than is offered, its participant's own included.
+    pub fn publication_matched_status(&self) -> PublicationMatchedStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched)
+    }
+
+    /// OFFERED_INCOMPATIBLE_QOS: readers that ask for more than is offered.
+    pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::OfferedIncompatibleQos, |all| &mut all.incompatible_qos)
+    }
+
+    /// The readers that it is matched with.
+    pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
+        let partners = self.participant.engine.act(|machine, _, _| machine.partners(self.id));
+        partners.into_iter().map(|(node, entity)| InstanceHandle { node, entity }).collect()
+    }
+
+    /// The statuses that have changed since they were read.
+    pub fn status_changes(&self) -> StatusMask {
+        self.shared.board.changes()
+    }
+
+    /// Holds as long as a status that is enabled in it has changed and was not read since.
+    pub fn status_condition(&self) -> StatusCondition {
+        let made = || {
+            let (shared, participant) = (Arc::clone(&self.shared), Arc::clone(&self.participant));
+            StatusCondition::new(move || shared.board.changes(), participant)
+        };
+        self.status_condition.get_or_init(made).clone()
+    }
+}

@@ -1,0 +1,118 @@
+//! What a reader says of itself: its policies and statuses.
+//!
+//! Owns: the calls. Never does: count; the machine does, and the shelf.
+
+use std::sync::{Arc, PoisonError, Weak};
+
+use idl_cdr::DdsType;
+use qos_profiles::DataReaderQos;
+
+use super::cache::Settings;
+use super::condition::ReadCondition;
+use super::reader::DataReader;
+use super::states::States;
+use super::subscriber::Subscriber;
+use crate::infrastructure::{
+    DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, StatusCondition, StatusKind,
+    StatusMask, SubscriptionMatchedStatus, immutable,
+};
+use crate::mapping::policies::Policies;
+
+/// Policies and statuses. What a status counts since it was last read is read with it.
+impl<T: DdsType> DataReader<T> {
+    /// Its policies.
+    pub fn qos(&self) -> DataReaderQos {
+        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id));
+        match policies.as_deref() {
+            Some(Policies::Requested { reader, .. }) => reader.clone(),
+            _ => DataReaderQos::default(),
+        }
+    }
+
+    /// Gives it other policies: of those that may change on a reader that is at work.
+    ///
+    /// # Errors
+    /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
+    pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
+        immutable("reader", &self.qos().immutable_changes(qos))?;
+        if let Some(wrong) = qos.inconsistencies().first() {
+            let wrong = format!("a reader of `{}`: {wrong}", self.topic.name());
+            return Err(DdsError::InconsistentPolicy(wrong));
+        }
+        let changed = self.participant.engine.act(|machine, _, _| {
+            machine.change(self.id, |policies| {
+                if let Policies::Requested { reader, .. } = policies {
+                    reader.clone_from(qos);
+                }
+            })
+        });
+        changed.map_err(DdsError::BadParameter)?;
+        self.change_settings(qos);
+        Ok(())
+    }
+
+    /// The subscriber that it belongs to, if it is not the participant's own.
+    pub fn subscriber(&self) -> Option<&Subscriber> {
+        self.subscriber.as_ref()
+    }
+
+    /// SUBSCRIPTION_MATCHED: writers that are there and offer what is requested, its participant's own included.
+    pub fn subscription_matched_status(&self) -> SubscriptionMatchedStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::SubscriptionMatched, |all| &mut all.subscription_matched)
+    }
+
+    /// REQUESTED_INCOMPATIBLE_QOS: writers that offer less than is requested.
+    pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::RequestedIncompatibleQos, |all| &mut all.incompatible_qos)
+    }
+
+    /// The writers that it is matched with.
+    pub fn matched_publications(&self) -> Vec<InstanceHandle> {
+        let partners = self.participant.engine.act(|machine, _, _| machine.partners(self.id));
+        partners.into_iter().map(|(node, entity)| InstanceHandle { node, entity }).collect()
+    }
+
+    /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.
+    pub fn status_changes(&self) -> StatusMask {
+        let mut changes = self.shared.board.changes();
+        if self.has_news() {
+            changes |= StatusKind::DataAvailable;
+        }
+        changes
+    }
+
+    /// Whether there is a sample that no call has given.
+    fn has_news(&self) -> bool {
+        match self.shelf.get() {
+            Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
+            None => self.has_queued(),
+        }
+    }
+
+    /// The cache does what these policies say from now on.
+    fn change_settings(&self, qos: &DataReaderQos) {
+        let settings = {
+            let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+            *settings = settings.changed_to(qos);
+            *settings
+        };
+        if self.shelf.get().is_some() || settings != Settings::default() {
+            self.shelf().cache.set_settings(settings);
+        }
+    }
+
+    /// Holds as long as a status that is enabled in it has changed and was not read since. It does not keep the reader.
+    pub fn status_condition(self: &Arc<Self>) -> StatusCondition {
+        let made = || {
+            let reader: Weak<DataReader<T>> = Arc::downgrade(self);
+            let changes = move || match reader.upgrade() {
+                Some(reader) => reader.status_changes(),
+                None => StatusMask::NONE,
+            };
+            StatusCondition::new(changes, Arc::clone(&self.participant) as _)
+        };
+        self.status_condition.get_or_init(made).clone()
+    }
+}

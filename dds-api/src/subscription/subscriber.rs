@@ -1,0 +1,143 @@
+//! The subscriber: readers that share PRESENTATION, PARTITION and GROUP_DATA.
+//!
+//! Owns: those policies, and the readers' default ones. Never does: read.
+
+use std::sync::Arc;
+
+use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
+
+use super::DataReaderBuilder;
+use crate::domain::{EntityGroup, Inner};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, immutable};
+use crate::mapping::policies::Policies;
+use crate::publication::check_partition;
+use crate::topic::TopicDescription;
+
+/// Readers that share policies. Clones are the same subscriber; a reader keeps its subscriber. See
+/// [`Publisher`](crate::publication::Publisher) for an example.
+///
+/// A reader needs none of its own: [`DomainParticipant::reader`](crate::domain::DomainParticipant::reader) makes one that
+/// belongs to no partition.
+#[derive(Clone)]
+pub struct Subscriber(Arc<EntityGroup<SubscriberQos, DataReaderQos>>);
+
+impl Subscriber {
+    /// Its name in the domain.
+    pub fn instance_handle(&self) -> InstanceHandle {
+        self.0.handle()
+    }
+
+    /// Its policies.
+    pub fn qos(&self) -> SubscriberQos {
+        self.0.qos().clone()
+    }
+
+    /// Gives it other policies.
+    ///
+    /// # Errors
+    /// [`DdsError::ImmutablePolicy`] if PRESENTATION is another one, or PARTITION and a reader's topic is
+    /// [sharded](crate::topic::TopicBuilder::sharded_by_partition).
+    pub fn set_qos(&self, qos: &SubscriberQos) -> DdsResult<()> {
+        let mut present = self.0.qos();
+        immutable("subscriber", &present.immutable_changes(qos))?;
+        check_partition(&qos.partition)?;
+        let changed = self.0.participant.engine.act(|machine, _, _| {
+            machine.change_group(self.0.id, |policies| {
+                if let Policies::Requested { subscriber, .. } = policies {
+                    subscriber.clone_from(qos);
+                }
+            })
+        });
+        changed.map_err(DdsError::ImmutablePolicy)?;
+        present.clone_from(qos);
+        Ok(())
+    }
+
+    /// A reader of a topic, or of a part of it.
+    pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
+        let participant = Arc::clone(&self.0.participant);
+        let builder = DataReaderBuilder::new(participant, topic.topic().clone(), topic.filter());
+        builder.within(self.clone())
+    }
+
+    /// The policies of its readers of which nothing else is said; none: those of their topics, and all samples are kept until
+    /// they are taken.
+    pub fn default_reader_qos(&self) -> Option<DataReaderQos> {
+        self.0.default().clone()
+    }
+
+    /// Sets the policies of readers that are made from now on and of which nothing else is said.
+    pub fn set_default_reader_qos(&self, qos: Option<DataReaderQos>) -> DdsResult<()> {
+        if let Some(wrong) = qos.as_ref().and_then(|qos| qos.inconsistencies().into_iter().next()) {
+            return Err(DdsError::InconsistentPolicy(wrong.to_string()));
+        }
+        *self.0.default() = qos;
+        Ok(())
+    }
+
+    /// Its readers.
+    pub fn readers(&self) -> Vec<InstanceHandle> {
+        self.0.entities()
+    }
+
+    /// Deletes it. Dropping the last handle on it and its last reader does the same; this says whether there are any left.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] as long as it has readers.
+    pub fn delete(self) -> DdsResult<()> {
+        self.0.check_empty("subscriber", "readers")
+    }
+
+    pub(super) fn group(&self) -> u64 {
+        self.0.id
+    }
+
+    pub(super) fn is_of(&self, participant: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.0.participant, participant)
+    }
+}
+
+/// A subscriber that is being made.
+pub struct SubscriberBuilder {
+    participant: Arc<Inner>,
+    qos: SubscriberQos,
+}
+
+impl SubscriberBuilder {
+    pub(crate) fn new(participant: Arc<Inner>, qos: SubscriberQos) -> Self {
+        SubscriberBuilder { participant, qos }
+    }
+
+    /// All its policies.
+    pub fn qos(mut self, qos: &SubscriberQos) -> Self {
+        self.qos.clone_from(qos);
+        self
+    }
+
+    /// PARTITION: its readers get what is written in one of these, each a name or a pattern.
+    pub fn partition<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.qos.partition.name = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// PRESENTATION: what is requested of order and coherence.
+    pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
+        self.qos.presentation = policy;
+        self
+    }
+
+    /// GROUP_DATA: bytes that go with it.
+    pub fn group_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.qos.group_data.value = bytes.into();
+        self
+    }
+
+    /// Makes the subscriber.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if names of partitions cannot be sent.
+    pub fn create(self) -> DdsResult<Subscriber> {
+        check_partition(&self.qos.partition)?;
+        Ok(Subscriber(EntityGroup::new(self.participant, self.qos)))
+    }
+}

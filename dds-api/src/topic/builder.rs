@@ -1,0 +1,318 @@
+//! A topic that is being made: its level, and its policies.
+//!
+//! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use idl_cdr::DdsType;
+use qos_profiles::{
+    DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
+    DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, OwnershipQosPolicyKind,
+    ReliabilityQosPolicyKind, TopicQos,
+};
+
+use super::Topic;
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult, LogRetention};
+use crate::mapping::level::{Keeping, TopicLevel};
+use crate::mapping::policies::durability;
+
+/// The longest topic name, as in other DDS products.
+const LONGEST_NAME: usize = 255;
+
+/// A topic that is being made.
+pub struct TopicBuilder<T> {
+    participant: Arc<Inner>,
+    name: String,
+    level: TopicLevel,
+    sharded: bool,
+    /// What its writers and readers have if nothing else is said. DURABILITY follows from the level.
+    qos: TopicQos,
+    service: DurabilityServiceQosPolicy,
+    lifespan: Option<Duration>,
+    durable_first: bool,
+    detach: bool,
+    log_retention: LogRetention,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<T: DdsType> TopicBuilder<T> {
+    pub(crate) fn new(participant: Arc<Inner>, name: &str) -> Self {
+        let mut qos = TopicQos::default();
+        // Nothing is lost on the way here.
+        qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+        TopicBuilder {
+            participant,
+            name: name.to_owned(),
+            level: TopicLevel::Unordered,
+            sharded: false,
+            qos,
+            service: DurabilityServiceQosPolicy::default(),
+            lifespan: None,
+            durable_first: false,
+            detach: false,
+            log_retention: LogRetention::default(),
+            _type: PhantomData,
+        }
+    }
+
+    /// All its policies, and the level that they ask for: best effort is unordered; reliable is atomic, or kept with
+    /// DURABILITY transient-local or transient, or logged with persistent. What is kept of a transient-local topic is what
+    /// HISTORY and RESOURCE_LIMITS say, of the others what DURABILITY_SERVICE says. Its writers and readers have these policies
+    /// if nothing else is said of them.
+    ///
+    /// ```no_run
+    /// use dds_api::prelude::*;
+    /// use dds_api::qos::{DurabilityQosPolicyKind, ReliabilityQosPolicyKind, TopicQos};
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Alarm { code: u32 }
+    /// # fn main() -> DdsResult<()> {
+    /// # let participant = DomainParticipant::new(0)?;
+    /// let mut qos = TopicQos::default();
+    /// qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+    /// qos.durability.kind = DurabilityQosPolicyKind::TransientLocal;
+    /// let alarms = participant.topic::<Alarm>("Alarms").qos(&qos).create()?;
+    /// assert!(alarms.is_kept());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn qos(mut self, qos: &TopicQos) -> Self {
+        let reliable = qos.reliability.kind == ReliabilityQosPolicyKind::Reliable;
+        self.level = match qos.durability.kind {
+            DurabilityQosPolicyKind::Volatile if reliable => TopicLevel::Atomic,
+            DurabilityQosPolicyKind::Volatile => TopicLevel::Unordered,
+            DurabilityQosPolicyKind::TransientLocal | DurabilityQosPolicyKind::Transient => {
+                TopicLevel::VolatileStorage
+            }
+            DurabilityQosPolicyKind::Persistent => TopicLevel::LoggedStorage,
+        };
+        self.service = match qos.durability.kind {
+            DurabilityQosPolicyKind::TransientLocal => DurabilityServiceQosPolicy {
+                history_kind: qos.history.kind,
+                history_depth: qos.history.depth,
+                max_samples: qos.resource_limits.max_samples,
+                max_instances: qos.resource_limits.max_instances,
+                max_samples_per_instance: qos.resource_limits.max_samples_per_instance,
+                ..DurabilityServiceQosPolicy::default()
+            },
+            _ => qos.durability_service.clone(),
+        };
+        self.lifespan = qos.lifespan.duration.into();
+        self.qos.clone_from(qos);
+        self
+    }
+
+    /// Each of its partitions is a stream by itself, and has an order of its own: writers and readers that share no partition
+    /// have nothing to do with each other, and cost each other nothing. Each writer and reader is in one partition then, which
+    /// has a name without patterns, or in none, and stays there. All participants have to say the same.
+    pub fn sharded_by_partition(mut self) -> Self {
+        self.sharded = true;
+        self
+    }
+
+    /// OWNERSHIP exclusive, for its writers and readers.
+    pub fn exclusive_ownership(mut self) -> Self {
+        self.qos.ownership.kind = OwnershipQosPolicyKind::Exclusive;
+        self
+    }
+
+    /// DESTINATION_ORDER by source, for its writers and readers: samples of an instance stand in the order of the times at which
+    /// they were written.
+    pub fn by_source_timestamp(mut self) -> Self {
+        self.qos.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
+        self
+    }
+
+    /// DEADLINE, for its writers and readers: each instance is to be written within so much time again.
+    pub fn deadline(mut self, period: Duration) -> Self {
+        self.qos.deadline = DeadlineQosPolicy { period: period.into() };
+        self
+    }
+
+    /// TOPIC_DATA: bytes that go with the topic.
+    pub fn topic_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.qos.topic_data.value = bytes.into();
+        self
+    }
+
+    /// Makes it an atomic topic: all its readers get the same samples in the same order, all or nothing,
+    /// also those of several writers, and also when participants crash.
+    ///
+    /// Participants join and leave it with their writers and readers. A reader gets what is written from some
+    /// sample on that is the same for all of its participant's readers; who is there before the others write
+    /// gets all: [`DataWriter::wait_for_readers`](crate::publication::DataWriter::wait_for_readers).
+    pub fn atomic(mut self) -> Self {
+        self.level = TopicLevel::Atomic;
+        self
+    }
+
+    /// Makes it an atomic topic whose samples are kept in the participants' memory for readers that come later:
+    /// DURABILITY transient-local. A reader that comes gets what is kept, then everything that is written from
+    /// then on, with no gap and nothing twice, from whichever participant has it; that one may crash meanwhile.
+    /// What is kept outlives its writer, and is gone with the last participant that writes or reads the topic.
+    ///
+    /// Of each instance the last sample is kept, unless [`keep_last`](Self::keep_last),
+    /// [`keep_all`](Self::keep_all) or [`durability_service`](Self::durability_service) says otherwise. Samples
+    /// without a key are of one instance. All participants have to say the same.
+    pub fn transient_local(mut self) -> Self {
+        self.level = TopicLevel::VolatileStorage;
+        self
+    }
+
+    /// Makes it an atomic topic whose samples are kept in logs as well: DURABILITY persistent. Participants that have a
+    /// [log folder](crate::domain::ParticipantConfig::log_folder) append each sample to a log, in the topic's order, and
+    /// when all participants are gone and some come again, the topic goes on where the logs end. A topic that nobody keeps
+    /// logs of does not begin.
+    ///
+    /// Samples are delivered, then made durable, unless [`durable_first`](Self::durable_first) says otherwise;
+    /// [`DataWriter::wait_for_acknowledgments`](crate::publication::DataWriter::wait_for_acknowledgments) waits until
+    /// they are. What readers that come late get is as of [`transient_local`](Self::transient_local).
+    pub fn persistent(mut self) -> Self {
+        self.level = TopicLevel::LoggedStorage;
+        self
+    }
+
+    /// Of a [persistent](Self::persistent) topic: samples are delivered only when they are durable in all logs. No reader
+    /// sees what a crash could take back.
+    pub fn durable_first(mut self) -> Self {
+        self.durable_first = true;
+        self
+    }
+
+    /// Of a [persistent](Self::persistent) topic: a log whose disk is full takes no part any more, and the topic goes on
+    /// without it; otherwise the topic waits for room.
+    pub fn detach_full_logs(mut self) -> Self {
+        self.detach = true;
+        self
+    }
+
+    /// Of a [persistent](Self::persistent) topic: how much of the past its logs keep. What is kept for readers that come
+    /// late stays whatever is dropped; so a limit is needed for that too, and `keep_all` without any is refused.
+    /// [`DataReader::past`](crate::subscription::DataReader::past) says what is no longer there.
+    pub fn log_retention(mut self, retention: LogRetention) -> Self {
+        self.log_retention = retention;
+        self
+    }
+
+    /// So many samples of each instance are kept.
+    pub fn keep_last(mut self, depth: u32) -> Self {
+        self.service.history_kind = HistoryQosPolicyKind::KeepLast;
+        self.service.history_depth = depth;
+        self
+    }
+
+    /// All samples are kept: for ever, but for the limits of [`durability_service`](Self::durability_service) and
+    /// [`lifespan`](Self::lifespan).
+    pub fn keep_all(mut self) -> Self {
+        self.service.history_kind = HistoryQosPolicyKind::KeepAll;
+        self
+    }
+
+    /// DURABILITY_SERVICE: which samples are kept. Beyond `max_samples` the oldest go; a sample of one instance
+    /// more than `max_instances` is delivered, and not kept.
+    pub fn durability_service(mut self, policy: DurabilityServiceQosPolicy) -> Self {
+        self.service = policy;
+        self
+    }
+
+    /// LIFESPAN: so long after it was written a sample is out of date, and no reader gets it any more. The clocks of
+    /// writer and reader are compared. Of a topic whose samples are kept; elsewhere a sample is taken or waits.
+    pub fn lifespan(mut self, time: Duration) -> Self {
+        self.lifespan = Some(time);
+        self
+    }
+
+    /// Which samples are kept, as participants tell each other; or what is wrong with it.
+    fn keeping(&self) -> Result<Keeping, String> {
+        if !self.level.is_kept() {
+            return Ok(Keeping::default());
+        }
+        let service = &self.service;
+        let qos = TopicQos { durability_service: service.clone(), ..TopicQos::default() };
+        if let Some(wrong) = qos.inconsistencies().first() {
+            return Err(wrong.to_string());
+        }
+        let per_instance = service.max_samples_per_instance.limit();
+        let depth = match service.history_kind {
+            HistoryQosPolicyKind::KeepLast => Some(service.history_depth),
+            HistoryQosPolicyKind::KeepAll => per_instance,
+        };
+        let limit = |length: Length| length.limit().unwrap_or(0);
+        let lifespan = self.lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
+            return Err(
+                "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
+            );
+        }
+        let LogRetention { time, bytes, samples } = self.log_retention;
+        let limited = time.is_some() || bytes.is_some() || samples.is_some();
+        if limited && depth.is_none() && service.max_samples.limit().is_none() && lifespan.is_none()
+        {
+            return Err(
+                "all samples are kept for readers that come late, so no log may drop any: leave \
+                        `log_retention` out, or keep less (`keep_last`, `max_samples`, `lifespan`)"
+                    .into(),
+            );
+        }
+        let log_limit = |limit: Option<u64>| match limit.filter(|_| self.level.is_logged()) {
+            // Zero stands for no limit; of one the same is kept.
+            Some(limit) => limit.max(1),
+            None => 0,
+        };
+        let log_time = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Keeping {
+            log_time: log_limit(log_time),
+            log_bytes: log_limit(bytes),
+            log_samples: log_limit(samples),
+            depth: depth.unwrap_or(0),
+            most: limit(service.max_samples),
+            instances: limit(service.max_instances),
+            lifespan: lifespan.unwrap_or(0),
+            durable_first: self.durable_first && self.level.is_logged(),
+            detach: self.detach && self.level.is_logged(),
+        })
+    }
+
+    /// Makes the topic.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if it cannot have this name; [`DdsError::InconsistentPolicy`] if policies contradict each other.
+    pub fn create(self) -> DdsResult<Topic<T>> {
+        let keeping = self.keeping();
+        let TopicBuilder { participant, name, level, sharded, mut qos, service, lifespan, .. } =
+            self;
+        if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+            return Err(DdsError::BadParameter(format!(
+                "a topic's name has 1 to {LONGEST_NAME} bytes and no NUL; this one has {} bytes",
+                name.len()
+            )));
+        }
+        let keeping = keeping.map_err(|wrong| {
+            DdsError::InconsistentPolicy(format!("DURABILITY_SERVICE of topic `{name}`: {wrong}"))
+        })?;
+        if qos.durability.kind != DurabilityQosPolicyKind::Transient || !level.is_kept() {
+            qos.durability.kind = durability(level);
+        }
+        qos.durability_service = service;
+        if let Some(lifespan) = lifespan {
+            qos.lifespan.duration = lifespan.into();
+        }
+        if let Some(wrong) = qos.inconsistencies().first() {
+            return Err(DdsError::InconsistentPolicy(format!("topic `{name}`: {wrong}")));
+        }
+        let board = participant.engine.act(|machine, _, _| machine.topic_board(&name));
+        Ok(Topic {
+            name: name.into(),
+            participant,
+            level,
+            keeping,
+            sharded,
+            qos: Arc::new(qos),
+            board,
+            status_condition: Arc::new(OnceLock::new()),
+            _type: PhantomData,
+        })
+    }
+}
