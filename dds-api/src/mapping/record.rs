@@ -203,10 +203,12 @@ pub(crate) struct Terms {
     pub(crate) strength: i32,
     /// PARTITION: the names, if there are any, with NUL between them.
     pub(crate) partition: Option<Arc<[u8]>>,
+    /// Keys go along, although nothing is kept: somebody counts how long instances were silent.
+    pub(crate) keyed: bool,
 }
 
 impl Terms {
-    /// Bytes that they take behind a payload.
+    /// Bytes that they take behind a payload, beside the key.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
@@ -255,7 +257,7 @@ pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, s
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
-        *place = key.to_le_bytes();
+        *place = key.to_be_bytes();
         end -= KEY;
     }
     if strong != 0
@@ -304,8 +306,7 @@ pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
-    header.form & !ENDS == PLAIN
-        && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
+    header.form & !ENDS == PLAIN && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
 }
 
 /// A sample's payload, as it was found.

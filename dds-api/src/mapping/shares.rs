@@ -15,6 +15,7 @@ use super::acquaintance::Acquaintance;
 use super::history::{History, NOBODY};
 use super::record::Terms;
 use super::standing::Life;
+use super::vigil::{Pulse, Vigil};
 use crate::infrastructure::board::Board;
 
 /// What a reader shares with the machine.
@@ -119,12 +120,13 @@ impl From<LinkError> for Refusal {
 }
 
 /// What a writer shares with the machine.
-#[derive(Default)]
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
     /// Its statuses.
     pub(crate) board: Board,
+    /// What it has promised to do in time.
+    pub(crate) vigil: Vigil,
     /// Whether anything goes with its samples.
     has_terms: AtomicBool,
     terms: RwLock<Terms>,
@@ -133,6 +135,17 @@ pub(crate) struct WriterShared {
 }
 
 impl WriterShared {
+    pub(crate) fn new(pulse: Arc<Pulse>) -> WriterShared {
+        WriterShared {
+            matched: AtomicU32::new(0),
+            board: Board::default(),
+            vigil: Vigil::new(pulse),
+            has_terms: AtomicBool::new(false),
+            terms: RwLock::default(),
+            berth: RwLock::new(None),
+        }
+    }
+
     /// What goes with its samples.
     #[inline(always)]
     pub(crate) fn terms(&self) -> Terms {
@@ -149,7 +162,7 @@ impl WriterShared {
 
     /// This goes with its samples from now on.
     pub(crate) fn set_terms(&self, terms: Terms) {
-        let has_terms = terms.size() > 0;
+        let has_terms = terms.size() > 0 || terms.keyed;
         *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
         self.has_terms.store(has_terms, Ordering::Release);
     }
