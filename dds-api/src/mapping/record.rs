@@ -257,7 +257,7 @@ pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, s
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
-        *place = key.to_be_bytes();
+        *place = key.to_le_bytes();
         end -= KEY;
     }
     if strong != 0
@@ -306,7 +306,8 @@ pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
-    header.form & !ENDS == PLAIN && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
+    header.form & !(KEYED | STRONG) == PLAIN
+        && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
 }
 
 /// A sample's payload, as it was found.

@@ -15,8 +15,9 @@ use qos_profiles::{
 
 use super::instances::Registered;
 use super::publisher::Publisher;
-use super::writer::DataWriter;
+use super::writer::{DataWriter, WriterCore};
 use crate::domain::Inner;
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
@@ -182,7 +183,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
         });
         let (id, first) = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
-        Ok(DataWriter {
+        Ok(DataWriter::new(WriterCore {
             participant,
             topic,
             shared,
@@ -194,7 +195,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
             registered: Registered::default(),
             publisher,
             status_condition: OnceLock::new(),
-        })
+            listener: Slot::default(),
+        }))
     }
 }
 

@@ -6,8 +6,9 @@
 mod asynchronous;
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
@@ -21,7 +22,10 @@ use super::loan::Loan;
 use super::place::Place;
 use super::publisher::Publisher;
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
+};
 use crate::mapping::record::{
     Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
 };
@@ -55,7 +59,13 @@ fn thread() -> Thread {
 
 /// Writes samples of one topic. Any number of threads may write at once; each thread's samples
 /// keep its order.
-pub struct DataWriter<T: DdsType> {
+///
+/// Clones are the same writer; it is gone with the last of them.
+pub struct DataWriter<T: DdsType>(Arc<WriterCore<T>>);
+
+/// What a writer consists of.
+#[doc(hidden)]
+pub struct WriterCore<T: DdsType> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
@@ -72,9 +82,38 @@ pub struct DataWriter<T: DdsType> {
     /// The publisher that it belongs to, if it is not the participant's own.
     pub(super) publisher: Option<Publisher>,
     pub(super) status_condition: OnceLock<StatusCondition>,
+    pub(super) listener: Slot<dyn DataWriterListener<T>>,
+}
+
+impl<T: DdsType> Clone for DataWriter<T> {
+    fn clone(&self) -> Self {
+        DataWriter(Arc::clone(&self.0))
+    }
+}
+
+/// What it consists of is its own.
+impl<T: DdsType> Deref for DataWriter<T> {
+    type Target = WriterCore<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &WriterCore<T> {
+        &self.0
+    }
 }
 
 impl<T: DdsType> DataWriter<T> {
+    /// A writer that consists of this, which its participant knows of.
+    pub(super) fn new(core: WriterCore<T>) -> DataWriter<T> {
+        let writer = DataWriter(Arc::new(core));
+        let entity: Weak<WriterCore<T>> = Arc::downgrade(&writer.0);
+        writer.participant.roster.enter(entity);
+        writer
+    }
+
+    pub(super) fn of(core: Arc<WriterCore<T>>) -> DataWriter<T> {
+        DataWriter(core)
+    }
+
     /// What it writes.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
@@ -207,7 +246,7 @@ impl<T: DdsType> DataWriter<T> {
         let key = match self.kept || terms.keyed {
             true => {
                 let key = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
-                Some(u128::from_be_bytes(key))
+                Some(u128::from_le_bytes(key))
             }
             false => None,
         };
@@ -434,7 +473,9 @@ impl<T: DdsType> DataWriter<T> {
     /// Something is promised of what is written, or of when.
     #[cold]
     fn keep_vigil(&self, seal: &Seal, now: Time) {
-        if self.shared.vigil.wrote(seal.key, seal.fate != Fate::Alive, now) {
+        // As handles have it.
+        let key = seal.key.map(u128::swap_bytes);
+        if self.shared.vigil.wrote(key, seal.fate != Fate::Alive, now) {
             self.participant.engine.act(|machine, _, _| machine.keep_vigil());
         }
     }
@@ -464,7 +505,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 }
 
-impl<T: DdsType> Drop for DataWriter<T> {
+impl<T: DdsType> Drop for WriterCore<T> {
     fn drop(&mut self) {
         let id = self.id;
         self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));

@@ -19,6 +19,7 @@ use super::reader::{DataReader, ReaderCore};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::Inner;
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::history::Given;
@@ -235,10 +236,12 @@ impl<T: DdsType> DataReaderBuilder<T> {
             filter,
             is_kept,
             remembers,
-            collected: AtomicU64::new(0),
-            waiting: AtomicU32::new(0),
             subscriber,
             status_condition: OnceLock::new(),
+            collected: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+            listener: Slot::default(),
+            told: AtomicU64::new(0),
         }))
     }
 }

@@ -10,7 +10,7 @@ use idl_cdr::DdsType;
 
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
-use super::reader::{DataReader, Limit};
+use super::reader::{DataReader, Limit, ReaderCore};
 use super::sample::{Body, Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;
@@ -91,24 +91,6 @@ impl<T: DdsType> DataReader<T> {
         let nothing = Selection { max: 0, ..awaited };
         self.access(false, &nothing, &awaited, Some(condition), timeout.into())?;
         Ok(self.has_any(condition))
-    }
-
-    /// Whether there is a sample that a condition wants.
-    pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
-        let awaited = Selection { states: condition.states, ..Selection::default() };
-        let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
-        self.shelf().cache.has(wall(), &awaited, wants)
-    }
-
-    /// Whether a call with this condition has something to say.
-    pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
-        self.participant.standing.is_out_for_good() || self.has_any(condition)
-    }
-
-    /// When something may become visible without anything coming.
-    pub(super) fn next_look(&self) -> Option<Time> {
-        self.shelf.get()?;
-        self.shelf().next_look()
     }
 
     /// Reads the next sample that was not read.
@@ -314,6 +296,26 @@ impl<T: DdsType> DataReader<T> {
                 _ => is_over = false,
             }
         }
+    }
+}
+
+impl<T: DdsType> ReaderCore<T> {
+    /// Whether a call with this condition has something to say.
+    pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
+        self.participant.standing.is_out_for_good() || self.has_any(condition)
+    }
+
+    /// Whether there is a sample that a condition wants.
+    pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
+        let awaited = Selection { states: condition.states, ..Selection::default() };
+        let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
+        self.shelf().cache.has(wall(), &awaited, wants)
+    }
+
+    /// When something may become visible without anything coming.
+    pub(super) fn next_look(&self) -> Option<Time> {
+        self.shelf.get()?;
+        self.shelf().next_look()
     }
 }
 

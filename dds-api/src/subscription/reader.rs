@@ -8,7 +8,7 @@ mod asynchronous;
 use std::ops::{Deref, RangeFull, RangeTo};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
 use derecho_core::group::report::StreamId;
@@ -18,13 +18,16 @@ use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
 use super::cache::Settings;
-use super::past::{PastSamples, Since, unreadable};
+use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Charge, Inner};
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
+};
 use crate::mapping::history::Look;
 use crate::mapping::record::Fate;
 use crate::mapping::shares::ReaderShared;
@@ -35,10 +38,24 @@ use crate::topic::{SharedFilter, Topic};
 ///
 /// Unless it is told otherwise it keeps all samples, in the order in which they came, and does not follow instances: they go
 /// straight from its queues to whoever takes them.
+///
+/// Clones are the same reader; it is gone with the last of them.
 pub struct DataReader<T: DdsType> {
-    core: Arc<ReaderCore<T>>,
+    pub(super) core: Arc<ReaderCore<T>>,
+    life: Arc<ReaderLife<T>>,
+}
+
+/// A reader's time at work: it ends with the last handle, although somebody may look at what the reader consists of yet.
+pub(super) struct ReaderLife<T: DdsType> {
+    pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
     charge: Option<Arc<Charge>>,
+}
+
+impl<T: DdsType> Clone for DataReader<T> {
+    fn clone(&self) -> Self {
+        DataReader { core: Arc::clone(&self.core), life: Arc::clone(&self.life) }
+    }
 }
 
 /// What a reader consists of: also for whoever fills its cache when nobody looks.
@@ -60,13 +77,16 @@ pub struct ReaderCore<T: DdsType> {
     pub(super) is_kept: bool,
     /// It remembers what it has given out.
     pub(super) remembers: bool,
+    /// The subscriber that it belongs to, if it is not the participant's own.
+    pub(super) subscriber: Option<Subscriber>,
+    pub(super) status_condition: OnceLock<StatusCondition>,
     /// How often its cache was filled although nobody looked.
     pub(super) collected: AtomicU64,
     /// Threads that wait for something in its cache.
     pub(super) waiting: AtomicU32,
-    /// The subscriber that it belongs to, if it is not the participant's own.
-    pub(super) subscriber: Option<Subscriber>,
-    pub(super) status_condition: OnceLock<StatusCondition>,
+    pub(super) listener: Slot<dyn DataReaderListener<T>>,
+    /// How much had come when a listener was told of that last.
+    pub(super) told: AtomicU64,
 }
 
 /// What it consists of is its own.
@@ -103,13 +123,18 @@ impl<T: DdsType> DataReader<T> {
     /// A reader that consists of this. One that keeps the last samples alone is filled although nobody looks (I-144).
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
         let core = Arc::new(core);
-        // HISTORY does not change.
-        let settings = *core.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let charge = settings.depth.is_some().then(|| {
+        let charge = core.settings().depth.is_some().then(|| {
             let Inner { engine, collector, .. } = &*core.participant;
             collector.add(engine, Arc::clone(&core) as _)
         });
-        DataReader { core, charge }
+        let life = Arc::new(ReaderLife { core, charge });
+        let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
+        life.core.participant.roster.enter(entity);
+        DataReader::alive(life)
+    }
+
+    pub(super) fn alive(life: Arc<ReaderLife<T>>) -> DataReader<T> {
+        DataReader { core: Arc::clone(&life.core), life }
     }
 
     /// What it reads.
@@ -347,37 +372,33 @@ impl<T: DdsType> DataReader<T> {
         &self.participant.standing
     }
 
-    /// What was written in the past, from some sample or time on, as this participant's log has it: also what
-    /// is no longer kept for readers that come late. It holds nobody up. Each sample comes with its place in the topic's
-    /// order.
+    /// What was written in the past, from some sample or time on, as this participant's log has it, or else another
+    /// participant's: also what is no longer kept for readers that come late. It holds nobody up. Each sample comes
+    /// with its place in the topic's order.
+    ///
+    /// Without a log of its own a participant asks one whose log lacks nothing, part by part, and another one if that
+    /// one is gone or does not answer. It waits for up to 10 s each time, or as long as
+    /// [`PastSamples::within`] says.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if this participant keeps no log of the topic; [`DdsError::BadParameter`] if the log
-    /// does not go back so far, or has not come so far.
+    /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
+    /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
-        let (folder, stream) = self.log()?;
-        PastSamples::open(&folder, stream, since).map_err(|error| unreadable(&error))
+        PastSamples::open(self.log(), since, || Others::new(&self.participant, self.id))
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
-    /// topic's order.
+    /// topic's order. It may have 32 MiB where it is another participant's log that says it.
     ///
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        let (folder, stream) = self.log()?;
-        PastSamples::state_at(&folder, stream, time).map_err(|error| unreadable(&error))
+        PastSamples::state_at(self.log(), time, || Others::new(&self.participant, self.id))
     }
 
-    /// Where this participant's log of the topic is.
-    fn log(&self) -> DdsResult<(PathBuf, StreamKey)> {
-        let log = self.participant.engine.act(|machine, _, _| machine.log_of(self.id));
-        log.ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!(
-                "this participant keeps no log of `{}`: make the topic persistent, and give the participant a log folder",
-                self.topic.name()
-            ))
-        })
+    /// Where this participant's log of the topic is, if it keeps one.
+    fn log(&self) -> Option<(PathBuf, StreamKey)> {
+        self.participant.engine.act(|machine, _, _| machine.log_of(self.id))
     }
 
     fn deleted(&self) -> DdsError {
@@ -386,6 +407,11 @@ impl<T: DdsType> DataReader<T> {
 }
 
 impl<T: DdsType> ReaderCore<T> {
+    /// What its cache is to do.
+    pub(super) fn settings(&self) -> Settings {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The queues, brought up to date.
     #[inline]
     fn queues(&self) -> MutexGuard<'_, Queues> {
@@ -518,18 +544,19 @@ impl<T: DdsType> ReaderCore<T> {
     }
 }
 
-impl<T: DdsType> Drop for DataReader<T> {
+impl<T: DdsType> Drop for ReaderLife<T> {
     fn drop(&mut self) {
-        let id = self.id;
         // Nobody fills it any more.
         self.charge.take().into_iter().for_each(|charge| charge.leave());
+        let core = &*self.core;
         // What is in it refers to its writers' memory.
-        if let Some(shelf) = self.shelf.get() {
-            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if let Some(shelf) = core.shelf.get() {
+            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
         }
-        self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
-        self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
+        core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
+        let id = core.id;
+        core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
 }
 

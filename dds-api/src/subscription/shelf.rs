@@ -90,6 +90,8 @@ pub(super) struct Shelf<T> {
     has_news: bool,
     /// When instances are due, if they are.
     deadlines: Option<Deadlines>,
+    /// Samples that have come into the cache.
+    arrivals: u64,
 }
 
 impl<T: DdsType> Shelf<T> {
@@ -106,12 +108,18 @@ impl<T: DdsType> Shelf<T> {
             seen: None,
             has_news: false,
             deadlines: deadlines(&settings),
+            arrivals: 0,
         }
     }
 
     /// Lets go of all that is in it.
-    pub(super) fn clear(&mut self) {
-        *self = Shelf::new(*self.cache.settings());
+    pub(super) fn clear(&mut self, settings: Settings) {
+        *self = Shelf::new(settings);
+    }
+
+    /// Samples that have come into the cache so far.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// Whether something waits for room.
@@ -181,6 +189,7 @@ impl<T: DdsType> Shelf<T> {
             |sample: &Body<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.put(now, arrival, key_value) {
             Ok(_) => {
+                self.arrivals += 1;
                 if let Some(deadlines) = &mut self.deadlines {
                     match change {
                         Change::Alive => {
@@ -274,8 +283,7 @@ pub(super) fn wall() -> u64 {
 impl<T: DdsType> ReaderCore<T> {
     /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
-        let settings = || *self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelf = self.shelf.get_or_init(|| Shelf::new(settings()).into());
+        let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         self.fill(&mut shelf);
         self.look_at_deadlines(&mut shelf);

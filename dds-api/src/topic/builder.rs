@@ -3,7 +3,7 @@
 //! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use idl_cdr::DdsType;
@@ -13,8 +13,9 @@ use qos_profiles::{
     ReliabilityQosPolicyKind, TopicQos,
 };
 
-use super::Topic;
+use super::{Topic, TopicNotice};
 use crate::domain::Inner;
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::durability;
@@ -303,14 +304,23 @@ impl<T: DdsType> TopicBuilder<T> {
             return Err(DdsError::InconsistentPolicy(format!("topic `{name}`: {wrong}")));
         }
         let board = participant.engine.act(|machine, _, _| machine.topic_board(&name));
+        let name: Arc<str> = name.into();
+        let notice = Arc::new(TopicNotice {
+            name: Arc::clone(&name),
+            participant: Arc::downgrade(&participant),
+            board,
+            listener: Slot::default(),
+        });
+        let entity: Weak<TopicNotice> = Arc::downgrade(&notice);
+        participant.roster.enter(entity);
         Ok(Topic {
-            name: name.into(),
+            name,
             participant,
             level,
             keeping,
             sharded,
             qos: Arc::new(qos),
-            board,
+            notice,
             status_condition: Arc::new(OnceLock::new()),
             _type: PhantomData,
         })
