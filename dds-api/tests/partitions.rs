@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dds_api::infrastructure::StorageStatus;
 use dds_api::prelude::*;
@@ -66,10 +66,17 @@ fn a_writer_changes_its_partition_at_the_same_sample_for_all() {
     let stays = participant.publisher().partition(["right", "left"]).create().unwrap();
     let (moving, staying) = (writer(&moves, &topic), writer(&stays, &topic));
     staying.wait_for_readers(partitions.len(), SOON).unwrap();
-    let is_over = AtomicBool::new(false);
+    let (is_over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..SAMPLES {
+                // However fast this thread is, or how late the other one.
+                if number % (SAMPLES / 30) == 0 {
+                    let before = changes.load(Ordering::Acquire);
+                    while changes.load(Ordering::Acquire) == before {
+                        std::thread::yield_now();
+                    }
+                }
                 moving.write(&Mark::new(number)).unwrap();
             }
             is_over.store(true, Ordering::Release);
@@ -78,6 +85,7 @@ fn a_writer_changes_its_partition_at_the_same_sample_for_all() {
             let mut qos = moves.qos();
             qos.partition.name = vec![["left", "right"][round % 2].to_owned()];
             moves.set_qos(&qos).unwrap();
+            changes.fetch_add(1, Ordering::Release);
             if is_over.load(Ordering::Acquire) {
                 break;
             }

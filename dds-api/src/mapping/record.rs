@@ -323,8 +323,7 @@ pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
-    header.form & !(KEYED | STRONG) == PLAIN
-        && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
+    header.form & !ENDS == PLAIN && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
 }
 
 /// A sample's payload, as it was found.
