@@ -1,7 +1,7 @@
 //! A member's log of the group's views, and what waits for it.
 //!
 //! Owns: what is put into that log, and the gate through which a member's other logs say that something is durable
-//! (I-150). Never does: wait for the log, or decide who restarts; [`book`](super::book) has the rule.
+//! (I-150). Never does: wait for the log, or decide who restarts; [`book`] has the rule.
 //!
 //! ```text
 //!   Roll errand ──> Enrols, to all ──> each view, and each change of the book, is put ──> durable ──> the gate is open
