@@ -4,8 +4,11 @@ mod assembly;
 mod attendant;
 mod entity_group;
 mod participant;
+mod profiles;
 mod rejoin;
 
 pub(crate) use entity_group::EntityGroup;
 pub(crate) use participant::Inner;
 pub use participant::{DomainParticipant, ParticipantConfig};
+pub(crate) use profiles::{Following, Shared, usual_reader, usual_topic, usual_writer};
+pub use profiles::{QosReload, ReloadedEntity};

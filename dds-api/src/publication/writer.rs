@@ -6,7 +6,7 @@
 mod asynchronous;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use derecho_core::multicast::bias::Thread;
@@ -65,8 +65,6 @@ pub struct DataWriter<T: DdsType> {
     pub(super) max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
     pub(super) kept: bool,
-    /// Unregistering an instance disposes it.
-    pub(super) autodispose: AtomicBool,
     pub(super) registered: Registered,
     /// The publisher that it belongs to, if it is not the participant's own.
     pub(super) publisher: Option<Publisher>,
@@ -410,6 +408,7 @@ impl<T: DdsType> DataWriter<T> {
 impl<T: DdsType> Drop for DataWriter<T> {
     fn drop(&mut self) {
         let id = self.id;
+        self.participant.profiles.forget(id);
         self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
     }
 }

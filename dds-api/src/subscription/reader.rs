@@ -486,6 +486,7 @@ impl<T: DdsType> Drop for DataReader<T> {
         drop(self.shelf.take());
         self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
+        self.participant.profiles.forget(id);
         self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
 }

@@ -216,6 +216,9 @@ impl<T: DdsType> DataReader<T> {
         let settings = || *self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let shelf = self.shelf.get_or_init(|| Shelf::new(settings()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(settings) = self.new_settings() {
+            shelf.cache.set_settings(settings);
+        }
         self.fill(&mut shelf);
         shelf
     }

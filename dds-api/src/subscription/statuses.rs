@@ -47,7 +47,7 @@ impl<T: DdsType> DataReader<T> {
             })
         });
         changed.map_err(DdsError::BadParameter)?;
-        self.change_settings(qos);
+        self.follow_policies(qos);
         Ok(())
     }
 
@@ -91,16 +91,21 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// The cache does what these policies say from now on.
-    fn change_settings(&self, qos: &DataReaderQos) {
-        let settings = {
-            let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-            *settings = settings.changed_to(qos);
-            *settings
-        };
+    /// The cache does what these policies say from now on; it begins if they ask for one.
+    fn follow_policies(&self, qos: &DataReaderQos) {
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).changed_to(qos);
         if self.shelf.get().is_some() || settings != Settings::default() {
-            self.shelf().cache.set_settings(settings);
+            drop(self.shelf());
         }
+    }
+
+    /// What the cache is to do from now on, if policies have changed since it was asked last.
+    pub(super) fn new_settings(&self) -> Option<Settings> {
+        let policies = self.shared.take_new_policies()?;
+        let Policies::Requested { reader, .. } = &*policies else { return None };
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        *settings = settings.changed_to(reader);
+        Some(*settings)
     }
 
     /// Holds as long as a status that is enabled in it has changed and was not read since. It does not keep the reader.
