@@ -64,6 +64,7 @@ fn settings(dice: &mut Dice) -> Settings {
         minimum_separation: dice.pick(&[0, 0, 4 * TICK, 12 * TICK]),
         no_writer_delay: dice.pick(&[NEVER, NEVER, 0, 6 * TICK]),
         disposed_delay: dice.pick(&[NEVER, NEVER, 0, 6 * TICK]),
+        deadline: NEVER,
     }
 }
 

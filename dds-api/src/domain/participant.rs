@@ -7,7 +7,7 @@ use std::time::Duration;
 use derecho_core::group::watch::Patience;
 use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
-use derecho_node::{Hearer, Pace, Waited};
+use derecho_node::{Hearer, Pace, Waited, clock};
 use idl_cdr::DdsType;
 use qos_profiles::xml::QosProvider;
 
@@ -17,6 +17,7 @@ use super::profiles::{Profiles, QosReload, Source};
 use super::rejoin::Rejoiner;
 use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
 use crate::mapping::standing::Standing;
+use crate::mapping::vigil::Pulse;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
 use crate::subscription::{DataReaderBuilder, SubscriberBuilder};
 use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder, TopicDescription};
@@ -223,6 +224,8 @@ pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
     pub(crate) standing: Arc<Standing>,
     pub(crate) profiles: Profiles,
+    /// Signs of life of the application.
+    pub(crate) pulse: Arc<Pulse>,
     domain: u32,
     rejoiner: Option<Rejoiner>,
     attendant: Option<Attendant>,
@@ -329,7 +332,9 @@ impl DomainParticipant {
         let profiles = Profiles::new(config.profiles, config.profile)?;
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let mut inner = Inner { engine, standing, profiles, domain, rejoiner, attendant: None };
+        let pulse = Arc::default();
+        let mut inner =
+            Inner { engine, standing, profiles, pulse, domain, rejoiner, attendant: None };
         if keeps_logs {
             inner.attendant = Some(Attendant::start(inner.engine.clone())?);
         }
@@ -452,6 +457,19 @@ impl DomainParticipant {
     /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         DataReaderBuilder::new(Arc::clone(&self.inner), topic.topic().clone(), topic.filter())
+    }
+
+    /// LIVELINESS manual by participant: says that the application is alive, for all its writers that live by that. So does each
+    /// write of one of them.
+    pub fn assert_liveliness(&self) -> DdsResult<()> {
+        let standing = &self.inner.standing;
+        if standing.is_out_for_good() {
+            return Err(standing.error());
+        }
+        if self.inner.pulse.assert(clock::now()) {
+            self.inner.engine.act(|machine, _, _| machine.keep_vigil());
+        }
+        Ok(())
     }
 
     /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, PublicationMatchedStatus, Status, StatusKind,
-    StatusMask, SubscriptionMatchedStatus,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    OfferedDeadlineMissedStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus, Status,
+    StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 
 /// See the [module](self).
@@ -22,7 +23,11 @@ pub(crate) struct Board {
 #[derive(Default)]
 pub(crate) struct Statuses {
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
+    pub(crate) offered_deadline_missed: OfferedDeadlineMissedStatus,
+    pub(crate) requested_deadline_missed: RequestedDeadlineMissedStatus,
     pub(crate) incompatible_qos: IncompatibleQosStatus,
+    pub(crate) liveliness_lost: LivelinessLostStatus,
+    pub(crate) liveliness_changed: LivelinessChangedStatus,
     pub(crate) publication_matched: PublicationMatchedStatus,
     pub(crate) subscription_matched: SubscriptionMatchedStatus,
 }
@@ -52,6 +57,16 @@ impl Board {
         let read = status.clone();
         status.settle();
         read
+    }
+
+    /// A status has changed that has no counts here.
+    pub(crate) fn raise(&self, kind: StatusKind) {
+        self.changed.fetch_or(kind as u32, Ordering::Release);
+    }
+
+    /// The same, and is as it was when it was read.
+    pub(crate) fn clear(&self, kind: StatusKind) {
+        self.changed.fetch_and(!(kind as u32), Ordering::AcqRel);
     }
 
     /// The statuses that have changed since they were read.

@@ -2,6 +2,7 @@
 
 pub(crate) mod board;
 mod condition;
+pub(crate) mod deadlines;
 mod error;
 pub(crate) mod status;
 mod status_condition;
@@ -14,8 +15,9 @@ pub use condition::{Condition, GuardCondition};
 pub(crate) use condition::{Driver, Trigger};
 pub use error::{DdsError, DdsResult};
 pub use status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, PublicationMatchedStatus, QosPolicyCount,
-    StatusKind, StatusMask, SubscriptionMatchedStatus,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    OfferedDeadlineMissedStatus, PublicationMatchedStatus, QosPolicyCount,
+    RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 pub use status_condition::StatusCondition;
 pub use storage::{LogCondition, LogRetention, StorageStatus};

@@ -225,6 +225,16 @@ counted! {
         /// What is different about the last one, and what to do.
         last_reason: Option<String>,
     };
+    /// OFFERED_DEADLINE_MISSED: a writer was to write an instance, and has not.
+    OfferedDeadlineMissedStatus {
+        /// The instance of the last time.
+        last_instance_handle: Option<InstanceHandle>,
+    };
+    /// REQUESTED_DEADLINE_MISSED: a reader was to get a sample of an instance, and has not.
+    RequestedDeadlineMissedStatus {
+        /// The instance of the last time.
+        last_instance_handle: Option<InstanceHandle>,
+    };
     /// OFFERED_INCOMPATIBLE_QOS and REQUESTED_INCOMPATIBLE_QOS: readers that request more than a writer offers, or writers
     /// that offer less than a reader requests.
     IncompatibleQosStatus {
@@ -235,6 +245,8 @@ counted! {
         /// The values of the last one, and the rule between them.
         last_reason: Option<String>,
     };
+    /// LIVELINESS_LOST: a writer has not said in time that it is alive.
+    LivelinessLostStatus {};
     /// PUBLICATION_MATCHED: readers that get what a writer writes.
     PublicationMatchedStatus {
         /// How many there are now.
@@ -253,6 +265,28 @@ counted! {
         /// The last one that came or went.
         last_publication_handle: Option<InstanceHandle>,
     } settles current_count_change;
+}
+
+/// LIVELINESS_CHANGED: writers of a reader that are alive, and that are not.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct LivelinessChangedStatus {
+    /// Writers that are alive.
+    pub alive_count: u64,
+    /// Writers that are matched, and have not said in time that they are alive.
+    pub not_alive_count: u64,
+    /// How many more or less are alive since the status was last read.
+    pub alive_count_change: i64,
+    /// How many more or less are not.
+    pub not_alive_count_change: i64,
+    /// The writer of the last change.
+    pub last_publication_handle: Option<InstanceHandle>,
+}
+
+impl Status for LivelinessChangedStatus {
+    fn settle(&mut self) {
+        (self.alive_count_change, self.not_alive_count_change) = (0, 0);
+    }
 }
 
 #[cfg(test)]

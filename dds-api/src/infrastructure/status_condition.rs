@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use derecho_core::ids::Time;
+
 use super::condition::{Condition, Driver, Trigger};
 use super::status::StatusMask;
 
@@ -25,19 +27,29 @@ impl Enabled {
     }
 }
 
-struct Changes<F> {
+struct Changes<F, N> {
     changes: F,
+    /// When something may have changed without any news.
+    next_look: N,
     enabled: Arc<Enabled>,
     driver: Arc<dyn Driver>,
 }
 
-impl<F: Fn() -> StatusMask + Send + Sync> Trigger for Changes<F> {
+impl<F, N> Trigger for Changes<F, N>
+where
+    F: Fn() -> StatusMask + Send + Sync,
+    N: Fn() -> Option<Time> + Send + Sync,
+{
     fn is_triggered(&self) -> bool {
         !((self.changes)() & self.enabled.mask()).is_empty()
     }
 
     fn driver(&self) -> Option<Arc<dyn Driver>> {
         Some(Arc::clone(&self.driver))
+    }
+
+    fn next_look(&self) -> Option<Time> {
+        (self.next_look)()
     }
 }
 
@@ -46,8 +58,18 @@ impl StatusCondition {
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
         driver: Arc<dyn Driver>,
     ) -> StatusCondition {
+        Self::looking_at(changes, || None, driver)
+    }
+
+    /// One whose statuses may also change by the time that passes.
+    pub(crate) fn looking_at(
+        changes: impl Fn() -> StatusMask + Send + Sync + 'static,
+        next_look: impl Fn() -> Option<Time> + Send + Sync + 'static,
+        driver: Arc<dyn Driver>,
+    ) -> StatusCondition {
         let enabled = Arc::new(Enabled(AtomicU32::new(StatusMask::ALL.0)));
-        let condition = Condition::new(Changes { changes, enabled: Arc::clone(&enabled), driver });
+        let condition = Changes { changes, next_look, enabled: Arc::clone(&enabled), driver };
+        let condition = Condition::new(condition);
         StatusCondition { condition, enabled }
     }
 

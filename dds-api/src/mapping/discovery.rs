@@ -442,6 +442,7 @@ mod tests {
             stream: 20,
             lines: 21,
             group: 0,
+            alive: true,
             policies: policies.into(),
         }
     }

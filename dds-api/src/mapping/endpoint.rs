@@ -63,6 +63,8 @@ pub(crate) struct Endpoint {
     pub(crate) lines: u64,
     /// What its participant calls the publisher or subscriber that it belongs to; zero if it has none of its own.
     pub(crate) group: u64,
+    /// A writer's application has said in time that it is alive, or has not to.
+    pub(crate) alive: bool,
     /// What it offers or requests.
     pub(crate) policies: Arc<Policies>,
 }
@@ -80,6 +82,7 @@ struct Announced {
     stream: u64,
     lines: u64,
     group: u64,
+    alive: bool,
     settings: Vec<Setting>,
 }
 
@@ -101,7 +104,7 @@ impl Endpoint {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let endpoint = self.clone();
         let Endpoint { kind, topic, data_type, level, sharded, keeping, .. } = endpoint;
-        let Endpoint { stream, lines, group, policies, .. } = endpoint;
+        let Endpoint { stream, lines, group, alive, policies, .. } = endpoint;
         let settings = policies.settings(level);
         let announced = Announced {
             kind,
@@ -113,6 +116,7 @@ impl Endpoint {
             stream,
             lines,
             group,
+            alive,
             settings,
         };
         to_cdr(&announced).expect("an endpoint has no bounds that it could break")
@@ -122,7 +126,7 @@ impl Endpoint {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Endpoint> {
         let announced: Announced = from_cdr(bytes).ok()?;
         let Announced { kind, topic, data_type, level, sharded, keeping, .. } = announced;
-        let Announced { stream, lines, group, settings, .. } = announced;
+        let Announced { stream, lines, group, alive, settings, .. } = announced;
         let policies = Arc::new(Policies::told(kind == EndpointKind::Writer, level, settings)?);
         let endpoint = Endpoint {
             kind,
@@ -134,6 +138,7 @@ impl Endpoint {
             stream,
             lines,
             group,
+            alive,
             policies,
         };
         // Of several partitions, or a pattern, nobody knows which stream it belongs to.
@@ -282,6 +287,7 @@ mod tests {
             stream: 16,
             lines: 0,
             group: 3,
+            alive: true,
             policies: policies.into(),
         }
     }

@@ -75,6 +75,8 @@ pub(crate) struct ParticipantMachine {
     look_at: Option<Time>,
     /// When whoever listens for news is to be told, whether there is any or not.
     alarm: Option<Time>,
+    /// When something is due that a writer has promised.
+    vigil_at: Option<Time>,
     has_retired: bool,
     leaves: bool,
     /// Endpoints of others' topics that are to be logged here.
@@ -110,6 +112,7 @@ impl ParticipantMachine {
             next_endpoint: 1,
             look_at: None,
             alarm: None,
+            vigil_at: None,
             has_retired: false,
             leaves: false,
             to_log: Vec::new(),
@@ -292,6 +295,7 @@ impl ParticipantMachine {
         let partners = Partners::new(Side::Writer);
         self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
         self.match_own(id);
+        self.keep_vigil();
         Ok(Berth { memory, bells: link.bells(), life: self.life })
     }
 
@@ -481,6 +485,7 @@ impl Machine for ParticipantMachine {
             self.look_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
         }
+        done += self.look_at_vigils(now);
         done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())
     }
 
@@ -498,6 +503,7 @@ impl Machine for ParticipantMachine {
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());
         let kept = self.atomic.wants_turn_at();
-        self.group.wants_turn_at().into_iter().chain(look).chain(kept).chain(self.alarm).min()
+        let own = look.into_iter().chain(kept).chain(self.alarm).chain(self.vigil_at);
+        self.group.wants_turn_at().into_iter().chain(own).min()
     }
 }

@@ -16,3 +16,4 @@ pub(crate) mod record;
 pub(crate) mod shares;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;
+pub(crate) mod vigil;

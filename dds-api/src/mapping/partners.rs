@@ -21,7 +21,8 @@ pub(super) enum Side {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Partner {
-    Matched,
+    /// Whether it is alive, as it says.
+    Matched(bool),
     Incompatible(Vec<PolicyId>),
     Inconsistent,
 }
@@ -48,19 +49,25 @@ impl Partners {
 
     /// Whether it is matched with an endpoint.
     pub(super) fn has(&self, node: NodeId, id: u64) -> bool {
-        self.known.get(&(node, id)) == Some(&Partner::Matched)
+        matches!(self.known.get(&(node, id)), Some(Partner::Matched(_)))
     }
 
     /// Those that it is matched with.
     pub(super) fn matched(&self) -> impl Iterator<Item = (NodeId, u64)> {
-        let matched = self.known.iter().filter(|(_, partner)| **partner == Partner::Matched);
+        let matched =
+            self.known.iter().filter(|(_, partner)| matches!(partner, Partner::Matched(_)));
         matched.map(|(who, _)| *who)
     }
 
-    /// It was looked at whether it goes with an endpoint.
-    pub(super) fn judge(&mut self, board: &Board, who: (NodeId, u64), verdict: Match) -> Outcome {
+    /// It was looked at whether it goes with an endpoint, which says of itself whether it is alive.
+    pub(super) fn judge(
+        &mut self,
+        board: &Board,
+        (who, alive): ((NodeId, u64), bool),
+        verdict: Match,
+    ) -> Outcome {
         let partner = match &verdict {
-            Match::Yes => Partner::Matched,
+            Match::Yes => Partner::Matched(alive),
             Match::Incompatible(why) => {
                 Partner::Incompatible(why.iter().map(|one| one.policy).collect())
             }
@@ -73,30 +80,62 @@ impl Partners {
         if self.known.get(&who) == Some(&partner) {
             return Outcome::Nothing;
         }
+        if let (Some(Partner::Matched(was)), Partner::Matched(_)) = (self.known.get(&who), &partner)
+        {
+            self.live(board, who, [(*was, -1), (alive, 1)]);
+            self.known.insert(who, partner);
+            return Outcome::Nothing;
+        }
         self.lose(board, who);
         self.known.insert(who, partner);
         match verdict {
             Match::Incompatible(why) => self.refuse(board, &why),
             Match::Inconsistent(why) => return Outcome::Inconsistent(why),
-            _ => self.count(board, who, 1),
+            _ => self.count(board, who, (alive, 1)),
         }
         Outcome::Nothing
     }
 
     /// An endpoint is no more, or has nothing to do with this one any more.
     pub(super) fn lose(&mut self, board: &Board, who: (NodeId, u64)) {
-        if self.known.remove(&who) == Some(Partner::Matched) {
-            self.count(board, who, -1);
+        if let Some(Partner::Matched(alive)) = self.known.remove(&who) {
+            self.count(board, who, (alive, -1));
         }
     }
 
     /// All that it knows of are lost to it.
     pub(super) fn part(&self, board: &Board) {
-        self.matched().for_each(|who| self.count(board, who, -1));
+        for (who, partner) in &self.known {
+            if let Partner::Matched(alive) = partner {
+                self.count(board, *who, (*alive, -1));
+            }
+        }
+    }
+
+    /// A reader's writer is alive, or is not, one more or less of each.
+    fn live(
+        &self,
+        board: &Board,
+        (node, entity): (NodeId, u64),
+        changes: impl IntoIterator<Item = (bool, i64)>,
+    ) {
+        board.note(StatusKind::LivelinessChanged, |all| {
+            let status = &mut all.liveliness_changed;
+            for (alive, change) in changes {
+                let (count, changed) = match alive {
+                    true => (&mut status.alive_count, &mut status.alive_count_change),
+                    false => (&mut status.not_alive_count, &mut status.not_alive_count_change),
+                };
+                *count = count.saturating_add_signed(change);
+                *changed += change;
+            }
+            status.last_publication_handle = Some(InstanceHandle { node, entity });
+        });
     }
 
     /// One more it is matched with, or one less.
-    fn count(&self, board: &Board, (node, entity): (NodeId, u64), change: i64) {
+    fn count(&self, board: &Board, who: (NodeId, u64), (alive, change): (bool, i64)) {
+        let (node, entity) = who;
         let handle = Some(InstanceHandle { node, entity });
         let more = u64::from(change > 0);
         match self.side {
@@ -107,13 +146,16 @@ impl Partners {
                 status.current_count_change += change;
                 status.last_subscription_handle = handle;
             }),
-            Side::Reader => board.note(StatusKind::SubscriptionMatched, |all| {
-                let status = &mut all.subscription_matched;
-                status.count(more);
-                status.current_count = status.current_count.saturating_add_signed(change);
-                status.current_count_change += change;
-                status.last_publication_handle = handle;
-            }),
+            Side::Reader => {
+                board.note(StatusKind::SubscriptionMatched, |all| {
+                    let status = &mut all.subscription_matched;
+                    status.count(more);
+                    status.current_count = status.current_count.saturating_add_signed(change);
+                    status.current_count_change += change;
+                    status.last_publication_handle = handle;
+                });
+                self.live(board, who, [(alive, change)]);
+            }
         }
     }
 
@@ -162,19 +204,19 @@ mod tests {
         let matched =
             || board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched);
         for _ in 0..2 {
-            assert_eq!(partners.judge(&board, ONE, Match::Yes), Outcome::Nothing);
-            partners.judge(&board, TWO, Match::Yes);
+            assert_eq!(partners.judge(&board, (ONE, true), Match::Yes), Outcome::Nothing);
+            partners.judge(&board, (TWO, true), Match::Yes);
         }
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 2));
-        partners.judge(&board, ONE, Match::OtherPartition);
+        partners.judge(&board, (ONE, true), Match::OtherPartition);
         partners.lose(&board, ONE);
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 1));
         assert_eq!((status.total_count_change, status.current_count_change), (0, -1));
         assert!(!partners.has(ONE.0, ONE.1) && partners.has(TWO.0, TWO.1));
         assert!(matches!(
-            partners.judge(&board, TWO, Match::Inconsistent("other".into())),
+            partners.judge(&board, (TWO, true), Match::Inconsistent("other".into())),
             Outcome::Inconsistent(_)
         ));
         assert_eq!(matched().current_count, 0);
@@ -184,15 +226,38 @@ mod tests {
     fn a_refusal_names_its_policies_and_is_news_again_when_they_are_others() {
         let (board, mut partners) = (Board::default(), Partners::new(Side::Reader));
         for _ in 0..2 {
-            partners.judge(&board, ONE, refusal(PolicyId::Deadline));
+            partners.judge(&board, (ONE, true), refusal(PolicyId::Deadline));
         }
-        partners.judge(&board, TWO, refusal(PolicyId::Deadline));
-        partners.judge(&board, TWO, refusal(PolicyId::Ownership));
+        partners.judge(&board, (TWO, true), refusal(PolicyId::Deadline));
+        partners.judge(&board, (TWO, true), refusal(PolicyId::Ownership));
         let kind = StatusKind::RequestedIncompatibleQos;
         let status = board.take(kind, |all| &mut all.incompatible_qos);
         assert_eq!((status.total_count, status.last_policy_id), (3, Some(PolicyId::Ownership)));
         let counts: Vec<_> = status.policies.iter().map(|it| (it.policy_id, it.count)).collect();
         assert_eq!(counts, [(PolicyId::Deadline, 2), (PolicyId::Ownership, 1)]);
         assert!(status.last_reason.unwrap().contains("OWNERSHIP"));
+    }
+
+    #[test]
+    fn a_writer_may_be_matched_and_not_alive() {
+        let (board, mut partners) = (Board::default(), Partners::new(Side::Reader));
+        let counts = || {
+            let kind = StatusKind::LivelinessChanged;
+            let status = board.take(kind, |all| &mut all.liveliness_changed);
+            let changes = (status.alive_count_change, status.not_alive_count_change);
+            ((status.alive_count, status.not_alive_count), changes)
+        };
+        partners.judge(&board, (ONE, true), Match::Yes);
+        partners.judge(&board, (TWO, true), Match::Yes);
+        assert_eq!(counts(), ((2, 0), (2, 0)));
+        partners.judge(&board, (ONE, false), Match::Yes);
+        assert_eq!(counts(), ((1, 1), (-1, 1)));
+        partners.judge(&board, (ONE, true), Match::Yes);
+        partners.judge(&board, (TWO, false), Match::Yes);
+        partners.lose(&board, TWO);
+        assert_eq!(counts(), ((1, 0), (0, -1)));
+        let matched =
+            board.take(StatusKind::SubscriptionMatched, |all| &mut all.subscription_matched);
+        assert_eq!((matched.total_count, matched.current_count), (2, 1));
     }
 }

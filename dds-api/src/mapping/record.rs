@@ -203,10 +203,12 @@ pub(crate) struct Terms {
     pub(crate) strength: i32,
     /// PARTITION: the names, if there are any, with NUL between them.
     pub(crate) partition: Option<Arc<[u8]>>,
+    /// Keys go along, although nothing is kept: somebody counts how long instances were silent.
+    pub(crate) keyed: bool,
 }
 
 impl Terms {
-    /// Bytes that they take behind a payload.
+    /// Bytes that they take behind a payload, beside the key.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);

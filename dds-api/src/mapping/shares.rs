@@ -16,6 +16,7 @@ use super::history::{History, NOBODY};
 use super::policies::Policies;
 use super::record::Terms;
 use super::standing::Life;
+use super::vigil::{Pulse, Vigil};
 use crate::infrastructure::board::Board;
 
 /// What a reader shares with the machine.
@@ -147,7 +148,6 @@ impl From<LinkError> for Refusal {
 }
 
 /// What a writer shares with the machine.
-#[derive(Default)]
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
@@ -155,6 +155,8 @@ pub(crate) struct WriterShared {
     pub(crate) autodispose: AtomicBool,
     /// Its statuses.
     pub(crate) board: Board,
+    /// What it has promised to do in time.
+    pub(crate) vigil: Vigil,
     /// Whether anything goes with its samples.
     has_terms: AtomicBool,
     terms: RwLock<Terms>,
@@ -163,6 +165,18 @@ pub(crate) struct WriterShared {
 }
 
 impl WriterShared {
+    pub(crate) fn new(pulse: Arc<Pulse>) -> WriterShared {
+        WriterShared {
+            matched: AtomicU32::new(0),
+            autodispose: AtomicBool::new(true),
+            board: Board::default(),
+            vigil: Vigil::new(pulse),
+            has_terms: AtomicBool::new(false),
+            terms: RwLock::default(),
+            berth: RwLock::new(None),
+        }
+    }
+
     /// What goes with its samples.
     #[inline(always)]
     pub(crate) fn terms(&self) -> Terms {
@@ -187,7 +201,7 @@ impl WriterShared {
     }
 
     fn set_terms(&self, terms: Terms) {
-        let has_terms = terms.size() > 0;
+        let has_terms = terms.size() > 0 || terms.keyed;
         *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
         self.has_terms.store(has_terms, Ordering::Release);
     }

@@ -5,6 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use derecho_core::multicast::geometry::Geometry;
+use derecho_node::clock;
 use idl_cdr::DdsType;
 use qos_profiles::{
     DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
@@ -192,7 +193,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
         };
         let terms = terms_of(&endpoint);
         let names = if publisher.is_some() { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
-        let overhead = HEADER + names + if level.is_kept() { KEY } else { 0 };
+        // A deadline may be set later.
+        let overhead = HEADER + names + KEY;
         let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
@@ -201,8 +203,11 @@ impl<T: DdsType> DataWriterBuilder<T> {
                     topic.name()
                 ))
             })?;
-        let shared = Arc::new(WriterShared::default());
+        let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));
         shared.set_policies(&endpoint.policies, terms);
+        if let Policies::Offered { writer, .. } = &*endpoint.policies {
+            shared.vigil.promise(writer, clock::now());
+        }
         let machine_share = Arc::clone(&shared);
         let made = participant.engine.act(|machine, link, effects| {
             machine.add_writer(link, endpoint, geometry, machine_share, effects)

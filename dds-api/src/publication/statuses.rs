@@ -11,8 +11,9 @@ use super::builder::check;
 use super::publisher::Publisher;
 use super::writer::DataWriter;
 use crate::infrastructure::{
-    DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, PublicationMatchedStatus,
-    StatusCondition, StatusKind, StatusMask, immutable,
+    DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessLostStatus,
+    OfferedDeadlineMissedStatus, PublicationMatchedStatus, StatusCondition, StatusKind, StatusMask,
+    immutable,
 };
 use crate::mapping::policies::{self, Policies};
 
@@ -85,6 +86,19 @@ impl<T: DdsType> DataWriter<T> {
     pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         let board = &self.shared.board;
         board.take(StatusKind::OfferedIncompatibleQos, |all| &mut all.incompatible_qos)
+    }
+
+    /// OFFERED_DEADLINE_MISSED: how often an instance was not written again within DEADLINE. One that is disposed or unregistered
+    /// is not waited for.
+    pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::OfferedDeadlineMissed, |all| &mut all.offered_deadline_missed)
+    }
+
+    /// LIVELINESS_LOST: how often the application has not said within LIVELINESS.lease_duration that it is alive.
+    pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::LivelinessLost, |all| &mut all.liveliness_lost)
     }
 
     /// The readers that it is matched with.

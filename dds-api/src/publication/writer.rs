@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::ClaimError;
 use derecho_node::{Waited, clock};
@@ -179,7 +180,7 @@ impl<T: DdsType> DataWriter<T> {
     /// The same, with these terms.
     #[inline(always)]
     pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
-        let key = match self.kept {
+        let key = match self.kept || terms.keyed {
             true => Some(key_hash(sample).map_err(|error| self.not_encodable(&error))?),
             false => None,
         };
@@ -189,7 +190,7 @@ impl<T: DdsType> DataWriter<T> {
     /// Bytes of what goes with a sample on these terms.
     #[inline(always)]
     fn seal_size(&self, terms: &Terms) -> usize {
-        terms.size() + if self.kept { KEY } else { 0 }
+        terms.size() + if self.kept || terms.keyed { KEY } else { 0 }
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -380,6 +381,9 @@ impl<T: DdsType> DataWriter<T> {
         // A participant makes fewer endpoints than that.
         let (now, id) = (clock::now(), self.id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
+        if self.shared.vigil.is_kept() {
+            self.keep_vigil(&with, now);
+        }
         let (claim, berth) = place.into_parts();
         let Berth { memory, bells, .. } = berth.as_deref().unwrap_or(&self.first);
         let number = claim.commit_on(thread(), size + with.size(), |_, record| {
@@ -391,6 +395,28 @@ impl<T: DdsType> DataWriter<T> {
         if number.is_multiple_of(COMMITS_A_TURN) || memory.needs_turn() {
             self.participant.engine.poke_at(now);
         }
+    }
+
+    /// Something is promised of what is written, or of when.
+    #[cold]
+    fn keep_vigil(&self, seal: &Seal, now: Time) {
+        let key = seal.key.map(u128::from_be_bytes);
+        if self.shared.vigil.wrote(key, seal.fate != Fate::Alive, now) {
+            self.participant.engine.act(|machine, _, _| machine.keep_vigil());
+        }
+    }
+
+    /// LIVELINESS: says that the application is alive, as each write does. For writers whose liveliness is manual; for others it
+    /// makes no difference.
+    pub fn assert_liveliness(&self) -> DdsResult<()> {
+        let standing = &self.participant.standing;
+        if standing.is_out_for_good() {
+            return Err(standing.error());
+        }
+        if self.shared.vigil.assert(clock::now()) {
+            self.participant.engine.act(|machine, _, _| machine.keep_vigil());
+        }
+        Ok(())
     }
 
     pub(super) fn not_encodable(&self, error: &CdrError) -> DdsError {

@@ -12,7 +12,7 @@ use super::reader::{DataReader, Limit};
 use super::sample::{Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Timeout};
 
 /// Reading with states, and by instance. The first such call makes the reader follow instances, unless its policies have
 /// made it do so already: from then on each sample has its whole [`SampleInfo`](super::SampleInfo), also those of
@@ -219,7 +219,11 @@ impl<T: DdsType> DataReader<T> {
     /// SAMPLE_REJECTED. What has changed since is counted from here on.
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         match self.shelf.get() {
-            Some(_) => self.shelf().take_rejected(),
+            Some(_) => {
+                let mut shelf = self.shelf();
+                self.shared.board.clear(StatusKind::SampleRejected);
+                shelf.take_rejected()
+            }
             None => SampleRejectedStatus::default(),
         }
     }

@@ -19,6 +19,8 @@ use super::cache::{
 use super::reader::DataReader;
 use super::sample::Sample;
 use crate::infrastructure::InstanceHandle;
+use crate::infrastructure::deadlines::Deadlines;
+use crate::infrastructure::status::StatusKind;
 use crate::mapping::record::{Fate, key_payload};
 
 /// Why samples were rejected: which of RESOURCE_LIMITS was reached.
@@ -75,10 +77,14 @@ pub(super) struct Shelf<T> {
     /// What an arrival was beside a dispose: it comes next.
     next: Option<Incoming<T>>,
     rejected: SampleRejectedStatus,
+    /// It has changed since it was put up that it has.
+    has_rejected: bool,
     /// The change of the queues as of which lost writers are known.
     seen: Option<u64>,
     /// A writer was heard of that was not known.
     has_news: bool,
+    /// When instances are due, if they are.
+    deadlines: Option<Deadlines>,
 }
 
 impl<T: DdsType> Shelf<T> {
@@ -90,8 +96,10 @@ impl<T: DdsType> Shelf<T> {
             stalled: None,
             next: None,
             rejected: SampleRejectedStatus::default(),
+            has_rejected: false,
             seen: None,
             has_news: false,
+            deadlines: deadlines(&settings),
         }
     }
 
@@ -102,7 +110,8 @@ impl<T: DdsType> Shelf<T> {
 
     /// When something may become visible without anything coming.
     pub(super) fn next_look(&self) -> Option<Time> {
-        let due = self.cache.next_time()?;
+        let expected = self.deadlines.as_ref().and_then(Deadlines::next);
+        let due = self.cache.next_time().into_iter().chain(expected).min()?;
         Some(clock::now().after(due.saturating_sub(wall())))
     }
 
@@ -152,11 +161,19 @@ impl<T: DdsType> Shelf<T> {
 
     /// Puts one into the cache; `false` if it finds no room there.
     fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
-        let (writer, key) = (arrival.writer, arrival.key);
+        let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
             |sample: &Sample<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.put(now, arrival, key_value) {
             Ok(_) => {
+                if let Some(deadlines) = &mut self.deadlines {
+                    match change {
+                        Change::Alive => {
+                            deadlines.touch(key, now);
+                        }
+                        Change::Dispose | Change::Unregister => deadlines.forget(key),
+                    }
+                }
                 self.has_news |= self.writers.insert(writer, stream) != Some(stream);
                 true
             }
@@ -167,10 +184,24 @@ impl<T: DdsType> Shelf<T> {
                 }
                 self.rejected.last_reason = reason.into();
                 self.rejected.last_instance_handle = Some(InstanceHandle::of_instance(key));
+                self.has_rejected |= !is_again;
                 self.stalled = Some((arrival, stream));
                 false
             }
         }
+    }
+
+    /// The cache does this from now on.
+    pub(super) fn set_settings(&mut self, settings: Settings) {
+        match &mut self.deadlines {
+            Some(known) if settings.deadline != NEVER => {
+                if settings.deadline != self.cache.settings().deadline {
+                    known.set_period(settings.deadline, wall());
+                }
+            }
+            place => *place = deadlines(&settings),
+        }
+        self.cache.set_settings(settings);
     }
 
     /// The writers whose streams bring nothing any more are lost.
@@ -205,6 +236,11 @@ impl<T: DdsType> Shelf<T> {
     }
 }
 
+/// When instances are due, if they are.
+fn deadlines(settings: &Settings) -> Option<Deadlines> {
+    (settings.deadline != NEVER).then(|| Deadlines::new(settings.deadline))
+}
+
 /// The wall clock, in nanoseconds since 1970.
 pub(super) fn wall() -> u64 {
     clock::wall(clock::now())
@@ -217,10 +253,27 @@ impl<T: DdsType> DataReader<T> {
         let shelf = self.shelf.get_or_init(|| Shelf::new(settings()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(settings) = self.new_settings() {
-            shelf.cache.set_settings(settings);
+            shelf.set_settings(settings);
         }
         self.fill(&mut shelf);
+        self.look_at_deadlines(&mut shelf);
+        if std::mem::take(&mut shelf.has_rejected) {
+            self.shared.board.raise(StatusKind::SampleRejected);
+        }
         shelf
+    }
+
+    /// What has not come in time, now that all that has come is known.
+    fn look_at_deadlines(&self, shelf: &mut Shelf<T>) {
+        let Some(deadlines) = &mut shelf.deadlines else { return };
+        let missed = deadlines.advance(wall());
+        if missed.count > 0 {
+            self.shared.board.note(StatusKind::RequestedDeadlineMissed, |all| {
+                let status = &mut all.requested_deadline_missed;
+                status.count(missed.count);
+                status.last_instance_handle = Some(InstanceHandle::of_instance(missed.last));
+            });
+        }
     }
 
     fn fill(&self, shelf: &mut Shelf<T>) {

@@ -13,8 +13,9 @@ use super::reader::DataReader;
 use super::states::States;
 use super::subscriber::Subscriber;
 use crate::infrastructure::{
-    DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, StatusCondition, StatusKind,
-    StatusMask, SubscriptionMatchedStatus, immutable,
+    DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessChangedStatus,
+    RequestedDeadlineMissedStatus, StatusCondition, StatusKind, StatusMask,
+    SubscriptionMatchedStatus, immutable,
 };
 use crate::mapping::policies::Policies;
 
@@ -68,6 +69,28 @@ impl<T: DdsType> DataReader<T> {
         board.take(StatusKind::RequestedIncompatibleQos, |all| &mut all.incompatible_qos)
     }
 
+    /// REQUESTED_DEADLINE_MISSED: how often an instance has not come again within DEADLINE. One that is disposed, or that a writer
+    /// has unregistered, is not waited for until it comes again.
+    pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
+        self.look();
+        let board = &self.shared.board;
+        board.take(StatusKind::RequestedDeadlineMissed, |all| &mut all.requested_deadline_missed)
+    }
+
+    /// LIVELINESS_CHANGED: of the writers that it is matched with, those that are alive, and those whose application has not said in
+    /// time that it is. A writer whose process dies is matched no more.
+    pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
+        let board = &self.shared.board;
+        board.take(StatusKind::LivelinessChanged, |all| &mut all.liveliness_changed)
+    }
+
+    /// Brings what has come into the cache, if there is one.
+    fn look(&self) {
+        if self.shelf.get().is_some() {
+            drop(self.shelf());
+        }
+    }
+
     /// The writers that it is matched with.
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
         let partners = self.participant.engine.act(|machine, _, _| machine.partners(self.id));
@@ -76,11 +99,9 @@ impl<T: DdsType> DataReader<T> {
 
     /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.
     pub fn status_changes(&self) -> StatusMask {
-        let mut changes = self.shared.board.changes();
-        if self.has_news() {
-            changes |= StatusKind::DataAvailable;
-        }
-        changes
+        let has_news = self.has_news();
+        let changes = self.shared.board.changes();
+        if has_news { changes | StatusKind::DataAvailable } else { changes }
     }
 
     /// Whether there is a sample that no call has given.
@@ -116,7 +137,10 @@ impl<T: DdsType> DataReader<T> {
                 Some(reader) => reader.status_changes(),
                 None => StatusMask::NONE,
             };
-            StatusCondition::new(changes, Arc::clone(&self.participant) as _)
+            let reader: Weak<DataReader<T>> = Arc::downgrade(self);
+            let next_look = move || reader.upgrade().and_then(|reader| reader.next_look());
+            let participant = Arc::clone(&self.participant);
+            StatusCondition::looking_at(changes, next_look, participant)
         };
         self.status_condition.get_or_init(made).clone()
     }

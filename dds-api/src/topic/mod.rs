@@ -149,6 +149,7 @@ impl<T: DdsType> Topic<T> {
             stream: 0,
             lines: 0,
             group: 0,
+            alive: true,
             policies: Arc::new(policies),
         }
     }

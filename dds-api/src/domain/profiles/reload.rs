@@ -240,8 +240,11 @@ impl Profiles {
         let has_cache = following.given.said.is_some();
         let may_change = |policy: PolicyId| {
             // A reader of which its profile said nothing may take without a cache, which these are for.
-            let is_cache =
-                matches!(policy, PolicyId::TimeBasedFilter | PolicyId::ReaderDataLifecycle);
+            let is_cache = kind == EntityKind::DataReader
+                && matches!(
+                    policy,
+                    PolicyId::TimeBasedFilter | PolicyId::ReaderDataLifecycle | PolicyId::Deadline
+                );
             policy.changeable_after_enable() && (has_cache || !is_cache)
         };
         let change = Change::new(present, &following.given.qos, &new.qos, may_change);

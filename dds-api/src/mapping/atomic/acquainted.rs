@@ -11,7 +11,6 @@ use derecho_core::ids::NodeId;
 use super::{AtomicTopics, Domain, Stay, announce};
 use crate::mapping::acquaintance::Acquaintance;
 use crate::mapping::endpoint::{Endpoint, Match};
-use crate::mapping::policies::Policies;
 
 impl AtomicTopics {
     /// Something has become of the endpoints of a topic: its readers know its writers, and its writers their readers.
@@ -40,15 +39,14 @@ impl AtomicTopics {
         &mut self,
         domain: &mut Domain,
         key: u64,
-        (id, policies): (u64, &Arc<Policies>),
+        (id, new): (u64, Endpoint),
     ) {
         let mut stays = self.stays.get_mut(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.endpoints.contains_key(&id)) else { return };
         let Some(endpoint) = stay.endpoints.get_mut(&id) else { return };
-        endpoint.policies = Arc::clone(policies);
-        let endpoint = endpoint.clone();
+        endpoint.clone_from(&new);
         if stay.announced {
-            announce(domain, id, endpoint);
+            announce(domain, id, new);
         }
         self.acquaint(domain, key);
     }

@@ -124,7 +124,7 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Writer
         {
             let verdict = reader.endpoint.matches(other);
-            let outcome = reader.partners.judge(&reader.shared.board, who, verdict);
+            let outcome = reader.partners.judge(&reader.shared.board, (who, other.alive), verdict);
             if let Outcome::Inconsistent(_) = outcome {
                 reader.shared.inconsistent.fetch_add(1, Ordering::Release);
             }
@@ -136,7 +136,7 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Reader
         {
             let verdict = other.matches(&writer.endpoint);
-            writer.partners.judge(&writer.shared.board, who, verdict)
+            writer.partners.judge(&writer.shared.board, (who, true), verdict)
         } else {
             return;
         };

@@ -1,15 +1,22 @@
 //! Policies of this participant's endpoints that change while they are at work.
 //!
-//! Owns: that all who have to know of a change do. Never does: say whether a policy may change; the entities do.
+//! Owns: that all who have to know of a change do, and of a promise that was not kept. Never does: say whether a policy may
+//! change; the entities do.
 
 use std::sync::Arc;
 
-use derecho_core::ids::NodeId;
+use derecho_core::ids::{NodeId, Time};
+use derecho_node::clock;
+use qos_profiles::Duration;
 
 use super::{ParticipantMachine, announce};
+use crate::infrastructure::InstanceHandle;
+use crate::infrastructure::board::Board;
+use crate::infrastructure::status::StatusKind;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
 use crate::mapping::policies::Policies;
 use crate::mapping::record::Terms;
+use crate::mapping::vigil::{Due, finite};
 
 /// Bytes of an announcement: the control stream has to take it.
 const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
@@ -73,21 +80,84 @@ impl ParticipantMachine {
         let endpoint = self.changed(id, change)?;
         if let Some(writer) = self.writers.get_mut(&id) {
             writer.shared.set_policies(&endpoint.policies, terms_of(&endpoint));
+            if let Policies::Offered { writer: qos, .. } = &*endpoint.policies
+                && qos.deadline.period != offered_deadline(&writer.endpoint.policies)
+            {
+                writer.shared.vigil.promise(qos, clock::now());
+            }
             writer.endpoint.policies = Arc::clone(&endpoint.policies);
         } else if let Some(reader) = self.readers.get_mut(&id) {
             reader.endpoint.policies = Arc::clone(&endpoint.policies);
             reader.shared.set_policies(&endpoint.policies);
         }
+        self.announce_anew(id, endpoint);
+        self.keep_vigil();
+        Ok(())
+    }
+
+    /// All are told what an endpoint is now.
+    fn announce_anew(&mut self, id: u64, endpoint: Endpoint) {
         match endpoint.level.is_ordered() {
-            true => {
-                let (key, new) = (endpoint.key(), (id, &endpoint.policies));
-                self.atomic.change(&mut self.group, key, new);
-            }
+            true => self.atomic.change(&mut self.group, endpoint.key(), (id, endpoint)),
             false => announce(&mut self.group, id, endpoint),
         }
         self.match_own(id);
-        Ok(())
     }
+}
+
+/// DEADLINE of a writer.
+fn offered_deadline(policies: &Policies) -> Duration {
+    match policies {
+        Policies::Offered { writer, .. } => writer.deadline.period,
+        Policies::Requested { .. } => Duration::INFINITE,
+    }
+}
+
+impl ParticipantMachine {
+    /// Something may be due that writers have promised, earlier than was known.
+    pub(crate) fn keep_vigil(&mut self) {
+        self.vigil_at = Some(Time::default());
+    }
+
+    /// What writers have promised, and not done.
+    pub(super) fn look_at_vigils(&mut self, now: Time) -> usize {
+        if self.vigil_at.take_if(|at| now >= *at).is_none() {
+            return 0;
+        }
+        let looks: Vec<(u64, Due)> = self
+            .writers
+            .iter()
+            .filter(|(_, writer)| writer.shared.vigil.is_kept())
+            .map(|(id, writer)| (*id, writer.shared.vigil.look(now)))
+            .collect();
+        let mut done = 0;
+        for (id, due) in looks {
+            self.vigil_at = self.vigil_at.into_iter().chain(due.next).min();
+            let Some(writer) = self.writers.get_mut(&id) else { continue };
+            done += tell(&writer.shared.board, &due);
+            if let Some(is_alive) = due.is_alive {
+                writer.endpoint.alive = is_alive;
+                let endpoint = writer.endpoint.clone();
+                self.announce_anew(id, endpoint);
+            }
+        }
+        done
+    }
+}
+
+/// Puts up what was missed; whether there was anything.
+fn tell(board: &Board, due: &Due) -> usize {
+    if due.missed.count > 0 {
+        board.note(StatusKind::OfferedDeadlineMissed, |all| {
+            all.offered_deadline_missed.count(due.missed.count);
+            let instance = InstanceHandle::of_instance(due.missed.last);
+            all.offered_deadline_missed.last_instance_handle = Some(instance);
+        });
+    }
+    if due.is_alive == Some(false) {
+        board.note(StatusKind::LivelinessLost, |all| all.liveliness_lost.count(1));
+    }
+    usize::from(*due != Due { next: due.next, ..Due::default() })
 }
 
 /// Whether an endpoint can be announced; the error says why not.
@@ -109,5 +179,6 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     };
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
     let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
-    Terms { strength: writer.ownership_strength.value, partition }
+    let keyed = finite(writer.deadline.period).is_some();
+    Terms { strength: writer.ownership_strength.value, partition, keyed }
 }

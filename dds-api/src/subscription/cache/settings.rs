@@ -36,6 +36,8 @@ pub struct Settings {
     pub no_writer_delay: u64,
     /// READER_DATA_LIFECYCLE: so long samples of an instance are kept that is disposed.
     pub disposed_delay: u64,
+    /// DEADLINE: each instance is to come again within this time.
+    pub deadline: u64,
 }
 
 impl Default for Settings {
@@ -52,6 +54,7 @@ impl Default for Settings {
             minimum_separation: 0,
             no_writer_delay: NEVER,
             disposed_delay: NEVER,
+            deadline: NEVER,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Settings {
             minimum_separation: nanos(qos.time_based_filter.minimum_separation),
             no_writer_delay: nanos(lifecycle.autopurge_nowriter_samples_delay),
             disposed_delay: nanos(lifecycle.autopurge_disposed_samples_delay),
+            deadline: nanos(qos.deadline.period),
         }
     }
 }
@@ -90,6 +94,7 @@ impl Settings {
             minimum_separation: new.minimum_separation,
             no_writer_delay: new.no_writer_delay,
             disposed_delay: new.disposed_delay,
+            deadline: new.deadline,
             ..self
         }
     }

@@ -1,0 +1,157 @@
+//! DEADLINE of the instances of a writer or reader: when each of them is due, and which were missed.
+//!
+//! Owns: the times. Never does: read a clock, or write anything; what is touched costs a look into a table and two into a queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// See the [module](self). Times are in nanoseconds, of whatever clock its user has.
+#[derive(Default, Debug)]
+pub(crate) struct Deadlines {
+    period: u64,
+    /// Of each instance, when it is due: as it was when it stood in the queue last, and as it is since.
+    instances: BTreeMap<u128, Due>,
+    /// The same by times. An instance that was touched since stands too early here, and is put where it belongs when its turn
+    /// comes: so a touch costs no look here.
+    queue: BTreeSet<(u64, u128)>,
+}
+
+#[derive(Debug)]
+struct Due {
+    queued: u64,
+    at: u64,
+}
+
+/// Deadlines that were missed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Missed {
+    pub(crate) count: u64,
+    /// The instance of the last one.
+    pub(crate) last: u128,
+}
+
+impl Deadlines {
+    pub(crate) fn new(period: u64) -> Deadlines {
+        Deadlines { period, ..Deadlines::default() }
+    }
+
+    /// Another period: each instance is due anew, from now.
+    pub(crate) fn set_period(&mut self, period: u64, now: u64) {
+        let keys = std::mem::take(&mut self.instances).into_keys();
+        *self = Deadlines::new(period);
+        for key in keys {
+            self.touch(key, now);
+        }
+    }
+
+    /// An instance was written, or came. Whether it is the first one: nobody has looked at the time before.
+    pub(crate) fn touch(&mut self, key: u128, now: u64) -> bool {
+        let at = now.saturating_add(self.period);
+        match self.instances.get_mut(&key) {
+            Some(due) => {
+                due.at = at;
+                false
+            }
+            None => {
+                self.instances.insert(key, Due { queued: at, at });
+                self.queue.insert((at, key));
+                self.queue.len() == 1
+            }
+        }
+    }
+
+    /// Nothing is expected of an instance any more.
+    pub(crate) fn forget(&mut self, key: u128) {
+        if let Some(due) = self.instances.remove(&key) {
+            self.queue.remove(&(due.queued, key));
+        }
+    }
+
+    /// When the next look is due.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.queue.first().map(|(at, _)| *at)
+    }
+
+    /// What was missed up to now: each period without a sample once.
+    pub(crate) fn advance(&mut self, now: u64) -> Missed {
+        let mut missed = Missed::default();
+        while let Some((queued, key)) = self.queue.first().copied().filter(|(at, _)| *at <= now) {
+            self.queue.remove(&(queued, key));
+            let Some(due) = self.instances.get_mut(&key) else { continue };
+            if due.at <= now {
+                let periods = (now - due.at) / self.period.max(1) + 1;
+                missed = Missed { count: missed.count + periods, last: key };
+                due.at = due.at.saturating_add(periods.saturating_mul(self.period.max(1)));
+            }
+            due.queued = due.at;
+            self.queue.insert((due.at, key));
+        }
+        missed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_period_without_a_sample_is_missed_once() {
+        let mut deadlines = Deadlines::new(10);
+        assert_eq!(deadlines.next(), None);
+        assert!(deadlines.touch(1, 0), "the first one");
+        assert!(!deadlines.touch(2, 5));
+        assert_eq!(deadlines.next(), Some(10));
+        assert_eq!(deadlines.advance(9), Missed::default());
+        deadlines.touch(1, 9);
+        assert_eq!(deadlines.advance(14), Missed::default(), "1 was touched");
+        assert_eq!(deadlines.next(), Some(15));
+        assert_eq!(deadlines.advance(15), Missed { count: 1, last: 2 });
+        assert_eq!(deadlines.advance(15), Missed::default());
+        assert_eq!(deadlines.advance(49), Missed { count: 4 + 3, last: 2 });
+        deadlines.forget(1);
+        deadlines.forget(2);
+        assert_eq!((deadlines.next(), deadlines.advance(1000)), (None, Missed::default()));
+    }
+
+    /// Against the plainest thing that could be true.
+    #[test]
+    fn it_is_as_if_every_instance_was_looked_at() {
+        let (mut seed, mut now) = (7_u64, 0);
+        let mut roll = |below: u64| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) % below
+        };
+        let (mut deadlines, mut model) = (Deadlines::new(10), BTreeMap::<u128, u64>::new());
+        for _ in 0..20_000 {
+            now += roll(4);
+            let key = u128::from(roll(6));
+            match roll(8) {
+                0 => {
+                    deadlines.forget(key);
+                    model.remove(&key);
+                }
+                1..=3 => {
+                    let mut count = 0;
+                    for due in model.values_mut() {
+                        while *due <= now {
+                            (*due, count) = (*due + 10, count + 1);
+                        }
+                    }
+                    assert_eq!(deadlines.advance(now).count, count);
+                }
+                _ => {
+                    // What was missed before is counted before.
+                    let mut count = 0;
+                    for due in model.values_mut() {
+                        while *due <= now {
+                            (*due, count) = (*due + 10, count + 1);
+                        }
+                    }
+                    assert_eq!(deadlines.advance(now).count, count);
+                    deadlines.touch(key, now);
+                    model.insert(key, now + 10);
+                }
+            }
+            assert!(deadlines.next().is_none_or(|at| at <= *model.values().min().unwrap()));
+        }
+    }
+}

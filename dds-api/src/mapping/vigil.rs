@@ -1,0 +1,213 @@
+//! What a writer has promised to do in time: DEADLINE and LIVELINESS.
+//!
+//! ```text
+//!   write, assert       notes the time; a write that brings a lost writer back has the machine look
+//!   machine's turn      looks when something is due: a deadline, or a lease that nobody has renewed
+//! ```
+//! Owns: when something is due, and whether the lease is lost. Never does: announce that; the machine does.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use derecho_core::ids::Time;
+use qos_profiles::{DataWriterQos, Duration, LivelinessQosPolicyKind};
+
+use crate::infrastructure::deadlines::{Deadlines, Missed};
+
+/// Signs of life of the application of a participant.
+#[derive(Default)]
+pub(crate) struct Pulse {
+    asserted: AtomicU64,
+    /// Some writer that lives by it has lost its lease.
+    lost: AtomicBool,
+}
+
+impl Pulse {
+    /// The application is alive. Whether that is news.
+    pub(crate) fn assert(&self, now: Time) -> bool {
+        self.asserted.fetch_max(now.0, Ordering::AcqRel);
+        self.lost.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Vigil {
+    /// Something was promised.
+    is_kept: AtomicBool,
+    state: Mutex<State>,
+    pulse: Arc<Pulse>,
+}
+
+#[derive(Default)]
+struct State {
+    deadlines: Option<Deadlines>,
+    lease: Option<Lease>,
+}
+
+struct Lease {
+    nanos: u64,
+    by_participant: bool,
+    asserted: u64,
+    is_lost: bool,
+}
+
+/// What came of a look.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    pub(crate) missed: Missed,
+    /// Whether the writer is alive, if it is otherwise than before.
+    pub(crate) is_alive: Option<bool>,
+    /// When to look again.
+    pub(crate) next: Option<Time>,
+}
+
+/// The nanoseconds of a time that ends.
+pub(crate) fn finite(duration: Duration) -> Option<u64> {
+    let duration: Option<std::time::Duration> = duration.into();
+    duration.map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl Vigil {
+    pub(crate) fn new(pulse: Arc<Pulse>) -> Vigil {
+        Vigil { is_kept: AtomicBool::new(false), state: Mutex::default(), pulse }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This is promised from now on.
+    pub(crate) fn promise(&self, qos: &DataWriterQos, now: Time) {
+        let mut state = self.lock();
+        match (finite(qos.deadline.period), &mut state.deadlines) {
+            (Some(period), Some(deadlines)) => deadlines.set_period(period, now.0),
+            (period, deadlines) => *deadlines = period.map(Deadlines::new),
+        }
+        let kind = qos.liveliness.kind;
+        let nanos = finite(qos.liveliness.lease_duration);
+        // The participant's membership stands for what is automatic.
+        let nanos = nanos.filter(|_| kind != LivelinessQosPolicyKind::Automatic);
+        let by_participant = kind == LivelinessQosPolicyKind::ManualByParticipant;
+        // It may not change on a writer that is there.
+        if state.lease.is_none() {
+            state.lease =
+                nanos.map(|nanos| Lease { nanos, by_participant, asserted: now.0, is_lost: false });
+        }
+        let is_kept = state.deadlines.is_some() || state.lease.is_some();
+        self.is_kept.store(is_kept, Ordering::Release);
+    }
+
+    /// Whether anything is promised.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    /// An instance was written, or is over. Whether the machine has to look.
+    #[cold]
+    pub(crate) fn wrote(&self, key: Option<u128>, is_over: bool, now: Time) -> bool {
+        let mut state = self.lock();
+        let mut is_news = false;
+        if let (Some(deadlines), Some(key)) = (&mut state.deadlines, key) {
+            match is_over {
+                true => deadlines.forget(key),
+                false => is_news = deadlines.touch(key, now.0),
+            }
+        }
+        self.renew(&mut state, now) || is_news
+    }
+
+    /// The writer is alive. Whether the machine has to look.
+    pub(crate) fn assert(&self, now: Time) -> bool {
+        self.renew(&mut self.lock(), now)
+    }
+
+    fn renew(&self, state: &mut State, now: Time) -> bool {
+        match &mut state.lease {
+            Some(lease) if lease.by_participant => self.pulse.assert(now),
+            Some(lease) => {
+                lease.asserted = now.0.max(lease.asserted);
+                lease.is_lost
+            }
+            None => false,
+        }
+    }
+
+    /// Looks what is due.
+    pub(crate) fn look(&self, now: Time) -> Due {
+        if !self.is_kept() {
+            return Due::default();
+        }
+        let mut state = self.lock();
+        let mut due = Due::default();
+        if let Some(deadlines) = &mut state.deadlines {
+            due.missed = deadlines.advance(now.0);
+            due.next = deadlines.next().map(Time);
+        }
+        if let Some(lease) = &mut state.lease {
+            let pulse = match lease.by_participant {
+                true => self.pulse.asserted.load(Ordering::Acquire),
+                false => 0,
+            };
+            let until = lease.asserted.max(pulse).saturating_add(lease.nanos);
+            let is_lost = until <= now.0;
+            if is_lost != lease.is_lost {
+                lease.is_lost = is_lost;
+                due.is_alive = Some(!is_lost);
+            }
+            if is_lost && lease.by_participant {
+                self.pulse.lost.store(true, Ordering::Release);
+            }
+            due.next = due.next.into_iter().chain((!is_lost).then_some(Time(until))).min();
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn qos(kind: LivelinessQosPolicyKind, millis: u32) -> DataWriterQos {
+        let mut qos = DataWriterQos::default();
+        qos.liveliness.kind = kind;
+        qos.liveliness.lease_duration = Duration::from_millis(millis);
+        qos
+    }
+
+    const MILLI: u64 = 1_000_000;
+
+    #[test]
+    fn a_lease_is_lost_once_and_comes_back() {
+        let vigil = Vigil::new(Arc::default());
+        vigil.promise(&qos(LivelinessQosPolicyKind::ManualByTopic, 10), Time(0));
+        let next = |millis: u64| Some(Time(millis * MILLI));
+        assert_eq!(vigil.look(Time(MILLI)), Due { next: next(10), ..Due::default() });
+        assert!(!vigil.wrote(None, false, Time(5 * MILLI)));
+        assert_eq!(vigil.look(Time(10 * MILLI)), Due { next: next(15), ..Due::default() });
+        let lost = Due { is_alive: Some(false), ..Due::default() };
+        assert_eq!(vigil.look(Time(15 * MILLI)), lost);
+        assert_eq!(vigil.look(Time(40 * MILLI)), Due::default());
+        assert!(vigil.assert(Time(50 * MILLI)), "that is news");
+        let back = Due { is_alive: Some(true), next: next(60), ..Due::default() };
+        assert_eq!(vigil.look(Time(50 * MILLI)), back);
+    }
+
+    #[test]
+    fn writers_of_a_participant_live_by_each_other() {
+        let pulse = Arc::<Pulse>::default();
+        let [one, other] = [10, 30].map(|millis| {
+            let vigil = Vigil::new(Arc::clone(&pulse));
+            vigil.promise(&qos(LivelinessQosPolicyKind::ManualByParticipant, millis), Time(0));
+            vigil
+        });
+        assert!(!other.wrote(None, false, Time(5 * MILLI)));
+        assert_eq!(one.look(Time(12 * MILLI)).is_alive, None);
+        assert_eq!(one.look(Time(15 * MILLI)).is_alive, Some(false));
+        assert!(other.wrote(None, false, Time(20 * MILLI)), "it brings the first one back");
+        assert_eq!(one.look(Time(20 * MILLI)).is_alive, Some(true));
+        let never = Vigil::new(pulse);
+        never.promise(&qos(LivelinessQosPolicyKind::Automatic, 10), Time(0));
+        assert!(!never.is_kept());
+    }
+}
