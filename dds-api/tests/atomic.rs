@@ -76,6 +76,24 @@ fn members_that_all_write_and_read_see_one_order() {
     }
 }
 
+/// The papers' baseline is slow, but it is a group: who has nothing to say there holds nobody up.
+#[test]
+fn participants_meet_and_agree_with_all_optimisations_switched_off() {
+    let meeting = Meeting::new();
+    let join = || {
+        let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+        let config = config.ablation(dds_api::Ablation::all());
+        DomainParticipant::with_config(0, config).unwrap()
+    };
+    let [here, there] = [join(), join()];
+    let writer = writer(&here, &topic(&here));
+    let reader = there.reader(&topic(&there)).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    (0..100).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    let order = take(&reader, 100);
+    assert!(order.iter().map(|(_, number)| *number).eq(0..100));
+}
+
 /// A member that is silent holds nobody up, and one writer is enough.
 #[test]
 fn a_silent_writer_holds_nobody_up() {

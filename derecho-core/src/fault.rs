@@ -76,6 +76,12 @@ pub enum Fault {
     AppendedTwice,
     /// Who begins an object from a log applies once more what it has kept (I-110).
     RecallUncut,
+    /// What was delivered in a view is said to be durable before that view is (I-150).
+    DurableBeforeView,
+    /// Whoever comes back knows nothing of the last view that was logged (I-151).
+    LastViewForgotten,
+    /// Whoever has just come counts, although those before it may come back without it (I-152).
+    NewcomerCounts,
 }
 
 #[cfg(model)]

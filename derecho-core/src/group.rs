@@ -4,7 +4,8 @@
 //! for, or what its messages mean.
 //!
 //! Read in this order: [`watch`] (who is suspected when), [`council`] (a node's seat), [`report`] (what a
-//! view change needs to know of the streams), [`registry`] (which subgroups there are).
+//! view change needs to know of the streams), [`registry`] (which subgroups there are), [`book`] and [`chronicle`] (views
+//! in logs).
 //!
 //! ```text
 //!   control stream   an atomic subgroup of all members. What is delivered there changes the state that
@@ -13,6 +14,8 @@
 //!   view change      all stop, report, come to the cut, and go on with the layouts of the new view
 //! ```
 
+pub mod book;
+pub mod chronicle;
 mod control;
 pub mod council;
 mod direct;
@@ -23,10 +26,14 @@ mod share;
 mod walk;
 pub mod watch;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::control::{Control, Word};
+use self::book::Book;
+use self::chronicle::{Chronicle, Gate};
+use self::control::{Control, Topic, Word};
 use self::council::{Council, Deed, Entrance, Host};
 use self::direct::Early;
 use self::registry::{Epoch, Layout, Registry};
@@ -42,6 +49,7 @@ use crate::membership::{Fate, Membership, Standing, View};
 use crate::multicast::ablation::Ablation;
 use crate::multicast::stream::Beginning;
 use crate::node::{Node, NodeEvent, SubgroupId};
+use crate::storage::journal::Journal;
 
 pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
 pub use share::Share;
@@ -60,6 +68,11 @@ pub trait State {
 
     /// A view begins; those who are gone were forgotten. What follows from the view as a whole is done here, once.
     fn begin_view(&mut self, _: &View) {}
+
+    /// Who keeps logs has changed, or for which logs is waited. Returns the subgroups whose layout it may have changed.
+    fn note_logs(&mut self, _: &Book) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// All subgroups that have a layout; none is called [`CONTROL`].
     fn keys(&self) -> Vec<u64>;
@@ -84,7 +97,7 @@ pub struct Terms {
     pub weight: u16,
     /// How long it waits for whom.
     pub patience: Patience,
-    /// What is switched off.
+    /// What is switched off; of the group's own stream all but nulls.
     pub ablation: Ablation,
 }
 
@@ -143,6 +156,10 @@ pub struct Group<S: State> {
     /// Whether `state` is the group's.
     informed: bool,
     registry: Registry,
+    /// Who keeps logs; as much the group's state as `state` is.
+    book: Book,
+    /// This node's log of views, if it keeps logs.
+    chronicle: Option<Chronicle>,
     control: Control,
     ablation: Ablation,
     /// By subgroup and the region of the lines.
@@ -186,12 +203,15 @@ impl<S: State> Group<S> {
     /// [`CONTROL_LINES`] and [`CONTROL_STREAM`], of [`control_geometry`]. A local group needs a host.
     pub fn new(node: Node, terms: Terms, state: S, control: Share, host: Option<Host>) -> Group<S> {
         let Terms { entrance, weight, patience, ablation } = terms;
+        let is_local = matches!(entrance, Entrance::Local);
         let council = Council::new(node.id(), weight, entrance, patience, host);
         Group {
             council,
             state,
             informed: false,
             registry: Registry::default(),
+            book: Book::new(is_local),
+            chronicle: None,
             control: Control::new(&control),
             ablation,
             shares: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
@@ -229,6 +249,25 @@ impl<S: State> Group<S> {
     /// The state, as far as this node has it.
     pub fn state(&self) -> &S {
         &self.state
+    }
+
+    /// Who keeps logs, as far as this node knows.
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// This node keeps logs: views are logged here, before anything that is delivered in them counts as durable. The gate is
+    /// for its [other logs](chronicle::Gated).
+    pub fn keep_logs(&mut self, views: Box<dyn Journal>) -> Arc<Gate> {
+        let chronicle = Chronicle::new(views);
+        let gate = chronicle.gate();
+        (self.chronicle, self.unsettled) = (Some(chronicle), true);
+        gate
+    }
+
+    /// It keeps none any more.
+    pub fn end_logs(&mut self) {
+        self.chronicle = None;
     }
 
     /// Whether this node has the group's state.
@@ -335,7 +374,7 @@ impl<S: State> Group<S> {
     pub fn submit(&mut self, message: &[u8]) -> bool {
         let is_in = !self.is_out();
         if is_in {
-            self.control.submit(message);
+            self.control.submit(Topic::State, message);
         }
         is_in
     }
@@ -433,6 +472,7 @@ impl<S: State> Group<S> {
             }
             Deed::Out(fate) => {
                 self.wedge_all();
+                self.end_logs();
                 self.events.push_back(GroupEvent::Out(fate));
             }
         }
@@ -514,6 +554,8 @@ impl<S: State> Machine for Group<S> {
         // Somebody for whom the streams wait has to be watched.
         let waits = self.node.awaits_others() || self.node.awaits_readers();
         let look = waits.then_some(self.next_look);
+        let logs = self.is_chronicling().then(|| self.now.after(chronicle::LOOK));
+        let look = look.into_iter().chain(logs);
         council.into_iter().chain(self.node.wants_turn_at()).chain(look).min()
     }
 }
@@ -528,6 +570,19 @@ impl<S: State> Group<S> {
             && !self.node.has_events()
             && !self.council.has_deeds()
             && !self.control.has_work(self.informed)
+            && !self.is_chronicling()
+    }
+
+    fn is_chronicling(&self) -> bool {
+        self.chronicle.as_ref().is_some_and(Chronicle::is_busy)
+    }
+
+    /// Goes on with the log of views.
+    fn chronicle(&mut self) -> usize {
+        let Some(chronicle) = &mut self.chronicle else { return 0 };
+        let (done, said) = chronicle.turn((&self.book, &self.installed, self.node.id()));
+        said.iter().for_each(|entry| self.control.submit(Topic::Logs, &entry.to_bytes()));
+        done + said.len()
     }
 
     fn attend(&mut self, now: Time, effects: &mut Effects) -> usize {
@@ -549,7 +604,7 @@ impl<S: State> Group<S> {
         if !self.untold.is_empty() {
             self.tell_late(effects);
         }
-        done += self.walk(effects);
+        done += self.walk(effects) + self.chronicle();
         let council = self.council.wants_turn_at().unwrap_or(Time(u64::MAX));
         self.next_look = now.after(LOOK_INTERVAL).min(council);
         done

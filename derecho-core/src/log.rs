@@ -22,6 +22,7 @@ pub mod error;
 pub mod folder;
 mod head;
 pub mod index;
+pub mod proceed;
 pub mod record;
 mod recovery;
 pub mod restart;
@@ -42,6 +43,7 @@ pub use retention::{Pin, Retention};
 pub use stream::{Limits, StreamLog};
 
 use crate::bytes::in_order;
+use crate::ids::NodeId;
 
 /// A group's identity, from its founding; 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +104,21 @@ impl fmt::Display for EpochId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.view, self.sequence)
     }
+}
+
+/// An era is a number above these bits, and below it something of who began it.
+const ERA: u32 = 32;
+
+/// What an era is called that follows on this one. Two beginnings that know nothing of each other are two eras: what
+/// follows on one is no prefix of the other.
+pub fn era_after(last: u64, founder: NodeId) -> u64 {
+    let founder = (founder.0 ^ founder.0 >> 32 ^ founder.0 >> 64 ^ founder.0 >> 96) as u32;
+    ((last >> ERA) + 1) << ERA | u64::from(founder)
+}
+
+/// Whether two eras follow on as many others, and are not the same: they know nothing of each other.
+pub fn are_apart(one: u64, other: u64) -> bool {
+    one != other && one >> ERA == other >> ERA
 }
 
 /// Nanoseconds of the wall clock since 1970: what outlives a process.

@@ -1,7 +1,9 @@
 //! `squall log`: the files of logged streams.
 //!
-//! Owns: what is shown of them. Never does: change any, but by `truncate`; whoever looks takes no lock, so a folder can be
+//! Owns: what is shown of them. Never does: change any, but by `truncate` (and `proceed` a file beside them); whoever looks takes no lock, so a folder can be
 //! looked into while it is written. What is written at that moment may then look torn.
+
+mod proceed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use derecho_core::log::aside::{self, Aside};
 use derecho_core::log::survey::{Survey, survey, truncate};
+use derecho_core::log::views::{self, LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
     Check, Disk, Kind, LogError, Owner, Record, StreamKey, StreamLog, Version, folder,
 };
@@ -47,6 +50,16 @@ enum Command {
         after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
     )]
     Truncate(TruncateArgs),
+    /// Remove logs that were put aside, for good. Nobody may be writing in the folder.
+    #[command(
+        after_help = "Example:\n  squall log remove-aside /var/lib/squall/domain-0/0 --number 1"
+    )]
+    RemoveAside(RemoveAsideArgs),
+    /// Tell a restart that waits to go on without a log, or list what is awaited. Who said so, when and without which
+    /// log is recorded beside the logs.
+    #[command(after_help = "Example:\n  squall log proceed /var/lib/squall/domain-0 \
+                            --without 0000000000000000000000000000004f --by anna")]
+    Proceed(proceed::ProceedArgs),
 }
 
 /// Where to look.
@@ -91,6 +104,19 @@ struct TruncateArgs {
     after: u64,
 }
 
+/// What to remove.
+#[derive(Args, Debug)]
+struct RemoveAsideArgs {
+    /// The log folder.
+    dir: PathBuf,
+    /// The number under which they were put aside, as `squall log ls` tells it.
+    #[arg(long, value_name = "NUMBER")]
+    number: aside::Number,
+    /// Only of this stream: the hexadecimal number that its files' names begin with.
+    #[arg(long, value_name = "HEX", value_parser = stream_key)]
+    stream: Option<StreamKey>,
+}
+
 fn stream_key(text: &str) -> Result<StreamKey, String> {
     u128::from_str_radix(text, 16)
         .map(StreamKey)
@@ -110,6 +136,8 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
         Command::Dump(args) => dump(args, json),
         Command::Verify(place) => look(place, json, |disk, of| survey(disk, of, |_| {})),
         Command::Truncate(args) => cut(args, json),
+        Command::RemoveAside(args) => remove_aside(args, json),
+        Command::Proceed(args) => proceed::run(args, json),
     }
 }
 
@@ -178,10 +206,31 @@ fn look(
         Some(_) => BTreeMap::new(),
     };
     let mut report = report(owner, &found);
+    // Views are listed too: the last one says who has to be back.
+    let last = last_view(&mut disk, (owner, &found))?;
+    report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
+    let of_views = last.map(|view| format!("\nThe last view: {}.", text_of_view(&view)));
     let beside = asides.iter().map(|(stream, numbers)| (stream.to_string(), json!(numbers)));
     report["aside"] = beside.collect();
-    show(json, &report, &(text(owner, &found) + &text_of_asides(&asides)));
+    show(
+        json,
+        &report,
+        &(text(owner, &found) + &of_views.unwrap_or_default() + &text_of_asides(&asides)),
+    );
     Ok(if sound { Outcome::Yes } else { Outcome::No })
+}
+
+/// The last view in a folder, if it has a sound log of views.
+fn last_view(
+    disk: &mut Box<dyn Disk>,
+    (owner, found): (Owner, &[(StreamKey, Survey)]),
+) -> Result<Option<LoggedView>, LogError> {
+    let is_there = found.iter().any(|(stream, of)| *stream == VIEWS && of.errors.is_empty());
+    if !is_there {
+        return Ok(None);
+    }
+    let (log, _) = StreamLog::read(disk, (owner, VIEWS), Check::Last)?;
+    views::last(&log, disk)
 }
 
 fn text_of_asides(asides: &BTreeMap<StreamKey, BTreeSet<aside::Number>>) -> String {
@@ -243,8 +292,9 @@ fn text(owner: Owner, found: &[(StreamKey, Survey)]) -> String {
         |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
     for (stream, survey) in found {
         let (first, last) = (number(survey.first), number(survey.last));
+        let what = if *stream == VIEWS { "  views" } else { "" };
         text += &format!(
-            "{stream} {:>12} {:>14} {first:>10} {last:>10}\n",
+            "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
         if let Some(checkpoint) = survey.checkpoint {
@@ -339,11 +389,48 @@ fn fields_of(stream: StreamKey, record: &Record<'_>, payload: bool) -> Value {
     if payload {
         fields["payload"] = json!(hexadecimal(entry.payload));
     }
+    if let Some(view) = LoggedView::of(entry) {
+        fields["view"] = fields_of_view(&view);
+    }
     fields
+}
+
+fn fields_of_view(view: &LoggedView) -> Value {
+    let member = |member: &LoggedMember| {
+        json!({
+            "node": member.node.to_string(),
+            "log": member.log.map(|log| log.to_string()),
+            "votes": member.votes,
+            "weight": member.weight,
+        })
+    };
+    json!({
+        "era": view.era,
+        "number": view.number,
+        "members": view.members.iter().map(member).collect::<Vec<_>>(),
+        "awaits": view.awaits.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn text_of_view(view: &LoggedView) -> String {
+    let member = |member: &LoggedMember| match member.log {
+        Some(log) => format!("{} ({} votes) log {log}", member.node, member.votes),
+        None => format!("{} ({} votes) no log", member.node, member.votes),
+    };
+    let members: Vec<String> = view.members.iter().map(member).collect();
+    let awaits: Vec<String> = view.awaits.iter().map(ToString::to_string).collect();
+    let awaits = match awaits.is_empty() {
+        true => String::new(),
+        false => format!("; awaits {}", awaits.join(", ")),
+    };
+    format!("view {} of era {:x}: {}{awaits}", view.number, view.era, members.join(", "))
 }
 
 fn line(stream: StreamKey, record: &Record<'_>, payload: bool) -> String {
     let entry = &record.entry;
+    if let Some(view) = LoggedView::of(entry) {
+        return format!("{:x} {} {}", stream.0, record.version, text_of_view(&view));
+    }
     let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
     format!(
         "{:x} {} {} epoch {} writer {}#{} at {} received {} key {} {} bytes {bytes}",
@@ -374,6 +461,29 @@ fn kind(kind: Kind) -> &'static str {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
+    let RemoveAsideArgs { dir, number, stream } = args;
+    owner_of(&mut Folder::read(dir)?, dir)?;
+    let mut disk = Folder::open(dir)?;
+    let asides = aside::asides(&mut disk)?;
+    let wanted = asides.iter().filter(|(_, numbers)| numbers.contains(number));
+    let wanted = wanted.map(|(key, _)| *key).filter(|key| stream.is_none_or(|only| only == *key));
+    let wanted: Vec<StreamKey> = wanted.collect();
+    if wanted.is_empty() {
+        let (of, dir) =
+            (stream.map_or_else(String::new, |key| format!(" of stream {key}")), dir.display());
+        return Err(Failure::new(format!("nothing{of} was put aside as number {number} in {dir}")));
+    }
+    let (mut removed, mut text) = (Vec::new(), String::new());
+    for key in wanted {
+        let bytes = aside::remove(&mut disk, (key, *number))?;
+        removed.push(json!({ "stream": key.to_string(), "bytes": bytes }));
+        text += &format!("Removed of stream {key}: {bytes} bytes.\n");
+    }
+    show(json, &json!({ "removed": removed }), &text);
+    Ok(Outcome::Yes)
 }
 
 fn cut(args: &TruncateArgs, json: bool) -> Done {

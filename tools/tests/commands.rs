@@ -22,6 +22,7 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "perf",
         "perf throughput",
         "perf latency",
+        "perf levels",
         "perf pub",
         "perf sub",
         "perf ping",
@@ -95,6 +96,7 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf upcall --silence --fixed-batch 8", "cannot be used with");
     refused("perf upcall --fixed-batch 1", "--fixed-batch");
     refused("perf views --rounds 0", "--rounds");
+    refused("perf levels --subs 0", "--subs");
     refused("sim figure nonsense", "sst-8");
     place.assert_empty();
 }
@@ -154,6 +156,24 @@ fn throughput_reports_all_that_was_agreed() {
     let text = place.run(&["perf", "throughput", "--size", "128", "--count", "100"]).code(0);
     assert!(text.out.contains("messages/s"), "{}", text.out);
     assert!(text.err.is_empty(), "no progress but on a terminal: {}", text.err);
+    place.assert_empty();
+}
+
+#[test]
+fn levels_stand_side_by_side_with_and_without_what_makes_them_fast() {
+    let place = Place::new();
+    let arguments = "perf levels --size 512 --subs 1 --seconds 0.05 --runs 1 --json";
+    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    let rows = report["rows"].as_array().unwrap();
+    let levels: Vec<_> = rows.iter().map(|row| row["level"].as_str().unwrap()).collect();
+    assert_eq!(levels, ["unordered", "atomic", "volatile", "logged"]);
+    for row in rows {
+        let rate = |name: &str| row[name].as_f64();
+        assert!(rate("everything") > Some(0.0) && rate("of_atomic") > Some(0.0), "{row}");
+        assert_eq!(rate("baseline") > Some(0.0), row["level"] != "unordered", "{row}");
+    }
+    assert_eq!((&report["clean"], &rows[1]["of_atomic"]), (&true.into(), &1.0.into()));
+    // The logs as well.
     place.assert_empty();
 }
 

@@ -7,7 +7,10 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
+use derecho_core::log::proceed::words;
+use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
     Check, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogId, StreamKey, StreamLog, WallTime,
     folder,
@@ -101,6 +104,128 @@ fn a_log_that_was_put_aside_is_told_and_can_be_read() {
         let report = place.run(&["log", command, dir, "--aside", "1", "--json"]).code(0).json();
         assert_eq!((&report["records"], &report["last_seq"]), (&40.into(), &40.into()), "{report}");
     }
+    let remove = |number: &str, more: &[&str]| {
+        place.run(&[&["log", "remove-aside", dir, "--number", number], more].concat())
+    };
+    remove("2", &[]).code(1).says("nothing was put aside as number 2");
+    remove("1", &["--stream", "5"]).code(1).says("nothing of stream");
+    {
+        let _held = Folder::open(Path::new(dir)).unwrap();
+        remove("1", &[]).code(1).says("another process");
+    }
+    let report = remove("1", &["--json"]).code(0).json();
+    assert!(report["removed"][0]["bytes"].as_u64().unwrap() > 4000, "{report}");
+    let report = place.run(&["log", "verify", dir, "--json"]).code(0).json();
+    assert_eq!((&report["records"], report["aside"].as_object().unwrap().len()), (&3.into(), 0));
+    assert!(fs::read_dir(dir).unwrap().all(|it| !it.unwrap().path().ends_with(".aside")));
+}
+
+#[test]
+fn views_are_listed_and_dumped_in_words() {
+    let place = Place::new();
+    let dir = place.path().join("log");
+    Folder::make(&dir).unwrap();
+    {
+        let mut disk = Folder::open(&dir).unwrap();
+        let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
+        let of = (owner, VIEWS);
+        let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::All).unwrap();
+        for number in 1..=3 {
+            let member = |node| LoggedMember {
+                node: NodeId(node),
+                log: (node == 1).then_some(LogId(2)),
+                votes: 1,
+                weight: 1,
+            };
+            let members = (1..=u128::from(number)).map(member).collect();
+            let view = LoggedView { era: 7, number, members, awaits: vec![LogId(0xfe)] };
+            log.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
+            log.commit(&mut disk).unwrap();
+        }
+    }
+    let dir = dir.to_str().unwrap();
+    let report = place.run(&["log", "ls", dir, "--json"]).code(0).json();
+    let last = &report["last_view"];
+    assert_eq!((&last["era"], &last["number"]), (&7.into(), &3.into()), "{report}");
+    assert_eq!(last["members"].as_array().unwrap().len(), 3);
+    assert_eq!(last["members"][0]["log"], LogId(2).to_string());
+    assert!(last["members"][1]["log"].is_null() && last["awaits"][0] == LogId(0xfe).to_string());
+    let text = place.run(&["log", "ls", dir]).code(0).out;
+    assert!(text.contains("views") && text.contains("The last view: view 3 of era 7"), "{text}");
+    let text = place.run(&["log", "dump", dir]).code(0).out;
+    assert!(text.contains("0 2 view 2 of era 7") && text.contains("; awaits 0"), "{text}");
+    let report = place.run(&["log", "dump", dir, "--from", "2", "--json"]).code(0).json();
+    assert_eq!(report["dump"][0]["view"]["number"], 2);
+}
+
+/// A root with one folder, whose last view names these logs.
+fn root_that_awaits(root: &Path, logs: &[u128]) -> std::path::PathBuf {
+    let home = root.join("domain-0");
+    Folder::make(&home).unwrap();
+    let dir = home.join("0");
+    Folder::make(&dir).unwrap();
+    let mut disk = Folder::open(&dir).unwrap();
+    let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
+    let of = (owner, VIEWS);
+    let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::All).unwrap();
+    let member = |log: &u128| LoggedMember {
+        node: NodeId(100 + log),
+        log: Some(LogId(*log)),
+        votes: 1,
+        weight: 1,
+    };
+    let members = logs.iter().map(member).collect();
+    let view = LoggedView { era: 7, number: 3, members, awaits: Vec::new() };
+    log.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
+    log.commit(&mut disk).unwrap();
+    home
+}
+
+#[test]
+fn somebody_says_that_a_restart_is_to_go_on() {
+    let place = Place::new();
+    let home = root_that_awaits(place.path(), &[2, 0x4f, 0x50]);
+    let dir = home.to_str().unwrap();
+    let (missing, other) = (LogId(0x4f).to_string(), LogId(0x50).to_string());
+    let text = place.run(&["log", "proceed", dir]).code(0).out;
+    assert!(text.contains(&missing) && text.contains(&other), "{text}");
+    place.run(&["log", "proceed", dir, "--without", "xyz"]).code(2).says("no log's identity");
+    place
+        .run(&["log", "proceed", dir, "--without", "2", "--by", "anna"])
+        .code(1)
+        .says("nobody waits for it");
+    place.run(&["log", "proceed", dir, "--without", "77", "--by", "anna"]).code(1).says(&missing);
+    place
+        .run(&["log", "proceed", dir, "--without", "4f", "--by", " "])
+        .code(2)
+        .says("say who you are");
+    let here = place.path().to_str().unwrap();
+    place.run(&["log", "proceed", here]).code(1).says("no log folder");
+    let report =
+        place.run(&["log", "proceed", dir, "--without", "4f", "--by", "anna", "--json"]).code(0);
+    let report = report.json();
+    assert_eq!((&report["awaited"][0], &report["runs"]), (&other.into(), &false.into()));
+    let said = words(&mut Folder::read(&home).unwrap()).unwrap();
+    assert_eq!(said.len(), 1);
+    assert_eq!(
+        (said[0].without, said[0].after, said[0].by.as_str()),
+        (LogId(0x4f), (7, 3), "anna")
+    );
+    assert!(said[0].at > WallTime(1 << 60));
+    let text = place.run(&["log", "proceed", dir]).code(0).out;
+    assert!(text.contains("anna has said") && text.contains("view 3 of era 7"), "{text}");
+}
+
+#[test]
+fn where_nothing_is_awaited_nobody_is_to_go_on() {
+    let place = Place::new();
+    let home = root_that_awaits(place.path(), &[2]);
+    let dir = home.to_str().unwrap();
+    assert!(place.run(&["log", "proceed", dir]).code(0).out.contains("Nothing is awaited"));
+    place
+        .run(&["log", "proceed", dir, "--without", "4f", "--by", "anna"])
+        .code(1)
+        .says("nothing waits");
 }
 
 #[test]

@@ -43,8 +43,8 @@ pub(crate) struct Plan {
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
-    /// Where logs are kept, if they are, and of which topics that nobody here uses.
-    pub(crate) logs: Option<(PathBuf, Vec<String>)>,
+    /// Where logs are kept, if they are, of which topics that nobody here uses, and how.
+    pub(crate) logs: Option<(PathBuf, Vec<String>, Settings)>,
 }
 
 /// What a life of a participant begins with.
@@ -77,18 +77,21 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         patience: plan.patience,
         ablation: plan.ablation,
     };
-    let group = group(&mut link, terms, &parker)
+    let mut group = group(&mut link, terms, &parker)
         .map_err(|error| DdsError::OutOfResources(error.to_string()))?;
     let host = link.arbiter();
-    let logs = plan.logs.as_ref().map(|(folder, topics)| {
+    let logs = plan.logs.as_ref().map(|(folder, topics, settings)| {
         let fresh = LogId(link.node().0);
         let home = Home::of_domain(plan.domain);
-        let archive = Archive::open(folder, &home, fresh, Settings::default());
+        let archive = Archive::open(folder, &home, fresh, *settings);
         let archive = archive.map_err(|error| {
             DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
         })?;
         let bell = Arc::clone(&parker);
-        Ok(TopicLogs::new(archive, topics.clone(), Arc::new(move || bell.wake())))
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || bell.wake());
+        let tell = Arc::clone(&wake);
+        let gate = group.keep_logs(Box::new(archive.views(move || tell())));
+        Ok(TopicLogs::new(archive, topics.clone(), (gate, wake)))
     });
     Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
 }

@@ -1,4 +1,5 @@
-//! The thread that takes part in others' topics that are to be logged here, for which memory is needed that no turn can get.
+//! The thread that takes part in others' topics that are to be logged here, for which memory is needed that no turn can get,
+//! and that reads logs for participants that keep none.
 //!
 //! Owns: when it looks, and its end. Never does: hold a participant that its application has dropped.
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use super::assembly::DomainEngine;
 use crate::infrastructure::{DdsError, DdsResult};
+use crate::mapping::past::server::PastServer;
 
 /// How often it is looked whether others have begun topics that are to be logged here.
 const ATTEND: Duration = Duration::from_millis(10);
@@ -24,10 +26,19 @@ impl Attendant {
         let over = Arc::<AtomicBool>::default();
         let is_over = Arc::clone(&over);
         let has_to_log = engine.act(|machine, _, _| machine.has_to_log());
+        let (past, mut server) =
+            (engine.act(|machine, _, _| machine.past()), PastServer::default());
         let attend = move || {
             while !is_over.load(Ordering::Acquire) {
                 if has_to_log.load(Ordering::Acquire) {
                     engine.act(|machine, link, effects| machine.log_topics(link, effects));
+                }
+                for (from, ask) in past.take_asks() {
+                    let log = engine.act(|machine, _, _| machine.log_of_key(ask.key));
+                    let page = server.answer(log, (from, &ask));
+                    engine.act(|machine, _, effects| {
+                        machine.answer_past((from, ask), page, effects);
+                    });
                 }
                 std::thread::park_timeout(ATTEND);
             }

@@ -5,21 +5,24 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 
 /// A publisher or subscriber: its policies, and those that its entities have by default, if any were set.
-pub(crate) struct EntityGroup<Q, E> {
+pub(crate) struct EntityGroup<Q, E, L: ?Sized> {
     pub(crate) participant: Arc<Inner>,
     pub(crate) id: u64,
     qos: Mutex<Q>,
     default: Mutex<Option<E>>,
+    pub(crate) listener: Slot<L>,
 }
 
-impl<Q: Clone, E: Clone> EntityGroup<Q, E> {
+impl<Q: Clone, E: Clone, L: ?Sized> EntityGroup<Q, E, L> {
     pub(crate) fn new(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
         let id = participant.engine.act(|machine, _, _| machine.fresh_group());
         let (qos, default) = (Mutex::new(qos), Mutex::new(None));
-        Arc::new(EntityGroup { participant, id, qos, default })
+        let listener = Slot::default();
+        Arc::new(EntityGroup { participant, id, qos, default, listener })
     }
 
     pub(crate) fn handle(&self) -> InstanceHandle {
@@ -41,6 +44,13 @@ impl<Q: Clone, E: Clone> EntityGroup<Q, E> {
         let ids = self.participant.engine.act(|machine, _, _| machine.of_group(self.id));
         let node = self.participant.standing.node();
         ids.into_iter().map(|entity| InstanceHandle { node, entity }).collect()
+    }
+
+    /// One of its entities, of a topic of this name and as this kind of handle.
+    pub(crate) fn lookup<H: 'static>(&self, topic: &str) -> Option<H> {
+        let all = self.participant.roster.entities().into_iter();
+        let mut named = all.filter(|it| it.group() == self.id && it.topic_name() == topic);
+        named.find_map(|entity| entity.handle().downcast().ok().map(|handle| *handle))
     }
 
     /// An error as long as there are entities.

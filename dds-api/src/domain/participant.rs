@@ -7,15 +7,22 @@ use std::time::Duration;
 use derecho_core::group::watch::Patience;
 use derecho_core::ids::Time;
 use derecho_core::multicast::ablation::Ablation;
+use derecho_node::logs::Settings;
 use derecho_node::{Hearer, Pace, Waited, clock};
 use idl_cdr::DdsType;
 use qos_profiles::xml::QosProvider;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
+use super::collector::Collector;
 use super::profiles::{Profiles, QosReload, Source};
 use super::rejoin::Rejoiner;
-use crate::infrastructure::{DdsError, DdsResult, Driver, InstanceHandle, StorageStatus, Timeout};
+use super::roster::Roster;
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DdsError, DdsResult, DomainParticipantListener, Driver, InstanceHandle, StatusMask,
+    StorageStatus, Timeout,
+};
 use crate::mapping::standing::Standing;
 use crate::mapping::vigil::Pulse;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
@@ -44,6 +51,7 @@ pub struct ParticipantConfig {
     log_topics: Vec<String>,
     profiles: Source,
     profile: Option<String>,
+    log_queue: Option<usize>,
 }
 
 impl ParticipantConfig {
@@ -126,6 +134,13 @@ impl ParticipantConfig {
     /// `is_default_qos`, if there is one.
     pub fn profile(mut self, name: impl Into<String>) -> Self {
         self.profile = Some(name.into());
+        self
+    }
+
+    /// What waits in memory for the disk of the logs takes so many bytes at most (64 MiB by default), all topics together.
+    /// More waits where it was delivered; beyond 64 MiB of a topic its writers wait, too.
+    pub fn log_queue(mut self, bytes: usize) -> Self {
+        self.log_queue = Some(bytes);
         self
     }
 
@@ -229,9 +244,19 @@ pub(crate) struct Inner {
     domain: u32,
     rejoiner: Option<Rejoiner>,
     attendant: Option<Attendant>,
+    pub(crate) collector: Collector,
+    pub(crate) roster: Roster,
+    pub(crate) listener: Slot<dyn DomainParticipantListener>,
 }
 
 impl Inner {
+    /// Listeners are called from now on.
+    pub(crate) fn attend(&self) -> DdsResult<()> {
+        self.roster.attend(&self.engine).map_err(|error| {
+            DdsError::OutOfResources(format!("no thread that calls listeners: {error}"))
+        })
+    }
+
     /// What may be the reason that nobody is there, and what to do.
     #[cold]
     pub(crate) fn why_nobody(&self) -> &'static str {
@@ -276,6 +301,8 @@ impl Drop for Inner {
             rejoiner.join();
         }
         self.attendant.take().into_iter().for_each(Attendant::join);
+        self.collector.end();
+        self.roster.end();
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
@@ -316,7 +343,9 @@ impl DomainParticipant {
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
         let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
         let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
-        let logs = folder.map(|folder| (folder, config.log_topics));
+        let mut settings = Settings::default();
+        settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);
+        let logs = folder.map(|folder| (folder, config.log_topics, settings));
         let keeps_logs = logs.is_some();
         let plan = Plan {
             domain,
@@ -332,9 +361,20 @@ impl DomainParticipant {
         let profiles = Profiles::new(config.profiles, config.profile)?;
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
-        let pulse = Arc::default();
-        let mut inner =
-            Inner { engine, standing, profiles, pulse, domain, rejoiner, attendant: None };
+        let (pulse, collector, roster) = (Arc::default(), Collector::default(), Roster::default());
+        let listener = Slot::default();
+        let mut inner = Inner {
+            engine,
+            standing,
+            profiles,
+            pulse,
+            domain,
+            rejoiner,
+            attendant: None,
+            collector,
+            roster,
+            listener,
+        };
         if keeps_logs {
             inner.attendant = Some(Attendant::start(inner.engine.clone())?);
         }
@@ -470,6 +510,22 @@ impl DomainParticipant {
             self.inner.engine.act(|machine, _, _| machine.keep_vigil());
         }
         Ok(())
+    }
+
+    /// Has this called for changes of these statuses of all its entities, where none nearer wants them: on a thread that calls all
+    /// listeners of the participant, one after another.
+    pub fn set_listener(
+        &self,
+        listener: impl DomainParticipantListener + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> DdsResult<()> {
+        self.inner.listener.set(Box::new(listener), mask.into());
+        self.inner.attend()
+    }
+
+    /// Has no listener for all its entities called any more.
+    pub fn clear_listener(&self) {
+        self.inner.listener.clear();
     }
 
     /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.

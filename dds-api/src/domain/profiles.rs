@@ -20,7 +20,7 @@ use qos_profiles::{
 };
 
 use super::EntityGroup;
-use crate::infrastructure::{DdsError, DdsResult};
+use crate::infrastructure::{DdsError, DdsResult, PublisherListener, SubscriberListener};
 use crate::topic::TopicPolicies;
 
 pub use reload::{QosReload, ReloadedEntity};
@@ -63,13 +63,13 @@ impl Following {
 }
 
 /// A publisher or a subscriber.
-type Group<Q, E> = Weak<EntityGroup<Q, E>>;
+type Group<Q, E, L> = Weak<EntityGroup<Q, E, L>>;
 
 /// An entity that shares its policies with whoever has a handle on it.
 pub(crate) enum Shared {
     Topic(Weak<TopicPolicies>),
-    Publisher(Group<PublisherQos, DataWriterQos>),
-    Subscriber(Group<SubscriberQos, DataReaderQos>),
+    Publisher(Group<PublisherQos, DataWriterQos, dyn PublisherListener>),
+    Subscriber(Group<SubscriberQos, DataReaderQos, dyn SubscriberListener>),
 }
 
 impl Shared {

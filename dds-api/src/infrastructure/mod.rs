@@ -4,6 +4,7 @@ pub(crate) mod board;
 mod condition;
 pub(crate) mod deadlines;
 mod error;
+pub(crate) mod listener;
 pub(crate) mod status;
 mod status_condition;
 mod storage;
@@ -14,6 +15,10 @@ mod wait_set;
 pub use condition::{Condition, GuardCondition};
 pub(crate) use condition::{Driver, Trigger};
 pub use error::{DdsError, DdsResult};
+pub use listener::{
+    AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener,
+    DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener,
+};
 pub use status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, QosPolicyCount,

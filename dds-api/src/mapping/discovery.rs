@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::bytes::{Reader, Wire};
 use derecho_core::group::State;
+use derecho_core::group::book::Book;
 use derecho_core::group::registry::{Layout, Seat};
 use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::log::StreamKey;
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
 use derecho_core::storage::depot::{Holding, Motion};
@@ -26,6 +28,12 @@ const MOST_ANNOUNCED: usize = 1 << 16;
 const MOST_RETIRED: usize = 1 << 12;
 /// Endpoints that stand for something else than a writer or reader are called so, and above.
 pub(crate) const STAND_INS: u64 = 1 << 63;
+
+/// What a topic is called in logs, by its key.
+pub(crate) fn stream_of(key: u64) -> StreamKey {
+    // Stream 0 is the log of views.
+    StreamKey(u128::from(key) | 1 << 64)
+}
 
 /// What a participant says to all.
 pub(crate) enum Announcement {
@@ -95,6 +103,8 @@ pub(crate) struct Discovery {
     holders: BTreeMap<u64, Holders>,
     /// Of each topic that is logged who keeps logs.
     logs: BTreeMap<u64, LogBook>,
+    /// Which members keep logs, as all know.
+    book: Option<Book>,
     /// What its participant has not heard of yet.
     news: RefCell<Vec<News>>,
 }
@@ -216,6 +226,9 @@ impl Discovery {
         holders.retain(|node| keepers.contains(node));
         if level.is_some_and(TopicLevel::is_logged) {
             let logs = self.logs.entry(key).or_default();
+            if let Some(book) = &self.book {
+                logs.await_logs(book.awaited_of(stream_of(key)));
+            }
             logs.retain(|node| keepers.contains(node));
             holders.settle(&keepers, |vacancy| logs.begin(vacancy));
         } else {
@@ -294,7 +307,7 @@ impl Discovery {
             }
             (Motion::Claims(vacancy, claim), Some(logs)) => logs.claim(from, vacancy, *claim),
             (Motion::Disclaims(holds), Some(logs)) => {
-                logs.forget(from);
+                logs.disclaim(from);
                 if !holds {
                     holders.forget(from);
                 }
@@ -348,6 +361,15 @@ impl State for Discovery {
         self.latest.remove(&node);
         self.retired.remove(&node);
         self.topics.retain(|_, topic| !topic.is_empty());
+    }
+
+    fn note_logs(&mut self, book: &Book) -> Vec<u64> {
+        self.book = Some(book.clone());
+        let keys: Vec<u64> = self.logs.keys().copied().collect();
+        let waiting: Vec<u64> = keys.iter().copied().filter(|key| self.waits(*key)).collect();
+        keys.into_iter().for_each(|key| self.settle_holders(key));
+        // They have seats only now.
+        waiting.into_iter().filter(|key| !self.waits(*key)).collect()
     }
 
     fn keys(&self) -> Vec<u64> {

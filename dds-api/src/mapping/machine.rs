@@ -23,6 +23,7 @@ use super::atomic::{AtomicTopics, announce, retract};
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
 use super::partners::{Partners, Side};
+use super::past::{SharedPastDesk, Word};
 use super::shares::{Berth, ReaderShared, Refusal, WriterShared};
 use super::standing::{Life, Standing};
 use super::topic_logs::TopicLogs;
@@ -30,6 +31,7 @@ use crate::infrastructure::StorageStatus;
 use crate::infrastructure::board::Board;
 
 mod matching;
+mod past;
 mod policies;
 mod rejoin;
 
@@ -85,6 +87,8 @@ pub(crate) struct ParticipantMachine {
     lacks_memory: bool,
     /// Whether there are any, for whoever sees to it.
     has_to_log: Arc<AtomicBool>,
+    /// What is asked of the past of topics.
+    past: SharedPastDesk,
     /// Ends the logs of one that is out for good.
     ending: Option<JoinHandle<()>>,
 }
@@ -118,6 +122,7 @@ impl ParticipantMachine {
             to_log: Vec::new(),
             lacks_memory: false,
             has_to_log: Arc::default(),
+            past: Arc::default(),
             ending: None,
         }
     }
@@ -130,7 +135,7 @@ impl ParticipantMachine {
     /// This participant is out: others may have its folder of logs, unless it comes back.
     fn retire(&mut self) {
         if self.standing.is_out_for_good()
-            && let Some(logs) = self.atomic.end_logs()
+            && let Some(logs) = self.end_logs()
         {
             // What is still to be written may take its time.
             self.ending = Some(std::thread::spawn(move || drop(logs)));
@@ -397,9 +402,10 @@ impl ParticipantMachine {
                 self.atomic.gathered(&self.group, key, readers)
             }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
-            GroupEvent::Direct { from, bytes, .. } => {
-                self.atomic.direct(&mut self.group, from, &bytes);
-            }
+            GroupEvent::Direct { from, bytes, .. } => match Word::from_bytes(&bytes) {
+                Some(word) => self.told_of_past(from, word, effects),
+                None => self.atomic.direct(&mut self.group, from, &bytes),
+            },
             GroupEvent::Node(event) if self.atomic.take_in(&event) => {}
             GroupEvent::Node(event) => self.take_in_from_node(event),
         }
@@ -408,6 +414,7 @@ impl ParticipantMachine {
     /// Who is in the view no more takes part in nothing, also if it still runs.
     fn installed(&mut self, view: &View) {
         self.standing.come_in(self.life, self.host.as_ref());
+        self.past.retain(|node| view.rank_of(node).is_some());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
         let before = std::mem::replace(&mut self.members, members);
         for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {

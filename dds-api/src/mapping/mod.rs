@@ -11,6 +11,7 @@ pub(crate) mod history;
 pub(crate) mod level;
 pub(crate) mod machine;
 pub(crate) mod partners;
+pub(crate) mod past;
 pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod shares;

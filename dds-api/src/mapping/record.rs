@@ -192,8 +192,8 @@ pub(crate) struct Seal {
     pub(crate) fate: Fate,
     /// What the writer's policies ask for.
     pub(crate) terms: Terms,
-    /// The hash of the key, if it is to be at the end.
-    pub(crate) key: Option<[u8; KEY]>,
+    /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
+    pub(crate) key: Option<u128>,
 }
 
 /// What goes with the samples of a writer, until its policies change.
@@ -257,7 +257,7 @@ pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, s
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
-        *place = key;
+        *place = key.to_le_bytes();
         end -= KEY;
     }
     if strong != 0
@@ -298,6 +298,16 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
 /// When the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     Header::read(record).map_or(0, |header| header.timestamp)
+}
+
+/// Whether a record holds a plain sample of this type, to be read where it lies.
+#[inline(always)]
+pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
+    let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
+    let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
+    let payload = end.and_then(|end| record.get(HEADER..end));
+    header.form & !(KEYED | STRONG) == PLAIN
+        && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
 }
 
 /// A sample's payload, as it was found.

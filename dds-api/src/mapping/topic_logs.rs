@@ -5,12 +5,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use derecho_core::group::chronicle::{Gate, Gated};
 use derecho_core::log::StreamKey;
 use derecho_core::storage::errands::Keep;
 use derecho_core::storage::journal::Journal;
 use derecho_node::logs::{Archive, OnFull};
 use qos_profiles::Glob;
 
+use super::discovery::stream_of;
 use super::endpoint::Endpoint;
 use super::history::MEANING;
 
@@ -20,27 +22,29 @@ pub(crate) struct TopicLogs {
     /// Patterns of names of topics that are logged here whether anybody here uses them or not.
     chosen: Vec<String>,
     wake: Arc<dyn Fn() + Send + Sync>,
+    /// Nothing counts as durable before the views do.
+    gate: Arc<Gate>,
 }
 
 impl TopicLogs {
     pub(crate) fn new(
         archive: Archive,
         chosen: Vec<String>,
-        wake: Arc<dyn Fn() + Send + Sync>,
+        (gate, wake): (Arc<Gate>, Arc<dyn Fn() + Send + Sync>),
     ) -> TopicLogs {
-        TopicLogs { archive, chosen, wake }
+        TopicLogs { archive, chosen, wake, gate }
     }
 
     /// Whether a topic is logged here although nobody here uses it: it is chosen, or there is a log of it here from
     /// before.
     pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
         let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
-        chosen || self.archive.knows(stream_of(endpoint))
+        chosen || self.archive.knows(stream_of(endpoint.key()))
     }
 
     /// Where the log of a topic is.
-    pub(super) fn place_of(&self, endpoint: &Endpoint) -> (PathBuf, StreamKey) {
-        (self.archive.folder().to_owned(), stream_of(endpoint))
+    pub(super) fn place_of(&self, key: u64) -> (PathBuf, StreamKey) {
+        (self.archive.folder().to_owned(), stream_of(key))
     }
 
     /// The log of a topic.
@@ -52,14 +56,10 @@ impl TopicLogs {
             state: endpoint.keeping.retention(),
             meaning: MEANING,
         });
-        Box::new(self.archive.journal(stream_of(endpoint), (on_full, keep), move || wake()))
+        let stream = stream_of(endpoint.key());
+        let journal = Box::new(self.archive.journal(stream, (on_full, keep), move || wake()));
+        Box::new(Gated::new(journal, Arc::clone(&self.gate)))
     }
-}
-
-/// What a topic is called in logs.
-fn stream_of(endpoint: &Endpoint) -> StreamKey {
-    // Stream 0 is the log of views.
-    StreamKey(u128::from(endpoint.key()) | 1 << 64)
 }
 
 /// Whether a name matches a pattern, in which `*` stands for any text, and `?` for any one character.

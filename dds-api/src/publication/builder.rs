@@ -14,8 +14,9 @@ use qos_profiles::{
 
 use super::instances::Registered;
 use super::publisher::Publisher;
-use super::writer::DataWriter;
+use super::writer::{DataWriter, WriterCore};
 use crate::domain::{Following, Inner, usual_writer};
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
@@ -217,7 +218,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
         if let Some(following) = following {
             participant.profiles.note_endpoint(id, topic.policies(), following);
         }
-        Ok(DataWriter {
+        Ok(DataWriter::new(WriterCore {
             participant,
             topic,
             shared,
@@ -228,7 +229,8 @@ impl<T: DdsType> DataWriterBuilder<T> {
             registered: Registered::default(),
             publisher,
             status_condition: OnceLock::new(),
-        })
+            listener: Slot::default(),
+        }))
     }
 }
 

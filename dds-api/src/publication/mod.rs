@@ -1,6 +1,7 @@
 //! The publication module of the standard: writers.
 
 mod acknowledgment;
+mod attended;
 mod builder;
 mod instances;
 mod loan;
@@ -14,3 +15,5 @@ pub(crate) use builder::{check_partition, refused};
 pub use loan::Loan;
 pub use publisher::{Publisher, PublisherBuilder};
 pub use writer::DataWriter;
+#[doc(hidden)]
+pub use writer::WriterCore;

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use idl_cdr::DdsType;
 use qos_profiles::{DataWriterQos, EntityKind, EntityQos, PresentationQosPolicy, PublisherQos};
 
-use super::DataWriterBuilder;
 use super::acknowledgment::are_acknowledged;
+use super::{DataWriter, DataWriterBuilder};
 use crate::domain::{EntityGroup, Following, Inner, Shared};
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout, immutable};
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, Timeout, immutable,
+};
 use crate::mapping::policies::Policies;
 use crate::topic::Topic;
 
@@ -34,10 +37,12 @@ use crate::topic::Topic;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos>>);
+pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>);
 
 impl Publisher {
-    pub(crate) fn of(group: Arc<EntityGroup<PublisherQos, DataWriterQos>>) -> Self {
+    pub(crate) fn of(
+        group: Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>,
+    ) -> Self {
         Publisher(group)
     }
 
@@ -120,6 +125,30 @@ impl Publisher {
     /// [`DdsError::PreconditionNotMet`] as long as it has writers.
     pub fn delete(self) -> DdsResult<()> {
         self.0.check_empty("publisher", "writers")
+    }
+
+    /// A writer of it of the topic of this name and type, if there is one.
+    pub fn lookup_writer<T: DdsType>(&self, topic: &str) -> Option<DataWriter<T>> {
+        self.0.lookup(topic)
+    }
+
+    /// Has this called for changes of these statuses of its writers that have no listener of their own for them.
+    pub fn set_listener(
+        &self,
+        listener: impl PublisherListener + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> DdsResult<()> {
+        self.0.listener.set(Box::new(listener), mask.into());
+        self.0.participant.attend()
+    }
+
+    /// Has no listener for all its writers called any more.
+    pub fn clear_listener(&self) {
+        self.0.listener.clear();
+    }
+
+    pub(super) fn listener(&self) -> &Slot<dyn PublisherListener> {
+        &self.0.listener
     }
 
     pub(super) fn group(&self) -> u64 {

@@ -6,8 +6,9 @@
 mod asynchronous;
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
@@ -21,7 +22,10 @@ use super::loan::Loan;
 use super::place::Place;
 use super::publisher::Publisher;
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
+};
 use crate::mapping::record::{
     Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
 };
@@ -55,7 +59,13 @@ fn thread() -> Thread {
 
 /// Writes samples of one topic. Any number of threads may write at once; each thread's samples
 /// keep its order.
-pub struct DataWriter<T: DdsType> {
+///
+/// Clones are the same writer; it is gone with the last of them.
+pub struct DataWriter<T: DdsType>(Arc<WriterCore<T>>);
+
+/// What a writer consists of.
+#[doc(hidden)]
+pub struct WriterCore<T: DdsType> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
@@ -70,9 +80,38 @@ pub struct DataWriter<T: DdsType> {
     /// The publisher that it belongs to, if it is not the participant's own.
     pub(super) publisher: Option<Publisher>,
     pub(super) status_condition: OnceLock<StatusCondition>,
+    pub(super) listener: Slot<dyn DataWriterListener<T>>,
+}
+
+impl<T: DdsType> Clone for DataWriter<T> {
+    fn clone(&self) -> Self {
+        DataWriter(Arc::clone(&self.0))
+    }
+}
+
+/// What it consists of is its own.
+impl<T: DdsType> Deref for DataWriter<T> {
+    type Target = WriterCore<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &WriterCore<T> {
+        &self.0
+    }
 }
 
 impl<T: DdsType> DataWriter<T> {
+    /// A writer that consists of this, which its participant knows of.
+    pub(super) fn new(core: WriterCore<T>) -> DataWriter<T> {
+        let writer = DataWriter(Arc::new(core));
+        let entity: Weak<WriterCore<T>> = Arc::downgrade(&writer.0);
+        writer.participant.roster.enter(entity);
+        writer
+    }
+
+    pub(super) fn of(core: Arc<WriterCore<T>>) -> DataWriter<T> {
+        DataWriter(core)
+    }
+
     /// What it writes.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
@@ -149,11 +188,33 @@ impl<T: DdsType> DataWriter<T> {
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
-        let mut claim = self.claim_within(size + seal.size(), blocking)?;
-        match write_payload(sample, claim.bytes()) {
-            Ok(size) => self.commit_at(claim, size, (seal, time)),
+        let size = size + seal.size();
+        // A claim that may have come from a call lies in memory, by words, and whoever loads it by pairs waits for the
+        // stores: so what is the rule goes its own way.
+        match self.claim_at_once(size) {
+            Some(place) => self.put(place, sample, (seal, time)),
+            None => self.write_slowly(sample, size, (seal, time), blocking),
+        }
+    }
+
+    #[cold]
+    fn write_slowly(
+        &self,
+        sample: &T,
+        size: usize,
+        with: (Seal, Option<u64>),
+        blocking: Timeout,
+    ) -> DdsResult<()> {
+        self.put(self.claim_slowly(size, blocking)?, sample, with)
+    }
+
+    /// Puts a sample where there is room for it.
+    #[inline(always)]
+    fn put(&self, mut place: Place<'_>, sample: &T, with: (Seal, Option<u64>)) -> DdsResult<()> {
+        match write_payload(sample, place.bytes()) {
+            Ok(size) => self.commit_at(place, size, with),
             Err(error) => {
-                drop(claim);
+                drop(place);
                 self.gave_room();
                 Err(self.not_encodable(&error))
             }
@@ -181,7 +242,10 @@ impl<T: DdsType> DataWriter<T> {
     #[inline(always)]
     pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
         let key = match self.kept || terms.keyed {
-            true => Some(key_hash(sample).map_err(|error| self.not_encodable(&error))?),
+            true => {
+                let key = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
+                Some(u128::from_le_bytes(key))
+            }
             false => None,
         };
         Ok(Seal { fate: Fate::Alive, terms, key })
@@ -260,12 +324,19 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline(always)]
     fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
-        if self.participant.standing.is_in(self.first.life)
-            && let Ok(claim) = self.first.memory.claim_on(thread(), size)
-        {
-            return Ok(Place::in_first(claim));
+        match self.claim_at_once(size) {
+            Some(place) => Ok(place),
+            None => self.claim_slowly(size, blocking),
         }
-        self.claim_slowly(size, blocking)
+    }
+
+    /// A claim where it may write if nothing has happened, and if there is room.
+    #[inline(always)]
+    fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
+        if !self.participant.standing.is_in(self.first.life) {
+            return None;
+        }
+        self.first.memory.claim_on(thread(), size).ok().map(Place::in_first)
     }
 
     #[cold]
@@ -400,7 +471,8 @@ impl<T: DdsType> DataWriter<T> {
     /// Something is promised of what is written, or of when.
     #[cold]
     fn keep_vigil(&self, seal: &Seal, now: Time) {
-        let key = seal.key.map(u128::from_be_bytes);
+        // As handles have it.
+        let key = seal.key.map(u128::swap_bytes);
         if self.shared.vigil.wrote(key, seal.fate != Fate::Alive, now) {
             self.participant.engine.act(|machine, _, _| machine.keep_vigil());
         }
@@ -431,7 +503,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 }
 
-impl<T: DdsType> Drop for DataWriter<T> {
+impl<T: DdsType> Drop for WriterCore<T> {
     fn drop(&mut self) {
         let id = self.id;
         self.participant.profiles.forget(id);

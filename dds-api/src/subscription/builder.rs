@@ -2,7 +2,7 @@
 //!
 //! Owns: what a reader is asked to be. Never does: read anything.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -16,10 +16,11 @@ use qos_profiles::{
 
 use super::cache::Settings;
 use super::queues::Queues;
-use super::reader::DataReader;
+use super::reader::{DataReader, ReaderCore};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, usual_reader};
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::history::Given;
@@ -161,8 +162,8 @@ impl<T: DdsType> DataReaderBuilder<T> {
         self.with(|_| {})
     }
 
-    /// HISTORY: keeps so many samples of each instance, the last ones. They are copied out of their writers' memory, which
-    /// they do not hold up.
+    /// HISTORY: keeps so many samples of each instance, the last ones. They are copied out of their writers' memory, and a
+    /// thread of the participant sees to that if nobody looks: they hold no writer up.
     pub fn keep_last(self, depth: u32) -> Self {
         self.with(|qos| {
             qos.history.kind = HistoryQosPolicyKind::KeepLast;
@@ -264,7 +265,7 @@ impl<T: DdsType> DataReaderBuilder<T> {
         if let Some(following) = following {
             participant.profiles.note_endpoint(id, topic.policies(), following);
         }
-        Ok(DataReader {
+        Ok(DataReader::of(ReaderCore {
             participant,
             topic,
             shared,
@@ -278,6 +279,10 @@ impl<T: DdsType> DataReaderBuilder<T> {
             remembers,
             subscriber,
             status_condition: OnceLock::new(),
-        })
+            collected: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+            listener: Slot::default(),
+            told: AtomicU64::new(0),
+        }))
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! Owns: what each call asks of the cache, and waiting for it. Never does: know what is in the cache.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use derecho_core::ids::Time;
 use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
-use super::reader::{DataReader, Limit};
-use super::sample::{Sample, key_of};
+use super::reader::{DataReader, Limit, ReaderCore};
+use super::sample::{Body, Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Timeout};
@@ -89,24 +91,6 @@ impl<T: DdsType> DataReader<T> {
         let nothing = Selection { max: 0, ..awaited };
         self.access(false, &nothing, &awaited, Some(condition), timeout.into())?;
         Ok(self.has_any(condition))
-    }
-
-    /// Whether there is a sample that a condition wants.
-    pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
-        let awaited = Selection { states: condition.states, ..Selection::default() };
-        let wants = |sample: Option<&Sample<T>>| sample.is_none_or(|it| condition.wants(it));
-        self.shelf().cache.has(wall(), &awaited, wants)
-    }
-
-    /// Whether a call with this condition has something to say.
-    pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
-        self.participant.standing.is_out_for_good() || self.has_any(condition)
-    }
-
-    /// When something may become visible without anything coming.
-    pub(super) fn next_look(&self) -> Option<Time> {
-        self.shelf.get()?;
-        self.shelf().next_look()
     }
 
     /// Reads the next sample that was not read.
@@ -270,7 +254,7 @@ impl<T: DdsType> DataReader<T> {
     ) -> DdsResult<Vec<Sample<T>>> {
         let deadline = timeout.deadline();
         let query = |data: &T| condition.is_none_or(|condition| condition.wants(data));
-        let asks = |sample: Option<&Sample<T>>| sample.is_none_or(|sample| query(sample));
+        let asks = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
         let mut is_over = timeout == Timeout::NOW;
         loop {
             let mut shelf = self.shelf();
@@ -293,17 +277,60 @@ impl<T: DdsType> DataReader<T> {
             let due = shelf.next_look();
             let is_stalled = shelf.is_stalled();
             let seen = self.changes();
+            let collected = self.collected.load(Ordering::SeqCst);
+            // Before the shelf is let go of: whoever fills it from then on tells.
+            let _waits = Waits::begin(&self.waiting);
             let is_new = !shelf.has_seen(seen) && !is_stalled;
             drop(shelf);
             if is_new {
                 continue;
             }
             let until = deadline.into_iter().chain(due).min();
-            let ready = || self.changes() != seen || !is_stalled && self.has_queued();
+            let ready = || {
+                self.changes() != seen
+                    || self.collected.load(Ordering::SeqCst) != collected
+                    || !is_stalled && self.has_queued()
+            };
             match self.wait_until(until, ready)? {
                 Waited::TimedOut => is_over = deadline.is_some_and(|end| clock::now() >= end),
                 _ => is_over = false,
             }
         }
+    }
+}
+
+impl<T: DdsType> ReaderCore<T> {
+    /// Whether a call with this condition has something to say.
+    pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
+        self.participant.standing.is_out_for_good() || self.has_any(condition)
+    }
+
+    /// Whether there is a sample that a condition wants.
+    pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
+        let awaited = Selection { states: condition.states, ..Selection::default() };
+        let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
+        self.shelf().cache.has(wall(), &awaited, wants)
+    }
+
+    /// When something may become visible without anything coming.
+    pub(super) fn next_look(&self) -> Option<Time> {
+        self.shelf.get()?;
+        self.shelf().next_look()
+    }
+}
+
+/// One that waits for something in a reader's cache.
+struct Waits<'a>(&'a AtomicU32);
+
+impl Waits<'_> {
+    fn begin(count: &AtomicU32) -> Waits<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Waits(count)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -8,7 +8,7 @@ use dds_sql::Filter;
 use derecho_core::ids::Time;
 use idl_cdr::DdsType;
 
-use super::reader::DataReader;
+use super::reader::{DataReader, ReaderCore};
 use super::sample::Sample;
 use super::states::States;
 use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, Trigger};
@@ -124,7 +124,7 @@ impl<T: DdsType> ReadCondition<T> {
 
 /// A condition over a reader, as wait sets have it.
 struct ReaderTrigger<T: DdsType> {
-    reader: Arc<DataReader<T>>,
+    reader: Arc<ReaderCore<T>>,
     condition: ReadCondition<T>,
 }
 
@@ -147,8 +147,6 @@ impl<T: DdsType> DataReader<T> {
     /// when the participant is isolated for good, which the next call on the reader says.
     ///
     /// ```no_run
-    /// use std::sync::Arc;
-    ///
     /// use dds_api::infrastructure::{GuardCondition, WaitSet};
     /// use dds_api::prelude::*;
     /// use dds_api::subscription::{ReadCondition, States};
@@ -157,7 +155,6 @@ impl<T: DdsType> DataReader<T> {
     /// struct Track { #[dds(key)] id: u32, height: f64 }
     ///
     /// # fn watch(reader: DataReader<Track>, stop: &GuardCondition) -> DdsResult<()> {
-    /// let reader = Arc::new(reader);
     /// let low = ReadCondition::query(States::not_read(), "height < 300 ORDER BY height", &[])?;
     /// let low_there = reader.condition(&low);
     /// let wait_set = WaitSet::new();
@@ -171,8 +168,8 @@ impl<T: DdsType> DataReader<T> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn condition(self: &Arc<Self>, condition: &ReadCondition<T>) -> Condition {
-        let (reader, condition) = (Arc::clone(self), condition.clone());
+    pub fn condition(&self, condition: &ReadCondition<T>) -> Condition {
+        let (reader, condition) = (Arc::clone(&self.core), condition.clone());
         Condition::new(ReaderTrigger { reader, condition })
     }
 }

@@ -1,5 +1,6 @@
 //! The subscription module of the standard: readers and their samples.
 
+mod attended;
 mod builder;
 #[doc(hidden)]
 pub mod cache;

@@ -1,26 +1,32 @@
-//! Reading what is in a participant's log of a topic: from a sample on, from a time on, or the state at a time.
+//! Reading what is in a log of a topic: from a sample on, from a time on, or the state at a time.
 //!
-//! Owns: where such a reading is. Never does: hold the topic up, or ask the log's thread; it reads the files.
+//! Owns: where such a reading is, and whom it asks. Never does: hold the topic up, or ask the log's thread: where there is a
+//! log, it reads the files; else another participant that keeps one is asked, and after that another one.
 
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use derecho_core::ids::{NodeId, Time};
 use derecho_core::log::cursor::Cursor;
-use derecho_core::log::{
-    Check, DiskError, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder,
-};
-use derecho_core::storage::errands::message_of;
+use derecho_core::log::{DiskError, LogError, StreamKey, StreamLog, Version, WallTime};
 use derecho_core::storage::store::{Retention, Store};
+use derecho_node::clock;
 use derecho_node::logs::Folder;
 use idl_cdr::DdsType;
 
 use super::sample::Sample;
-use crate::infrastructure::{DdsError, DdsResult};
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::history::MEANING;
+use crate::mapping::past::server::{from_time, open, told};
+use crate::mapping::past::{Ask, Page, PastRecord, Wanted};
 
 /// Samples that are read from the files at once.
 const AT_ONCE: usize = 64;
+/// How long others may take to answer, unless it is said.
+const PATIENCE: Timeout = Timeout::secs(10);
 
 /// Where in the past to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,107 +42,244 @@ pub enum Since {
 ///
 /// Made by [`DataReader::past`](super::DataReader::past).
 pub struct PastSamples<T> {
-    dir: PathBuf,
-    disk: Folder,
-    log: StreamLog,
-    cursor: Cursor,
+    source: Source,
     read: std::vec::IntoIter<(u64, Sample<T>)>,
     over: bool,
     _type: PhantomData<fn() -> T>,
 }
 
-fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> {
-    let mut disk = Folder::read(dir)?;
-    let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
-    let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
-    Ok((disk, log))
+enum Source {
+    Files { dir: PathBuf, disk: Folder, log: Box<StreamLog>, cursor: Cursor },
+    Others(Others),
 }
 
-/// Where what was written at a time or later begins. If the log may have dropped some of that, it says so.
-fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
-    let oldest = log.segments().first().map(|first| first.index.oldest);
-    let is_whole = log.complete_from() <= Version(1) || oldest.is_some_and(|oldest| oldest <= time);
-    match is_whole {
-        true => Ok(log.since(time)),
-        false => Err(LogError::Gone { from: log.complete_from() }),
-    }
+/// Others that are asked.
+pub(super) struct Others {
+    participant: Arc<Inner>,
+    /// The reader, and what its reading is called.
+    reader: u64,
+    reading: u64,
+    page: u64,
+    wanted: Wanted,
+    /// Who was asked last.
+    of: Option<NodeId>,
+    patience: Timeout,
 }
 
-fn nanos(time: SystemTime) -> WallTime {
+fn nanos(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Samples of records: they are copied to where samples may lie.
-fn samples<T: DdsType>(records: &[derecho_core::log::OwnedRecord]) -> Vec<(u64, Sample<T>)> {
+fn samples<T: DdsType>(records: &[PastRecord]) -> Vec<(u64, Sample<T>)> {
     let mut store = Store::new(Retention::default(), MEANING);
     let mut found = Vec::new();
-    for owned in records {
-        let record: Record<'_> = owned.record();
-        let (stream, number) = message_of(&record);
-        let index = store.stream(stream);
-        store.append(index, number, record.entry.payload);
-        found.push((record.version.0, stream.node));
+    for PastRecord { place, stream, number, payload } in records {
+        let index = store.stream(*stream);
+        store.append(index, *number, payload);
+        found.push((*place, stream.node));
     }
     let kept = store.cursor().zip(found);
     // What is not of this type was written under another one of the same name, long ago.
     kept.filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?))).collect()
 }
 
+impl Others {
+    pub(super) fn new(participant: &Arc<Inner>, reader: u64) -> Others {
+        let reading = participant.engine.act(|machine, _, _| machine.past().begin());
+        Others {
+            participant: Arc::clone(participant),
+            reader,
+            reading,
+            page: 0,
+            wanted: Wanted::After(0),
+            of: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Asks for what is wanted, one after the other, until one has it.
+    fn next(&mut self) -> DdsResult<(Vec<PastRecord>, bool)> {
+        let deadline = self.patience.deadline();
+        let engine = &self.participant.engine;
+        let desk = engine.act(|machine, _, _| machine.past());
+        let (mut tried, mut why) = (Vec::new(), None);
+        loop {
+            self.page += 1;
+            let (reading, page, wanted) = (self.reading, self.page, self.wanted);
+            let ask = Ask { reading, page, key: 0, wanted };
+            let (reader, last) = (self.reader, self.of);
+            let asked = engine
+                .act(|machine, _, effects| machine.ask_past(reader, ask, (last, &tried), effects));
+            let Some((of, others)) = asked else {
+                self.of = None;
+                return Err(why.unwrap_or_else(nobody));
+            };
+            self.of = Some(of);
+            // If there are others, one that keeps silent does not get all of the time.
+            let until = deadline.map(|deadline| match others {
+                0 => deadline,
+                more => half_way(deadline, more),
+            });
+            engine.wait(until, || desk.has(reading) || self.participant.standing.is_out());
+            match desk.take(reading) {
+                Some(Page::Records(records, next, over)) => {
+                    self.wanted = match self.wanted {
+                        Wanted::Since(time, _) => Wanted::Since(time, next),
+                        _ => Wanted::After(next),
+                    };
+                    return Ok((records, over));
+                }
+                _ if self.participant.standing.is_out() => {
+                    return Err(self.participant.standing.error());
+                }
+                Some(Page::Gone(from)) => {
+                    why = Some(unreadable(&LogError::Gone { from: Version(from) }));
+                }
+                Some(Page::Beyond(last)) => {
+                    why = Some(unreadable(&LogError::Beyond { last: Version(last) }));
+                }
+                Some(Page::Refused(because)) => {
+                    let text = format!(
+                        "participant {of}, which keeps a log, was asked for the past: {because}"
+                    );
+                    why = Some(DdsError::Error(text));
+                }
+                None => {
+                    why = Some(DdsError::Timeout(format!(
+                        "participant {of}, which keeps a log, has not told of the past in time"
+                    )));
+                }
+            }
+            tried.push(of);
+        }
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        self.participant.engine.act(|machine, _, _| machine.past()).take(self.reading);
+    }
+}
+
+/// The time that one of several may take.
+fn half_way(deadline: Time, others: usize) -> Time {
+    let now = clock::now();
+    now.after(deadline.since(now) / (others as u64 + 1))
+}
+
+fn nobody() -> DdsError {
+    DdsError::PreconditionNotMet(
+        "this participant keeps no log of the topic, and nobody who is there has one that lacks nothing: make the topic \
+         persistent, and give a participant a log folder, or run `squall store`"
+            .to_owned(),
+    )
+}
+
 impl<T: DdsType> PastSamples<T> {
-    pub(super) fn open(dir: &Path, stream: StreamKey, since: Since) -> Result<Self, LogError> {
-        let (disk, log) = open(dir, stream)?;
-        let cursor = match since {
-            Since::Sample(place) => log.after(Version(place.saturating_sub(1)))?,
-            Since::Time(time) => from_time(&log, nanos(time))?,
+    pub(super) fn open(
+        log: Option<(PathBuf, StreamKey)>,
+        since: Since,
+        others: impl FnOnce() -> Others,
+    ) -> DdsResult<Self> {
+        let (source, first) = match log {
+            Some((dir, stream)) => {
+                (of_files(dir, stream, since).map_err(|it| unreadable(&it))?, None)
+            }
+            None => {
+                let mut others = others();
+                others.wanted = match since {
+                    Since::Sample(place) => Wanted::After(place.saturating_sub(1)),
+                    Since::Time(time) => Wanted::Since(nanos(time), 0),
+                };
+                // What is wrong is said at once, as it is of files.
+                let first = others.next()?;
+                (Source::Others(others), Some(first))
+            }
         };
-        let read = Vec::new().into_iter();
-        Ok(PastSamples {
-            dir: dir.to_owned(),
-            disk,
-            log,
-            cursor,
-            read,
-            over: false,
-            _type: PhantomData,
-        })
+        let (records, over) = first.unwrap_or_default();
+        let read = samples(&records).into_iter();
+        Ok(PastSamples { source, read, over, _type: PhantomData })
+    }
+
+    /// How long others may take to answer (10 s by default), where this participant has no log of the topic and asks them.
+    #[must_use]
+    pub fn within(mut self, patience: impl Into<Timeout>) -> Self {
+        if let Source::Others(others) = &mut self.source {
+            others.patience = patience.into();
+        }
+        self
     }
 
     /// The last sample of each instance that was written at this time or before, in their order.
     pub(super) fn state_at(
-        dir: &Path,
-        stream: StreamKey,
+        log: Option<(PathBuf, StreamKey)>,
         time: SystemTime,
-    ) -> Result<Vec<(u64, Sample<T>)>, LogError> {
-        let (mut disk, log) = open(dir, stream)?;
-        from_time(&log, nanos(time))?;
-        let state = log.last_of_each_key_at(&mut disk, nanos(time))?;
-        let mut state: Vec<_> = state.into_values().collect();
-        state.sort_unstable_by_key(|owned| owned.record().version);
+        others: impl FnOnce() -> Others,
+    ) -> DdsResult<Vec<(u64, Sample<T>)>> {
+        let time = nanos(time);
+        let Some((dir, stream)) = log else {
+            let mut others = others();
+            others.wanted = Wanted::StateAt(time);
+            return others.next().map(|(records, _)| samples(&records));
+        };
+        let read = || {
+            let (mut disk, log) = open(&dir, stream)?;
+            from_time(&log, WallTime(time))?;
+            let state = log.last_of_each_key_at(&mut disk, WallTime(time))?;
+            Ok(state.values().map(|owned| told(&owned.record())).collect())
+        };
+        let mut state: Vec<PastRecord> = read().map_err(|error: LogError| unreadable(&error))?;
+        state.sort_unstable_by_key(|record| record.place);
         Ok(samples(&state))
     }
 
-    fn read_on(&mut self) -> Result<(), LogError> {
-        let mut records = Vec::new();
-        while records.len() < AT_ONCE {
-            match self.cursor.next(&mut self.disk, &self.log) {
-                Ok(Some(record)) => records.push(record.to_owned()),
-                Ok(None) => {
-                    self.over = true;
-                    break;
-                }
-                Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
-                    // The file was dropped meanwhile: what has to come next may be gone.
-                    let last = self.cursor.position();
-                    (self.disk, self.log) = open(&self.dir, self.log.stream())?;
-                    self.cursor = self.log.after(last)?;
-                }
-                Err(error) => return Err(error),
+    fn read_on(&mut self) -> DdsResult<()> {
+        let records = match &mut self.source {
+            Source::Others(others) => {
+                let (records, over) = others.next()?;
+                self.over = over;
+                records
             }
-        }
+            files => {
+                let (records, over) = read_files(files).map_err(|error| unreadable(&error))?;
+                self.over = over;
+                records
+            }
+        };
         self.read = samples(&records).into_iter();
         Ok(())
     }
+}
+
+fn of_files(dir: PathBuf, stream: StreamKey, since: Since) -> Result<Source, LogError> {
+    let (disk, log) = open(&dir, stream)?;
+    let cursor = match since {
+        Since::Sample(place) => log.after(Version(place.saturating_sub(1)))?,
+        Since::Time(time) => from_time(&log, WallTime(nanos(time)))?,
+    };
+    Ok(Source::Files { dir, disk, log: Box::new(log), cursor })
+}
+
+fn read_files(files: &mut Source) -> Result<(Vec<PastRecord>, bool), LogError> {
+    let mut records = Vec::new();
+    let Source::Files { dir, disk, log, cursor } = files else { return Ok((records, true)) };
+    while records.len() < AT_ONCE {
+        match cursor.next(disk, log) {
+            Ok(Some(record)) => records.push(told(&record)),
+            Ok(None) => return Ok((records, true)),
+            Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
+                // The file was dropped meanwhile: what has to come next may be gone.
+                let last = cursor.position();
+                let (again, read) = open(dir, log.stream())?;
+                (*disk, **log) = (again, read);
+                *cursor = log.after(last)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((records, false))
 }
 
 impl<T: DdsType> Iterator for PastSamples<T> {
@@ -152,17 +295,17 @@ impl<T: DdsType> Iterator for PastSamples<T> {
             }
             if let Err(error) = self.read_on() {
                 self.over = true;
-                return Some(Err(unreadable(&error)));
+                return Some(Err(error));
             }
         }
     }
 }
 
 /// The error of a log that cannot be read.
-pub(super) fn unreadable(error: &LogError) -> DdsError {
+fn unreadable(error: &LogError) -> DdsError {
     match error {
         LogError::Gone { from } => DdsError::BadParameter(format!(
-            "what was asked for is no longer in this participant's log (see log_retention): it begins with sample {from} now"
+            "what was asked for is no longer in the log (see log_retention): it begins with sample {from} now"
         )),
         LogError::Beyond { .. } => DdsError::BadParameter(error.to_string()),
         error => DdsError::Error(format!("the log cannot be read: {error}")),

@@ -219,6 +219,11 @@ impl Queues {
         self.sources.iter().any(waits)
     }
 
+    /// Whether what waits holds up a writer, or soon will: half of the memory of one is in use by readers here.
+    pub(super) fn hold_up(&self) -> bool {
+        self.sources.iter().any(|source| source.inbox.holds_up())
+    }
+
     /// How many wait, at most.
     pub(super) fn waiting(&self, shared: &ReaderShared) -> usize {
         match self.history(shared) {

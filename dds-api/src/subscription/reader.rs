@@ -5,10 +5,10 @@
 
 mod asynchronous;
 
-use std::ops::{RangeFull, RangeTo};
+use std::ops::{Deref, RangeFull, RangeTo};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
 use derecho_core::group::report::StreamId;
@@ -18,13 +18,16 @@ use derecho_node::{Waited, clock};
 use idl_cdr::DdsType;
 
 use super::cache::Settings;
-use super::past::{PastSamples, Since, unreadable};
+use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
-use super::sample::Sample;
+use super::sample::{Body, Sample};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
-use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout};
+use crate::domain::{Charge, Inner};
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
+};
 use crate::mapping::history::Look;
 use crate::mapping::record::Fate;
 use crate::mapping::shares::ReaderShared;
@@ -35,7 +38,29 @@ use crate::topic::{SharedFilter, Topic};
 ///
 /// Unless it is told otherwise it keeps all samples, in the order in which they came, and does not follow instances: they go
 /// straight from its queues to whoever takes them.
+///
+/// Clones are the same reader; it is gone with the last of them.
 pub struct DataReader<T: DdsType> {
+    pub(super) core: Arc<ReaderCore<T>>,
+    life: Arc<ReaderLife<T>>,
+}
+
+/// A reader's time at work: it ends with the last handle, although somebody may look at what the reader consists of yet.
+pub(super) struct ReaderLife<T: DdsType> {
+    pub(super) core: Arc<ReaderCore<T>>,
+    /// Its place with whoever fills its cache when nobody looks, if somebody is to.
+    charge: Option<Arc<Charge>>,
+}
+
+impl<T: DdsType> Clone for DataReader<T> {
+    fn clone(&self) -> Self {
+        DataReader { core: Arc::clone(&self.core), life: Arc::clone(&self.life) }
+    }
+}
+
+/// What a reader consists of: also for whoever fills its cache when nobody looks.
+#[doc(hidden)]
+pub struct ReaderCore<T: DdsType> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
@@ -55,6 +80,23 @@ pub struct DataReader<T: DdsType> {
     /// The subscriber that it belongs to, if it is not the participant's own.
     pub(super) subscriber: Option<Subscriber>,
     pub(super) status_condition: OnceLock<StatusCondition>,
+    /// How often its cache was filled although nobody looked.
+    pub(super) collected: AtomicU64,
+    /// Threads that wait for something in its cache.
+    pub(super) waiting: AtomicU32,
+    pub(super) listener: Slot<dyn DataReaderListener<T>>,
+    /// How much had come when a listener was told of that last.
+    pub(super) told: AtomicU64,
+}
+
+/// What it consists of is its own.
+impl<T: DdsType> Deref for DataReader<T> {
+    type Target = ReaderCore<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &ReaderCore<T> {
+        &self.core
+    }
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
@@ -78,6 +120,23 @@ impl Limit for RangeTo<usize> {
 pub use asynchronous::SampleStream;
 
 impl<T: DdsType> DataReader<T> {
+    /// A reader that consists of this. One that keeps the last samples alone is filled although nobody looks (I-144).
+    pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
+        let core = Arc::new(core);
+        let charge = core.settings().depth.is_some().then(|| {
+            let Inner { engine, collector, .. } = &*core.participant;
+            collector.add(engine, Arc::clone(&core) as _)
+        });
+        let life = Arc::new(ReaderLife { core, charge });
+        let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
+        life.core.participant.roster.enter(entity);
+        DataReader::alive(life)
+    }
+
+    pub(super) fn alive(life: Arc<ReaderLife<T>>) -> DataReader<T> {
+        DataReader { core: Arc::clone(&life.core), life }
+    }
+
     /// What it reads.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
@@ -224,17 +283,6 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// The queues, brought up to date.
-    #[inline]
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = self.shared.changes.load(Ordering::Acquire);
-        if changes != queues.seen {
-            queues.renew(&self.shared, changes);
-        }
-        queues
-    }
-
     /// Whether a sample waits to be taken. Of a reader that follows instances: or something that may turn out to be one.
     #[inline]
     pub fn has_samples(&self) -> bool {
@@ -247,38 +295,6 @@ impl<T: DdsType> DataReader<T> {
             }
             None => self.has_queued(),
         }
-    }
-
-    /// Whether a record waits in the queues.
-    #[inline]
-    pub(super) fn has_queued(&self) -> bool {
-        self.queues().has_any(&self.shared, &self.participant.standing)
-    }
-
-    /// How often queues, or those who fill them, have changed.
-    pub(super) fn changes(&self) -> u64 {
-        self.shared.changes.load(Ordering::Acquire)
-    }
-
-    /// The streams that may still bring samples.
-    pub(super) fn sending(&self) -> Vec<StreamId> {
-        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sending) = &*sending {
-            return sending.to_vec();
-        }
-        let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let live = sources.iter().filter(|source| !source.ended);
-        live.flat_map(|source| source.writers.iter().copied()).collect()
-    }
-
-    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
-    pub(super) fn is_evicted(&self) -> bool {
-        self.participant.standing.is_evicted()
-    }
-
-    /// Whether the participant may come back after it has fallen out.
-    pub(super) fn may_rejoin(&self) -> bool {
-        self.participant.standing.may_rejoin()
     }
 
     /// Lets the participant's machine turn.
@@ -309,32 +325,6 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
-    /// handed from function to function by way of the stack costs as much as the rest.
-    #[inline(always)]
-    pub(super) fn pop(&self) -> Option<(Sample<T>, StreamId)> {
-        if self.is_kept
-            && let Some(kept) = self.pop_kept()
-        {
-            return kept;
-        }
-        loop {
-            // Decoded without the lock, for that is a type's own code.
-            let (record, writer, life) = self.queues().take(&self.shared)?;
-            let sample = Sample::new(record, writer.node);
-            // This process may have been stopped, and what it has read be written anew since.
-            if self.participant.standing.is_evicted_from(life) {
-                self.discard();
-                return None;
-            }
-            match sample {
-                Some(sample) if self.is_expired(&sample) => {}
-                Some(sample) => return Some((sample, writer)),
-                None => self.note_unreadable(),
-            }
-        }
-    }
-
     /// The next sample that tells something to who does not follow instances: that one of several writers has no more to
     /// say of an instance does not.
     #[inline(always)]
@@ -342,57 +332,9 @@ impl<T: DdsType> DataReader<T> {
         loop {
             let (sample, _) = self.pop()?;
             if sample.fate() != Fate::Unregistered {
-                return Some(sample);
+                return Some(sample.fresh());
             }
         }
-    }
-
-    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self) -> Option<Option<(Sample<T>, StreamId)>> {
-        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
-            let mut queues = self.queues();
-            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
-                Look::Kept(kept, stream) => {
-                    drop(queues);
-                    (Sample::of_kept(kept, stream.node), stream)
-                }
-                Look::NoneYet => {
-                    drop(queues);
-                    self.participant.engine.poke();
-                    return Some(None);
-                }
-                Look::Over if !self.remembers => return None,
-                Look::Over => {
-                    let Some((record, stream, life)) = queues.take(&self.shared) else {
-                        return Some(None);
-                    };
-                    let number = record.number();
-                    let sample = Sample::copied(&record, stream.node);
-                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
-                    // one before that is decided. What is given out will not come again, so it has to stay whole.
-                    if self.participant.standing.is_evicted_from(life) {
-                        return Some(None);
-                    }
-                    queues.note(stream, number);
-                    (sample, stream)
-                }
-            };
-            match found {
-                Some(sample) if self.is_expired(&sample) => {}
-                Some(sample) => return Some(Some((sample, stream))),
-                None => self.note_unreadable(),
-            }
-        }
-        None
-    }
-
-    /// LIFESPAN: whether it is too late for this sample.
-    #[inline]
-    fn is_expired(&self, sample: &Sample<T>) -> bool {
-        let lifespan = self.topic.keeping().lifespan;
-        lifespan > 0
-            && sample.fate() == Fate::Alive
-            && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
     }
 
     /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
@@ -430,37 +372,164 @@ impl<T: DdsType> DataReader<T> {
         &self.participant.standing
     }
 
-    /// What was written in the past, from some sample or time on, as this participant's log has it: also what
-    /// is no longer kept for readers that come late. It holds nobody up. Each sample comes with its place in the topic's
-    /// order.
+    /// What was written in the past, from some sample or time on, as this participant's log has it, or else another
+    /// participant's: also what is no longer kept for readers that come late. It holds nobody up. Each sample comes
+    /// with its place in the topic's order.
+    ///
+    /// Without a log of its own a participant asks one whose log lacks nothing, part by part, and another one if that
+    /// one is gone or does not answer. It waits for up to 10 s each time, or as long as
+    /// [`PastSamples::within`] says.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if this participant keeps no log of the topic; [`DdsError::BadParameter`] if the log
-    /// does not go back so far, or has not come so far.
+    /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
+    /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
-        let (folder, stream) = self.log()?;
-        PastSamples::open(&folder, stream, since).map_err(|error| unreadable(&error))
+        PastSamples::open(self.log(), since, || Others::new(&self.participant, self.id))
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
-    /// topic's order.
+    /// topic's order. It may have 32 MiB where it is another participant's log that says it.
     ///
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        let (folder, stream) = self.log()?;
-        PastSamples::state_at(&folder, stream, time).map_err(|error| unreadable(&error))
+        PastSamples::state_at(self.log(), time, || Others::new(&self.participant, self.id))
     }
 
-    /// Where this participant's log of the topic is.
-    fn log(&self) -> DdsResult<(PathBuf, StreamKey)> {
-        let log = self.participant.engine.act(|machine, _, _| machine.log_of(self.id));
-        log.ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!(
-                "this participant keeps no log of `{}`: make the topic persistent, and give the participant a log folder",
-                self.topic.name()
-            ))
-        })
+    /// Where this participant's log of the topic is, if it keeps one.
+    fn log(&self) -> Option<(PathBuf, StreamKey)> {
+        self.participant.engine.act(|machine, _, _| machine.log_of(self.id))
+    }
+
+    fn deleted(&self) -> DdsError {
+        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
+    }
+}
+
+impl<T: DdsType> ReaderCore<T> {
+    /// What its cache is to do.
+    pub(super) fn settings(&self) -> Settings {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The queues, brought up to date.
+    #[inline]
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.shared.changes.load(Ordering::Acquire);
+        if changes != queues.seen {
+            queues.renew(&self.shared, changes);
+        }
+        queues
+    }
+
+    /// Whether a record waits in the queues.
+    #[inline]
+    pub(super) fn has_queued(&self) -> bool {
+        self.queues().has_any(&self.shared, &self.participant.standing)
+    }
+
+    /// Whether what is queued holds up a writer, or soon will.
+    pub(super) fn holds_up(&self) -> bool {
+        self.queues().hold_up()
+    }
+
+    /// How often queues, or those who fill them, have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::Acquire)
+    }
+
+    /// The streams that may still bring samples.
+    pub(super) fn sending(&self) -> Vec<StreamId> {
+        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sending) = &*sending {
+            return sending.to_vec();
+        }
+        let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = sources.iter().filter(|source| !source.ended);
+        live.flat_map(|source| source.writers.iter().copied()).collect()
+    }
+
+    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.participant.standing.is_evicted()
+    }
+
+    /// Whether the participant may come back after it has fallen out.
+    pub(super) fn may_rejoin(&self) -> bool {
+        self.participant.standing.may_rejoin()
+    }
+
+    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
+    /// handed from function to function by way of the stack costs as much as the rest.
+    #[inline(always)]
+    pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
+        if self.is_kept
+            && let Some(kept) = self.pop_kept()
+        {
+            return kept;
+        }
+        loop {
+            // Decoded without the lock, for that is a type's own code.
+            let (record, writer, life) = self.queues().take(&self.shared)?;
+            let sample = Body::new(record, writer.node);
+            // This process may have been stopped, and what it has read be written anew since.
+            if self.participant.standing.is_evicted_from(life) {
+                self.discard();
+                return None;
+            }
+            match sample {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some((sample, writer)),
+                None => self.note_unreadable(),
+            }
+        }
+    }
+
+    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
+    fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
+        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+            let mut queues = self.queues();
+            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
+                Look::Kept(kept, stream) => {
+                    drop(queues);
+                    (Body::of_kept(kept, stream.node), stream)
+                }
+                Look::NoneYet => {
+                    drop(queues);
+                    self.participant.engine.poke();
+                    return Some(None);
+                }
+                Look::Over if !self.remembers => return None,
+                Look::Over => {
+                    let Some((record, stream, life)) = queues.take(&self.shared) else {
+                        return Some(None);
+                    };
+                    let number = record.number();
+                    let sample = Body::copied(&record, stream.node);
+                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
+                    // one before that is decided. What is given out will not come again, so it has to stay whole.
+                    if self.participant.standing.is_evicted_from(life) {
+                        return Some(None);
+                    }
+                    queues.note(stream, number);
+                    (sample, stream)
+                }
+            };
+            match found {
+                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) => return Some(Some((sample, stream))),
+                None => self.note_unreadable(),
+            }
+        }
+        None
+    }
+
+    /// LIFESPAN: whether it is too late for this sample.
+    #[inline(always)]
+    fn is_expired(&self, sample: &Body<T>) -> bool {
+        let lifespan = self.topic.keeping().lifespan;
+        lifespan > 0 && outlives(sample, lifespan)
     }
 
     #[cold]
@@ -473,22 +542,30 @@ impl<T: DdsType> DataReader<T> {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(topic = self.topic.name(), "a sample of no known form");
     }
+}
 
-    fn deleted(&self) -> DdsError {
-        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
+impl<T: DdsType> Drop for ReaderLife<T> {
+    fn drop(&mut self) {
+        // Nobody fills it any more.
+        self.charge.take().into_iter().for_each(|charge| charge.leave());
+        let core = &*self.core;
+        // What is in it refers to its writers' memory.
+        if let Some(shelf) = core.shelf.get() {
+            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
+        }
+        core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
+        let id = core.id;
+        core.participant.profiles.forget(id);
+        core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
 }
 
-impl<T: DdsType> Drop for DataReader<T> {
-    fn drop(&mut self) {
-        let id = self.id;
-        // What is in it refers to its writers' memory.
-        drop(self.shelf.take());
-        self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
-        self.participant.profiles.forget(id);
-        self.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
-    }
+/// Whether a sample is older than that.
+#[cold]
+fn outlives<T: DdsType>(sample: &Body<T>, lifespan: u64) -> bool {
+    sample.fate() == Fate::Alive
+        && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
 }
 
 /// Samples being taken.

@@ -62,9 +62,14 @@ pub struct SampleInfo {
 /// [kept](crate::topic::TopicBuilder::transient_local) and the participant may
 /// [come back](crate::domain::ParticipantConfig::rejoin) that is not needed: there samples are copies.
 pub struct Sample<T> {
+    body: Body<T>,
+    facts: Facts,
+}
+
+/// A sample without what a reading call says of it: what readers hold.
+pub(super) struct Body<T> {
     data: Data<T>,
     writer: NodeId,
-    facts: Facts,
 }
 
 /// What one reading call found out about a sample.
@@ -101,35 +106,30 @@ impl<T> Clone for Data<T> {
 }
 
 /// No `Clone`, for a clone of what a sample refers to is a value.
-impl<T> Shared for Sample<T> {
+impl<T> Shared for Body<T> {
     fn share(&self) -> Self {
-        Sample { data: self.data.clone(), writer: self.writer, facts: self.facts }
+        Body { data: self.data.clone(), writer: self.writer }
     }
 }
 
-/// What is told of a sample whose instance nobody follows.
-#[inline(always)]
-fn fresh(instance_state: InstanceState) -> Facts {
-    let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
-    Facts { sample_state, view_state, instance_state, generations: [0; 2], ranks: [0; 3] }
+/// Decodes a record, into a box: so a sample is small whatever its type, and one that lies in place is not moved about with
+/// room for one that does not. Apart from whoever asks, for what a call returns in memory its caller waits for.
+#[inline(never)]
+fn decode<T: DdsType>(record: &Record) -> Option<Arc<Decoded<T>>> {
+    let Payload::Decoded(header, value) = record::read::<T>(record.bytes())? else { return None };
+    let strength = record::strength_of(record.bytes());
+    Some(Arc::new(Decoded { header, strength, number: record.number(), value }))
 }
 
-impl<T: DdsType> Sample<T> {
+impl<T: DdsType> Body<T> {
     /// The sample in a record, or `None` if there is none of this type.
     #[inline(always)]
-    pub(super) fn new(record: Record, writer: NodeId) -> Option<Sample<T>> {
-        Some(match record::read::<T>(record.bytes())? {
-            Payload::InPlace => {
-                let facts = fresh(InstanceState::Alive);
-                Sample { data: Data::InPlace(record), writer, facts }
-            }
-            // Boxed, so that a sample is small whatever its type, and one that lies in place is not
-            // moved about with room for one that does not.
-            Payload::Decoded(header, value) => {
-                let strength = record::strength_of(record.bytes());
-                Sample::decoded((header, value), strength, record.number(), writer)
-            }
-        })
+    pub(super) fn new(record: Record, writer: NodeId) -> Option<Body<T>> {
+        let data = match record::lies_in_place::<T>(record.bytes()) {
+            true => Data::InPlace(record),
+            false => Data::Decoded(decode(&record)?),
+        };
+        Some(Body { data, writer })
     }
 
     fn decoded(
@@ -137,61 +137,83 @@ impl<T: DdsType> Sample<T> {
         strength: i32,
         number: u64,
         writer: NodeId,
-    ) -> Sample<T> {
-        let facts = fresh(match header.fate() {
-            Fate::Alive => InstanceState::Alive,
-            Fate::Unregistered => InstanceState::NotAliveNoWriters,
-            Fate::Disposed | Fate::DisposedAndUnregistered => InstanceState::NotAliveDisposed,
-        });
+    ) -> Body<T> {
         let data = Data::Decoded(Arc::new(Decoded { header, strength, number, value }));
-        Sample { data, writer, facts }
+        Body { data, writer }
     }
 
     /// The same, of its own: what becomes of the record does not matter any more.
-    pub(super) fn copied(record: &Record, writer: NodeId) -> Option<Sample<T>> {
+    pub(super) fn copied(record: &Record, writer: NodeId) -> Option<Body<T>> {
         let bytes = record.bytes();
         let read = record::read_out::<T>(bytes)?;
-        Some(Sample::decoded(read, record::strength_of(bytes), record.number(), writer))
+        Some(Body::decoded(read, record::strength_of(bytes), record.number(), writer))
     }
 
     /// The same of a record that was kept.
-    pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Sample<T>> {
+    pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Body<T>> {
         Some(match record::read::<T>(kept.bytes())? {
-            Payload::InPlace => {
-                let facts = fresh(InstanceState::Alive);
-                Sample { data: Data::Kept(kept), writer, facts }
-            }
+            Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
                 let strength = record::strength_of(kept.bytes());
-                Sample::decoded((header, value), strength, kept.number(), writer)
+                Body::decoded((header, value), strength, kept.number(), writer)
             }
         })
     }
 
     /// What says that an instance with this key is over, because its writer is gone.
-    pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Sample<T> {
+    pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
         let header = Header::of_loss(now, writer.entity as u32);
-        Sample::decoded((header, key), 0, 0, writer.node)
+        Body::decoded((header, key), 0, 0, writer.node)
     }
 
     /// The same sample, whose data do not lie in its writer's memory any more.
-    pub(super) fn into_own(self) -> Option<Sample<T>> {
+    pub(super) fn into_own(self) -> Option<Body<T>> {
         match &self.data {
-            Data::InPlace(record) => Sample::copied(record, self.writer),
+            Data::InPlace(record) => Body::copied(record, self.writer),
             Data::Kept(_) | Data::Decoded(_) => Some(self),
         }
     }
 
-    /// The same sample, with what the cache says of it.
-    pub(super) fn with_info(mut self, info: &Info) -> Sample<T> {
-        self.facts = Facts {
+    /// As whoever does not follow instances gets it.
+    #[inline(always)]
+    pub(super) fn fresh(self) -> Sample<T> {
+        let instance_state = match self.fate() {
+            Fate::Alive => InstanceState::Alive,
+            Fate::Unregistered => InstanceState::NotAliveNoWriters,
+            Fate::Disposed | Fate::DisposedAndUnregistered => InstanceState::NotAliveDisposed,
+        };
+        let facts = Facts {
+            sample_state: SampleState::NotRead,
+            view_state: ViewState::New,
+            instance_state,
+            generations: [0; 2],
+            ranks: [0; 3],
+        };
+        Sample { body: self, facts }
+    }
+
+    /// With what the cache says of it.
+    #[inline]
+    pub(super) fn with_info(self, info: &Info) -> Sample<T> {
+        let facts = Facts {
             sample_state: info.sample_state,
             view_state: info.view_state,
             instance_state: info.instance_state,
             generations: [info.disposed_generation_count, info.no_writers_generation_count],
             ranks: [info.sample_rank, info.generation_rank, info.absolute_generation_rank],
         };
-        self
+        Sample { body: self, facts }
+    }
+
+    /// What is known of it wherever it is: its record's header.
+    #[inline]
+    pub(super) fn header(&self) -> Header {
+        let bytes = match &self.data {
+            Data::InPlace(record) => record.bytes(),
+            Data::Kept(kept) => kept.bytes(),
+            Data::Decoded(decoded) => return decoded.header,
+        };
+        Header::read(bytes).expect("the length was checked when the sample was made")
     }
 
     /// When it was written, in nanoseconds since 1970.
@@ -227,23 +249,26 @@ impl<T: DdsType> Sample<T> {
         key_of(&**self)
     }
 
-    fn header(&self) -> Header {
-        let bytes = match &self.data {
-            Data::InPlace(record) => record.bytes(),
-            Data::Kept(kept) => kept.bytes(),
-            Data::Decoded(decoded) => return decoded.header,
-        };
-        Header::read(bytes).expect("the length was checked when the sample was made")
+    /// Its place in its writer's order.
+    fn number(&self) -> u64 {
+        match &self.data {
+            Data::InPlace(record) => record.number(),
+            Data::Kept(kept) => kept.number(),
+            Data::Decoded(decoded) => decoded.number,
+        }
+    }
+}
+
+impl<T: DdsType> Sample<T> {
+    /// The sample in a record that was kept.
+    pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Sample<T>> {
+        Body::of_kept(kept, writer).map(Body::fresh)
     }
 
     /// What is known of it besides its data. Made when it is asked for: most samples never are.
     #[inline]
     pub fn info(&self) -> SampleInfo {
-        let sequence_number = match &self.data {
-            Data::InPlace(record) => record.number(),
-            Data::Kept(kept) => kept.number(),
-            Data::Decoded(decoded) => decoded.number,
-        };
+        let body = &self.body;
         let Facts { sample_state, view_state, instance_state, generations, ranks } = self.facts;
         let [disposed_generation_count, no_writers_generation_count] = generations;
         let [sample_rank, generation_rank, absolute_generation_rank] = ranks;
@@ -257,26 +282,29 @@ impl<T: DdsType> Sample<T> {
             generation_rank,
             absolute_generation_rank,
             // Every 64-bit count of nanoseconds is a time before the year 2555.
-            source_timestamp: UNIX_EPOCH + Duration::from_nanos(self.timestamp()),
-            instance_handle: InstanceHandle::of_instance(self.key()),
-            publication_handle: self.publication(),
-            valid_data: self.fate() == Fate::Alive,
-            sequence_number,
+            source_timestamp: UNIX_EPOCH + Duration::from_nanos(body.timestamp()),
+            instance_handle: InstanceHandle::of_instance(body.key()),
+            publication_handle: body.publication(),
+            valid_data: body.fate() == Fate::Alive,
+            sequence_number: body.number(),
         }
     }
 
     /// Whether it is read where its writer built it, or where it is kept for those who come later.
     pub fn is_borrowed(&self) -> bool {
-        !matches!(self.data, Data::Decoded(_))
+        !matches!(self.body.data, Data::Decoded(_))
     }
 }
 
 /// The instance that a value is of. What cannot be encoded is of the one that all of a type without a key are of.
 pub(crate) fn key_of<T: DdsType>(value: &T) -> Key {
+    if !T::KEYED {
+        return 0;
+    }
     key_hash(value).map_or(0, Key::from_be_bytes)
 }
 
-impl<T: DdsType> Deref for Sample<T> {
+impl<T: DdsType> Deref for Body<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -286,6 +314,14 @@ impl<T: DdsType> Deref for Sample<T> {
             Data::Decoded(decoded) => return &decoded.value,
         };
         record::plain(bytes).expect("length and alignment were checked when the sample was made")
+    }
+}
+
+impl<T: DdsType> Deref for Sample<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.body
     }
 }
 

@@ -1,12 +1,14 @@
 //! The reader cache in use: what a reader's queues bring goes into it, with what is known of the writers.
 //!
 //! ```text
-//!   queues ──> shelf ──> read, take      filled when a call looks; what finds no room waits, and what is behind it
+//!   queues ──> shelf ──> read, take      filled when a call looks, and where the last samples are kept without that, too;
+//!                                        what finds no room waits, and what is behind it
 //! ```
 //! Owns: the cache, and which writers are lost. Never does: wait.
 
 use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
@@ -14,13 +16,15 @@ use derecho_node::clock;
 use idl_cdr::{DdsType, key_from_cdr};
 
 use super::cache::{
-    Arrival, Cache, Change, NEVER, Reason, Rejection, Selection, Settings, Shared, Taken,
+    Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
-use super::reader::DataReader;
-use super::sample::Sample;
+use super::reader::ReaderCore;
+use super::sample::{Body, Sample};
+use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
 use crate::infrastructure::status::StatusKind;
+use crate::mapping::policies::Policies;
 use crate::mapping::record::{Fate, key_payload};
 
 /// Why samples were rejected: which of RESOURCE_LIMITS was reached.
@@ -63,13 +67,15 @@ pub struct SampleRejectedStatus {
 }
 
 /// A sample on its way into the cache, and the stream that brought it.
-type Incoming<T> = (Arrival<Sample<T>>, StreamId);
+type Incoming<T> = (Arrival<Body<T>>, StreamId);
 
 /// See the [module](self).
 pub(super) struct Shelf<T> {
-    pub(super) cache: Cache<Sample<T>>,
+    pub(super) cache: Cache<Body<T>>,
     /// By which stream the samples of each writer came.
     writers: BTreeMap<InstanceHandle, StreamId>,
+    /// The last entry of `writers` that was looked at: most samples come in a row.
+    last_writer: Option<(InstanceHandle, StreamId)>,
     /// The streams that may bring samples, as of the last change of the queues that is known.
     sending: Vec<StreamId>,
     /// It finds no room.
@@ -85,6 +91,8 @@ pub(super) struct Shelf<T> {
     has_news: bool,
     /// When instances are due, if they are.
     deadlines: Option<Deadlines>,
+    /// Samples that have come into the cache.
+    arrivals: u64,
 }
 
 impl<T: DdsType> Shelf<T> {
@@ -92,6 +100,7 @@ impl<T: DdsType> Shelf<T> {
         Shelf {
             cache: Cache::new(settings),
             writers: BTreeMap::new(),
+            last_writer: None,
             sending: Vec::new(),
             stalled: None,
             next: None,
@@ -100,7 +109,18 @@ impl<T: DdsType> Shelf<T> {
             seen: None,
             has_news: false,
             deadlines: deadlines(&settings),
+            arrivals: 0,
         }
+    }
+
+    /// Lets go of all that is in it.
+    pub(super) fn clear(&mut self, settings: Settings) {
+        *self = Shelf::new(settings);
+    }
+
+    /// Samples that have come into the cache so far.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// Whether something waits for room.
@@ -137,14 +157,18 @@ impl<T: DdsType> Shelf<T> {
         handle.instance_key().is_some_and(|key| self.cache.knows(key))
     }
 
-    fn arrival(&mut self, sample: Sample<T>, stream: StreamId, lifespan: u64) -> Incoming<T> {
+    fn arrival(&mut self, sample: Body<T>, stream: StreamId, lifespan: u64) -> Incoming<T> {
+        // Read once: it lies in the writer's memory.
+        let header = sample.header();
         let fate = sample.fate();
         let change = match fate {
             Fate::Alive => Change::Alive,
             Fate::Disposed | Fate::DisposedAndUnregistered => Change::Dispose,
             Fate::Unregistered => Change::Unregister,
         };
-        let (writer, source_timestamp) = (sample.publication(), sample.timestamp());
+        let entity = u64::from(header.writer);
+        let writer = InstanceHandle { node: stream.node, entity };
+        let source_timestamp = header.timestamp;
         let expires = match lifespan {
             0 => NEVER,
             lifespan => source_timestamp.saturating_add(lifespan),
@@ -163,9 +187,10 @@ impl<T: DdsType> Shelf<T> {
     fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
         let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
-            |sample: &Sample<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+            |sample: &Body<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.put(now, arrival, key_value) {
             Ok(_) => {
+                self.arrivals += 1;
                 if let Some(deadlines) = &mut self.deadlines {
                     match change {
                         Change::Alive => {
@@ -174,7 +199,11 @@ impl<T: DdsType> Shelf<T> {
                         Change::Dispose | Change::Unregister => deadlines.forget(key),
                     }
                 }
-                self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+                let written = Some((writer, stream));
+                if self.last_writer != written {
+                    self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+                    self.last_writer = written;
+                }
                 true
             }
             Err(Rejection { reason, arrival }) => {
@@ -207,10 +236,11 @@ impl<T: DdsType> Shelf<T> {
     /// The writers whose streams bring nothing any more are lost.
     fn lose(&mut self, now: u64) {
         let (cache, sending) = (&mut self.cache, &self.sending);
+        self.last_writer = None;
         self.writers.retain(|&writer, stream| {
             let is_there = sending.contains(stream);
             if !is_there {
-                let told = |key: &[u8]| Some(Sample::of_loss(key_from_cdr(key).ok()?, now, writer));
+                let told = |key: &[u8]| Some(Body::of_loss(key_from_cdr(key).ok()?, now, writer));
                 cache.lose(now, writer, told);
             }
             is_there
@@ -225,14 +255,19 @@ impl<T: DdsType> Shelf<T> {
         wanted: &Selection,
         query: &dyn Fn(&T) -> bool,
     ) -> Vec<Sample<T>> {
-        let mut found = Vec::new();
-        let condition = |sample: Option<&Sample<T>>| sample.is_none_or(|sample| query(sample));
+        let mut found: Vec<Sample<T>> = Vec::new();
+        let condition = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
+        // Straight into the list that is given: each is moved once.
+        let count = self.cache.choose(now, wanted, condition);
+        found.reserve_exact(count);
+        let give = |data: Option<Body<T>>, info: &Info| {
+            found.extend(data.map(|data| data.with_info(info)));
+        };
         match takes {
-            true => self.cache.take(now, wanted, condition, &mut found),
-            false => self.cache.read(now, wanted, condition, &mut found),
+            true => self.cache.take_chosen(give),
+            false => self.cache.read_chosen(give),
         }
-        let each = found.into_iter();
-        each.filter_map(|Taken { data, info }| Some(data?.with_info(&info))).collect()
+        found
     }
 }
 
@@ -246,11 +281,10 @@ pub(super) fn wall() -> u64 {
     clock::wall(clock::now())
 }
 
-impl<T: DdsType> DataReader<T> {
+impl<T: DdsType> ReaderCore<T> {
     /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
-        let settings = || *self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelf = self.shelf.get_or_init(|| Shelf::new(settings()).into());
+        let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(settings) = self.new_settings() {
             shelf.set_settings(settings);
@@ -261,6 +295,15 @@ impl<T: DdsType> DataReader<T> {
             self.shared.board.raise(StatusKind::SampleRejected);
         }
         shelf
+    }
+
+    /// What the cache is to do from now on, if policies have changed since it was asked last.
+    fn new_settings(&self) -> Option<Settings> {
+        let policies = self.shared.take_new_policies()?;
+        let Policies::Requested { reader, .. } = &*policies else { return None };
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        *settings = settings.changed_to(reader);
+        Some(*settings)
     }
 
     /// What has not come in time, now that all that has come is known.
@@ -306,7 +349,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Puts into the cache what the queues hold; `false` if it does not all find room.
     fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
-        let lifespan = self.topic().keeping().lifespan;
+        let lifespan = self.topic.keeping().lifespan;
         loop {
             let next = match shelf.next.take() {
                 Some(next) => next,
@@ -326,19 +369,41 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// What tells of an instance passes whatever is filtered.
-    fn passes(&self, sample: &Sample<T>) -> bool {
+    fn passes(&self, sample: &Body<T>) -> bool {
         let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
         filter.is_none_or(|filter| filter.accepts::<T>(sample))
     }
 
     /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
     /// copied out of its writer's memory.
-    fn own(&self, sample: Sample<T>, settings: &Settings) -> Option<Sample<T>> {
+    fn own(&self, sample: Body<T>, settings: &Settings) -> Option<Body<T>> {
         if settings.depth.is_none() && !self.may_rejoin() {
             return Some(sample);
         }
         let own = sample.into_own();
         // What was written anew while it was copied is none.
         own.filter(|_| !self.is_evicted())
+    }
+}
+
+/// When its cache is filled although nobody looks.
+impl<T: DdsType> Collect for ReaderCore<T> {
+    fn collect(&self) -> Found {
+        // Whoever looks fills it.
+        let Some(Ok(mut shelf)) = self.shelf.get().map(Mutex::try_lock) else {
+            return Found::Nothing;
+        };
+        if shelf.is_stalled() || !self.has_queued() {
+            return Found::Nothing;
+        }
+        let holds_up = self.holds_up();
+        self.fill(&mut shelf);
+        // Under the lock: who has seen the cache as it was before waits for another number.
+        self.collected.fetch_add(1, Ordering::SeqCst);
+        drop(shelf);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.participant.engine.nudge();
+        }
+        if holds_up { Found::Much } else { Found::Little }
     }
 }

@@ -9,7 +9,7 @@ use qos_profiles::DataReaderQos;
 
 use super::cache::Settings;
 use super::condition::ReadCondition;
-use super::reader::DataReader;
+use super::reader::{DataReader, ReaderCore};
 use super::states::States;
 use super::subscriber::Subscriber;
 use crate::infrastructure::{
@@ -99,17 +99,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.
     pub fn status_changes(&self) -> StatusMask {
-        let has_news = self.has_news();
-        let changes = self.shared.board.changes();
-        if has_news { changes | StatusKind::DataAvailable } else { changes }
-    }
-
-    /// Whether there is a sample that no call has given.
-    fn has_news(&self) -> bool {
-        match self.shelf.get() {
-            Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
-            None => self.has_queued(),
-        }
+        self.core.changed()
     }
 
     /// The cache does what these policies say from now on; it begins if they ask for one.
@@ -120,28 +110,29 @@ impl<T: DdsType> DataReader<T> {
         }
     }
 
-    /// What the cache is to do from now on, if policies have changed since it was asked last.
-    pub(super) fn new_settings(&self) -> Option<Settings> {
-        let policies = self.shared.take_new_policies()?;
-        let Policies::Requested { reader, .. } = &*policies else { return None };
-        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        *settings = settings.changed_to(reader);
-        Some(*settings)
-    }
-
     /// Holds as long as a status that is enabled in it has changed and was not read since. It does not keep the reader.
-    pub fn status_condition(self: &Arc<Self>) -> StatusCondition {
+    pub fn status_condition(&self) -> StatusCondition {
         let made = || {
-            let reader: Weak<DataReader<T>> = Arc::downgrade(self);
-            let changes = move || match reader.upgrade() {
-                Some(reader) => reader.status_changes(),
-                None => StatusMask::NONE,
-            };
-            let reader: Weak<DataReader<T>> = Arc::downgrade(self);
-            let next_look = move || reader.upgrade().and_then(|reader| reader.next_look());
+            let core: Weak<ReaderCore<T>> = Arc::downgrade(&self.core);
+            let changes = move || core.upgrade().map_or(StatusMask::NONE, |core| core.changed());
+            let core: Weak<ReaderCore<T>> = Arc::downgrade(&self.core);
+            let next_look = move || core.upgrade().and_then(|core| core.next_look());
             let participant = Arc::clone(&self.participant);
             StatusCondition::looking_at(changes, next_look, participant)
         };
         self.status_condition.get_or_init(made).clone()
+    }
+}
+
+impl<T: DdsType> ReaderCore<T> {
+    /// The statuses that have changed since they were read.
+    fn changed(&self) -> StatusMask {
+        // First: what it brings into the cache may change others.
+        let has_news = match self.shelf.get() {
+            Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
+            None => self.has_queued(),
+        };
+        let changes = self.shared.board.changes();
+        if has_news { changes | StatusKind::DataAvailable } else { changes }
     }
 }

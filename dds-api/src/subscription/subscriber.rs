@@ -4,11 +4,15 @@
 
 use std::sync::Arc;
 
+use idl_cdr::DdsType;
 use qos_profiles::{DataReaderQos, EntityKind, EntityQos, PresentationQosPolicy, SubscriberQos};
 
-use super::DataReaderBuilder;
+use super::{DataReader, DataReaderBuilder};
 use crate::domain::{EntityGroup, Following, Inner, Shared};
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, immutable};
+use crate::infrastructure::listener::Slot;
+use crate::infrastructure::{
+    DdsError, DdsResult, InstanceHandle, StatusMask, SubscriberListener, immutable,
+};
 use crate::mapping::policies::Policies;
 use crate::publication::check_partition;
 use crate::topic::TopicDescription;
@@ -19,10 +23,12 @@ use crate::topic::TopicDescription;
 /// A reader needs none of its own: [`DomainParticipant::reader`](crate::domain::DomainParticipant::reader) makes one that
 /// belongs to no partition.
 #[derive(Clone)]
-pub struct Subscriber(Arc<EntityGroup<SubscriberQos, DataReaderQos>>);
+pub struct Subscriber(Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>);
 
 impl Subscriber {
-    pub(crate) fn of(group: Arc<EntityGroup<SubscriberQos, DataReaderQos>>) -> Self {
+    pub(crate) fn of(
+        group: Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>,
+    ) -> Self {
         Subscriber(group)
     }
 
@@ -90,6 +96,30 @@ impl Subscriber {
     /// [`DdsError::PreconditionNotMet`] as long as it has readers.
     pub fn delete(self) -> DdsResult<()> {
         self.0.check_empty("subscriber", "readers")
+    }
+
+    /// A reader of it of the topic of this name and type, if there is one.
+    pub fn lookup_reader<T: DdsType>(&self, topic: &str) -> Option<DataReader<T>> {
+        self.0.lookup(topic)
+    }
+
+    /// Has this called for changes of these statuses of its readers that have no listener of their own for them.
+    pub fn set_listener(
+        &self,
+        listener: impl SubscriberListener + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> DdsResult<()> {
+        self.0.listener.set(Box::new(listener), mask.into());
+        self.0.participant.attend()
+    }
+
+    /// Has no listener for all its readers called any more.
+    pub fn clear_listener(&self) {
+        self.0.listener.clear();
+    }
+
+    pub(super) fn listener(&self) -> &Slot<dyn SubscriberListener> {
+        &self.0.listener
     }
 
     pub(super) fn group(&self) -> u64 {

@@ -3,7 +3,7 @@
 //! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use idl_cdr::DdsType;
@@ -14,8 +14,9 @@ use qos_profiles::{
     OwnershipQosPolicyKind, TopicQos,
 };
 
-use super::{Topic, TopicPolicies};
+use super::{Topic, TopicNotice, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
+use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::durability;
@@ -331,8 +332,17 @@ impl<T: DdsType> TopicBuilder<T> {
             return Err(DdsError::InconsistentPolicy(format!("topic `{name}`: {wrong}")));
         }
         let board = participant.engine.act(|machine, _, _| machine.topic_board(&name));
+        let name: Arc<str> = name.into();
+        let notice = Arc::new(TopicNotice {
+            name: Arc::clone(&name),
+            participant: Arc::downgrade(&participant),
+            board,
+            listener: Slot::default(),
+        });
+        let entity: Weak<TopicNotice> = Arc::downgrade(&notice);
+        participant.roster.enter(entity);
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
-        let policies = TopicPolicies::new(name.into(), level, profile, qos);
+        let policies = TopicPolicies::new(name, level, profile, qos);
         if let Some(following) = following {
             participant.profiles.note(Shared::Topic(Arc::downgrade(&policies)), following);
         }
@@ -341,7 +351,7 @@ impl<T: DdsType> TopicBuilder<T> {
             keeping,
             sharded,
             policies,
-            board,
+            notice,
             status_condition: Arc::new(OnceLock::new()),
             _type: PhantomData,
         })

@@ -4,16 +4,20 @@ mod builder;
 mod filtered;
 mod policies;
 
+use std::any::Any;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
+use derecho_core::ids::Time;
 use idl_cdr::DdsType;
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
-use crate::domain::Inner;
+use crate::domain::{Attended, Inner};
 use crate::infrastructure::board::Board;
+use crate::infrastructure::listener::{Slot, teller};
 use crate::infrastructure::{
     DdsResult, InconsistentTopicStatus, StatusCondition, StatusKind, StatusMask, StorageStatus,
+    TopicListener,
 };
 use crate::mapping::endpoint::{Endpoint, EndpointKind, TypeIdentity, shard, topic_key};
 use crate::mapping::level::{Keeping, TopicLevel};
@@ -31,10 +35,55 @@ pub struct Topic<T> {
     sharded: bool,
     /// Shared by its clones.
     policies: Arc<TopicPolicies>,
-    /// Shared by all topics of this name that this participant has.
-    board: Arc<Board>,
+    notice: Arc<TopicNotice>,
     status_condition: Arc<OnceLock<StatusCondition>>,
     _type: PhantomData<fn() -> T>,
+}
+
+/// Where a topic's status is put up, and who is told.
+pub(crate) struct TopicNotice {
+    name: Arc<str>,
+    participant: Weak<Inner>,
+    /// Shared by all topics of this name that its participant has.
+    board: Arc<Board>,
+    listener: Slot<dyn TopicListener>,
+}
+
+impl Attended for TopicNotice {
+    fn group(&self) -> u64 {
+        0
+    }
+
+    fn topic_name(&self) -> &str {
+        &self.name
+    }
+
+    fn handle(self: Arc<Self>) -> Box<dyn Any> {
+        Box::new(())
+    }
+
+    fn tell(self: Arc<Self>) -> bool {
+        let kind = StatusKind::InconsistentTopic;
+        let Some(participant) = self.participant.upgrade() else { return false };
+        let masks = [self.listener.mask(), StatusMask::NONE, participant.listener.mask()];
+        let Some(level) = teller(kind, masks).filter(|_| self.board.changes().contains(kind))
+        else {
+            return false;
+        };
+        let status = self.board.take(kind, |all| &mut all.inconsistent_topic);
+        match level {
+            0 => self.listener.call(kind, |it| it.on_inconsistent_topic(&self.name, &status)),
+            _ => {
+                let slot = &participant.listener;
+                slot.call(kind, |it| it.on_inconsistent_topic(&self.name, &status));
+            }
+        }
+        true
+    }
+
+    fn next_look(&self) -> Option<Time> {
+        None
+    }
 }
 
 impl<T> Clone for Topic<T> {
@@ -44,7 +93,7 @@ impl<T> Clone for Topic<T> {
             keeping: self.keeping,
             sharded: self.sharded,
             policies: Arc::clone(&self.policies),
-            board: Arc::clone(&self.board),
+            notice: Arc::clone(&self.notice),
             status_condition: Arc::clone(&self.status_condition),
             _type: PhantomData,
         }
@@ -99,18 +148,30 @@ impl<T: DdsType> Topic<T> {
 
     /// INCONSISTENT_TOPIC: endpoints of others that mean something else by this name.
     pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
-        self.board.take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
+        self.notice.board.take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
     }
 
     /// The statuses that have changed since they were read.
     pub fn status_changes(&self) -> StatusMask {
-        self.board.changes()
+        self.notice.board.changes()
+    }
+
+    /// Has this called when others mean something else by its name, on the thread that calls all listeners of the participant.
+    pub fn set_listener(&self, listener: impl TopicListener + 'static) -> DdsResult<()> {
+        self.notice.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
+        self.participant.attend()
+    }
+
+    /// Has no listener of its own called any more.
+    pub fn clear_listener(&self) {
+        self.notice.listener.clear();
     }
 
     /// Holds as long as a status that is enabled in it has changed and was not read since.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
-            let (board, participant) = (Arc::clone(&self.board), Arc::clone(&self.participant));
+            let (board, participant) =
+                (Arc::clone(&self.notice.board), Arc::clone(&self.participant));
             StatusCondition::new(move || board.changes(), participant)
         };
         self.status_condition.get_or_init(made).clone()

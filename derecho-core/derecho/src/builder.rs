@@ -16,6 +16,7 @@ use derecho_core::multicast::subgroup::Level;
 use derecho_core::replicated::desk::Checkpointing;
 use derecho_core::replicated::plan::{Arrangement, Declaration, key_of};
 use derecho_node::Pace;
+use derecho_node::logs::Settings;
 
 use crate::error::{GroupError, Result};
 use crate::group::{Checkpoint, Group, ObjectEvent, ViewChange};
@@ -57,6 +58,7 @@ pub struct GroupBuilder {
     pub(crate) pace: Pace,
     /// Where logs are kept.
     pub(crate) logs: Option<PathBuf>,
+    pub(crate) log_settings: Settings,
     pub(crate) checkpointing: Option<Checkpointing>,
 }
 
@@ -79,6 +81,7 @@ impl GroupBuilder {
             memory: (1 << 20, 16 << 10),
             pace: Pace::default(),
             logs: None,
+            log_settings: Settings::default(),
             checkpointing: Some(CHECKPOINTS),
         }
     }
@@ -123,6 +126,14 @@ impl GroupBuilder {
     #[must_use]
     pub fn logs(mut self, folder: impl Into<PathBuf>) -> Self {
         self.logs = Some(folder.into());
+        self
+    }
+
+    /// What waits in memory for the disk of the logs takes so many bytes at most (64 MiB by default), all shards together. More
+    /// waits in the memory of those who sent it.
+    #[must_use]
+    pub fn log_queue(mut self, bytes: usize) -> Self {
+        self.log_settings.queue_bytes = bytes;
         self
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
+use derecho_core::group::chronicle::{Gate, Gated};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::{Group, Share, Terms};
 use derecho_core::ids::NodeId;
@@ -26,7 +27,7 @@ use derecho_core::replicated::plan::{
     Declaration, Shard as ShardPlan, key_of_log, log_of, shard_of,
 };
 use derecho_core::storage::journal::Journal;
-use derecho_node::logs::{Archive, Home, OnFull, Settings};
+use derecho_node::logs::{Archive, Home, OnFull};
 use derecho_node::{Engine, clock};
 
 use crate::builder::{Connect, Factory, GroupBuilder, ObjectUpcall, ViewUpcall};
@@ -124,7 +125,12 @@ impl<L: Link + Send + 'static> Cradle<L> {
             patience: *patience,
             ablation: Ablation::default(),
         };
-        let group = Group::new(node, terms, Agenda::new(Arc::clone(&self.types)), control, host);
+        let agenda = Agenda::new(Arc::clone(&self.types));
+        let mut group = Group::new(node, terms, agenda, control, host);
+        let gate = self.archive.as_ref().map(|archive| {
+            let parker = Arc::clone(&parker);
+            group.keep_logs(Box::new(archive.views(move || parker.wake())))
+        });
         let mut house = House::new(group, attributes.clone(), self.builder.geometry()?);
         let factories: Vec<Factory> = self.builder.factories.clone();
         let mut desk = Desk::new(me, Box::new(move |key| factories[shard_of(key).0]()));
@@ -132,10 +138,11 @@ impl<L: Link + Send + 'static> Cradle<L> {
             house.has_checkpoint(*key, checkpoint.position);
             desk.begin_from(*key, checkpoint.bytes.clone());
         }
-        if let Some(archive) = &self.archive {
+        if let (Some(archive), Some(gate)) = (&self.archive, gate) {
             let logs = archive.streams();
             house.has_logs(logs.into_iter().filter_map(|log| key_of_log(&self.types, log)));
-            let opened = open_logs(archive, &self.types, (house.nudge(), Arc::clone(&parker)));
+            let opened =
+                open_logs((archive, &gate), &self.types, (house.nudge(), Arc::clone(&parker)));
             desk.keep_logs(opened, self.builder.checkpointing);
         }
         let news = house.news();
@@ -152,7 +159,7 @@ impl<L> Cradle<L> {
         if !logged || self.archive.is_some() {
             return Ok(());
         }
-        let GroupBuilder { name, logs, .. } = &self.builder;
+        let GroupBuilder { name, logs, log_settings, .. } = &self.builder;
         let Some(folder) = logs else {
             let why = "it declares a logged type, and no folder for logs: say `logs(folder)`";
             return Err(GroupError::Join(why.into()));
@@ -162,7 +169,7 @@ impl<L> Cradle<L> {
             let why = "it declares a checkpoint of a logged type, which begins from its logs";
             return Err(GroupError::Join(why.into()));
         }
-        let archive = Archive::open(folder, &Home::of_group(name), fresh, Settings::default());
+        let archive = Archive::open(folder, &Home::of_group(name), fresh, *log_settings);
         let archive = archive.map_err(|error| {
             let folder = folder.display();
             GroupError::Join(format!("no logs can be kept in `{folder}`: {error}"))
@@ -174,11 +181,12 @@ impl<L> Cradle<L> {
 
 /// The logs of shards in an archive; whatever becomes of one wakes the thread of the upcalls.
 fn open_logs(
-    archive: &Arc<Archive>,
+    (archive, gate): (&Arc<Archive>, &Arc<Gate>),
     types: &Arc<[Declaration]>,
     (nudge, parker): (impl Fn() + Send + Sync + 'static, Arc<dyn Parker>),
 ) -> OpenLog {
     let (archive, types, nudge) = (Arc::clone(archive), Arc::clone(types), Arc::new(nudge));
+    let gate = Arc::clone(gate);
     Box::new(move |key| {
         let (nudge, parker) = (Arc::clone(&nudge), Arc::clone(&parker));
         let wake = move || {
@@ -186,7 +194,7 @@ fn open_logs(
             parker.wake();
         };
         let journal = archive.journal(log_of(&types, key)?, (OnFull::Wait, None), wake);
-        Some(Box::new(journal) as Box<dyn Journal>)
+        Some(Box::new(Gated::new(Box::new(journal), Arc::clone(&gate))) as Box<dyn Journal>)
     })
 }
 

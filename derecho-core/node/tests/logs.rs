@@ -264,6 +264,58 @@ fn a_full_disk_is_waited_for_or_left() {
     }
 }
 
+/// What waits for a slow disk is bounded by bytes as well as by batches; nothing that was refused is lost.
+#[test]
+fn what_waits_for_the_log_thread_is_bounded_by_bytes() {
+    const MOST: usize = 100_000;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings { queue: 1_000, queue_bytes: MOST, ..small() };
+    let logs = Logs::start(dir.path(), GROUP, LOG, settings).unwrap();
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    let (goes_on, stands_still) = sync_channel(0);
+    let (begun, begins) = sync_channel(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let stand_still = move |_: &mut StreamLog, _: &mut Folder| {
+                begun.send(()).unwrap();
+                stands_still.recv().unwrap();
+                Ok(())
+            };
+            handle.with(stand_still).unwrap();
+        });
+        begins.recv().unwrap();
+        let mut version = 1;
+        let refused = loop {
+            let mut batch = handle.batch();
+            batch.push(entry(version, &[7; 5000])).unwrap();
+            match handle.try_push(batch) {
+                Ok(()) => version += 1,
+                Err(Refused::Full(batch)) => break batch,
+                Err(over) => panic!("{over:?}"),
+            }
+        };
+        let waits = (version - 1) as usize * 5000;
+        assert!((MOST / 2..=MOST).contains(&waits), "{waits} bytes wait");
+        goes_on.send(()).unwrap();
+        let mut refused = Some(refused);
+        until_some(&mut None, || {
+            let batch = refused.take()?;
+            match handle.try_push(batch) {
+                Err(Refused::Full(batch)) => refused = Some(batch),
+                pushed => return Some(pushed.unwrap()),
+            }
+            None
+        });
+        until(|| handle.durable() == Version(version));
+        // One that is larger than all that may wait is taken alone.
+        let mut batch = handle.batch();
+        batch.push(entry(version + 1, &[7; 2 * MOST])).unwrap();
+        handle.try_push(batch).unwrap();
+        until(|| handle.durable() == Version(version + 1));
+    });
+    assert_eq!(logs.close(LONG), Ending::Clean);
+}
+
 fn until_some<T>(found: &mut Option<T>, mut look: impl FnMut() -> Option<T>) {
     let deadline = Instant::now() + LONG;
     while found.is_none() {

@@ -135,12 +135,14 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
             while !world.has_begun() {
                 waits = true;
                 let is_back = world.bring_back();
-                world.run(3_000_000);
+                world.run(if is_back { 3_000_000 } else { 300_000_000 });
                 assert!(is_back || world.has_begun(), "all are back");
             }
             waited += usize::from(waits);
             early += usize::from(root.count().1 > 0);
         }
+        // Who was about to leave has its folder still.
+        world.run(3_000_000);
         while world.bring_back() {}
         world.settle();
         world.flow(3);
@@ -187,4 +189,154 @@ fn a_log_that_nobody_knows_of_does_not_count() {
         world.flow(5);
         world.check();
     }
+}
+
+/// A court of members whose logs are on disks of their own.
+fn apart(seed: u64) -> (Rc<RefCell<Court>>, Root) {
+    let mut court = Court::default();
+    (court.retention, court.logged) = (retention(seed), true);
+    (Rc::new(RefCell::new(court)), Root::apart())
+}
+
+/// Of a stream of which nobody who is back has a log those have to be back who were in the last view (I-151): one that
+/// took no part in it does not begin it anew.
+#[test]
+fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
+    for seed in 0..15 {
+        let (court, root) = apart(seed);
+        let config = Config::adversarial(seed);
+        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        world.settle();
+        world.add_bystander();
+        world.settle();
+        world.flow(10);
+        world.settle();
+        assert!(court.borrow().durable > 0);
+        world.crash_all();
+        court.borrow_mut().restart_somewhere();
+        root.hide(0, true);
+        let config = Config::adversarial(seed + 1_000_000);
+        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        world.run(30_000_000);
+        assert!(!world.has_begun(), "I-151: seed {seed}: it begins without those who have it");
+        root.hide(0, false);
+        assert!(world.bring_back());
+        world.settle();
+        world.flow(3);
+        world.check();
+        court.borrow().compare(&root.logs(LOG));
+    }
+}
+
+/// Nobody counts whom those do not have in their logs of views who were there before (I-152): they would come back
+/// without it.
+#[test]
+fn a_newcomer_that_nobody_has_noted_begins_nothing() {
+    for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let (court, root) = apart(seed);
+        let config = Config::adversarial(seed);
+        let mut world = World::over(config, 0, true, (Rc::clone(&court), Some(root.clone())));
+        let first = world.add_bystander();
+        world.settle();
+        world.run(20_000_000);
+        root.stall(0, true);
+        world.add_one(true);
+        world.run(30_000_000);
+        assert!(!world.has_begun(), "I-152: seed {seed}: the first one would not wait for it");
+        if crashes {
+            world.crash(first);
+            world.run(30_000_000);
+            assert!(!world.has_begun(), "I-152: seed {seed}: it begins alone");
+            assert!(world.bring_back());
+        } else {
+            root.stall(0, false);
+        }
+        world.settle();
+        world.flow(5);
+        world.check();
+    }
+}
+
+/// A restart that waits goes on without a log when the operator says so (I-153). What that log has is put aside when it comes
+/// back; and when it was back, it is waited for again.
+#[test]
+fn a_restart_goes_on_without_a_log_by_the_operators_word() {
+    for seed in 0..15 {
+        let (court, root) = apart(seed);
+        let config = Config::adversarial(seed);
+        let mut world = World::over(config, 2, true, (Rc::clone(&court), Some(root.clone())));
+        world.settle();
+        if root.count().0 < 2 {
+            world.add_one(true);
+        }
+        world.flow(10);
+        world.settle();
+        world.crash_all();
+        let again = |hidden: usize, life: u64| {
+            court.borrow_mut().restart_somewhere();
+            root.hide(hidden, true);
+            let config = Config::adversarial(seed + life * 1_000_000);
+            let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+            world.run(300_000_000);
+            assert!(!world.has_begun(), "I-153: seed {seed}: nobody has said so");
+            world
+        };
+        let mut world = again(0, 1);
+        root.proceed_without(0, 1);
+        court.borrow_mut().durable = 0;
+        world.settle();
+        world.flow(10);
+        world.settle();
+        let durable = court.borrow().durable;
+        assert!(durable > 0);
+        root.hide(0, false);
+        assert!(world.bring_back());
+        world.settle();
+        world.flow(3);
+        world.check();
+        court.borrow().compare(&root.logs(LOG));
+        world.crash_all();
+        // It was a member since: the word counts no more.
+        let mut world = again(0, 2);
+        root.hide(0, false);
+        assert!(world.bring_back());
+        world.settle();
+        world.check();
+    }
+}
+
+/// In a network a majority of the last view is enough for a stream whose own keepers are back; fewer wait (I-90, I-151).
+#[test]
+fn a_majority_of_the_last_view_restarts_in_a_network() {
+    let (mut began, mut waited) = (0, 0);
+    for seed in 0..24 {
+        let (court, root) = apart(seed);
+        let config = Config::adversarial(seed);
+        let over = (Rc::clone(&court), Some(root.clone()));
+        let mut world = World::with_bystanders(config, 5, 3 + seed as usize % 2, over);
+        world.settle();
+        world.flow(6);
+        world.settle();
+        world.crash_all();
+        court.borrow_mut().restart_somewhere();
+        // Of five logs those are back; the subgroup's are the first ones.
+        let keepers = 5 - (3 + seed as usize % 2);
+        let back = 1 + seed as usize % 5;
+        (back..5).for_each(|at| root.hide(at, true));
+        let config = Config::adversarial(seed + 1_000_000);
+        let over = (Rc::clone(&court), Some(root.clone()));
+        let mut world = World::over(config, back, false, over);
+        world.run(300_000_000);
+        let may = back >= keepers && back >= 3;
+        assert_eq!(world.has_begun(), may, "I-90: seed {seed}: {back} of five, {keepers} keep it");
+        if may {
+            began += 1;
+            world.settle();
+            world.flow(3);
+            world.check();
+        } else {
+            waited += 1;
+        }
+    }
+    assert!(began > 4 && waited > 4, "{began} began, {waited} waited");
 }

@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::book::{self, Book};
 use super::registry::Registry;
 use super::{CONTROL, Group, GroupEvent, Share, State};
 use crate::bytes::{Reader, Wire};
@@ -91,6 +92,16 @@ impl Wire for Word {
     }
 }
 
+/// What a message in the control stream is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Topic {
+    /// The state.
+    State = 0,
+    /// Who keeps logs.
+    Logs = 1,
+}
+
 /// This node's part in the control stream.
 pub(super) struct Control {
     memory: Option<SenderMemory>,
@@ -117,8 +128,8 @@ impl Control {
         }
     }
 
-    pub(super) fn submit(&mut self, message: &[u8]) {
-        self.outbox.push_back(message.to_vec());
+    pub(super) fn submit(&mut self, topic: Topic, message: &[u8]) {
+        self.outbox.push_back([&[topic as u8], message].concat());
     }
 
     /// Whether something was delivered, or waits to be sent by a member.
@@ -179,7 +190,18 @@ impl<S: State> Group<S> {
     }
 
     fn apply(&mut self, from: NodeId, message: &[u8]) {
-        for key in self.state.apply(from, message) {
+        let changed = match message.split_first() {
+            Some((topic, message)) if *topic == Topic::State as u8 => {
+                self.state.apply(from, message)
+            }
+            Some((topic, message)) if *topic == Topic::Logs as u8 => {
+                let entry = book::Entry::from_bytes(message);
+                entry.into_iter().for_each(|entry| self.book.apply(from, entry));
+                self.state.note_logs(&self.book)
+            }
+            _ => Vec::new(),
+        };
+        for key in changed {
             let layout = self.state.layout(key, &self.installed);
             if self.registry.change(key, layout) {
                 self.open.insert(key);
@@ -207,6 +229,21 @@ impl<S: State> Group<S> {
         }
     }
 
+    /// The state of the group, with who keeps logs, as bytes.
+    pub(super) fn snapshot(&self) -> Vec<u8> {
+        (self.book.clone(), self.state.snapshot()).to_bytes()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        let Some((book, state)) = <(Book, Vec<u8>)>::from_bytes(bytes) else { return false };
+        let is_read = self.state.restore(&state);
+        if is_read {
+            self.book = book;
+            self.state.note_logs(&self.book);
+        }
+        is_read
+    }
+
     /// The state of the group, as it was when a view began. It may come a moment before that view begins here.
     pub(super) fn inform(&mut self, view: u64, registry: Registry, state: Vec<u8>) {
         // I-55: who has reported that it has none has none in that view, whatever still comes.
@@ -221,7 +258,7 @@ impl<S: State> Group<S> {
             self.control.early = Some((view, registry, state));
             return;
         }
-        if !self.state.restore(&state) {
+        if !self.restore(&state) {
             return;
         }
         (self.informed, self.registry) = (true, registry);

@@ -35,7 +35,7 @@ impl<S: State> Group<S> {
     /// A view begins.
     pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
-        let early = planted(Fault::SnapshotEarly).then(|| self.state.snapshot());
+        let early = planted(Fault::SnapshotEarly).then(|| self.snapshot());
         self.expected.clear();
         self.forget_walk_debts();
         self.finish_at(CONTROL, cut);
@@ -50,9 +50,13 @@ impl<S: State> Group<S> {
             (self.informed, self.registry) = (true, Registry::anew(next.number));
         }
         let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
-        gone.for_each(|node| self.state.forget(node));
+        gone.for_each(|node| {
+            self.state.forget(node);
+            self.book.forget(node);
+        });
         if self.informed {
             self.state.begin_view(next);
+            self.state.note_logs(&self.book);
         }
         let keys: Vec<u64> =
             self.walks_by_key().into_keys().filter(|key| *key != CONTROL).collect();
@@ -77,7 +81,7 @@ impl<S: State> Group<S> {
         }
         self.begin_view(epochs, cut, effects);
         if sponsor == Some(me) {
-            let state = early.unwrap_or_else(|| self.state.snapshot());
+            let state = early.unwrap_or_else(|| self.snapshot());
             let registry = self.registry.clone();
             let word = Word::Snapshot { view: next.number, registry, state };
             let newcomers = next.members.iter().map(|member| member.node).filter(|n| !informed(n));
@@ -85,6 +89,8 @@ impl<S: State> Group<S> {
         }
         self.expect(effects);
         self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
+        // Before anything of this view can be said to be durable (I-150).
+        self.chronicle();
         self.events.push_back(GroupEvent::Installed(next.clone()));
         self.take_early_directs();
         if let Some((view, registry, state)) = self.control.take_early() {

@@ -18,6 +18,7 @@ use super::{CONTROL, Group, GroupEvent, State};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::machine::Effects;
+use crate::multicast::ablation::Ablation;
 use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::epoch::Phase;
 use crate::node::{self, Membership, Origin, Seat, SubgroupId};
@@ -199,7 +200,10 @@ impl<S: State> Group<S> {
         let Some((seat, share)) = seat.zip(share) else { return false };
         let memory = share.memory.filter(|(region, _)| seat.sends == Some(*region));
         let share = node::Share { lines: share.lines.1, memory: memory.map(|(_, memory)| memory) };
-        let id = self.node.join(next.layout.terms(self.ablation), epoch, share, effects);
+        // Members of the group have nothing to say most of the time: without nulls nothing would ever be agreed on.
+        let nulls = self.ablation.nulls && key != CONTROL;
+        let terms = next.layout.terms(Ablation { nulls, ..self.ablation });
+        let id = self.node.join(terms, epoch, share, effects);
         let told = id.is_some();
         if let Some(id) = id {
             self.keys.insert(id, key);

@@ -1,6 +1,6 @@
 //! Logs that were put aside: what a topic went on without, kept for whoever wants to look at it.
 //!
-//! Owns: the names of their files, and how they are read. Never does: use them again, or remove them.
+//! Owns: the names of their files, how they are read, and how they are removed when somebody asks. Never does: use them again.
 //!
 //! ```text
 //!   <stream>-<version>.log  ──>  <stream>-<version>.log.2.aside      the second log of this stream that was put aside
@@ -78,6 +78,30 @@ pub(super) fn put(disk: &mut impl Disk, name: &str, number: Number) -> Result<()
         Err(DiskError::NotFound) => Ok(()),
         Err(cause) => Err(LogError::of(name)(cause)),
     }
+}
+
+/// Removes what was put aside of a stream under this number, oldest files first; what a crash leaves may be removed again.
+/// Returns how many bytes that were. The folder is this process's alone.
+///
+/// # Errors
+/// What the disk says.
+pub fn remove(
+    disk: &mut impl Disk,
+    (stream, number): (StreamKey, Number),
+) -> Result<u64, LogError> {
+    let mut names = disk.list().map_err(LogError::of(""))?;
+    names.retain(|name| {
+        let of = parse(name).and_then(|(name, of)| Some((FileHeader::parse_name(name)?, of)));
+        of.is_some_and(|((key, ..), of)| (key, of) == (stream, number))
+    });
+    names.sort_unstable();
+    let mut bytes = 0;
+    for name in names {
+        bytes += disk.length(&name).map_err(LogError::of(&name))?;
+        disk.remove(&name).map_err(LogError::of(&name))?;
+    }
+    disk.sync_folder().map_err(LogError::of(""))?;
+    Ok(bytes)
 }
 
 /// A folder as if the logs of this number that were put aside were all that is in it. It can only be read.

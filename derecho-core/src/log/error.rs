@@ -98,6 +98,8 @@ pub enum LogError {
     Locked,
     /// The log has failed before, and takes nothing more.
     Failed,
+    /// The log of views in the same folder takes nothing more, so nothing can be durable there (I-150).
+    NoViews,
     /// A payload is longer than any may be.
     TooLong {
         /// How long it is.
@@ -160,6 +162,10 @@ impl fmt::Display for LogError {
             ),
             LogError::Locked => f.write_str("another process writes in this log folder"),
             LogError::Failed => f.write_str("the log has failed before and takes nothing more"),
+            LogError::NoViews => f.write_str(
+                "the log of views in the same folder cannot be written, so nothing there counts as durable; \
+                 see the log of this process for why, or `squall log verify`",
+            ),
             LogError::TooLong { length } => write!(
                 f,
                 "a payload of {length} bytes is longer than the {} of a record",

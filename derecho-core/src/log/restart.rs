@@ -94,21 +94,28 @@ pub enum Verdict<T> {
 }
 
 /// From which view the group restarts: the last one that anybody back has logged, if no later one can have been
-/// logged by others. Those who are not back, with all who keep no logs, would have had to be a primary
-/// partition for that; where all who keep logs are back, nobody else can have told of anything durable.
+/// logged by others.
 pub fn view(reach: Reach, found: &BTreeMap<LogId, Found>) -> Verdict<LoggedView> {
-    let last = found.values().flat_map(|found| &found.views).max_by_key(|view| view.number);
+    let last = found.values().flat_map(|found| &found.views).max_by_key(|view| view.place());
     let Some(last) = last else { return Verdict::Wait(BTreeSet::new()) };
-    let keepers = last.members.iter().filter_map(|member| member.log);
-    let missing: BTreeSet<LogId> = keepers.filter(|log| !found.contains_key(log)).collect();
-    let enough = missing.is_empty()
-        || match reach {
-            Reach::Local => false,
-            Reach::Networked => {
-                !is_primary(last, |log| log.is_none_or(|log| missing.contains(&log)))
-            }
-        };
-    if enough { Verdict::Ready(last.clone()) } else { Verdict::Wait(missing) }
+    let missing = missing(reach, last, |log| found.contains_key(&log));
+    if missing.is_empty() { Verdict::Ready(last.clone()) } else { Verdict::Wait(missing) }
+}
+
+/// Which logs have to be back for a group to restart from this view, the last one that anybody back has logged (I-90).
+/// Those who are not back, with all who keep no logs, would have had to be a primary partition to go on in a network;
+/// where all who keep logs are back, nobody else can have told of anything durable.
+pub fn missing(
+    reach: Reach,
+    last: &LoggedView,
+    is_back: impl Fn(LogId) -> bool,
+) -> BTreeSet<LogId> {
+    let missing: BTreeSet<LogId> = last.names().into_iter().filter(|log| !is_back(*log)).collect();
+    let left_behind = || is_primary(last, |log| log.is_none_or(|log| missing.contains(&log)));
+    match reach {
+        Reach::Networked if !left_behind() => BTreeSet::new(),
+        Reach::Local | Reach::Networked => missing,
+    }
 }
 
 /// Whether the members of which this holds are a primary partition of the view.

@@ -1,23 +1,18 @@
 //! The log of a group's views: what a host that comes back knows of who was there.
 //!
-//! Owns: a view as a record, in a log like a stream's. Never does: decide who restarts; that is
+//! Owns: a view as a record, and the last one that a log has. Never does: decide who restarts; that is
 //! [`restart`](super::restart).
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::record::Entry;
-use super::stream::{Limits, StreamLog};
-use super::{
-    Check, Disk, EpochId, KeyHash, Kind, LogError, LogId, Owner, Recovery, StreamKey, Version,
-    WallTime,
-};
-use crate::bytes::{Reader, Wire, in_order};
+use super::stream::StreamLog;
+use super::{Disk, Entry, EpochId, KeyHash, Kind, LogError, LogId, StreamKey, Version, WallTime};
+use crate::bytes::{Wire, in_order};
 use crate::ids::NodeId;
 
 /// The stream that views are logged as.
 pub const VIEWS: StreamKey = StreamKey(0);
-/// Views are small and seldom; so many bytes of them are in a file.
-const FILE_BYTES: u64 = 1 << 20;
 
 /// A member, as its group logs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,76 +30,90 @@ pub struct LoggedMember {
 /// A view, as its members log it: in the order of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedView {
+    /// Which life of the group it is of: a group that was founded again numbers its views anew.
+    pub era: u64,
     /// Its number.
     pub number: u64,
     /// Who is in it.
     pub members: Vec<LoggedMember>,
+    /// Logs that have to be back as well: those of the life before that were not back yet, and those that may not know
+    /// of whoever has logged this (I-152).
+    pub awaits: Vec<LogId>,
 }
 
 in_order! {
     LoggedMember { node, log, votes, weight }
-    LoggedView { number, members }
+    LoggedView { era, number, members, awaits }
 }
 
-/// The views that a log folder has seen.
-pub struct ViewLog {
-    log: StreamLog,
-    /// The last one that was appended.
-    last: u64,
+impl LoggedView {
+    /// Which of two views is the later one.
+    pub fn place(&self) -> (u64, u64) {
+        (self.era, self.number)
+    }
+
+    /// The logs of its members.
+    pub fn keepers(&self) -> impl Iterator<Item = LogId> + '_ {
+        self.members.iter().filter_map(|member| member.log)
+    }
+
+    /// All logs that it names.
+    pub fn names(&self) -> BTreeSet<LogId> {
+        self.keepers().chain(self.awaits.iter().copied()).collect()
+    }
+
+    /// These logs have to be back as well.
+    pub fn await_more(&mut self, logs: impl IntoIterator<Item = LogId>) {
+        let known = self.names();
+        self.awaits.extend(logs.into_iter().filter(|log| !known.contains(log)));
+    }
+
+    /// What is put into the log of views; `payload` are its bytes.
+    pub fn entry<'a>(&self, payload: &'a [u8], now: WallTime) -> Entry<'a> {
+        Entry {
+            kind: Kind::View,
+            epoch: EpochId { view: self.era, sequence: self.number },
+            writer: NodeId(0),
+            writer_sequence: self.number,
+            source_time: now,
+            reception_time: now,
+            key: KeyHash::default(),
+            payload,
+        }
+    }
+
+    /// What a record of the log of views says. Whatever has a right sum was written by this program.
+    pub fn of(entry: &Entry<'_>) -> Option<LoggedView> {
+        (entry.kind == Kind::View).then(|| LoggedView::from_bytes(entry.payload)).flatten()
+    }
 }
 
-impl ViewLog {
-    /// Opens the folder's log of views, or begins it.
-    ///
-    /// # Errors
-    /// What is wrong with it, and where.
-    pub fn open(disk: &mut impl Disk, owner: Owner) -> Result<(ViewLog, Recovery), LogError> {
-        let limits = Limits { segment_bytes: FILE_BYTES };
-        let (log, recovery) = StreamLog::open(disk, (owner, VIEWS), limits, Check::All)?;
-        let last = log.tail().epoch.view;
-        Ok((ViewLog { log, last }, recovery))
+/// The last view in a log of views.
+///
+/// # Errors
+/// What is wrong with the log, and where.
+pub fn last(log: &StreamLog, disk: &mut impl Disk) -> Result<Option<LoggedView>, LogError> {
+    let end = log.durable();
+    if end < log.complete_from() {
+        return Ok(None);
     }
+    let mut last = None;
+    let mut cursor = log.after(Version(end.0 - 1))?;
+    while let Some(record) = cursor.next(disk, log)? {
+        last = LoggedView::of(&record.entry).or(last);
+    }
+    Ok(last)
+}
 
-    /// Logs a view; when this answers it is durable, and the member may show that it has installed it. One that
-    /// was logged before, or for which there was no room, may be logged again.
-    ///
-    /// # Errors
-    /// As of [`StreamLog::commit`].
-    pub fn log(
-        &mut self,
-        disk: &mut impl Disk,
-        view: &LoggedView,
-        now: WallTime,
-    ) -> Result<(), LogError> {
-        let payload = view.to_bytes();
-        if view.number > self.last {
-            let entry = Entry {
-                kind: Kind::View,
-                epoch: EpochId { view: view.number, sequence: 0 },
-                writer: NodeId(0),
-                writer_sequence: view.number,
-                source_time: now,
-                reception_time: now,
-                key: KeyHash::default(),
-                payload: &payload,
-            };
-            self.log.append(entry, disk)?;
-            self.last = view.number;
-        }
-        self.log.commit(disk).map(|_| ())
+/// All views in a log of views, in order.
+///
+/// # Errors
+/// As of [`last`].
+pub fn all(log: &StreamLog, disk: &mut impl Disk) -> Result<Vec<LoggedView>, LogError> {
+    let mut views = Vec::new();
+    let mut cursor = log.after(Version(log.complete_from().0 - 1))?;
+    while let Some(record) = cursor.next(disk, log)? {
+        views.extend(LoggedView::of(&record.entry));
     }
-
-    /// All views that were logged, in order.
-    ///
-    /// # Errors
-    /// What is wrong with the log, and where.
-    pub fn views(&self, disk: &mut impl Disk) -> Result<Vec<LoggedView>, LogError> {
-        let mut views = Vec::new();
-        let mut cursor = self.log.after(Version(self.log.complete_from().0 - 1))?;
-        while let Some(record) = cursor.next(disk, &self.log)? {
-            // Whatever has a right sum was written by this program.
-            views.extend(LoggedView::decode(&mut Reader::new(record.entry.payload)));
-        }
-        Ok(views)
-    }
+    Ok(views)
 }

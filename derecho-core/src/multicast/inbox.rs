@@ -322,7 +322,7 @@ impl Part {
         self.head.0.load(Ordering::Acquire).wrapping_sub(taken) as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&self) -> Option<Record> {
         let taken = self.taken.0.load(Ordering::Relaxed);
         if taken == self.head.0.load(Ordering::Acquire) {
@@ -453,33 +453,44 @@ impl Inbox {
         self.len() == 0
     }
 
+    /// Whether readers of this node refer to half of the chunks of a sender, or more, of those whose records are taken
+    /// next; for whoever takes.
+    pub fn holds_up(&self) -> bool {
+        let half = |source: &Arc<Source>| {
+            let in_use = |chunk: &usize| !source.is_released(*chunk);
+            (0..source.references.len()).filter(in_use).count() * 2 >= source.references.len()
+        };
+        self.front().sources.iter().any(half)
+    }
+
     /// Takes the oldest record out.
-    #[inline]
+    #[inline(always)]
     pub fn take(&self) -> Option<Record> {
-        let part = self.front();
-        match part.take() {
-            None if !part.next.load(Ordering::Acquire).is_null() => self.take_next(),
-            record => record,
+        // In one place, and by no call: what comes from a call lies in memory, and its caller waits for it.
+        loop {
+            let part = self.front();
+            let record = part.take();
+            if record.is_some() || part.next.load(Ordering::Acquire).is_null() {
+                return record;
+            }
+            self.leave_first();
         }
     }
 
-    /// Takes the oldest record out where the first part has had no more.
+    /// The first part has had no more, and has a next one: goes on to that.
     #[cold]
-    fn take_next(&self) -> Option<Record> {
-        loop {
-            let first = self.front.load(Ordering::Relaxed);
-            let part = self.front();
-            let next = part.next.load(Ordering::Acquire);
-            // What was put in before there was a next part: after it there is no more.
-            let record = part.take();
-            if record.is_some() || next.is_null() {
-                return record;
-            }
-            self.front.store(next, Ordering::Relaxed);
-            // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
-            // whoever takes is here and goes on.
-            drop(unsafe { Box::from_raw(first) });
+    fn leave_first(&self) {
+        let first = self.front.load(Ordering::Relaxed);
+        let part = self.front();
+        let next = part.next.load(Ordering::Acquire);
+        // What was put in before there was a next part is seen now: after it there is no more.
+        if part.len() > 0 || next.is_null() {
+            return;
         }
+        self.front.store(next, Ordering::Relaxed);
+        // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
+        // whoever takes is here and goes on.
+        drop(unsafe { Box::from_raw(first) });
     }
 }
 

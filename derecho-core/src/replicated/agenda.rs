@@ -13,6 +13,7 @@ use super::plan::{self, Attendee, Declaration, Shard, key_of, shard_of};
 pub use super::shard::{Offer, ShardState};
 use crate::bytes::Wire;
 use crate::group::State;
+use crate::group::book::Book;
 use crate::group::registry::Layout;
 use crate::ids::NodeId;
 use crate::membership::View;
@@ -34,6 +35,8 @@ pub struct Agenda {
     heard: BTreeMap<NodeId, u64>,
     /// Somebody is gone since the plan was made.
     stale: bool,
+    /// Who keeps logs, as all know.
+    book: Option<Book>,
 }
 
 impl PartialEq for Agenda {
@@ -55,6 +58,7 @@ impl Agenda {
             shards: BTreeMap::new(),
             heard: BTreeMap::new(),
             stale: false,
+            book: None,
         }
     }
 
@@ -111,8 +115,16 @@ impl Agenda {
             let (ordered, logged) = (declaration.level == Level::Atomic, declaration.logged);
             let planned = if missing.is_none() { before.as_slice() } else { &[] };
             for (number, shard) in planned.iter().enumerate() {
-                let known = self.shards.entry(key_of(index, number));
-                known.or_insert_with(|| ShardState::new((ordered, logged), self.era)).want(shard);
+                let key = key_of(index, number);
+                let fresh = || {
+                    let mut fresh = ShardState::new((ordered, logged), self.era);
+                    let stream = plan::log_of(&self.types, key);
+                    let awaited = self.book.as_ref().zip(stream);
+                    let awaited = awaited.map(|(book, stream)| book.awaited_of(stream));
+                    awaited.into_iter().for_each(|awaited| fresh.await_logs(awaited));
+                    fresh
+                };
+                self.shards.entry(key).or_insert_with(fresh).want(shard);
             }
             let gone = self.shards.range_mut(key_of(index, planned.len())..key_of(index + 1, 0));
             gone.for_each(|(_, shard)| shard.want(&[]));
@@ -170,6 +182,18 @@ impl State for Agenda {
         if self.stale {
             self.make_plans();
         }
+    }
+
+    fn note_logs(&mut self, book: &Book) -> Vec<u64> {
+        let mut changed = Vec::new();
+        for (key, shard) in &mut self.shards {
+            if let Some(stream) = plan::log_of(&self.types, *key) {
+                shard.await_logs(book.awaited_of(stream));
+                changed.push(*key);
+            }
+        }
+        self.book = Some(book.clone());
+        changed
     }
 
     fn keys(&self) -> Vec<u64> {

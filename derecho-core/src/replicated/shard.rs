@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::Position;
 use super::plan::{Place, Shard};
 use crate::bytes::in_order;
+use crate::group::book::Awaited;
 use crate::group::registry::Seat;
 use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
@@ -199,11 +200,19 @@ impl ShardState {
     }
 
     pub(super) fn disclaim(&mut self, node: NodeId, holds: bool) {
-        self.logs.iter_mut().for_each(|logs| logs.forget(node));
+        self.logs.iter_mut().for_each(|logs| logs.disclaim(node));
         if !holds {
             self.holders.forget(node);
         }
         self.tidy();
+    }
+
+    /// What the logs of views say now of it.
+    pub(super) fn await_logs(&mut self, awaited: Awaited) {
+        if let Some(logs) = &mut self.logs {
+            logs.await_logs(awaited);
+            self.tidy();
+        }
     }
 
     /// What follows from a change.

@@ -164,6 +164,11 @@ impl Depot {
         self.frontiers.get(&key).map_or(0, Frontier::everywhere)
     }
 
+    /// The last version that this member says is durable in its own log of a subgroup.
+    pub fn own_durable(&self, key: u64) -> u64 {
+        self.keepers.get(&key).and_then(Keeper::scribe).map_or(0, Scribe::durable)
+    }
+
     /// Subgroups of which more is durable everywhere than at the last call.
     pub fn moved(&mut self) -> impl Iterator<Item = u64> + '_ {
         self.moved.drain(..)

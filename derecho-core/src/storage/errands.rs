@@ -10,15 +10,18 @@ use super::journal::{Answer, Errand};
 use super::logbook::Claim;
 use super::state::State;
 use super::store::{Meaning, Retention, Store};
+use crate::group::book::Roll;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
 use crate::log::checkpoint::Checkpoint;
+use crate::log::proceed::Word;
 use crate::log::record::{AsRecord, LONGEST};
 use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
 use crate::log::stream::State as LogState;
+use crate::log::views::{self, VIEWS};
 use crate::log::{
-    self, Check, Disk, EpochId, LogError, LogId, OwnedRecord, Record, StreamKey, StreamLog, Tail,
-    Version, folder,
+    self, Check, Disk, EpochId, LogError, LogId, OwnedRecord, Owner, Record, StreamKey, StreamLog,
+    Tail, Version, folder,
 };
 use crate::log::{Mark, WallTime};
 
@@ -83,6 +86,7 @@ pub fn run<D: Disk, N: Disk>(
         Errand::Complete(of, until, began) => complete(log, disk, neighbours, (of, *until, *began)),
         Errand::Recall(until) => recall(log, disk, until).map(|it| Answer::Recalled(Box::new(it))),
         Errand::Checkpoint(version, state) => checkpoint(log, disk, *version, state),
+        Errand::Roll => roll(log, disk, neighbours),
         Errand::Replace(state, began) => {
             let mut lengths = state.messages().map(|it| it.as_record().entry.payload.len());
             if let Some(length) = lengths.find(|length| *length > LONGEST) {
@@ -145,6 +149,55 @@ fn claim<D: Disk, N: Disk>(
         _ => {}
     }
     Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0 })
+}
+
+/// The logs without which somebody has said to go on, as far as that still counts (I-153).
+pub fn excused<D: Disk, N: Disk>(
+    words: &[Word],
+    (owner, disk): (Owner, &mut D),
+    neighbours: &mut [Neighbour<N>],
+) -> Vec<LogId> {
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let own = StreamLog::read(disk, (owner, VIEWS), Check::Last);
+    let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
+    for neighbour in neighbours {
+        let log = read(neighbour, VIEWS);
+        let views = log.and_then(|log| views::all(&log, &mut neighbour.disk));
+        seen.extend(views.into_iter().flatten());
+    }
+    let counting = words.iter().filter(|word| word.counts(seen.iter()));
+    counting.map(|word| word.without).collect()
+}
+
+/// Which view is the last one, here and in the folders in reach, and which streams there are logs of here.
+fn roll<D: Disk, N: Disk>(
+    log: &mut StreamLog,
+    disk: &mut D,
+    neighbours: &mut [Neighbour<N>],
+) -> Result<Answer, LogError> {
+    let mut last = views::last(log, disk)?;
+    let mut unread = Vec::new();
+    for neighbour in neighbours.iter_mut() {
+        let read = read(neighbour, log.stream());
+        match read.and_then(|other| views::last(&other, &mut neighbour.disk)) {
+            Ok(Some(view)) => match &mut last {
+                Some(known) if known.place() > view.place() => {}
+                Some(known) if known.place() == view.place() => known.await_more(view.names()),
+                _ => last = Some(view),
+            },
+            Ok(None) => {}
+            // Whoever writes there says itself what it knows.
+            Err(_) if neighbour.busy => {}
+            // It may be the one that matters: its own log is looked at whenever a stream is to begin.
+            Err(_) => unread.push(neighbour.log),
+        }
+    }
+    last.iter_mut().for_each(|last| last.await_more(unread.drain(..)));
+    let streams = folder::streams(disk)?.into_iter().filter(|key| *key != log.stream()).collect();
+    let roll = Roll { log: log.owner().log, last };
+    Ok(Answer::Rolled(Box::new(roll), streams))
 }
 
 fn read<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {

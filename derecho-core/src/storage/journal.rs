@@ -10,8 +10,9 @@ use super::errands::Recalled;
 use super::logbook::Claim;
 use super::state::State;
 use super::store::{Meaning, Retention, Store};
+use crate::group::book::Roll;
 use crate::group::report::StreamId;
-use crate::log::{Entry, LogError, LogId, Mark, OwnedRecord, Tail, Version};
+use crate::log::{Entry, LogError, LogId, Mark, OwnedRecord, StreamKey, Tail, Version};
 
 /// Something that takes its time.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub enum Errand {
     Replace(State, (Tail, u64)),
     /// The log ends with this version: put this state in place of all up to it.
     Checkpoint(Version, Box<OwnedRecord>),
+    /// Of the log of views: say which is the last one, here and in the folders in reach, and which other streams there are
+    /// logs of here.
+    Roll,
 }
 
 /// What came of it.
@@ -41,6 +45,8 @@ pub enum Answer {
     Loaded(Box<Store>),
     /// Of [`Errand::Recall`].
     Recalled(Box<Recalled>),
+    /// Of [`Errand::Roll`].
+    Rolled(Box<Roll>, Vec<StreamKey>),
     /// Of [`Errand::Complete`]: the log ends with the version that was asked for.
     Completed,
     /// The others have not come so far, or cannot be read at this moment; a checkpoint cannot be made now.

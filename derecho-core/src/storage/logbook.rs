@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 
 use super::holders::Holders;
 use crate::bytes::in_order;
+use crate::group::book::Awaited;
 use crate::ids::NodeId;
 use crate::log::restart::{self, FoundStream, Restart, Verdict};
-use crate::log::{LogId, Tail};
+use crate::log::{LogId, Tail, era_after};
 
 /// What a member that keeps a log says of what it has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,9 +29,6 @@ pub struct Claim {
 
 in_order! { Claim { log, accounts, awaits, found, began } }
 
-/// An era is a number above these bits, and below it something of who began it.
-const ERA: u32 = 32;
-
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogBook {
@@ -40,9 +38,13 @@ pub struct LogBook {
     era: u64,
     /// Where the log ended that it began from.
     base: Tail,
+    /// What the logs of views say.
+    awaited: Awaited,
+    /// Who has said of its log what there is to say.
+    heard: BTreeSet<NodeId>,
 }
 
-in_order! { LogBook { claims, era, base } }
+in_order! { LogBook { claims, era, base, awaited, heard } }
 
 /// How it stands with a beginning.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,7 +60,19 @@ pub enum Standing {
 impl LogBook {
     /// A member has a log, and claims this in this vacancy.
     pub fn claim(&mut self, node: NodeId, vacancy: u64, claim: Claim) {
+        self.heard.insert(node);
         self.claims.insert(node, (vacancy, claim));
+    }
+
+    /// What the logs of views say now of this subgroup.
+    pub fn await_logs(&mut self, awaited: Awaited) {
+        self.awaited = awaited;
+    }
+
+    /// The log of a member takes nothing more.
+    pub fn disclaim(&mut self, node: NodeId) {
+        self.heard.insert(node);
+        self.claims.remove(&node);
     }
 
     /// A member keeps no log, or no more.
@@ -110,6 +124,8 @@ impl LogBook {
         let begun = restart::last_begun(claims().map(|claim| &claim.found));
         let named = begun.into_iter().flat_map(|(_, keepers)| keepers);
         let wanted = named.chain(claims().flat_map(|claim| claim.awaits.iter().copied()));
+        let claimants = self.of_vacancy(vacancy).map(|(node, _)| node);
+        let wanted = wanted.chain(self.awaited.logs(claimants, |node| self.heard.contains(&node)));
         let there: BTreeSet<LogId> =
             claims().flat_map(|claim| claim.accounts.iter().copied().chain([claim.log])).collect();
         let missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();
@@ -143,9 +159,7 @@ impl LogBook {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
         let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);
-        // Two beginnings that know nothing of each other are two eras: what follows on one is no prefix of the other.
-        let founder = (node.0 ^ node.0 >> 32 ^ node.0 >> 64 ^ node.0 >> 96) as u32;
-        self.era = ((last >> ERA) + 1) << ERA | u64::from(founder);
+        self.era = era_after(last, node);
         self.base = self.claims.get(&node).map(|(_, claim)| claim.found.tail).unwrap_or_default();
         Some(node)
     }

@@ -9,6 +9,7 @@ mod clock;
 mod control;
 mod crew;
 mod latency;
+mod levels;
 mod machine;
 mod member;
 mod members;
@@ -46,6 +47,7 @@ pub(crate) struct PerfArgs {
 enum Command {
     Throughput(throughput::ThroughputArgs),
     Latency(latency::LatencyArgs),
+    Levels(levels::LevelsArgs),
     Pub(roles::PubArgs),
     Sub(roles::SubArgs),
     Ping(roles::PingArgs),
@@ -73,6 +75,7 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
     match args.command {
         Command::Throughput(args) => throughput::run(&args, json),
         Command::Latency(args) => latency::run(&args, json),
+        Command::Levels(args) => levels::run(&args, json),
         Command::Pub(args) => roles::publish(args, json),
         Command::Sub(args) => roles::subscribe(args, json),
         Command::Ping(args) => roles::ping(args, json),

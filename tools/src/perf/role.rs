@@ -23,6 +23,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// Room on the stack of a role: a few samples of the largest plain type.
 const STACK: usize = 256 << 20;
 
+/// MiB that members keep if nothing else is said.
+pub(crate) const USUAL_KEEP: u32 = 64;
+
 /// What is done with a role's result.
 pub(crate) type Report<T> = Box<dyn FnOnce(&T) -> Result<(), Failure> + Send>;
 
@@ -147,7 +150,7 @@ pub(crate) struct Means {
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
     /// At levels volatile and logged every member keeps so many MiB of samples in memory.
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) keep: u32,
     /// Optimisations to switch off, of an atomic topic, to see what each is worth: send-batching,
     /// receive-batching, delivery-batching, nulls, post-at-end, in-place, activity, or all.
@@ -181,6 +184,22 @@ fn ablation(text: &str) -> Result<String, String> {
 }
 
 impl Means {
+    /// This level; everything else as the product has it by itself.
+    pub(crate) fn of(level: Level) -> Means {
+        Means {
+            level,
+            transport: Transport::Shm,
+            domain: 0,
+            spin: None,
+            linger: None,
+            memory: None,
+            in_flight: None,
+            logs: None,
+            keep: USUAL_KEEP,
+            ablate: Vec::new(),
+        }
+    }
+
     /// As arguments for another process.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![

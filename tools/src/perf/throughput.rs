@@ -12,7 +12,7 @@ use super::machine::{commit, machine, median};
 use super::members::{self, Duty};
 use super::payload::{Read, form};
 use super::publish::Published;
-use super::role::{Interface, Level, Part};
+use super::role::{Interface, Level, Means, Part};
 use super::subscribe::Subscribed;
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
@@ -74,6 +74,30 @@ pub(crate) struct ThroughputArgs {
 }
 
 impl ThroughputArgs {
+    /// One publisher of samples of `size` bytes, and so many subscribers; everything else as it is by itself.
+    pub(super) fn one_to(
+        subs: u32,
+        size: usize,
+        means: Means,
+        seconds: f64,
+        read: Read,
+    ) -> ThroughputArgs {
+        ThroughputArgs {
+            part: Part { size, means },
+            interface: Interface::Dds,
+            members: None,
+            subs,
+            pubs: 1,
+            count: None,
+            seconds: Some(seconds),
+            read,
+            manner: MannerArgs { loan: false, copy: false },
+            baseline: false,
+            runs: None,
+            limit: None,
+        }
+    }
+
     /// How many runs of each kind.
     pub(super) fn runs(&self) -> u32 {
         let compares = self.baseline || self.members.is_some();
@@ -217,7 +241,7 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
 }
 
 /// Starts the processes, lets them run, and gathers what they found.
-fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
+pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     if args.interface == Interface::Core {
         return members::measure(args, &Duty::apart(args.pubs, args.subs));
     }

@@ -80,8 +80,13 @@ impl AtomicTopics {
 
     /// Where the log is of an endpoint's topic, if there is one here.
     pub(in crate::mapping) fn log_of(&self, endpoint: &Endpoint) -> Option<(PathBuf, StreamKey)> {
-        let has_log = self.depot.has_log(endpoint.key());
-        self.archive.as_ref().filter(|_| has_log).map(|logs| logs.place_of(endpoint))
+        self.log_of_key(endpoint.key())
+    }
+
+    /// The same of a topic by its key.
+    pub(in crate::mapping) fn log_of_key(&self, key: u64) -> Option<(PathBuf, StreamKey)> {
+        let has_log = self.depot.has_log(key);
+        self.archive.as_ref().filter(|_| has_log).map(|logs| logs.place_of(key))
     }
 
     /// The topics that are kept here, by their names and types, and how.

@@ -19,6 +19,7 @@ use crate::mapping::topic_logs::TopicLogs;
 impl ParticipantMachine {
     /// The logs of this life, which is over. Their folder is free for the next one when they are dropped.
     pub(crate) fn end_logs(&mut self) -> Option<TopicLogs> {
+        self.group.end_logs();
         self.atomic.end_logs()
     }
 
@@ -37,6 +38,7 @@ impl ParticipantMachine {
         next.next_endpoint = self.next_endpoint;
         next.topics.clone_from(&self.topics);
         next.has_to_log = Arc::clone(&self.has_to_log);
+        next.past = Arc::clone(&self.past);
         logs.into_iter().for_each(|logs| next.keep_logs(logs));
         let mut berths = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {

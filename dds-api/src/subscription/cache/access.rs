@@ -4,7 +4,7 @@
 //! that what was given is read, or gone.
 
 use super::instances::Key;
-use super::samples::{Chain, NIL};
+use super::samples::{Chain, Entry, NIL, Order};
 use super::{Cache, Info, SampleState, ViewState};
 use crate::subscription::states::{SampleStateMask, States};
 
@@ -61,6 +61,13 @@ pub struct Taken<S> {
 /// What else is asked of a sample; of those without data, `None`.
 type Condition<'a, S> = &'a mut dyn FnMut(Option<&S>) -> bool;
 
+/// A sample that a call has chosen, and what the call says of it that may be otherwise for the next call.
+pub(super) struct Chosen {
+    sample: u32,
+    ranks: [u32; 3],
+    view: ViewState,
+}
+
 impl<S> Cache<S> {
     /// Gives samples and keeps them: they are read then.
     pub fn read(
@@ -72,19 +79,8 @@ impl<S> Cache<S> {
     ) where
         S: Shared,
     {
-        self.look(now, selection, condition, out);
-        let chosen = std::mem::take(&mut self.chosen);
-        let begin = out.len() - chosen.len();
-        for (&(sample, _), taken) in chosen.iter().zip(&mut out[begin..]) {
-            let entry = self.samples.get_mut(sample);
-            taken.data = entry.data.as_ref().map(S::share);
-            let (order, valid, at) = (entry.order, entry.valid, entry.instance);
-            if !std::mem::replace(&mut entry.read, true) {
-                self.samples.unlink(Chain::Unread, &mut self.unread, sample);
-            }
-            self.accessed(at, order, valid);
-        }
-        self.chosen = chosen;
+        self.choose(now, selection, condition);
+        self.read_chosen(|data, info| out.push(Taken { data, info: *info }));
     }
 
     /// Gives samples away.
@@ -95,13 +91,51 @@ impl<S> Cache<S> {
         condition: impl FnMut(Option<&S>) -> bool,
         out: &mut Vec<Taken<S>>,
     ) {
-        self.look(now, selection, condition, out);
+        self.choose(now, selection, condition);
+        self.take_chosen(|data, info| out.push(Taken { data, info: *info }));
+    }
+
+    /// Chooses the samples that a call gives, and says how many they are. What is given then is told of as it is now.
+    pub fn choose(
+        &mut self,
+        now: u64,
+        selection: &Selection,
+        mut condition: impl FnMut(Option<&S>) -> bool,
+    ) -> usize {
+        self.advance(now);
+        self.look(selection, &mut condition);
+        self.rank();
+        self.chosen.len()
+    }
+
+    /// Gives what was chosen, and keeps it.
+    pub fn read_chosen(&mut self, mut give: impl FnMut(Option<S>, &Info))
+    where
+        S: Shared,
+    {
         let chosen = std::mem::take(&mut self.chosen);
-        let begin = out.len() - chosen.len();
-        for (&(sample, _), taken) in chosen.iter().zip(&mut out[begin..]) {
-            let entry = self.forget(sample);
-            self.accessed(entry.instance, entry.order, entry.valid);
-            taken.data = entry.data;
+        for chosen in &chosen {
+            let was_read = std::mem::replace(&mut self.samples.get_mut(chosen.sample).read, true);
+            let entry = self.samples.get(chosen.sample);
+            let (order, valid, at) = (entry.order(), entry.valid, entry.instance);
+            let info = self.info(entry, was_read, chosen);
+            give(entry.data.as_ref().map(S::share), &info);
+            if !was_read {
+                self.samples.unlink(Chain::Unread, &mut self.unread, chosen.sample);
+            }
+            self.accessed(at, order, valid);
+        }
+        self.chosen = chosen;
+    }
+
+    /// Gives away what was chosen.
+    pub fn take_chosen(&mut self, mut give: impl FnMut(Option<S>, &Info)) {
+        let chosen = std::mem::take(&mut self.chosen);
+        for chosen in &chosen {
+            let mut entry = self.forget(chosen.sample);
+            let info = self.info(&entry, entry.read, chosen);
+            give(entry.data.take(), &info);
+            self.accessed(entry.instance, entry.order(), entry.valid);
             self.instances.tidy(entry.instance);
         }
         self.chosen = chosen;
@@ -115,12 +149,12 @@ impl<S> Cache<S> {
         mut condition: impl FnMut(Option<&S>) -> bool,
     ) -> bool {
         self.advance(now);
-        self.choose(&Selection { max: selection.max.min(1), ..*selection }, &mut condition);
+        self.look(&Selection { max: selection.max.min(1), ..*selection }, &mut condition);
         !self.chosen.is_empty()
     }
 
     #[inline]
-    fn accessed(&mut self, at: u32, order: super::samples::Order, valid: bool) {
+    fn accessed(&mut self, at: u32, order: Order, valid: bool) {
         let instance = self.instances.get_mut(at);
         instance.view = ViewState::NotNew;
         if valid {
@@ -128,37 +162,25 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Finds what is wanted, and tells what it is; the data are still to come.
-    fn look(
-        &mut self,
-        now: u64,
-        selection: &Selection,
-        mut condition: impl FnMut(Option<&S>) -> bool,
-        out: &mut Vec<Taken<S>>,
-    ) {
-        self.advance(now);
-        self.choose(selection, &mut condition);
-        self.rank();
-        out.reserve(self.chosen.len());
-        for &(sample, ranks) in &self.chosen {
-            let entry = self.samples.get(sample);
-            let instance = self.instances.get(entry.instance);
-            let [sample_rank, generation_rank, absolute_generation_rank] = ranks;
-            let info = Info {
-                sample_state: if entry.read { SampleState::Read } else { SampleState::NotRead },
-                view_state: instance.view,
-                instance_state: instance.state,
-                instance: instance.key,
-                sample_rank,
-                generation_rank,
-                absolute_generation_rank,
-                ..entry.info()
-            };
-            out.push(Taken { data: None, info });
+    /// What is told of a sample.
+    #[inline]
+    fn info(&self, entry: &Entry<S>, was_read: bool, chosen: &Chosen) -> Info {
+        let instance = self.instances.get(entry.instance);
+        let [sample_rank, generation_rank, absolute_generation_rank] = chosen.ranks;
+        Info {
+            sample_state: if was_read { SampleState::Read } else { SampleState::NotRead },
+            view_state: chosen.view,
+            instance_state: instance.state,
+            instance: instance.key,
+            sample_rank,
+            generation_rank,
+            absolute_generation_rank,
+            ..entry.info()
         }
     }
 
-    fn choose(&mut self, selection: &Selection, condition: Condition<'_, S>) {
+    /// Finds what is wanted.
+    fn look(&mut self, selection: &Selection, condition: Condition<'_, S>) {
         self.chosen.clear();
         self.looks += 1;
         match selection.scope {
@@ -230,7 +252,7 @@ impl<S> Cache<S> {
         let state = if entry.read { SampleState::Read } else { SampleState::NotRead };
         let data = entry.data.as_ref().filter(|_| entry.valid);
         if selection.states.sample.has(state) && condition(data) {
-            self.chosen.push((at, [0; 3]));
+            self.chosen.push(Chosen { sample: at, ranks: [0; 3], view: ViewState::New });
         }
     }
 
@@ -238,15 +260,16 @@ impl<S> Cache<S> {
     fn rank(&mut self) {
         // One more look, for instances are marked anew.
         self.looks += 1;
-        for (sample, ranks) in self.chosen.iter_mut().rev() {
-            let entry = self.samples.get(*sample);
+        for chosen in self.chosen.iter_mut().rev() {
+            let entry = self.samples.get(chosen.sample);
             let instance = self.instances.get_mut(entry.instance);
             if instance.look != self.looks {
                 instance.look = self.looks;
                 instance.following = 0;
                 instance.last_generation = entry.generation();
             }
-            *ranks = [
+            chosen.view = instance.view;
+            chosen.ranks = [
                 instance.following,
                 instance.last_generation.saturating_sub(entry.generation()),
                 instance.generation().saturating_sub(entry.generation()),

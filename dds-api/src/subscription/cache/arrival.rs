@@ -84,7 +84,7 @@ impl<S> Arrival<S> {
     fn entry(self, instance: u32, (disposed, no_writers): (u32, u32)) -> Entry<S> {
         Entry {
             writer: self.writer,
-            order: self.order(),
+            time: self.source_timestamp,
             expires: self.expires,
             data: Some(self.data),
             instance,
@@ -177,11 +177,11 @@ impl<S> Cache<S> {
             return true;
         }
         if waits {
-            return instance.waiting.as_ref().is_some_and(|waiting| order < waiting.order);
+            return instance.waiting.as_ref().is_some_and(|waiting| order < waiting.order());
         }
         // The oldest of those that are kept goes; if that is this one, it does not come.
         let oldest = instance.samples.first;
-        self.is_full(instance.len) && instance.len > 0 && order < self.samples.get(oldest).order
+        self.is_full(instance.len) && instance.len > 0 && order < self.samples.get(oldest).order()
     }
 
     fn is_full(&self, len: usize) -> bool {
@@ -354,7 +354,7 @@ impl<S> Cache<S> {
             data,
             instance: at,
             writer,
-            order: (time, InstanceHandle::HIGHEST),
+            time,
             expires: NEVER,
             disposed_generation: instance.disposed_generation,
             no_writers_generation: instance.no_writers_generation,
@@ -411,7 +411,7 @@ impl<S> Cache<S> {
     #[inline]
     fn chain(&mut self, sample: u32) {
         let entry = self.samples.get(sample);
-        let (order, valid, read) = (entry.order, entry.valid, entry.read);
+        let (order, valid, read) = (entry.order(), entry.valid, entry.read);
         let instance = self.instances.get_mut(entry.instance);
         let by_source = self.settings.by_source;
         let own = &mut instance.samples;
@@ -515,7 +515,7 @@ impl<S> Cache<S> {
         instance.release_listed = false;
         let Some(entry) = instance.waiting.take() else { return };
         let expired = entry.expires <= due.time;
-        if expired || self.settings.by_source && entry.order < instance.accessed {
+        if expired || self.settings.by_source && entry.order() < instance.accessed {
             self.unhold(at);
             return self.instances.tidy(at);
         }
@@ -523,7 +523,7 @@ impl<S> Cache<S> {
         let oldest = instance.samples.first;
         if self.settings.by_source
             && self.is_full(self.instances.get(at).len)
-            && entry.order < self.samples.get(oldest).order
+            && entry.order() < self.samples.get(oldest).order()
         {
             return;
         }

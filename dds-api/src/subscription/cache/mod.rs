@@ -18,6 +18,7 @@ mod instances;
 mod samples;
 mod settings;
 
+use access::Chosen;
 use agenda::Agenda;
 use instances::Instances;
 use samples::{Ends, Samples};
@@ -92,7 +93,7 @@ pub struct Cache<S> {
     /// Calls that went over samples.
     looks: u64,
     /// What the call that is going on has found, and the ranks of it; kept for its memory.
-    chosen: Vec<(u32, [u32; 3])>,
+    chosen: Vec<Chosen>,
 }
 
 impl<S> Cache<S> {

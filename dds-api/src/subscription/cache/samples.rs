@@ -50,8 +50,8 @@ pub(super) struct Entry<S> {
     pub(super) data: Option<S>,
     pub(super) instance: u32,
     pub(super) writer: InstanceHandle,
-    /// Where it stands by DESTINATION_ORDER by source. A notice stands behind all that was written at the same time.
-    pub(super) order: Order,
+    /// When it was written.
+    pub(super) time: u64,
     pub(super) expires: u64,
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
@@ -60,6 +60,12 @@ pub(super) struct Entry<S> {
 }
 
 impl<S> Entry<S> {
+    /// Where it stands by DESTINATION_ORDER by source. A notice stands behind all that was written at the same time.
+    #[inline]
+    pub(super) fn order(&self) -> Order {
+        (self.time, if self.valid { self.writer } else { InstanceHandle::HIGHEST })
+    }
+
     /// How often its instance had been born again when it came.
     pub(super) fn generation(&self) -> u32 {
         self.disposed_generation.saturating_add(self.no_writers_generation)
@@ -68,7 +74,7 @@ impl<S> Entry<S> {
     /// What it says of itself; its instance's part is still to be filled in.
     pub(super) fn info(&self) -> Info {
         Info {
-            source_timestamp: self.order.0,
+            source_timestamp: self.time,
             publication_handle: self.writer,
             disposed_generation_count: self.disposed_generation,
             no_writers_generation_count: self.no_writers_generation,
@@ -192,7 +198,7 @@ impl<S> Samples<S> {
     #[inline]
     pub(super) fn last_until(&self, chain: Chain, ends: &Ends, order: Order) -> u32 {
         let mut at = ends.last;
-        while at != NIL && self.get(at).order > order {
+        while at != NIL && self.get(at).order() > order {
             at = self.before(chain, at);
         }
         at

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use derecho_core::log::views::VIEWS;
 use derecho_core::log::{DiskError, GroupId, LogError, LogId, StreamKey, folder};
 use derecho_core::replicated::plan::number_of;
 use derecho_core::storage::errands::Keep;
@@ -111,6 +112,11 @@ impl Archive {
     pub fn streams(&self) -> BTreeSet<StreamKey> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         self.known.union(&opened).copied().collect()
+    }
+
+    /// The log of views. `waker` is called by the log thread when something has become of it.
+    pub fn views(&self, waker: impl Fn() + Send + Sync + 'static) -> StreamJournal {
+        StreamJournal::new(&self.logs, self.root.clone(), (VIEWS, OnFull::Wait, None), waker)
     }
 
     /// The log of a stream, of which so much is kept, or all. `waker` is called by the log thread when something has become of it.

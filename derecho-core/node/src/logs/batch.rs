@@ -59,6 +59,11 @@ impl Batch {
         self.bytes.len()
     }
 
+    /// How much memory it takes.
+    pub(super) fn footprint(&self) -> usize {
+        self.bytes.len() + self.items.len() * size_of::<Item>()
+    }
+
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.bytes.clear();

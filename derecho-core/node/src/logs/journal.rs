@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use derecho_core::log::proceed::{self, Word};
+use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
     DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside, folder,
 };
@@ -16,7 +18,9 @@ use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
 use super::batch::Batch;
 use super::folder::Folder;
 use super::shown::Shown;
-use super::thread::{Job, Kept, Logs, OnFull, Refused, StreamHandle, StreamState, Writer};
+use super::thread::{
+    Job, Kept, Logs, OnFull, Refused, Settings, StreamHandle, StreamState, VIEWS_FILE, Writer,
+};
 use crate::clock;
 
 /// Bytes of a batch; more goes into the next one.
@@ -236,7 +240,7 @@ fn try_errand(
     if let Err(error) = writer.open(shown) {
         return Answer::Failed(error);
     }
-    let locks = matches!(errand, Errand::Claim(_));
+    let locks = matches!(errand, Errand::Claim(_) | Errand::Roll);
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
         Ok(neighbours) => neighbours,
         // What is not looked at may be what matters: nothing begins without it.
@@ -251,7 +255,12 @@ fn try_errand(
         neighbour.known = writer.known.remove(&(shown.key, neighbour.log));
     }
     let known = aside::asides(&mut writer.disk).unwrap_or_default();
-    let answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
+    let mut answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
+    if let Answer::Claimed(claim) = &mut answer {
+        let own = (writer.owner, &mut writer.disk);
+        let more = errands::excused(&words_in(root), own, &mut neighbours);
+        claim.accounts.extend(more);
+    }
     if matches!(answer, Answer::NotYet) {
         let known = neighbours.into_iter().filter_map(|it| Some((it.log, it.known?)));
         writer.known.extend(known.map(|(of, log)| ((shown.key, of), log)));
@@ -262,12 +271,21 @@ fn try_errand(
         && now != known
     {
         tracing::warn!(
-            "the log of stream {} is no part of what its topic has been: it was put aside, as number {number}, and \
-             `squall log dump --aside {number}` shows it",
+            "the log of stream {} is no part of what its topic has been, which has gone on without it: it was put \
+             aside, as number {number}, and `squall log dump --aside {number}` shows it",
             shown.key
         );
     }
     answer
+}
+
+/// Without which logs somebody has said to go on.
+fn words_in(root: &std::path::Path) -> Vec<Word> {
+    let said = Folder::read(root).and_then(|mut root| proceed::words(&mut root));
+    said.unwrap_or_else(|error| {
+        tracing::warn!("what was said with `squall log proceed` cannot be read: {error}");
+        Vec::new()
+    })
 }
 
 impl Writer<Folder> {
@@ -286,8 +304,11 @@ impl Writer<Folder> {
         if !shown.takes() {
             return Err(shown.error().unwrap_or(LogError::Failed));
         }
-        let (of, settings) = ((self.owner, shown.key), self.settings);
-        let (log, recovery) = StreamLog::open(&mut self.disk, of, settings.limits, settings.check)?;
+        let (of, Settings { mut limits, check, .. }) = ((self.owner, shown.key), self.settings);
+        if shown.key == VIEWS {
+            limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
+        }
+        let (log, recovery) = StreamLog::open(&mut self.disk, of, limits, check)?;
         if let Some(torn) = recovery.torn {
             tracing::warn!("the log of stream {} ended torn: {torn:?} is cut", shown.key);
         }

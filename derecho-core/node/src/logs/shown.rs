@@ -147,6 +147,13 @@ impl Shown {
         }
     }
 
+    /// There is no room, for a while.
+    pub(super) fn show_full(&self, error: LogError) {
+        if self.state() != StreamState::Full {
+            self.show(StreamState::Full, Some(error));
+        }
+    }
+
     /// Shows it, and wakes whoever looks.
     pub(super) fn show(&self, state: StreamState, error: Option<LogError>) {
         if let Some(error) = error {

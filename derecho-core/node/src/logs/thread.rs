@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Recovery, StreamKey,
-    StreamLog, Version, WallTime, folder,
+    Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Record, Recovery, Retention,
+    StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_core::storage::errands;
 
@@ -29,6 +30,12 @@ const GATHERED: usize = 16 << 20;
 const ROOM_AGAIN: Duration = Duration::from_millis(20);
 /// How long a process that drops its logs waits for what is still to be written.
 const LINGER: Duration = Duration::from_secs(5);
+/// What waits for the log thread takes so many bytes at most, unless it is said.
+pub const QUEUE_BYTES: usize = 64 << 20;
+/// So many views are kept at least.
+const VIEWS_KEPT: u64 = 1_000;
+/// Files of views get so large.
+pub(super) const VIEWS_FILE: u64 = 1 << 20;
 /// Batches that are kept to be filled again.
 const SPARE: usize = 64;
 
@@ -37,6 +44,8 @@ const SPARE: usize = 64;
 pub struct Settings {
     /// So many batches are in the queue at most.
     pub queue: usize,
+    /// Batches in the queue take so many bytes at most, all logs of the folder together; one alone may be larger.
+    pub queue_bytes: usize,
     /// How large files get.
     pub limits: Limits,
     /// How much is looked at when a log is opened.
@@ -45,7 +54,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { queue: 1024, limits: Limits::default(), check: Check::Last }
+        Settings {
+            queue: 1024,
+            queue_bytes: QUEUE_BYTES,
+            limits: Limits::default(),
+            check: Check::Last,
+        }
     }
 }
 
@@ -80,6 +94,7 @@ pub(super) enum Job<D> {
 pub struct Logs<D = Folder> {
     owner: Owner,
     queue: SyncSender<Job<D>>,
+    load: Arc<Load>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
     ended: Mutex<Receiver<()>>,
@@ -90,7 +105,30 @@ pub struct Logs<D = Folder> {
 pub struct StreamHandle<D = Folder> {
     pub(super) shown: Arc<Shown>,
     pub(super) queue: SyncSender<Job<D>>,
+    load: Arc<Load>,
     spare: Arc<Mutex<Vec<Batch>>>,
+}
+
+/// How much waits for the log thread.
+struct Load {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Load {
+    /// So many bytes more are to wait. `false`: that is too much, and they do not.
+    fn add(&self, bytes: usize) -> bool {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let has_room = before == 0 || before.saturating_add(bytes) <= self.most;
+        if !has_room {
+            self.take(bytes);
+        }
+        has_room
+    }
+
+    fn take(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl Logs {
@@ -123,6 +161,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
         let (queue, jobs) = sync_channel(settings.queue.max(1));
         let (ends, ended) = sync_channel(1);
         let (spare, closing) = (Arc::default(), Arc::<AtomicBool>::default());
+        let load = Arc::new(Load { bytes: AtomicUsize::new(0), most: settings.queue_bytes });
         let logs = BTreeMap::new();
         let mut writer = Writer {
             disk,
@@ -130,6 +169,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             settings,
             logs,
             known: BTreeMap::new(),
+            load: Arc::clone(&load),
             spare: Arc::clone(&spare),
             closing: Arc::clone(&closing),
         };
@@ -144,7 +184,15 @@ impl<D: Disk + Send + 'static> Logs<D> {
             file: String::new(),
             cause: DiskError::Other(format!("no thread can be started: {error}")),
         })?;
-        Ok(Logs { owner, queue, spare, closing, ended: Mutex::new(ended), thread: Some(thread) })
+        Ok(Logs {
+            owner,
+            queue,
+            load,
+            spare,
+            closing,
+            ended: Mutex::new(ended),
+            thread: Some(thread),
+        })
     }
 
     /// Whose the folder is.
@@ -154,7 +202,8 @@ impl<D: Disk + Send + 'static> Logs<D> {
 
     /// For whoever pushes to the log that shows this.
     pub(super) fn handle(&self, shown: Arc<Shown>) -> StreamHandle<D> {
-        StreamHandle { shown, queue: self.queue.clone(), spare: Arc::clone(&self.spare) }
+        let (queue, load) = (self.queue.clone(), Arc::clone(&self.load));
+        StreamHandle { shown, queue, load, spare: Arc::clone(&self.spare) }
     }
 
     /// Opens the log of a stream. `waker` is called whenever more is durable or the state changes, by the log
@@ -253,6 +302,10 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
         if !self.shown.takes() {
             return Err(Refused::Over(self.state()));
         }
+        let bytes = batch.footprint();
+        if !self.load.add(bytes) {
+            return Err(Refused::Full(batch));
+        }
         // First: what is taken was pushed.
         self.shown.push();
         let refused = match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
@@ -261,6 +314,7 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
             Err(_) => Refused::Over(StreamState::Closed),
         };
         self.shown.take_back();
+        self.load.take(bytes);
         Err(refused)
     }
 
@@ -315,6 +369,10 @@ impl Kept {
     /// Drops what is to be kept no longer; it is looked for when another file was begun.
     fn trim(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let files = self.log.segments().len();
+        if self.log.stream() == VIEWS && files != self.files {
+            self.files = files;
+            return trim_views(&mut self.log, disk);
+        }
         let Some(keep) = self.shown.keep.as_ref().filter(|_| files != self.files) else {
             return Ok(());
         };
@@ -329,6 +387,16 @@ impl Kept {
     }
 }
 
+/// Drops views that were long ago: a restart asks for the last one alone.
+fn trim_views(log: &mut StreamLog, disk: &mut impl Disk) -> Result<(), LogError> {
+    let policy = Retention { messages: Some(VIEWS_KEPT), ..Retention::default() };
+    let Some(tail) = log.spare(policy, WallTime::default()) else { return Ok(()) };
+    match log.drop_up_to(disk, tail, std::iter::empty::<Record<'_>>()) {
+        Err(error) if !error.is_full() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// What the log thread has.
 pub(super) struct Writer<D> {
     pub(super) disk: D,
@@ -337,6 +405,7 @@ pub(super) struct Writer<D> {
     pub(super) logs: BTreeMap<StreamKey, Kept>,
     /// Others' logs of a stream, as far as they were read when they had not come as far as was asked.
     pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
+    load: Arc<Load>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,
 }
@@ -352,14 +421,24 @@ impl<D> Drop for Writer<D> {
 impl<D: Disk> Writer<D> {
     fn run(&mut self, jobs: &Receiver<Job<D>>) {
         // It ends as well when nobody is left who could push.
-        while let Ok(first) = jobs.recv() {
+        loop {
+            let first = match self.views_wait() {
+                true => jobs.recv_timeout(ROOM_AGAIN),
+                false => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let mut next = match first {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let mut gathered = 0;
-            let mut next = Some(first);
             while let Some(job) = next {
                 match job {
                     Job::Batch(shown, batch) => {
                         gathered += batch.bytes();
+                        let bytes = batch.footprint();
                         self.append(&shown, batch);
+                        self.load.take(bytes);
                         shown.take();
                     }
                     Job::Work(work) => {
@@ -380,6 +459,11 @@ impl<D: Disk> Writer<D> {
             self.commit();
             self.close_left();
         }
+    }
+
+    /// Whether a view waits for room on the disk.
+    fn views_wait(&self) -> bool {
+        self.logs.get(&VIEWS).is_some_and(|kept| kept.log.pending() > 0)
     }
 
     /// Closes the logs that were left, with the last that is for them.
@@ -453,6 +537,10 @@ impl<D: Disk> Writer<D> {
                 return kept.shown.show_room();
             };
             let shown = Arc::clone(&kept.shown);
+            if key == VIEWS && error.is_full() && !self.closing.load(Ordering::Acquire) {
+                // The logs beside it have policies of their own for a full disk, and are not kept from them.
+                return shown.show_full(error);
+            }
             if let Some(state) = self.judge(&shown, &error) {
                 return self.give_up(key, (state, error));
             }
@@ -470,9 +558,7 @@ impl<D: Disk> Writer<D> {
         if self.closing.load(Ordering::Acquire) {
             return Some(StreamState::Failed);
         }
-        if shown.state() != StreamState::Full {
-            shown.show(StreamState::Full, Some(error.clone()));
-        }
+        shown.show_full(error.clone());
         std::thread::sleep(ROOM_AGAIN);
         None
     }

@@ -122,6 +122,16 @@ fn what_is_kept_costs_its_copy_and_its_disk() {
         }
         assert!(all_above(&of(&plain, "atomic"), &of(&plain, "volatile storage")), "{stage}");
     }
+    // Storage that costs nothing would be no limit, and the figure says so.
+    let free = quick(
+        "spindle-18",
+        "copy_ns_per_byte = 0.0\n[disk]\nbytes_per_second = 1e15\nsync_ns = 0.0",
+    );
+    for level in ["volatile storage", "logged storage"] {
+        let claim = format!("everything: {level} / atomic, mean");
+        assert!(!plain.unmet.contains(&claim), "{}", plain.to_table());
+        assert!(free.unmet.contains(&claim), "{}", free.to_table());
+    }
     // Who sends faster than the disk writes goes as fast as that, whole groups or not.
     for (figure, disk) in [(&plain, 471.1), (&dearer, 200.0)] {
         let logged = line(figure, "everything, logged storage");

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use derecho_core::group::chronicle::Gated;
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{Group, Share, Terms};
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::log::StreamKey;
+use derecho_core::log::views::VIEWS;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::geometry::Geometry;
@@ -21,7 +23,7 @@ use derecho_core::replicated::arrangements::{Everyone, Sharded};
 use derecho_core::replicated::desk::{Checkpointing, Desk, Head, Occasion, Start};
 use derecho_core::replicated::errand::{Errand, Outcome, Parcel};
 use derecho_core::replicated::house::{House, Item};
-use derecho_core::replicated::plan::{Declaration, shard_of};
+use derecho_core::replicated::plan::{Declaration, key_of_log, log_of, shard_of};
 use derecho_core::replicated::{Object, Position};
 use derecho_core::storage::journal::Journal;
 use derecho_sim::{Random, SimLink};
@@ -119,11 +121,12 @@ pub(crate) struct Member {
     now: Time,
     /// Objects that begin from its logs, and their versions there.
     begins: BTreeMap<u64, u64>,
+    seed: u64,
 }
 
 /// What a shard is called in logs.
 pub(crate) fn stream_of(key: u64) -> StreamKey {
-    StreamKey(u128::from(key) | 1 << 64)
+    log_of(&declarations(true), key).unwrap()
 }
 
 impl Member {
@@ -138,19 +141,7 @@ impl Member {
         let control = Share::open_control(link).unwrap();
         let ballast = if seed.is_multiple_of(2) { 100 } else { 300_000 };
         let make = Box::new(move |_| Links::new(ballast));
-        let mut desk = Desk::new(link.node(), make);
-        if let Some((root, at)) = root.clone() {
-            let mut random = Random::new(seed ^ link.node().0 as u64 ^ 0x106);
-            let checkpointing = match seed % 3 {
-                0 => None,
-                some => Some(Checkpointing { updates: 10 * some, bytes: 2_000 }),
-            };
-            let open = move |key| {
-                let journal = root.journal(at, stream_of(key), random.next_word());
-                Some(Box::new(journal) as Box<dyn Journal>)
-            };
-            desk.keep_logs(Box::new(open), checkpointing);
-        }
+        let desk = Desk::new(link.node(), make);
         Member {
             me: link.node(),
             house: None,
@@ -168,6 +159,7 @@ impl Member {
             root,
             now: Time(0),
             begins: BTreeMap::new(),
+            seed,
         }
     }
 
@@ -178,12 +170,27 @@ impl Member {
             Terms { entrance, weight: 1, patience: PATIENCE, ablation: Ablation::default() };
         let host = self.link.arbiter().filter(|_| local);
         let host = host.map(|arbiter| Host { arbiter, is_halted: Arc::new(|_| false) });
-        let group =
-            Group::new(node, terms, Agenda::new(declarations(self.root.is_some())), control, host);
+        let agenda = Agenda::new(declarations(self.root.is_some()));
+        let mut group = Group::new(node, terms, agenda, control, host);
+        if let Some((root, at)) = self.root.clone() {
+            let mut random = Random::new(self.seed ^ self.me.0 as u64 ^ 0x106);
+            let checkpointing = match self.seed % 3 {
+                0 => None,
+                some => Some(Checkpointing { updates: 10 * some, bytes: 2_000 }),
+            };
+            let gate = group.keep_logs(Box::new(root.journal(at, VIEWS, random.next_word())));
+            let open = move |key| {
+                let journal = Box::new(root.journal(at, stream_of(key), random.next_word()));
+                Some(Box::new(Gated::new(journal, gate.clone())) as Box<dyn Journal>)
+            };
+            self.desk.keep_logs(Box::new(open), checkpointing);
+        }
         let geometry = Geometry::fitting(4096, 16, 64).unwrap();
         let mut house = House::new(group, Vec::new(), geometry);
         if let Some((root, at)) = &self.root {
-            house.has_logs(root.streams(*at).into_iter().map(|stream| stream.0 as u64));
+            let types = declarations(true);
+            let streams = root.streams(*at).into_iter();
+            house.has_logs(streams.filter_map(|stream| key_of_log(&types, stream)));
         }
         self.house = Some(house);
     }

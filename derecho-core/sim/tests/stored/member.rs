@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use derecho_core::bytes::Wire;
+use derecho_core::group::book::{Awaited, Book};
+use derecho_core::group::chronicle::Gated;
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::registry::{Layout, Seat};
 use derecho_core::group::watch::Patience;
@@ -13,6 +15,7 @@ use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
 use derecho_core::log::StreamKey;
+use derecho_core::log::views::VIEWS;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::View;
 use derecho_core::memory::LINE_WORDS;
@@ -53,11 +56,13 @@ pub(crate) struct Topic {
     holders: Holders,
     /// Only where it is kept in logs.
     logs: Option<LogBook>,
+    awaited: Awaited,
 }
 
 impl Topic {
     fn settle(&mut self) {
-        let Topic { seats, holders, logs } = self;
+        let Topic { seats, holders, logs, awaited } = self;
+        logs.iter_mut().for_each(|logs| logs.await_logs(awaited.clone()));
         holders.settle(seats, |vacancy| match logs {
             Some(logs) => logs.begin(vacancy),
             None => seats.first().copied(),
@@ -81,7 +86,7 @@ impl State for Topic {
                 self.logs.as_mut().unwrap().claim(from, vacancy, claim);
             }
             5 => {
-                self.logs.as_mut().unwrap().forget(from);
+                self.logs.as_mut().unwrap().disclaim(from);
                 if message[1] == 0 {
                     self.holders.forget(from);
                 }
@@ -94,6 +99,12 @@ impl State for Topic {
 
     fn forget(&mut self, node: NodeId) {
         self.forget_seat(node);
+    }
+
+    fn note_logs(&mut self, book: &Book) -> Vec<u64> {
+        self.awaited = book.awaited_of(LOG);
+        self.settle();
+        vec![KEY]
     }
 
     fn keys(&self) -> Vec<u64> {
@@ -182,6 +193,10 @@ pub(crate) struct Member {
     retention: Retention,
     /// Where it keeps its log, if it does.
     root: Option<(Root, usize)>,
+    /// Whether it is in the subgroup.
+    pub(crate) takes_part: bool,
+    /// What it has said last to be durable in its log.
+    said: u64,
 }
 
 impl Member {
@@ -213,6 +228,8 @@ impl Member {
             leaves: false,
             retention,
             root,
+            takes_part: true,
+            said: 0,
         }
     }
 
@@ -237,9 +254,15 @@ impl Member {
         let meaning = Meaning { key: key_of, time: |_| 0 };
         self.depot.keep(KEY, self.retention, meaning);
         if let Some((root, at)) = &self.root {
-            self.depot.log(KEY, Box::new(root.journal(*at, LOG, self.random.next_word())));
+            let mut journal = |stream| Box::new(root.journal(*at, stream, self.random.next_word()));
+            let gate = group.keep_logs(journal(VIEWS));
+            if self.takes_part {
+                self.depot.log(KEY, Box::new(Gated::new(journal(LOG), gate)));
+            }
         }
-        group.submit(&[0]);
+        if self.takes_part {
+            group.submit(&[0]);
+        }
         self.group = Some(group);
     }
 
@@ -357,6 +380,13 @@ impl Member {
             court.delivers(self.me, from, record.number(), record.bytes());
         }
         court.durable(self.me, self.depot.durable(KEY));
+        let own = self.depot.own_durable(KEY);
+        if let Some((root, at)) = self.root.as_ref().filter(|_| own > self.said) {
+            let group = self.group.as_ref().unwrap();
+            let now = (group.book().era(), group.view().number);
+            assert!(root.viewed(*at) >= now, "I-150: {own} durable before view {now:?} is");
+        }
+        self.said = own;
         let Some(keeper) = self.depot.keeper_mut(KEY) else { return };
         assert_eq!(keeper.gaps(), 0, "nothing is missing between what comes one after the other");
         if keeper.is_whole() && !self.whole {

@@ -55,10 +55,28 @@ impl World {
             retention,
         };
         // Some keep no logs, but the first does.
-        let mut nodes: Vec<bool> = (0..nodes).map(|_| !world.random.one_in(4)).collect();
-        nodes[0] = true;
+        let apart = !local && world.root.is_some();
+        let mut nodes: Vec<bool> = (0..nodes).map(|_| apart || !world.random.one_in(4)).collect();
+        nodes.iter_mut().take(1).for_each(|stores| *stores = true);
         let nodes: Vec<NodeIndex> = nodes.into_iter().map(|it| world.add_node(it)).collect();
         nodes.into_iter().for_each(|node| world.begin(node));
+        world
+    }
+
+    /// Founders of a group in a network, all of which keep logs; the last so many take no part in the subgroup.
+    pub(crate) fn with_bystanders(
+        config: Config,
+        nodes: usize,
+        bystanders: usize,
+        over: (Rc<RefCell<Court>>, Option<Root>),
+    ) -> World {
+        let mut world = World::over(config, 0, false, over);
+        world.founders = nodes;
+        let all: Vec<NodeIndex> = (0..nodes).map(|_| world.add_node(true)).collect();
+        for (at, node) in all.into_iter().enumerate() {
+            world.cluster.machine_mut(node, 0).takes_part = at + bystanders < nodes;
+            world.begin(node);
+        }
         world
     }
 
@@ -87,6 +105,14 @@ impl World {
 
     pub(crate) fn add_one(&mut self, stores: bool) -> NodeIndex {
         let node = self.add_node(stores);
+        self.begin(node);
+        node
+    }
+
+    /// One comes that keeps logs, and takes no part in the subgroup.
+    pub(crate) fn add_bystander(&mut self) -> NodeIndex {
+        let node = self.add_node(true);
+        self.cluster.machine_mut(node, 0).takes_part = false;
         self.begin(node);
         node
     }
@@ -170,7 +196,12 @@ impl World {
                 self.notice_loss();
             }
             (5..10, _) if self.cluster.nodes() < 9 => {
-                self.add();
+                let fresh =
+                    self.root.as_ref().is_some_and(|root| root.is_apart() && root.is_used());
+                match fresh && self.random.one_in(3) {
+                    true => self.add_bystander(),
+                    false => self.add(),
+                };
             }
             _ => {}
         }
@@ -208,7 +239,7 @@ impl World {
                 let all = group.view().members.len() == nodes.len()
                     && nodes.iter().all(|node| group.view().rank_of(*node).is_some());
                 let named = group.state().holders(KEY).unwrap().names().contains(&member.me);
-                all && group.is_settled() && member.whole && named
+                all && group.is_settled() && (!member.takes_part || member.whole && named)
             })
     }
 
@@ -250,6 +281,9 @@ impl World {
         self.run(5_000_000);
         self.settle();
         for node in self.living() {
+            if !self.member(node).takes_part {
+                continue;
+            }
             self.cluster.machine_mut(node, 0).read_all();
             let me = self.member(node).me;
             assert!(self.court.borrow().acquits(me), "{me:?} has read what was not written");

@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use derecho_core::log::proceed::Word;
+use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
     Check, Disk, DiskError, Entry, GroupId, Limits, LogId, Mark, OwnedRecord, Owner, Record,
     StreamKey, StreamLog, Tail, Version, folder,
@@ -52,6 +54,8 @@ struct Slot {
     busy: bool,
     /// Its disk does nothing for the time being.
     stalled: bool,
+    /// The last view that is durable in it: its era and number.
+    viewed: (u64, u64),
 }
 
 /// What is in a log.
@@ -65,12 +69,20 @@ pub(crate) struct Found {
 
 /// All folders of a host; or of as many hosts, of which none sees another's.
 #[derive(Clone, Default)]
-pub(crate) struct Root(Arc<Mutex<Vec<Slot>>>, bool);
+pub(crate) struct Root(Arc<Mutex<Vec<Slot>>>, bool, Arc<Mutex<Vec<Word>>>);
 
 impl Root {
     /// Each folder is on a disk of its own, which nobody else reaches.
     pub(crate) fn apart() -> Root {
-        Root(Arc::default(), true)
+        Root(Arc::default(), true, Arc::default())
+    }
+
+    /// Somebody says that a restart is to go on without this folder, seeing what is in another one.
+    pub(crate) fn proceed_without(&self, at: usize, seen_in: usize) {
+        let slots = self.0.lock().unwrap();
+        let (without, after) = (slots[at].log, slots[seen_in].viewed);
+        let word = Word { without, after, at: Default::default(), by: "operator".to_owned() };
+        self.2.lock().unwrap().push(word);
     }
 
     /// Whether they are.
@@ -81,6 +93,21 @@ impl Root {
     /// The disk of this folder does nothing, or goes on.
     pub(crate) fn stall(&self, at: usize, stalled: bool) {
         self.0.lock().unwrap()[at].stalled = stalled;
+    }
+
+    /// Whether somebody has each folder, so that whoever comes next has a new one.
+    pub(crate) fn is_used(&self) -> bool {
+        self.count().1 == 0
+    }
+
+    /// This folder is nowhere, or there again.
+    pub(crate) fn hide(&self, at: usize, hidden: bool) {
+        self.0.lock().unwrap()[at].busy = hidden;
+    }
+
+    /// The last view that is durable in this folder: its era and number.
+    pub(crate) fn viewed(&self, at: usize) -> (u64, u64) {
+        self.0.lock().unwrap()[at].viewed
     }
 
     /// How many folders there are, and how many of them nobody has.
@@ -108,7 +135,7 @@ impl Root {
             let log = LogId(slots.len() as u128 + 1);
             let mut folder = Folder(Arc::new(Mutex::new(disk)));
             folder::claim(&mut folder, GROUP, log).unwrap();
-            slots.push(Slot { log, folder, busy: false, stalled: false });
+            slots.push(Slot { log, folder, busy: false, stalled: false, viewed: (0, 0) });
             slots.len() - 1
         });
         slots[at].busy = true;
@@ -176,7 +203,7 @@ fn has_noted(Slot { log, folder, .. }: &mut Slot) -> bool {
     let streams = folder::streams(folder).unwrap();
     streams.into_iter().any(|stream| {
         let (log, _) = StreamLog::read(folder, (owner, stream), Check::All).unwrap();
-        log.epoch().is_some()
+        log.epoch().is_some() || stream == VIEWS && log.durable() > Version(0)
     })
 }
 
@@ -205,8 +232,13 @@ const ROOM: usize = 40;
 
 impl SimJournal {
     fn sync(&mut self) {
+        let before = self.log.durable();
         self.log.sync(&mut self.folder).unwrap();
         self.noted = self.marked;
+        if self.log.stream() == VIEWS && self.log.durable() > before {
+            let last = views::last(&self.log, &mut self.folder).unwrap().unwrap();
+            self.root.0.lock().unwrap()[self.at].viewed = last.place();
+        }
     }
 
     /// The log's thread has some time.
@@ -251,7 +283,12 @@ impl SimJournal {
         };
         let mut others: Vec<Neighbour<Folder>> = others.map(neighbour).collect();
         drop(slots);
-        let answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
+        let mut answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
+        if let Answer::Claimed(claim) = &mut answer {
+            let words = self.root.2.lock().unwrap().clone();
+            let own = (self.log.owner(), &mut self.folder);
+            claim.accounts.extend(errands::excused(&words, own, &mut others));
+        }
         self.answer = Some(answer);
     }
 }

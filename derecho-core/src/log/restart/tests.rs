@@ -201,7 +201,7 @@ fn a_view(keeps: &[bool], votes: &[u16]) -> LoggedView {
         votes: *votes,
         weight: *votes,
     });
-    LoggedView { number: 5, members: members.collect() }
+    LoggedView { era: 1, number: 5, members: members.collect(), awaits: Vec::new() }
 }
 
 fn back(view: &LoggedView, who: u32) -> BTreeMap<LogId, Found> {

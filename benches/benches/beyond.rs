@@ -1,0 +1,291 @@
+//! What a sample costs in `write` and in a batched `take` beyond the multicast itself, and what an instance weighs.
+//!
+//! `cargo bench -p squall-benches --bench beyond -- [--rounds N] [--only NAME]`. A writer and a reader of one participant,
+//! in one thread, beside the node alone over heap memory, with as many turns: batches are written, then taken. Both
+//! sides take turns; medians of the rounds are shown, in nanoseconds a sample.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use derecho_core::ids::{NodeId, Time};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::memory::OwnRegion;
+use derecho_core::multicast::bias::Thread;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::inbox::Inbox;
+use derecho_core::node::{ACKS_WORDS, Node, NodeEvent, Origin};
+
+/// Samples of a batch.
+const BATCH: u64 = 1000;
+/// Batches of a round.
+const BATCHES: u64 = 200;
+/// As a writer does it: so many commits share a turn.
+const COMMITS_A_TURN: u64 = 32;
+/// Nobody needs so long.
+const SOON: Timeout = Timeout::secs(10);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Plain {
+    number: u64,
+    rest: [u64; 5],
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Keyed {
+    #[dds(key)]
+    id: u32,
+    number: u64,
+    rest: [u64; 4],
+}
+
+/// Time spent on the two sides.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    write: Duration,
+    take: Duration,
+}
+
+impl Spent {
+    /// Nanoseconds a sample, of both sides.
+    fn each(self) -> [f64; 2] {
+        [self.write, self.take].map(|time| time.as_nanos() as f64 / (BATCH * BATCHES) as f64)
+    }
+}
+
+/// One that writes a batch, and takes it.
+trait Side {
+    fn write(&mut self, first: u64);
+    fn take(&mut self);
+
+    fn round(&mut self) -> Spent {
+        let mut spent = Spent::default();
+        for batch in 0..BATCHES {
+            let start = Instant::now();
+            self.write(batch * BATCH);
+            let written = Instant::now();
+            self.take();
+            spent.write += written - start;
+            spent.take += written.elapsed();
+        }
+        spent
+    }
+}
+
+/// A node that reads its own stream.
+struct Multicast {
+    node: Node,
+    memory: SenderMemory,
+    inbox: Arc<Inbox>,
+    effects: Effects,
+    length: usize,
+}
+
+impl Multicast {
+    fn new(length: usize) -> Multicast {
+        let mut effects = Effects::new();
+        let mut node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| ()));
+        let geometry = Geometry::fitting(1 << 20, 8192, 64 << 10).expect("a usual shape");
+        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
+        let stream = node.fresh_region();
+        node.add_stream(stream, memory.clone(), &mut effects);
+        node.subscribe(Origin::Own, stream).expect("the first subscription");
+        let inbox = loop {
+            node.turn(Time(0), &mut effects);
+            effects.clear();
+            if let Some(NodeEvent::Subscribed(_, inbox)) = node.next_event() {
+                break inbox;
+            }
+        };
+        Multicast { node, memory, inbox, effects, length }
+    }
+
+    fn turn(&mut self) {
+        self.node.turn(Time(0), &mut self.effects);
+        self.effects.clear();
+    }
+}
+
+impl Side for Multicast {
+    fn write(&mut self, first: u64) {
+        for number in first..first + BATCH {
+            let length = self.length;
+            // As a writer's thread has it: alone, and known to be.
+            let claim = self.memory.claim_on(Thread::new(1), length);
+            let mut claim = claim.expect("everything was taken");
+            claim.bytes()[..length].fill(number as u8);
+            let number = claim.commit_on(Thread::new(1), length, |_, _| ());
+            if number.is_multiple_of(COMMITS_A_TURN) {
+                self.turn();
+            }
+        }
+    }
+
+    fn take(&mut self) {
+        let mut taken = 0;
+        while taken < BATCH {
+            if self.inbox.is_empty() {
+                self.turn();
+            }
+            while let Some(record) = self.inbox.take() {
+                black_box(record.bytes()[0]);
+                taken += 1;
+            }
+        }
+    }
+}
+
+/// What a reader is asked to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Straight from its queues.
+    Straight,
+    /// By way of its cache, which keeps all.
+    Follows,
+    /// By way of its cache, which keeps the last sample of each instance.
+    KeepsLast,
+}
+
+/// A writer and a reader.
+struct Dds<T: DdsType, F> {
+    writer: DataWriter<T>,
+    reader: DataReader<T>,
+    make: F,
+}
+
+impl<T: DdsType, F: Fn(u64) -> T> Dds<T, F> {
+    fn new(participant: &DomainParticipant, name: &str, manner: Manner, make: F) -> Dds<T, F> {
+        let made = || {
+            let topic = participant.topic::<T>(name).create()?;
+            let writer = participant.writer(&topic).create()?;
+            let reader = participant.reader(&topic);
+            let reader = match manner {
+                Manner::Straight => reader,
+                Manner::Follows => reader.follow_instances(),
+                Manner::KeepsLast => reader.keep_last(1),
+            };
+            let reader = reader.create()?;
+            writer.wait_for_readers(1, SOON)?;
+            DdsResult::Ok((writer, reader))
+        };
+        let (writer, reader) = made().expect("both are here");
+        Dds { writer, reader, make }
+    }
+}
+
+impl<T: DdsType, F: Fn(u64) -> T> Side for Dds<T, F> {
+    fn write(&mut self, first: u64) {
+        for number in first..first + BATCH {
+            self.writer.write(&(self.make)(number)).expect("there is room");
+        }
+    }
+
+    fn take(&mut self) {
+        let mut taken = 0;
+        while taken < BATCH {
+            for sample in self.reader.take(.., SOON).expect("the participant is there") {
+                black_box(&*sample);
+                taken += 1;
+            }
+        }
+    }
+}
+
+fn keyed(instances: u64) -> impl Fn(u64) -> Keyed {
+    move |number| Keyed { id: (number * 7 % instances) as u32, number, rest: [number; 4] }
+}
+
+/// Bytes of memory that this process has now.
+fn resident() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kilobytes.unwrap_or(0.0) * 1024.0
+}
+
+/// What an instance takes with one sample of 48 bytes, which stays.
+fn weigh(participant: &DomainParticipant) {
+    const INSTANCES: u64 = 200_000;
+    let side = Dds::new(participant, "weight", Manner::KeepsLast, keyed(INSTANCES));
+    let before = resident();
+    for number in 0..INSTANCES {
+        side.writer.write(&(side.make)(number)).expect("there is room");
+        if number.is_multiple_of(BATCH) {
+            side.reader.read(..1, Timeout::NOW).expect("the participant is there");
+        }
+    }
+    side.reader.read(..1, SOON).expect("the participant is there");
+    let each = (resident() - before) / INSTANCES as f64;
+    println!("an instance with its last sample of 48 bytes: {each:.0} bytes, of {INSTANCES}");
+}
+
+struct Options {
+    rounds: usize,
+    only: Option<String>,
+}
+
+fn options() -> Options {
+    let mut options = Options { rounds: 9, only: None };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--rounds" => {
+                let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
+                options.rounds = rounds.filter(|rounds| *rounds > 0).unwrap_or(options.rounds);
+            }
+            "--only" => options.only = arguments.next(),
+            // As a test it only has to run.
+            "--test" => options.rounds = 1,
+            _ => {}
+        }
+    }
+    options
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn main() {
+    let options = options();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = ParticipantConfig::new().runtime_dir(folder.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).expect("nobody else is there");
+    let plain = |number| Plain { number, rest: [number; 5] };
+    let follows = |name, instances| -> Box<dyn Side> {
+        Box::new(Dds::new(&participant, name, Manner::Follows, keyed(instances)))
+    };
+    let mut sides: Vec<(&str, Box<dyn Side>)> = vec![
+        // The same bytes: a header of 16, and 48.
+        ("multicast", Box::new(Multicast::new(64))),
+        ("plain", Box::new(Dds::new(&participant, "plain", Manner::Straight, plain))),
+        ("plain, followed", Box::new(Dds::new(&participant, "one", Manner::Follows, plain))),
+        ("keyed, 1 instance", follows("keyed 1", 1)),
+        ("keyed, 100 instances", follows("keyed 100", 100)),
+        ("keyed, 1000 instances", follows("keyed 1000", 1000)),
+    ];
+    sides.retain(|(name, _)| options.only.as_ref().is_none_or(|only| name == only));
+    let mut rounds = vec![Vec::new(); sides.len()];
+    for _ in 0..options.rounds {
+        for ((_, side), found) in sides.iter_mut().zip(&mut rounds) {
+            found.push(side.round().each());
+        }
+    }
+    println!("batches of {BATCH}, ns a sample, medians of {} rounds", options.rounds);
+    println!("{:<24} {:>8} {:>8} {:>14} {:>8}", "", "write", "take", "beyond: write", "take");
+    let of = |found: &[[f64; 2]], side: usize| median(found.iter().map(|each| each[side]));
+    for ((name, _), found) in sides.iter().zip(&rounds) {
+        let [write, take] = [0, 1].map(|side| of(found, side));
+        let [more_write, more_take] = [0, 1].map(|side| {
+            median(found.iter().zip(&rounds[0]).map(|(each, base)| each[side] - base[side]))
+        });
+        println!("{name:<24} {write:>8.1} {take:>8.1} {more_write:>14.1} {more_take:>8.1}");
+    }
+    if options.only.is_none() {
+        weigh(&participant);
+    }
+}

@@ -1,0 +1,250 @@
+//! Listeners: what an application has called when a status changes.
+//!
+//! A change is told to the listener of the entity if that wants its status; else to that of its publisher or subscriber; else
+//! to that of the participant; else to nobody, and stays for whoever reads the status.
+//!
+//! Owns: the traits, and the place where an entity keeps its listener. Never does: call one with a lock that a call of this crate
+//! takes, or let a panic out of one; the [dispatcher](crate::domain) calls them, one after another.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use idl_cdr::DdsType;
+
+use super::{
+    IncompatibleQosStatus, InconsistentTopicStatus, InstanceHandle, LivelinessChangedStatus,
+    LivelinessLostStatus, OfferedDeadlineMissedStatus, PublicationMatchedStatus,
+    RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
+};
+use crate::publication::DataWriter;
+use crate::subscription::{DataReader, SampleRejectedStatus, Subscriber};
+
+/// The calls of writers' listeners, for whichever kind of writer they are told of.
+macro_rules! of_writers {
+    ($writer:ty) => {
+        /// An instance was not written again within its DEADLINE.
+        fn on_offered_deadline_missed(
+            &mut self,
+            writer: $writer,
+            status: &OfferedDeadlineMissedStatus,
+        ) {
+            let _ = (writer, status);
+        }
+
+        /// A reader requests more than is offered.
+        fn on_offered_incompatible_qos(&mut self, writer: $writer, status: &IncompatibleQosStatus) {
+            let _ = (writer, status);
+        }
+
+        /// The application has not said in time that it is alive.
+        fn on_liveliness_lost(&mut self, writer: $writer, status: &LivelinessLostStatus) {
+            let _ = (writer, status);
+        }
+
+        /// A reader was matched, or is no more.
+        fn on_publication_matched(&mut self, writer: $writer, status: &PublicationMatchedStatus) {
+            let _ = (writer, status);
+        }
+    };
+}
+
+/// The calls of readers' listeners.
+macro_rules! of_readers {
+    ($reader:ty) => {
+        /// Samples have come. It is called again when more come, whether these were taken or not.
+        fn on_data_available(&mut self, reader: $reader) {
+            let _ = reader;
+        }
+
+        /// A sample found no room.
+        fn on_sample_rejected(&mut self, reader: $reader, status: &SampleRejectedStatus) {
+            let _ = (reader, status);
+        }
+
+        /// A writer came to life, or is alive no more.
+        fn on_liveliness_changed(&mut self, reader: $reader, status: &LivelinessChangedStatus) {
+            let _ = (reader, status);
+        }
+
+        /// An instance has not come again within its DEADLINE.
+        fn on_requested_deadline_missed(
+            &mut self,
+            reader: $reader,
+            status: &RequestedDeadlineMissedStatus,
+        ) {
+            let _ = (reader, status);
+        }
+
+        /// A writer offers less than is requested.
+        fn on_requested_incompatible_qos(
+            &mut self,
+            reader: $reader,
+            status: &IncompatibleQosStatus,
+        ) {
+            let _ = (reader, status);
+        }
+
+        /// A writer was matched, or is no more.
+        fn on_subscription_matched(&mut self, reader: $reader, status: &SubscriptionMatchedStatus) {
+            let _ = (reader, status);
+        }
+    };
+}
+
+/// What a writer tells its application. Each call has a default that does nothing.
+pub trait DataWriterListener<T: DdsType>: Send {
+    of_writers!(&DataWriter<T>);
+}
+
+/// What a reader tells its application.
+///
+/// ```no_run
+/// use dds_api::infrastructure::{DataReaderListener, StatusKind};
+/// use dds_api::prelude::*;
+///
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct Alarm { code: u32 }
+///
+/// struct Bell;
+///
+/// impl DataReaderListener<Alarm> for Bell {
+///     fn on_data_available(&mut self, reader: &DataReader<Alarm>) {
+///         for alarm in reader.take(.., Timeout::NOW).into_iter().flatten() {
+///             println!("alarm {}", alarm.code);
+///         }
+///     }
+/// }
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let topic = participant.topic::<Alarm>("Alarms").atomic().create()?;
+/// let reader = participant.reader(&topic).create()?;
+/// reader.set_listener(Bell, StatusKind::DataAvailable)?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait DataReaderListener<T: DdsType>: Send {
+    of_readers!(&DataReader<T>);
+}
+
+/// What the writers of a publisher tell that have no listener of their own for it.
+pub trait PublisherListener: Send {
+    of_writers!(&dyn AnyDataWriter);
+}
+
+/// What the readers of a subscriber tell that have no listener of their own for it.
+pub trait SubscriberListener: Send {
+    of_readers!(&dyn AnyDataReader);
+
+    /// DATA_ON_READERS: samples have come for some reader. If a listener wants this, no reader's `on_data_available` is called.
+    fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
+        let _ = subscriber;
+    }
+}
+
+/// What a topic tells.
+pub trait TopicListener: Send {
+    /// Others mean something else by the name of the topic.
+    fn on_inconsistent_topic(&mut self, topic: &str, status: &InconsistentTopicStatus) {
+        let _ = (topic, status);
+    }
+}
+
+/// What all entities of a participant tell that have no nearer listener for it.
+pub trait DomainParticipantListener:
+    PublisherListener + SubscriberListener + TopicListener
+{
+}
+
+impl<L: PublisherListener + SubscriberListener + TopicListener> DomainParticipantListener for L {}
+
+/// A writer of whatever type.
+pub trait AnyDataWriter {
+    /// The name of its topic.
+    fn topic_name(&self) -> &str;
+    /// The name of its topic's type.
+    fn type_name(&self) -> &str;
+    /// Its name in the domain.
+    fn instance_handle(&self) -> InstanceHandle;
+    /// For `downcast_ref` to a [`DataWriter`] of a type.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A reader of whatever type.
+pub trait AnyDataReader {
+    /// The name of its topic.
+    fn topic_name(&self) -> &str;
+    /// The name of its topic's type.
+    fn type_name(&self) -> &str;
+    /// Its name in the domain.
+    fn instance_handle(&self) -> InstanceHandle;
+    /// For `downcast_ref` to a [`DataReader`] of a type.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A listener that only one thread at a time calls.
+type Shared<L> = Arc<Mutex<Box<L>>>;
+
+/// Where an entity keeps its listener.
+pub(crate) struct Slot<L: ?Sized>(Mutex<(StatusMask, Option<Shared<L>>)>);
+
+impl<L: ?Sized> Default for Slot<L> {
+    fn default() -> Self {
+        Slot(Mutex::new((StatusMask::NONE, None)))
+    }
+}
+
+impl<L: ?Sized> Slot<L> {
+    fn lock(&self) -> MutexGuard<'_, (StatusMask, Option<Shared<L>>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This one is called for these statuses from now on.
+    pub(crate) fn set(&self, listener: Box<L>, mask: StatusMask) {
+        let before =
+            std::mem::replace(&mut *self.lock(), (mask, Some(Arc::new(Mutex::new(listener)))));
+        // It may be anything that is dropped here.
+        drop(before);
+    }
+
+    /// None is called any more. One that is being called now returns first, unless it is the caller.
+    pub(crate) fn clear(&self) {
+        let before = std::mem::take(&mut *self.lock());
+        drop(before);
+    }
+
+    /// The statuses that its listener wants.
+    pub(crate) fn mask(&self) -> StatusMask {
+        self.lock().0
+    }
+
+    /// Calls it. A panic ends in it.
+    pub(crate) fn call(&self, kind: StatusKind, call: impl FnOnce(&mut L)) {
+        let listener = self.lock().1.clone();
+        let Some(listener) = listener else { return };
+        let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if catch_unwind(AssertUnwindSafe(|| call(&mut listener))).is_err() {
+            tracing::error!(status = %kind, "a listener has panicked; it is called again for the next change");
+        }
+    }
+}
+
+/// Who is told of a change of this status: the first of these that wants it.
+pub(crate) fn teller(kind: StatusKind, masks: [StatusMask; 3]) -> Option<usize> {
+    masks.iter().position(|mask| mask.contains(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_listener_that_wants_a_status_is_told() {
+        let (all, none) = (StatusMask::ALL, StatusMask::NONE);
+        let matched = StatusKind::PublicationMatched;
+        assert_eq!(teller(matched, [matched.into(), all, all]), Some(0));
+        assert_eq!(teller(StatusKind::LivelinessLost, [matched.into(), all, all]), Some(1));
+        assert_eq!(teller(matched, [none, none, all]), Some(2));
+        assert_eq!(teller(matched, [none, none, none]), None);
+    }
+}

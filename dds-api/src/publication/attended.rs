@@ -1,0 +1,138 @@
+//! A writer's listeners: its own, its publisher's and its participant's.
+//!
+//! Owns: which of them is told. Never does: count; the board does.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use derecho_core::ids::Time;
+use idl_cdr::DdsType;
+
+use super::publisher::Publisher;
+use super::writer::{DataWriter, WriterCore};
+use crate::domain::Attended;
+use crate::infrastructure::listener::teller;
+use crate::infrastructure::{
+    AnyDataWriter, DataWriterListener, DdsResult, InstanceHandle, PublisherListener, StatusKind,
+    StatusMask,
+};
+
+impl<T: DdsType> AnyDataWriter for DataWriter<T> {
+    fn topic_name(&self) -> &str {
+        self.topic.name()
+    }
+
+    fn type_name(&self) -> &str {
+        T::TYPE_NAME
+    }
+
+    fn instance_handle(&self) -> InstanceHandle {
+        DataWriter::instance_handle(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<T: DdsType> DataWriter<T> {
+    /// Has this called for changes of these statuses, on a thread of the participant's that calls all its listeners. It may call
+    /// anything, may wait, which holds up other listeners, and may panic, which ends there.
+    pub fn set_listener(
+        &self,
+        listener: impl DataWriterListener<T> + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> DdsResult<()> {
+        self.listener.set(Box::new(listener), mask.into());
+        self.participant.attend()
+    }
+
+    /// Has no listener of its own called any more.
+    pub fn clear_listener(&self) {
+        self.listener.clear();
+    }
+}
+
+/// Calls the nearest listener that wants a status, and says whether there is one.
+fn call<T: DdsType>(
+    writer: &DataWriter<T>,
+    (kind, masks): (StatusKind, [StatusMask; 3]),
+    own: impl FnOnce(&mut dyn DataWriterListener<T>),
+    others: impl FnOnce(&mut dyn PublisherListener),
+) -> bool {
+    match (teller(kind, masks), &writer.publisher) {
+        (Some(0), _) => writer.listener.call(kind, |it| own(it)),
+        (Some(1), Some(publisher)) => publisher.listener().call(kind, |it| others(it)),
+        (Some(_), _) => writer.participant.listener.call(kind, |it| others(it)),
+        (None, _) => return false,
+    }
+    true
+}
+
+/// Tells of a status if it has changed and somebody wants it; it is read with that.
+macro_rules! tell {
+    ($writer:ident, $masks:ident, $kind:ident, $call:ident, $status:ident) => {{
+        let kind = StatusKind::$kind;
+        let is_news = $writer.shared.board.changes().contains(kind);
+        is_news && teller(kind, $masks).is_some() && {
+            let status = $writer.$status();
+            let own = |it: &mut dyn DataWriterListener<T>| it.$call(&$writer, &status);
+            let others = |it: &mut dyn PublisherListener| it.$call(&$writer, &status);
+            call(&$writer, (kind, $masks), own, others)
+        }
+    }};
+}
+
+impl<T: DdsType> Attended for WriterCore<T> {
+    fn group(&self) -> u64 {
+        self.publisher.as_ref().map_or(0, Publisher::group)
+    }
+
+    fn topic_name(&self) -> &str {
+        self.topic.name()
+    }
+
+    fn handle(self: Arc<Self>) -> Box<dyn Any> {
+        Box::new(DataWriter::of(self))
+    }
+
+    fn tell(self: Arc<Self>) -> bool {
+        let of_publisher = self.publisher.as_ref().map(|publisher| publisher.listener().mask());
+        let of_participant = self.participant.listener.mask();
+        let masks = [self.listener.mask(), of_publisher.unwrap_or_default(), of_participant];
+        if masks.iter().all(|mask| mask.is_empty()) {
+            return false;
+        }
+        let writer = DataWriter::of(self);
+        let told = [
+            tell!(
+                writer,
+                masks,
+                OfferedDeadlineMissed,
+                on_offered_deadline_missed,
+                offered_deadline_missed_status
+            ),
+            tell!(
+                writer,
+                masks,
+                OfferedIncompatibleQos,
+                on_offered_incompatible_qos,
+                offered_incompatible_qos_status
+            ),
+            tell!(writer, masks, LivelinessLost, on_liveliness_lost, liveliness_lost_status),
+            tell!(
+                writer,
+                masks,
+                PublicationMatched,
+                on_publication_matched,
+                publication_matched_status
+            ),
+        ];
+        told.contains(&true)
+    }
+
+    fn next_look(&self) -> Option<Time> {
+        // The machine looks when something is due, and that is news.
+        None
+    }
+}

@@ -1,0 +1,174 @@
+//! A reader's listeners: its own, its subscriber's and its participant's.
+//!
+//! Owns: which of them is told. Never does: count; the board does, and the shelf.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use derecho_core::ids::Time;
+use idl_cdr::DdsType;
+
+use super::reader::{DataReader, ReaderLife};
+use super::subscriber::Subscriber;
+use crate::domain::Attended;
+use crate::infrastructure::listener::teller;
+use crate::infrastructure::{
+    AnyDataReader, DataReaderListener, DdsResult, InstanceHandle, StatusKind, StatusMask,
+    SubscriberListener,
+};
+
+impl<T: DdsType> AnyDataReader for DataReader<T> {
+    fn topic_name(&self) -> &str {
+        self.topic.name()
+    }
+
+    fn type_name(&self) -> &str {
+        T::TYPE_NAME
+    }
+
+    fn instance_handle(&self) -> InstanceHandle {
+        DataReader::instance_handle(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<T: DdsType> DataReader<T> {
+    /// Has this called for changes of these statuses, on a thread of the participant's that calls all its listeners. It may call
+    /// anything, may wait, which holds up other listeners, and may panic, which ends there. A reader that tells of samples
+    /// follows instances from then on.
+    pub fn set_listener(
+        &self,
+        listener: impl DataReaderListener<T> + 'static,
+        mask: impl Into<StatusMask>,
+    ) -> DdsResult<()> {
+        self.listener.set(Box::new(listener), mask.into());
+        self.participant.attend()
+    }
+
+    /// Has no listener of its own called any more.
+    pub fn clear_listener(&self) {
+        self.listener.clear();
+    }
+}
+
+/// Calls the nearest listener that wants a status, and says whether there is one.
+fn call<T: DdsType>(
+    reader: &DataReader<T>,
+    (kind, masks): (StatusKind, [StatusMask; 3]),
+    own: impl FnOnce(&mut dyn DataReaderListener<T>),
+    others: impl FnOnce(&mut dyn SubscriberListener),
+) -> bool {
+    match (teller(kind, masks), &reader.subscriber) {
+        (Some(0), _) => reader.listener.call(kind, |it| own(it)),
+        (Some(1), Some(subscriber)) => subscriber.listener().call(kind, |it| others(it)),
+        (Some(_), _) => reader.participant.listener.call(kind, |it| others(it)),
+        (None, _) => return false,
+    }
+    true
+}
+
+/// Tells of a status if it has changed and somebody wants it; it is read with that.
+macro_rules! tell {
+    ($reader:ident, $masks:ident, $kind:ident, $call:ident, $status:ident) => {{
+        let kind = StatusKind::$kind;
+        let is_news = $reader.shared.board.changes().contains(kind);
+        is_news && teller(kind, $masks).is_some() && {
+            let status = $reader.$status();
+            let own = |it: &mut dyn DataReaderListener<T>| it.$call(&$reader, &status);
+            let others = |it: &mut dyn SubscriberListener| it.$call(&$reader, &status);
+            call(&$reader, (kind, $masks), own, others)
+        }
+    }};
+}
+
+impl<T: DdsType> Attended for ReaderLife<T> {
+    fn group(&self) -> u64 {
+        self.core.subscriber.as_ref().map_or(0, Subscriber::group)
+    }
+
+    fn topic_name(&self) -> &str {
+        self.core.topic.name()
+    }
+
+    fn handle(self: Arc<Self>) -> Box<dyn Any> {
+        Box::new(DataReader::alive(self))
+    }
+
+    fn tell(self: Arc<Self>) -> bool {
+        let core = &self.core;
+        let of_subscriber = core.subscriber.as_ref().map(|subscriber| subscriber.listener().mask());
+        let of_participant = core.participant.listener.mask();
+        let masks = [core.listener.mask(), of_subscriber.unwrap_or_default(), of_participant];
+        let wanted = masks.into_iter().fold(StatusMask::NONE, |all, mask| all | mask);
+        if wanted.is_empty() {
+            return false;
+        }
+        let reader = DataReader::alive(self);
+        let data = StatusKind::DataAvailable | StatusKind::DataOnReaders;
+        // What is told of once is told of again only when more has come: that takes a cache, which counts.
+        let arrivals = match (wanted & data).is_empty() && reader.shelf.get().is_none() {
+            true => None,
+            false => Some(reader.shelf().arrivals()),
+        };
+        let told = [
+            tell!(
+                reader,
+                masks,
+                RequestedDeadlineMissed,
+                on_requested_deadline_missed,
+                requested_deadline_missed_status
+            ),
+            tell!(
+                reader,
+                masks,
+                RequestedIncompatibleQos,
+                on_requested_incompatible_qos,
+                requested_incompatible_qos_status
+            ),
+            tell!(
+                reader,
+                masks,
+                LivelinessChanged,
+                on_liveliness_changed,
+                liveliness_changed_status
+            ),
+            tell!(
+                reader,
+                masks,
+                SubscriptionMatched,
+                on_subscription_matched,
+                subscription_matched_status
+            ),
+            tell!(reader, masks, SampleRejected, on_sample_rejected, sample_rejected_status),
+        ];
+        let has_come = |arrivals: u64| reader.told.swap(arrivals, Ordering::AcqRel) != arrivals;
+        let of_data = arrivals.is_some_and(has_come) && tell_of_data(&reader, masks);
+        of_data || told.contains(&true)
+    }
+
+    fn next_look(&self) -> Option<Time> {
+        self.core.next_look()
+    }
+}
+
+/// Samples have come. A listener for the readers of a subscriber comes before those of single ones.
+fn tell_of_data<T: DdsType>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
+    let kind = StatusKind::DataOnReaders;
+    if let Some(subscriber) = &reader.subscriber {
+        if masks[1].contains(kind) {
+            subscriber.listener().call(kind, |it| it.on_data_on_readers(subscriber));
+            return true;
+        }
+        if masks[2].contains(kind) {
+            reader.participant.listener.call(kind, |it| it.on_data_on_readers(subscriber));
+            return true;
+        }
+    }
+    let own = |it: &mut dyn DataReaderListener<T>| it.on_data_available(reader);
+    let others = |it: &mut dyn SubscriberListener| it.on_data_available(reader);
+    call(reader, (StatusKind::DataAvailable, masks), own, others)
+}

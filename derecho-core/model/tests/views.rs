@@ -1,0 +1,112 @@
+//! Errors that were planted into what is logged of views are found in random runs, each by the rule that was named for
+//! it, in each of three ranges of seeds.
+#![cfg(model)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../sim/tests/stored/mod.rs"]
+mod stored;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::rc::Rc;
+
+use derecho_model::{Fault, plant};
+use derecho_sim::Config;
+use stored::World;
+use stored::court::Court;
+use stored::root::Root;
+
+const RANGES: [u64; 3] = [0, 10_000, 20_000];
+const SEEDS: u64 = 60;
+
+/// What a run of this seed breaks, if anything.
+fn broken(seed: u64, run: fn(u64)) -> Option<String> {
+    let told = catch_unwind(AssertUnwindSafe(|| run(seed))).err()?;
+    let text = told.downcast_ref::<String>().cloned();
+    Some(
+        text.or_else(|| told.downcast_ref::<&str>().map(|it| (*it).to_owned())).unwrap_or_default(),
+    )
+}
+
+fn court() -> Rc<RefCell<Court>> {
+    let mut court = Court::default();
+    court.logged = true;
+    Rc::new(RefCell::new(court))
+}
+
+/// Others come while the first one writes.
+fn newcomers(seed: u64) {
+    let over = (court(), Some(Root::default()));
+    let mut world = World::over(Config::adversarial(seed), 1, true, over);
+    world.settle();
+    for _ in 0..3 {
+        world.flow(6);
+        world.add_one(true);
+    }
+    world.flow(12);
+    world.check();
+}
+
+/// One that keeps logs and took no part is back first.
+fn bystander(seed: u64) {
+    let (court, root) = (court(), Root::apart());
+    let over = (Rc::clone(&court), Some(root.clone()));
+    let mut world = World::over(Config::adversarial(seed), 1, true, over);
+    world.settle();
+    world.add_bystander();
+    world.settle();
+    world.flow(10);
+    world.settle();
+    world.crash_all();
+    court.borrow_mut().restart_somewhere();
+    root.hide(0, true);
+    let over = (Rc::clone(&court), Some(root.clone()));
+    let mut world = World::over(Config::adversarial(seed + 1_000_000), 1, true, over);
+    world.run(30_000_000);
+}
+
+/// Everybody who was there before a newcomer dies before it can have noted it, and comes back without it.
+fn newcomer(seed: u64) {
+    let (court, root) = (court(), Root::apart());
+    let over = (Rc::clone(&court), Some(root.clone()));
+    let mut world = World::over(Config::adversarial(seed), 0, true, over);
+    let first = world.add_bystander();
+    world.settle();
+    world.run(20_000_000);
+    root.stall(0, true);
+    world.add_one(true);
+    world.run(10_000_000);
+    world.crash(first);
+    world.flow(20);
+    world.run(20_000_000);
+    world.crash_all();
+    court.borrow_mut().restart_somewhere();
+    root.hide(1, true);
+    let over = (Rc::clone(&court), Some(root.clone()));
+    let mut world = World::over(Config::adversarial(seed + 1_000_000), 1, true, over);
+    world.run(30_000_000);
+}
+
+#[test]
+fn planted_errors_are_found() {
+    set_hook(Box::new(|_| {}));
+    let cases: [(Fault, fn(u64), &str); 3] = [
+        (Fault::DurableBeforeView, newcomers, "I-150"),
+        (Fault::LastViewForgotten, bystander, "durable, and"),
+        (Fault::NewcomerCounts, newcomer, "durable, and"),
+    ];
+    let mut missed = Vec::new();
+    for (fault, run, rule) in cases {
+        for from in RANGES {
+            let found = (from..from + SEEDS).find(|seed| {
+                plant(Some(fault));
+                let with = broken(*seed, run);
+                plant(None);
+                with.is_some_and(|text| text.contains(rule)) && broken(*seed, run).is_none()
+            });
+            println!("{fault:?} from {from}: {found:?}");
+            missed.extend(found.is_none().then_some((fault, from)));
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

@@ -1,0 +1,158 @@
+//! `squall log proceed`: a restart that waits is told to go on without a log.
+//!
+//! Owns: what is awaited, as the folders of a root say, and the checks before somebody's word is recorded. Never does:
+//! touch a log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use derecho_core::log::proceed::{Word, say, words};
+use derecho_core::log::restart::{self, FoundStream};
+use derecho_core::log::views::{self, LoggedView, VIEWS};
+use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, folder};
+use derecho_node::logs::Folder;
+use serde_json::json;
+
+use crate::outcome::{Done, Failure, Outcome, show};
+
+/// Without whom.
+#[derive(Args, Debug)]
+pub(super) struct ProceedArgs {
+    /// The folder of a domain or group in a root of logs, such as /var/lib/squall/domain-0.
+    dir: PathBuf,
+    /// The log without which to go on. What only it has is no part of what goes on; if it comes back it is put aside.
+    /// Without this, what is awaited is listed.
+    #[arg(long, value_name = "LOG", value_parser = log_id)]
+    without: Vec<LogId>,
+    /// Who says so; else the variable USER says it.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+fn log_id(text: &str) -> Result<LogId, String> {
+    u128::from_str_radix(text, 16).map(LogId).map_err(|_| format!("`{text}` is no log's identity"))
+}
+
+/// What the folders of a root say.
+struct Found {
+    there: BTreeMap<LogId, PathBuf>,
+    /// Somebody keeps logs there at this moment.
+    runs: bool,
+    last: Option<LoggedView>,
+    awaited: BTreeSet<LogId>,
+}
+
+impl Found {
+    fn in_root(root: &Path) -> Result<Found, Failure> {
+        let (mut there, mut runs, mut last) = (BTreeMap::new(), false, None::<LoggedView>);
+        let mut streams: BTreeMap<StreamKey, Vec<FoundStream>> = BTreeMap::new();
+        let unread = |error| Failure::new(format!("{} cannot be read: {error}", root.display()));
+        for entry in std::fs::read_dir(root).map_err(unread)? {
+            let path = entry.map_err(unread)?.path();
+            let mut disk = match Folder::read(&path) {
+                Ok(disk) if path.is_dir() => disk,
+                _ => continue,
+            };
+            let Some(owner) = folder::owner(&mut disk)? else { continue };
+            runs |= matches!(Folder::open(&path), Err(LogError::Locked));
+            for stream in folder::streams(&mut disk)? {
+                let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
+                if stream != VIEWS {
+                    streams.entry(stream).or_default().push(FoundStream::of(&log));
+                } else if let Some(view) = views::last(&log, &mut disk)? {
+                    match &mut last {
+                        Some(known) if known.place() == view.place() => {
+                            known.await_more(view.awaits);
+                        }
+                        Some(known) if known.place() > view.place() => {}
+                        _ => last = Some(view),
+                    }
+                }
+            }
+            there.insert(owner.log, path);
+        }
+        if there.is_empty() {
+            return Err(Failure::new(format!(
+                "there is no log folder in {}: name the folder of a domain or group in a root, such as \
+                 /var/lib/squall/domain-0",
+                root.display()
+            )));
+        }
+        let marked = streams.values().filter_map(restart::last_begun);
+        let mut awaited: BTreeSet<LogId> = marked.flat_map(|(_, keepers)| keepers).collect();
+        if let Some(last) = &last {
+            awaited.extend(last.names());
+            // Those who run see who is a member.
+            let is_back = |log: &LogId| runs && last.keepers().any(|keeper| keeper == *log);
+            awaited.retain(|log| !is_back(log));
+        }
+        awaited.retain(|log| !there.contains_key(log));
+        Ok(Found { there, runs, last, awaited })
+    }
+
+    /// Whether this log can be gone on without.
+    fn check(&self, root: &Path, without: LogId) -> Result<(), Failure> {
+        let names = |logs: &BTreeSet<LogId>| {
+            logs.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
+        };
+        let root = root.display();
+        let wrong = if let Some(path) = self.there.get(&without) {
+            format!("log {without} is here, in {}: nobody waits for it", path.display())
+        } else if self.awaited.is_empty() {
+            format!("nothing waits in {root}: all logs that the logs there name are there, or back")
+        } else if !self.awaited.contains(&without) {
+            format!("nobody in {root} waits for log {without}, but for {}", names(&self.awaited))
+        } else {
+            return Ok(());
+        };
+        Err(Failure::new(wrong))
+    }
+}
+
+/// Does it.
+pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
+    let ProceedArgs { dir, without, by } = args;
+    let found = Found::in_root(dir)?;
+    without.iter().try_for_each(|log| found.check(dir, *log))?;
+    if !without.is_empty() {
+        let by = by.clone().or_else(|| std::env::var("USER").ok());
+        let Some(by) = by.filter(|by| !by.trim().is_empty()) else {
+            return Err(Failure::Usage("say who you are: --by NAME".to_owned()));
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at = WallTime(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        let after = found.last.as_ref().map_or((0, 0), LoggedView::place);
+        let mut disk = Folder::open(dir)?;
+        for log in without {
+            say(&mut disk, Word { without: *log, after, at, by: by.clone() })?;
+        }
+    }
+    let said = words(&mut Folder::read(dir)?)?;
+    let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
+    let mut text: String = still.iter().map(|log| format!("Awaited: log {log}.\n")).collect();
+    if still.is_empty() && without.is_empty() {
+        text += "Nothing is awaited.\n";
+    }
+    for Word { without, at, by, after } in &said {
+        let (seconds, (era, number)) = (at.0 / 1_000_000_000, after);
+        text += &format!(
+            "{by} has said, {seconds} s after 1970 and after view {number} of era {era:x}, to go on without log {without}.\n"
+        );
+    }
+    if !without.is_empty() {
+        text += match found.runs {
+            true => "Who waits here goes on within a second, if nobody else is awaited.",
+            false => "Nobody runs here. It counts when somebody restarts.",
+        };
+    }
+    let word = |word: &Word| json!({ "without": word.without.to_string(), "at": word.at.0, "by": word.by });
+    let report = json!({
+        "awaited": still.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "words": said.iter().map(word).collect::<Vec<_>>(),
+        "runs": found.runs,
+    });
+    show(json, &report, &text);
+    Ok(Outcome::Yes)
+}

@@ -1,0 +1,298 @@
+//! `squall perf levels`: the four levels of delivery side by side, as in figure 18 of the Spindle paper.
+//!
+//! Owns: which levels are measured and how, and what is made of the rates. Never does: measure anything itself; each
+//! number is a run of `squall perf throughput`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use derecho_figures::{Costs, Figure, Options};
+use serde::Serialize;
+use serde_json::json;
+
+use super::machine::{commit, machine, median};
+use super::payload::Read;
+use super::role::{Level, Means, USUAL_KEEP, sample_size};
+use super::throughput::{ThroughputArgs, measure, seconds, short};
+use crate::outcome::{Done, Failure, Outcome, progress, show};
+
+/// The figure that stands beside.
+const FIGURE: &str = "spindle-18";
+/// Every level, from the one that promises least, and its name in the figure.
+const LEVELS: [(Level, &str); 4] = [
+    (Level::Unordered, "unordered"),
+    (Level::Atomic, "atomic"),
+    (Level::Volatile, "volatile storage"),
+    (Level::Logged, "logged storage"),
+];
+
+/// The four levels of delivery side by side: one publisher, one to so many subscribers, each in a process of its own,
+/// with everything that makes the product fast and without.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall perf levels --subs 3 --logs /var/tmp\n  \
+    squall perf levels --size 128 --subs 1 --seconds 0.5 --runs 5 --json\n  \
+    squall perf levels --subs 3 --figure")]
+pub(crate) struct LevelsArgs {
+    /// Bytes of a sample.
+    #[arg(long, value_name = "BYTES", default_value_t = 10240, value_parser = sample_size)]
+    size: usize,
+    /// From one subscriber to so many.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=32))]
+    subs: u32,
+    /// How long the publisher writes in each run.
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    seconds: f64,
+    /// Runs of each kind, in turn; the one in the middle counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// At levels volatile and logged every member keeps so many MiB of samples in memory.
+    #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    keep: u32,
+    /// The folder, on the disk that is meant, in which the members log [default: the folder for temporary files].
+    #[arg(long, value_name = "DIR")]
+    logs: Option<PathBuf>,
+    /// What subscribers look at.
+    #[arg(long, value_enum, default_value_t = Read::Whole)]
+    read: Read,
+    /// Show beside it what `squall sim figure spindle-18` gives, with the prices of this product.
+    #[arg(long)]
+    figure: bool,
+}
+
+/// What is measured of a level: everything, or without what can be switched off of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Everything,
+    Baseline,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Everything => "everything",
+            Stage::Baseline => "baseline",
+        }
+    }
+}
+
+/// A level with so many subscribers.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Row {
+    subs: u32,
+    level: &'static str,
+    /// Messages a second to each subscriber; of an unordered topic nothing can be switched off.
+    everything: f64,
+    baseline: Option<f64>,
+    /// `everything` over `baseline`.
+    gain: Option<f64>,
+    /// `everything` over that of the atomic level with as many subscribers.
+    of_atomic: f64,
+    /// The same two of the figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    figure_gain: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    figure_of_atomic: Option<f64>,
+}
+
+/// One that is measured, and its rates so far.
+struct Cell {
+    subs: u32,
+    level: Level,
+    stage: Stage,
+    rates: Vec<f64>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &LevelsArgs, json: bool) -> Done {
+    let figure = if args.figure { Some(simulated()?) } else { None };
+    let mut cells = cells(args.subs);
+    let mut clean = true;
+    for round in 1..=args.runs {
+        for cell in &mut cells {
+            let (name, stage) = (cell.level.name(), cell.stage.name());
+            let found = measure(&order(args, cell))?;
+            clean &= found.is_clean(cell.level);
+            let rate = short(found.msgs_per_s);
+            progress(format_args!("{round}: {} of {name}, {stage}: {rate}/s", cell.subs));
+            cell.rates.push(found.msgs_per_s);
+        }
+    }
+    let rows = rows(&cells, figure.as_ref());
+    let runs = cells.iter().map(|cell| {
+        json!({ "subs": cell.subs, "level": cell.level.name(), "stage": cell.stage.name(), "msgs_per_s": cell.rates })
+    });
+    let report = json!({
+        "size": args.size,
+        "seconds": args.seconds,
+        "keep_mib": args.keep,
+        "logs": args.logs(),
+        "rows": rows,
+        "runs": runs.collect::<Vec<_>>(),
+        "clean": clean,
+        "machine": machine(),
+        "commit": commit(),
+    });
+    show(json, &report, &text(args, &rows));
+    Ok(if clean { Outcome::Yes } else { Outcome::No })
+}
+
+impl LevelsArgs {
+    fn logs(&self) -> PathBuf {
+        self.logs.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// All that is measured, in the order in which it takes turns.
+fn cells(most: u32) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for subs in 1..=most {
+        for (level, _) in LEVELS {
+            let stages = [Stage::Everything, Stage::Baseline];
+            let stages = stages.into_iter().filter(|&stage| can_be(level, stage));
+            cells.extend(stages.map(|stage| Cell { subs, level, stage, rates: Vec::new() }));
+        }
+    }
+    cells
+}
+
+fn can_be(level: Level, stage: Stage) -> bool {
+    stage == Stage::Everything || level.is_ordered()
+}
+
+/// The run of `squall perf throughput` that measures this.
+fn order(args: &LevelsArgs, cell: &Cell) -> ThroughputArgs {
+    let mut means = Means::of(cell.level);
+    means.keep = args.keep;
+    means.logs = (cell.level == Level::Logged).then(|| args.logs());
+    if cell.stage == Stage::Baseline {
+        means.ablate = vec!["all".to_owned()];
+    }
+    ThroughputArgs::one_to(cell.subs, args.size, means, args.seconds, args.read)
+}
+
+fn simulated() -> Result<Figure, Failure> {
+    progress(format_args!("{FIGURE} ..."));
+    let options = Options { costs: Costs::Ours, ..Options::default() };
+    derecho_figures::run(FIGURE, &options).map_err(|error| Failure::new(error.to_string()))
+}
+
+fn rows(cells: &[Cell], figure: Option<&Figure>) -> Vec<Row> {
+    let rate = |subs: u32, level: Level, stage: Stage| {
+        let of = |cell: &&Cell| (cell.subs, cell.level, cell.stage) == (subs, level, stage);
+        cells.iter().find(of).map(|cell| median(cell.rates.iter().copied()))
+    };
+    let drawn = |subs: u32, level: &str, stage: Stage| {
+        let name = format!("{}, {level}", stage.name());
+        figure?.line(&name)?.at(f64::from(subs))
+    };
+    let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
+    let of = |subs| {
+        LEVELS.into_iter().filter_map(move |(level, name)| {
+            let everything = rate(subs, level, Stage::Everything)?;
+            let baseline = rate(subs, level, Stage::Baseline);
+            let figure = drawn(subs, name, Stage::Everything);
+            Some(Row {
+                subs,
+                level: level.name(),
+                everything,
+                baseline,
+                gain: over(Some(everything), baseline),
+                of_atomic: over(Some(everything), rate(subs, Level::Atomic, Stage::Everything))?,
+                figure_gain: over(figure, drawn(subs, name, Stage::Baseline)),
+                figure_of_atomic: over(figure, drawn(subs, "atomic", Stage::Everything)),
+            })
+        })
+    };
+    let most = cells.iter().map(|cell| cell.subs).max().unwrap_or(0);
+    (1..=most).flat_map(of).collect()
+}
+
+/// The rows as people read them.
+fn text(args: &LevelsArgs, rows: &[Row]) -> String {
+    let mut text = format!(
+        "{} bytes, one publisher, messages/s to each subscriber, medians of {}; logs in {}\n  \
+         {:>4}  {:<10} {:>15} {:>15} {:>6} {:>10}{}\n",
+        args.size,
+        args.runs,
+        args.logs().display(),
+        "subs",
+        "level",
+        "everything",
+        "baseline",
+        "gain",
+        "of atomic",
+        if args.figure { format!("    {FIGURE}: gain, of atomic") } else { String::new() },
+    );
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    for row in rows {
+        text += &format!(
+            "  {:>4}  {:<10} {:>15} {:>15} {:>6} {:>10.2}",
+            row.subs,
+            row.level,
+            short(row.everything),
+            row.baseline.map_or("-".to_owned(), short),
+            number(row.gain),
+            row.of_atomic,
+        );
+        if args.figure {
+            let (gain, share) = (number(row.figure_gain), number(row.figure_of_atomic));
+            text += &format!("    {gain:>16} {share:>10}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use derecho_figures::Series;
+
+    use super::*;
+
+    /// Rates as a run might give them: of the second number of subscribers half as much.
+    fn measured() -> Vec<Cell> {
+        let mut cells = cells(2);
+        for cell in &mut cells {
+            let rate = match (cell.level, cell.stage) {
+                (Level::Unordered | Level::Atomic, Stage::Everything) => 100.0,
+                (Level::Volatile, Stage::Everything) => 60.0,
+                (Level::Logged, Stage::Everything) => 20.0,
+                (_, Stage::Baseline) => 10.0,
+            };
+            cell.rates =
+                [3.0, 1.0, 0.5].map(|factor| factor * rate / f64::from(cell.subs)).to_vec();
+        }
+        cells
+    }
+
+    #[test]
+    fn each_level_stands_beside_its_baseline_and_beside_atomic() {
+        let rows = rows(&measured(), None);
+        let shares: Vec<_> = rows.iter().map(|row| (row.subs, row.level, row.of_atomic)).collect();
+        let one = [("unordered", 1.0), ("atomic", 1.0), ("volatile", 0.6), ("logged", 0.2)];
+        let all = |subs| one.map(|(level, share)| (subs, level, share));
+        assert_eq!(shares, [all(1), all(2)].concat());
+        assert_eq!((rows[0].baseline, rows[0].gain), (None, None));
+        assert_eq!((rows[6].everything, rows[6].gain), (30.0, Some(6.0)));
+    }
+
+    #[test]
+    fn the_figure_is_read_by_level_stage_and_subscribers() {
+        let mut figure = Figure::new(FIGURE, "", "", "");
+        for (name, at_one) in [
+            ("everything, atomic", 8.0),
+            ("everything, volatile storage", 4.0),
+            ("baseline, volatile storage", 2.0),
+        ] {
+            let mut line = Series::new(name);
+            line.push(1.0, at_one);
+            figure.series.push(line);
+        }
+        let rows = rows(&measured(), Some(&figure));
+        let of = |index: usize| (rows[index].figure_gain, rows[index].figure_of_atomic);
+        assert_eq!(of(2), (Some(2.0), Some(0.5)));
+        // The figure has no such point.
+        assert_eq!((of(3), of(6)), ((None, None), (None, None)));
+    }
+}
