@@ -94,7 +94,7 @@ fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&ours, order), topic(&theirs, order));
     let (mut writer_qos, mut reader_qos) = (DataWriterQos::default(), DataReaderQos::default());
-    writer_qos.copy_from_topic_qos(here.qos());
+    writer_qos.copy_from_topic_qos(&here.qos());
     reader_qos.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
     let good_qos = writer_qos.clone();
     let mut group = Group::default();

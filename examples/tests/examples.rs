@@ -26,6 +26,44 @@ fn attitude() {
     says(env!("CARGO_BIN_EXE_attitude"), 2, "took all 1000 attitudes");
 }
 
+/// And the program is the one that the README shows.
+#[test]
+fn hello() {
+    says(env!("CARGO_BIN_EXE_hello"), 1, "pitch: 1.5");
+    let readme = include_str!("../../README.md");
+    let (_, shown) = readme.split_once("```rust\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    // Each is laid out as it is best read there.
+    let bare = |text: &str| text.split_whitespace().collect::<String>().replace(",}", "}");
+    let program = bare(include_str!("../src/bin/hello.rs"));
+    assert!(program.ends_with(&bare(shown)), "{shown}");
+}
+
+/// The computers hand over twice, and a display that comes late shows the alarm.
+#[test]
+fn avionics() {
+    let avionics = env!("CARGO_BIN_EXE_avionics");
+    says(avionics, 1, "both displays showed the same");
+    says(avionics, 1, r#"came late: ["ATTITUDE LOST on"]"#);
+}
+
+/// All replicas have the same, which depends on the order, the one that comes late as well.
+#[test]
+fn key_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(env!("CARGO_BIN_EXE_key_value"), &[], &folder.path().join("run"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let stores: Vec<&str> =
+        text.lines().filter_map(|line| line.split_once(" has ")).map(|(_, store)| store).collect();
+    assert_eq!(stores.len(), 3, "{text}");
+    assert!(
+        stores.iter().all(|store| *store == stores[0] && store.contains("\"item/4\"")),
+        "{text}"
+    );
+    assert!(!stores[0].contains("item/1") && !stores[0].contains("item/2"), "removed: {text}");
+}
+
 /// Three displays end with the same setting, which depends on the order.
 #[test]
 fn commands() {

@@ -124,6 +124,21 @@ impl EntityQos {
         self.policy(policy)?.get(field)
     }
 
+    /// Whether a policy has the same value in another set.
+    pub fn agrees(&self, other: &Self, policy: PolicyId) -> bool {
+        let fields = 0..policy.fields().len();
+        fields.into_iter().all(|field| self.value(policy, field) == other.value(policy, field))
+    }
+
+    /// Takes a policy's value over from another set of the same kind.
+    pub fn adopt(&mut self, other: &Self, policy: PolicyId) {
+        for field in 0..policy.fields().len() {
+            if let Some(value) = other.value(policy, field) {
+                self.set_value(policy, field, &value);
+            }
+        }
+    }
+
     /// Sets the value of a policy's field; false if there is none, or if it is of another type.
     pub fn set_value(&mut self, policy: PolicyId, field: usize, value: &Value) -> bool {
         self.policy_mut(policy).is_some_and(|policy| policy.set(field, value))

@@ -235,7 +235,11 @@ fn the_ready_made_profiles_are_what_they_say() {
         let (topic, writer) =
             (provider.topic_qos(name).unwrap(), provider.datawriter_qos(name).unwrap());
         let reader = provider.datareader_qos(name).unwrap();
-        for history in [&topic.history, &writer.history, &reader.history] {
+        // A topic's HISTORY says what is kept in memory for those who come later.
+        let last = HistoryQosPolicyKind::KeepLast;
+        let last_is_kept = (topic.history.kind, topic.history.depth) == (last, 1);
+        assert_eq!(last_is_kept, level == VolatileStorage || kept == Some(1), "{name}");
+        for history in [&writer.history, &reader.history] {
             let own = (history.kind == HistoryQosPolicyKind::KeepLast).then_some(history.depth);
             assert_eq!(own, kept, "{name}");
         }

@@ -5,6 +5,7 @@ mod attendant;
 mod collector;
 mod entity_group;
 mod participant;
+mod profiles;
 mod rejoin;
 mod roster;
 
@@ -12,4 +13,6 @@ pub(crate) use collector::{Charge, Collect, Found};
 pub(crate) use entity_group::EntityGroup;
 pub(crate) use participant::Inner;
 pub use participant::{DomainParticipant, ParticipantConfig};
+pub(crate) use profiles::{Following, Shared, usual_reader, usual_topic, usual_writer};
+pub use profiles::{QosReload, ReloadedEntity};
 pub(crate) use roster::Attended;

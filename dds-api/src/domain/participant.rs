@@ -10,11 +10,12 @@ use derecho_core::multicast::ablation::Ablation;
 use derecho_node::logs::Settings;
 use derecho_node::{Hearer, Pace, Waited, clock};
 use idl_cdr::DdsType;
-use qos_profiles::{PublisherQos, SubscriberQos};
+use qos_profiles::xml::QosProvider;
 
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
 use super::collector::Collector;
+use super::profiles::{Profiles, QosReload, Source};
 use super::rejoin::Rejoiner;
 use super::roster::Roster;
 use crate::infrastructure::listener::Slot;
@@ -48,6 +49,8 @@ pub struct ParticipantConfig {
     rejoins: bool,
     log_folder: Option<PathBuf>,
     log_topics: Vec<String>,
+    profiles: Source,
+    profile: Option<String>,
     log_queue: Option<usize>,
 }
 
@@ -96,6 +99,41 @@ impl ParticipantConfig {
     /// text, `?` for one character. So their samples outlive the applications. Without a log folder nothing is kept.
     pub fn log_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.log_topics = patterns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Its profiles of policies are in these files, which may inherit from each other, and are those that are ready-made. Without
+    /// this the environment variable `SQUALL_QOS_FILES` says where they are, and `SQUALL_QOS_PROFILES.xml` is read too if it is in
+    /// the working folder.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Altitude { feet: f64 }
+    /// # fn main() -> DdsResult<()> {
+    /// let config = ParticipantConfig::new().qos_files(["fleet.xml"]);
+    /// let participant = DomainParticipant::with_config(0, config)?;
+    /// let topic = participant.topic::<Altitude>("Altitude").profile("Fleet::State").create()?;
+    /// let writer = participant.writer(&topic).create()?;                    // by Fleet::State too
+    /// let reader = participant.reader(&topic).profile("Fleet::Display").create()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn qos_files<P: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
+        self.profiles = Source::Files(files.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Its profiles of policies are those of this provider, which several participants may share.
+    pub fn qos_provider(mut self, provider: Arc<QosProvider>) -> Self {
+        self.profiles = Source::Provider(provider);
+        self
+    }
+
+    /// Its entities of which nothing is said have their policies by this profile. Without this, by the one that says
+    /// `is_default_qos`, if there is one.
+    pub fn profile(mut self, name: impl Into<String>) -> Self {
+        self.profile = Some(name.into());
         self
     }
 
@@ -200,6 +238,7 @@ impl ParticipantConfig {
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
     pub(crate) standing: Arc<Standing>,
+    pub(crate) profiles: Profiles,
     /// Signs of life of the application.
     pub(crate) pulse: Arc<Pulse>,
     domain: u32,
@@ -291,6 +330,10 @@ impl DomainParticipant {
     }
 
     /// Joins a domain.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if something is wrong with the configuration, or with files of
+    /// [profiles](ParticipantConfig::qos_files); it says what and where.
     pub fn with_config(domain: u32, config: ParticipantConfig) -> DdsResult<DomainParticipant> {
         if domain > GREATEST_DOMAIN {
             return Err(DdsError::BadParameter(format!(
@@ -315,6 +358,7 @@ impl DomainParticipant {
             unattended,
             logs,
         };
+        let profiles = Profiles::new(config.profiles, config.profile)?;
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
         let (pulse, collector, roster) = (Arc::default(), Collector::default(), Roster::default());
@@ -322,6 +366,7 @@ impl DomainParticipant {
         let mut inner = Inner {
             engine,
             standing,
+            profiles,
             pulse,
             domain,
             rejoiner,
@@ -411,6 +456,34 @@ impl DomainParticipant {
         self.inner.engine.act(|machine, _, _| machine.stored())
     }
 
+    /// Its profiles of policies.
+    pub fn qos_provider(&self) -> &Arc<QosProvider> {
+        self.inner.profiles.provider()
+    }
+
+    /// Reads the files of its [profiles](ParticipantConfig::qos_files) again, and applies what has changed to all topics,
+    /// publishers, subscribers, writers and readers that were made by a profile: of each the policies that may change on an
+    /// entity that is at work, unless the application has said otherwise of them since. Policies that may not change stay, and
+    /// are reported, as is an entity whose policies would contradict each other, which keeps all that it has. Entities that are
+    /// made from now on have their policies by the new profiles.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if anything is wrong with the files; then nothing changes.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # fn reload(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let report = participant.reload_qos()?;
+    /// for entity in &report.unchanged {
+    ///     println!("not as its profile says: {entity}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reload_qos(&self) -> DdsResult<QosReload> {
+        self.inner.profiles.reload(&self.inner)
+    }
+
     /// A topic: a name for samples of one type.
     pub fn topic<T: DdsType>(&self, name: &str) -> TopicBuilder<T> {
         TopicBuilder::new(Arc::clone(&self.inner), name)
@@ -457,12 +530,12 @@ impl DomainParticipant {
 
     /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
     pub fn publisher(&self) -> PublisherBuilder {
-        PublisherBuilder::new(Arc::clone(&self.inner), PublisherQos::default())
+        PublisherBuilder::new(Arc::clone(&self.inner))
     }
 
     /// A subscriber: readers that share PRESENTATION, PARTITION and GROUP_DATA.
     pub fn subscriber(&self) -> SubscriberBuilder {
-        SubscriberBuilder::new(Arc::clone(&self.inner), SubscriberQos::default())
+        SubscriberBuilder::new(Arc::clone(&self.inner))
     }
 
     /// The samples of a topic that an expression lets pass: the standard's SQL, with `%0` to `%99` for parameters.

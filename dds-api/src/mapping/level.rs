@@ -7,6 +7,7 @@ use std::fmt;
 use derecho_core::log;
 use derecho_core::storage::store::Retention;
 use idl_cdr::DdsType;
+use qos_profiles::xml::DeliveryLevel;
 
 /// What a topic promises of its samples' order.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,6 +22,17 @@ pub(crate) enum TopicLevel {
     VolatileStorage,
     /// The same, and kept in logs, from which it comes back when all participants are gone.
     LoggedStorage,
+}
+
+impl From<DeliveryLevel> for TopicLevel {
+    fn from(level: DeliveryLevel) -> TopicLevel {
+        match level {
+            DeliveryLevel::Unordered => TopicLevel::Unordered,
+            DeliveryLevel::Atomic => TopicLevel::Atomic,
+            DeliveryLevel::VolatileStorage => TopicLevel::VolatileStorage,
+            DeliveryLevel::LoggedStorage => TopicLevel::LoggedStorage,
+        }
+    }
 }
 
 impl TopicLevel {

@@ -13,6 +13,7 @@ use derecho_core::node::SubscriptionId;
 
 use super::acquaintance::Acquaintance;
 use super::history::{History, NOBODY};
+use super::policies::Policies;
 use super::record::Terms;
 use super::standing::Life;
 use super::vigil::{Pulse, Vigil};
@@ -32,6 +33,9 @@ pub(crate) struct ReaderShared {
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
     /// Of an ordered topic: what it knows of those who write there. Changes of it are counted in `changes`.
     pub(crate) acquaintance: Mutex<Option<Arc<Acquaintance>>>,
+    /// It has policies that its cache does not know of yet.
+    has_new_policies: AtomicBool,
+    new_policies: Mutex<Option<Arc<Policies>>>,
     /// Its statuses.
     pub(crate) board: Board,
     /// Writers of the same topic that it cannot be matched with.
@@ -85,6 +89,30 @@ impl ReaderShared {
     /// These bring samples of an ordered topic from now on; all that others have brought is queued already.
     pub(super) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
         *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));
+    }
+
+    /// It has other policies now; it takes them up when it looks next.
+    pub(super) fn set_policies(&self, policies: &Arc<Policies>) {
+        let policies = Some(Arc::clone(policies));
+        *self.new_policies.lock().unwrap_or_else(PoisonError::into_inner) = policies;
+        self.has_new_policies.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// The policies that it has since it was asked last, if they are others.
+    #[inline]
+    pub(crate) fn take_new_policies(&self) -> Option<Arc<Policies>> {
+        match self.has_new_policies.load(Ordering::Acquire) {
+            true => self.new_policies_that_are_there(),
+            false => None,
+        }
+    }
+
+    #[cold]
+    fn new_policies_that_are_there(&self) -> Option<Arc<Policies>> {
+        let mut policies = self.new_policies.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_new_policies.store(false, Ordering::Relaxed);
+        policies.take()
     }
 
     /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;
@@ -156,6 +184,8 @@ impl From<LinkError> for Refusal {
 pub(crate) struct WriterShared {
     /// Readers that it is matched with.
     pub(crate) matched: AtomicU32,
+    /// Unregistering an instance disposes it as well.
+    pub(crate) autodispose: AtomicBool,
     /// Its statuses.
     pub(crate) board: Board,
     /// What it has promised to do in time.
@@ -171,6 +201,7 @@ impl WriterShared {
     pub(crate) fn new(pulse: Arc<Pulse>) -> WriterShared {
         WriterShared {
             matched: AtomicU32::new(0),
+            autodispose: AtomicBool::new(true),
             board: Board::default(),
             vigil: Vigil::new(pulse),
             has_terms: AtomicBool::new(false),
@@ -193,8 +224,16 @@ impl WriterShared {
         self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// This goes with its samples from now on.
-    pub(crate) fn set_terms(&self, terms: Terms) {
+    /// What its calls have to know of its policies, and what goes with its samples from now on.
+    pub(crate) fn set_policies(&self, policies: &Policies, terms: Terms) {
+        if let Policies::Offered { writer, .. } = policies {
+            let lifecycle = &writer.writer_data_lifecycle;
+            self.autodispose.store(lifecycle.autodispose_unregistered_instances, Ordering::Relaxed);
+        }
+        self.set_terms(terms);
+    }
+
+    fn set_terms(&self, terms: Terms) {
         let has_terms = terms.size() > 0 || terms.keyed;
         *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
         self.has_terms.store(has_terms, Ordering::Release);

@@ -2,21 +2,20 @@
 //!
 //! Owns: what a writer is asked to be. Never does: write anything.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::clock;
 use idl_cdr::DdsType;
 use qos_profiles::{
-    DataWriterQos, DestinationOrderQosPolicyKind, Duration, OwnershipQosPolicyKind,
-    PartitionQosPolicy, PublisherQos,
+    DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
+    OwnershipQosPolicyKind, PartitionQosPolicy, PublisherQos,
 };
 
 use super::instances::Registered;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
-use crate::domain::Inner;
+use crate::domain::{Following, Inner, usual_writer};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
@@ -35,12 +34,16 @@ const DEFAULT_IN_FLIGHT: usize = 7168;
 /// Bytes for the names of partitions that a writer may get later.
 const ROOM_FOR_NAMES: usize = 256;
 
-/// A writer that is being made. Unless something else is said it has the policies of its topic.
+/// A writer that is being made. Unless something else is said it has its policies by the profile that its topic was made by, or
+/// those of its topic.
 pub struct DataWriterBuilder<T> {
     participant: Arc<Inner>,
     topic: Topic<T>,
     publisher: Option<Publisher>,
     qos: DataWriterQos,
+    /// The profile that its policies are by, if they are.
+    following: Option<Following>,
+    wrong: Option<DdsError>,
     memory: usize,
     in_flight: usize,
     largest: usize,
@@ -48,23 +51,28 @@ pub struct DataWriterBuilder<T> {
 
 impl<T: DdsType> DataWriterBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
-        let mut qos = DataWriterQos::default();
-        qos.copy_from_topic_qos(topic.qos());
-        DataWriterBuilder {
+        let (qos, profile) = (usual_writer(&topic.qos()), topic.policies().profile.clone());
+        let builder = DataWriterBuilder {
             participant,
             topic,
             publisher: None,
             qos,
+            following: None,
+            wrong: None,
             memory: DEFAULT_MEMORY,
             in_flight: DEFAULT_IN_FLIGHT,
             largest: if is_plain::<T>() { size_of::<T>() } else { 0 },
+        };
+        match profile {
+            Some(profile) => builder.follow(&profile, true),
+            None => builder,
         }
     }
 
     /// It belongs to this publisher.
     pub(super) fn within(mut self, publisher: Publisher) -> Self {
         if let Some(qos) = publisher.default_writer_qos() {
-            self.qos = qos;
+            self = self.qos(&qos);
         }
         self.publisher = Some(publisher);
         self
@@ -72,7 +80,30 @@ impl<T: DdsType> DataWriterBuilder<T> {
 
     /// All its policies. What DURABILITY offers is at most what the topic gives.
     pub fn qos(mut self, qos: &DataWriterQos) -> Self {
+        (self.following, self.wrong) = (None, None);
         self.qos.clone_from(qos);
+        self
+    }
+
+    /// Its policies by a profile: of several sets that whose filter fits its topic's name. What is said of it before is
+    /// forgotten, what is said later comes before the profile. A profile that says nothing of writers gives it the policies of
+    /// its topic. See [`ParticipantConfig::qos_files`](crate::domain::ParticipantConfig::qos_files).
+    pub fn profile(self, name: &str) -> Self {
+        self.follow(name, false)
+    }
+
+    fn follow(mut self, profile: &str, by_topic: bool) -> Self {
+        let (profiles, kind) = (&self.participant.profiles, EntityKind::DataWriter);
+        match profiles.of_endpoint(kind, profile, self.topic.policies(), by_topic) {
+            Ok(given) => {
+                if let EntityQos::DataWriter(qos) = &given.qos {
+                    self.qos.clone_from(qos);
+                }
+                self.following = Some(Following::new(profile, by_topic, given));
+                self.wrong = None;
+            }
+            Err(wrong) => self.wrong = Some(wrong),
+        }
         self
     }
 
@@ -134,10 +165,14 @@ impl<T: DdsType> DataWriterBuilder<T> {
     /// Makes the writer and announces it.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic.
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
+    /// no profile of the name that was said.
     pub fn create(self) -> DdsResult<DataWriter<T>> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         let DataWriterBuilder { participant, topic, publisher, qos, .. } = self;
-        let DataWriterBuilder { memory, in_flight, largest, .. } = self;
+        let DataWriterBuilder { memory, in_flight, largest, following, .. } = self;
         if !topic.is_of(&participant)
             || publisher.as_ref().is_some_and(|it| !it.is_of(&participant))
         {
@@ -149,10 +184,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
         let level = topic.level();
         let group = publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
         check(&topic, &qos, &group)?;
-        let (blocking, autodispose) = (
-            Option::<std::time::Duration>::from(qos.reliability.max_blocking_time),
-            qos.writer_data_lifecycle.autodispose_unregistered_instances,
-        );
+        let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
         let mut endpoint = topic
             .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
         endpoint.group = publisher.as_ref().map_or(0, Publisher::group);
@@ -174,7 +206,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
                 ))
             })?;
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));
-        shared.set_terms(terms);
+        shared.set_policies(&endpoint.policies, terms);
         if let Policies::Offered { writer, .. } = &*endpoint.policies {
             shared.vigil.promise(writer, clock::now());
         }
@@ -184,6 +216,9 @@ impl<T: DdsType> DataWriterBuilder<T> {
         });
         let (id, first) = made
             .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
+        if let Some(following) = following {
+            participant.profiles.note_endpoint(id, topic.policies(), following);
+        }
         Ok(DataWriter::new(WriterCore {
             participant,
             topic,
@@ -193,7 +228,6 @@ impl<T: DdsType> DataWriterBuilder<T> {
             max_blocking: blocking.map_or(Timeout::FOREVER, Timeout::from),
             kept: level.is_kept(),
             mark,
-            autodispose: AtomicBool::new(autodispose),
             registered: Registered::default(),
             publisher,
             status_condition: OnceLock::new(),

@@ -145,7 +145,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     fn fate_of_unregistered(&self) -> Fate {
-        if self.autodispose.load(Ordering::Relaxed) {
+        if self.shared.autodispose.load(Ordering::Relaxed) {
             Fate::DisposedAndUnregistered
         } else {
             Fate::Unregistered

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use idl_cdr::DdsType;
-use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
+use qos_profiles::{DataWriterQos, EntityKind, EntityQos, PresentationQosPolicy, PublisherQos};
 
 use super::acknowledgment::are_acknowledged;
 use super::{DataWriter, DataWriterBuilder};
-use crate::domain::{EntityGroup, Inner};
+use crate::domain::{EntityGroup, Following, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, Timeout, immutable,
@@ -40,6 +40,12 @@ use crate::topic::Topic;
 pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>);
 
 impl Publisher {
+    pub(crate) fn of(
+        group: Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>,
+    ) -> Self {
+        Publisher(group)
+    }
+
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
@@ -158,15 +164,39 @@ impl Publisher {
 pub struct PublisherBuilder {
     participant: Arc<Inner>,
     qos: PublisherQos,
+    /// The profile that its policies are by, if they are.
+    following: Option<Following>,
+    wrong: Option<DdsError>,
 }
 
 impl PublisherBuilder {
-    pub(crate) fn new(participant: Arc<Inner>, qos: PublisherQos) -> Self {
-        PublisherBuilder { participant, qos }
+    pub(crate) fn new(participant: Arc<Inner>) -> Self {
+        let (usual, qos) = (participant.profiles.usual(), PublisherQos::default());
+        let builder = PublisherBuilder { participant, qos, following: None, wrong: None };
+        match usual {
+            Some(profile) => builder.profile(&profile),
+            None => builder,
+        }
+    }
+
+    /// Its policies by a profile. What is said of it before is forgotten, what is said later comes before the profile.
+    pub fn profile(mut self, name: &str) -> Self {
+        match self.participant.profiles.of_shared(EntityKind::Publisher, name, None) {
+            Ok(given) => {
+                if let EntityQos::Publisher(qos) = &given.qos {
+                    self.qos.clone_from(qos);
+                }
+                self.following = Some(Following::new(name, false, given));
+                self.wrong = None;
+            }
+            Err(wrong) => self.wrong = Some(wrong),
+        }
+        self
     }
 
     /// All its policies.
     pub fn qos(mut self, qos: &PublisherQos) -> Self {
+        (self.following, self.wrong) = (None, None);
         self.qos.clone_from(qos);
         self
     }
@@ -192,9 +222,17 @@ impl PublisherBuilder {
     /// Makes the publisher.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if names of partitions cannot be sent.
+    /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
     pub fn create(self) -> DdsResult<Publisher> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         super::check_partition(&self.qos.partition)?;
-        Ok(Publisher(EntityGroup::new(self.participant, self.qos)))
+        let participant = Arc::clone(&self.participant);
+        let group = EntityGroup::new(self.participant, self.qos);
+        if let Some(following) = self.following {
+            participant.profiles.note(Shared::Publisher(Arc::downgrade(&group)), following);
+        }
+        Ok(Publisher(group))
     }
 }

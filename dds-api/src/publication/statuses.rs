@@ -3,7 +3,6 @@
 //! Owns: the calls. Never does: count; the machine does.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use idl_cdr::DdsType;
 use qos_profiles::DataWriterQos;
@@ -62,7 +61,6 @@ impl<T: DdsType> DataWriter<T> {
         immutable("writer", &self.qos().immutable_changes(qos))?;
         let publisher = self.publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
         check(&self.topic, qos, &publisher)?;
-        let autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
         let changed = self.participant.engine.act(|machine, _, _| {
             machine.change(self.id, |policies| {
                 if let Policies::Offered { writer, .. } = policies {
@@ -70,9 +68,7 @@ impl<T: DdsType> DataWriter<T> {
                 }
             })
         });
-        changed.map_err(DdsError::BadParameter)?;
-        self.autodispose.store(autodispose, Ordering::Relaxed);
-        Ok(())
+        changed.map_err(DdsError::BadParameter)
     }
 
     /// The publisher that it belongs to, if it is not the participant's own.

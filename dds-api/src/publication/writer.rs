@@ -7,7 +7,7 @@ mod asynchronous;
 
 use std::cell::Cell;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
@@ -78,8 +78,6 @@ pub struct WriterCore<T: DdsType> {
     pub(super) kept: bool,
     /// What marks the version of its type.
     pub(super) mark: u32,
-    /// Unregistering an instance disposes it.
-    pub(super) autodispose: AtomicBool,
     pub(super) registered: Registered,
     /// The publisher that it belongs to, if it is not the participant's own.
     pub(super) publisher: Option<Publisher>,
@@ -510,6 +508,7 @@ impl<T: DdsType> DataWriter<T> {
 impl<T: DdsType> Drop for WriterCore<T> {
     fn drop(&mut self) {
         let id = self.id;
+        self.participant.profiles.forget(id);
         self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
     }
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use idl_cdr::DdsType;
 use qos_profiles::{
-    DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, HistoryQosPolicyKind,
-    OwnershipQosPolicyKind, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
-    ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy, SubscriberQos,
-    TypeConsistencyEnforcementQosPolicy,
+    DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, EntityKind, EntityQos,
+    HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
+    PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy,
+    SubscriberQos, TypeConsistencyEnforcementQosPolicy,
 };
 
 use super::cache::Settings;
@@ -19,7 +19,7 @@ use super::queues::Queues;
 use super::reader::{DataReader, ReaderCore};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
-use crate::domain::Inner;
+use crate::domain::{Following, Inner, usual_reader};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::endpoint::EndpointKind;
@@ -39,6 +39,9 @@ pub struct DataReaderBuilder<T> {
     topic: Topic<T>,
     subscriber: Option<Subscriber>,
     qos: DataReaderQos,
+    /// The profile that its policies are by, if they are.
+    following: Option<Following>,
+    wrong: Option<DdsError>,
     /// What it requests of order and coherence.
     group: SubscriberQos,
     /// What its cache does.
@@ -54,9 +57,7 @@ impl<T: DdsType> DataReaderBuilder<T> {
         topic: Topic<T>,
         filter: Option<Arc<SharedFilter>>,
     ) -> Self {
-        let mut qos = DataReaderQos::default();
-        qos.copy_from_topic_qos(topic.qos());
-        qos.history.kind = HistoryQosPolicyKind::KeepAll;
+        let (qos, profile) = (usual_reader(&topic.qos()), topic.policies().profile.clone());
         let presentation = PresentationQosPolicy {
             access_scope: PresentationQosPolicyAccessScopeKind::Topic,
             ordered_access: true,
@@ -66,15 +67,21 @@ impl<T: DdsType> DataReaderBuilder<T> {
         // What does not pass is no reason to wake whoever waits: that takes a cache. So does what a topic's policies ask for.
         let usual = Settings::new(&qos, &presentation) == Settings::default();
         let follows = filter.is_some() || !usual;
-        DataReaderBuilder {
+        let builder = DataReaderBuilder {
             participant,
             topic,
             subscriber,
             qos,
+            following: None,
+            wrong: None,
             group,
             presentation,
             follows,
             filter,
+        };
+        match profile {
+            Some(profile) => builder.follow(&profile, true),
+            None => builder,
         }
     }
 
@@ -100,9 +107,35 @@ impl<T: DdsType> DataReaderBuilder<T> {
 
     /// All its policies. It is matched with writers that offer what these request, and its cache is as they say.
     pub fn qos(mut self, qos: &DataReaderQos) -> Self {
+        (self.following, self.wrong) = (None, None);
         self.qos = qos.clone();
         self.presentation = self.group.presentation.clone();
         self.follows = true;
+        self
+    }
+
+    /// Its policies by a profile: of several sets that whose filter fits its topic's name. What is said of it before is
+    /// forgotten, what is said later comes before the profile. A profile that says nothing of readers gives it the policies of
+    /// its topic. PRESENTATION is its [`Subscriber`]'s; without one it gives samples in their order. See
+    /// [`ParticipantConfig::qos_files`](crate::domain::ParticipantConfig::qos_files).
+    pub fn profile(self, name: &str) -> Self {
+        self.follow(name, false)
+    }
+
+    fn follow(mut self, profile: &str, by_topic: bool) -> Self {
+        let (profiles, kind) = (&self.participant.profiles, EntityKind::DataReader);
+        match profiles.of_endpoint(kind, profile, self.topic.policies(), by_topic) {
+            Ok(given) => {
+                if let EntityQos::DataReader(qos) = &given.qos {
+                    self.qos.clone_from(qos);
+                }
+                // What the profile says of readers is for the cache, now or when it is read again.
+                self.follows |= given.said.is_some();
+                self.following = Some(Following::new(profile, by_topic, given));
+                self.wrong = None;
+            }
+            Err(wrong) => self.wrong = Some(wrong),
+        }
         self
     }
 
@@ -193,10 +226,14 @@ impl<T: DdsType> DataReaderBuilder<T> {
     /// Makes the reader and announces it.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
+    /// no profile of the name that was said.
     pub fn create(self) -> DdsResult<DataReader<T>> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         let DataReaderBuilder { participant, topic, qos, presentation, .. } = self;
-        let DataReaderBuilder { subscriber, group, follows, filter, .. } = self;
+        let DataReaderBuilder { subscriber, group, follows, filter, following, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -230,6 +267,9 @@ impl<T: DdsType> DataReaderBuilder<T> {
         let shelf = OnceLock::new();
         if follows {
             shelf.get_or_init(|| Mutex::new(Shelf::new(settings)));
+        }
+        if let Some(following) = following {
+            participant.profiles.note_endpoint(id, topic.policies(), following);
         }
         Ok(DataReader::of(ReaderCore {
             participant,

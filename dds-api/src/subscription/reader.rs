@@ -582,6 +582,7 @@ impl<T: DdsType> Drop for ReaderLife<T> {
         core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
         let id = core.id;
+        core.participant.profiles.forget(id);
         core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
     }
 }

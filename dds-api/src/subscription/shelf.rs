@@ -24,6 +24,7 @@ use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
 use crate::infrastructure::status::StatusKind;
+use crate::mapping::policies::Policies;
 use crate::mapping::record::{Fate, key_payload};
 
 /// Why samples were rejected: which of RESOURCE_LIMITS was reached.
@@ -285,12 +286,24 @@ impl<T: DdsType> ReaderCore<T> {
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
         let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(settings) = self.new_settings() {
+            shelf.set_settings(settings);
+        }
         self.fill(&mut shelf);
         self.look_at_deadlines(&mut shelf);
         if std::mem::take(&mut shelf.has_rejected) {
             self.shared.board.raise(StatusKind::SampleRejected);
         }
         shelf
+    }
+
+    /// What the cache is to do from now on, if policies have changed since it was asked last.
+    fn new_settings(&self) -> Option<Settings> {
+        let policies = self.shared.take_new_policies()?;
+        let Policies::Requested { reader, .. } = &*policies else { return None };
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        *settings = settings.changed_to(reader);
+        Some(*settings)
     }
 
     /// What has not come in time, now that all that has come is known.

@@ -48,7 +48,7 @@ impl<T: DdsType> DataReader<T> {
             })
         });
         changed.map_err(DdsError::BadParameter)?;
-        self.change_settings(qos);
+        self.follow_policies(qos);
         Ok(())
     }
 
@@ -102,15 +102,11 @@ impl<T: DdsType> DataReader<T> {
         self.core.changed()
     }
 
-    /// The cache does what these policies say from now on.
-    fn change_settings(&self, qos: &DataReaderQos) {
-        let settings = {
-            let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-            *settings = settings.changed_to(qos);
-            *settings
-        };
+    /// The cache does what these policies say from now on; it begins if they ask for one.
+    fn follow_policies(&self, qos: &DataReaderQos) {
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).changed_to(qos);
         if self.shelf.get().is_some() || settings != Settings::default() {
-            self.shelf().set_settings(settings);
+            drop(self.shelf());
         }
     }
 

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use idl_cdr::DdsType;
-use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
+use qos_profiles::{DataReaderQos, EntityKind, EntityQos, PresentationQosPolicy, SubscriberQos};
 
 use super::{DataReader, DataReaderBuilder};
-use crate::domain::{EntityGroup, Inner};
+use crate::domain::{EntityGroup, Following, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DdsError, DdsResult, InstanceHandle, StatusMask, SubscriberListener, immutable,
@@ -26,6 +26,12 @@ use crate::topic::TopicDescription;
 pub struct Subscriber(Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>);
 
 impl Subscriber {
+    pub(crate) fn of(
+        group: Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>,
+    ) -> Self {
+        Subscriber(group)
+    }
+
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
@@ -129,15 +135,39 @@ impl Subscriber {
 pub struct SubscriberBuilder {
     participant: Arc<Inner>,
     qos: SubscriberQos,
+    /// The profile that its policies are by, if they are.
+    following: Option<Following>,
+    wrong: Option<DdsError>,
 }
 
 impl SubscriberBuilder {
-    pub(crate) fn new(participant: Arc<Inner>, qos: SubscriberQos) -> Self {
-        SubscriberBuilder { participant, qos }
+    pub(crate) fn new(participant: Arc<Inner>) -> Self {
+        let (usual, qos) = (participant.profiles.usual(), SubscriberQos::default());
+        let builder = SubscriberBuilder { participant, qos, following: None, wrong: None };
+        match usual {
+            Some(profile) => builder.profile(&profile),
+            None => builder,
+        }
+    }
+
+    /// Its policies by a profile. What is said of it before is forgotten, what is said later comes before the profile.
+    pub fn profile(mut self, name: &str) -> Self {
+        match self.participant.profiles.of_shared(EntityKind::Subscriber, name, None) {
+            Ok(given) => {
+                if let EntityQos::Subscriber(qos) = &given.qos {
+                    self.qos.clone_from(qos);
+                }
+                self.following = Some(Following::new(name, false, given));
+                self.wrong = None;
+            }
+            Err(wrong) => self.wrong = Some(wrong),
+        }
+        self
     }
 
     /// All its policies.
     pub fn qos(mut self, qos: &SubscriberQos) -> Self {
+        (self.following, self.wrong) = (None, None);
         self.qos.clone_from(qos);
         self
     }
@@ -163,9 +193,17 @@ impl SubscriberBuilder {
     /// Makes the subscriber.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if names of partitions cannot be sent.
+    /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
     pub fn create(self) -> DdsResult<Subscriber> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         check_partition(&self.qos.partition)?;
-        Ok(Subscriber(EntityGroup::new(self.participant, self.qos)))
+        let participant = Arc::clone(&self.participant);
+        let group = EntityGroup::new(self.participant, self.qos);
+        if let Some(following) = self.following {
+            participant.profiles.note(Shared::Subscriber(Arc::downgrade(&group)), following);
+        }
+        Ok(Subscriber(group))
     }
 }

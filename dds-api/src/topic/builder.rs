@@ -7,14 +7,15 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use idl_cdr::DdsType;
+use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{
     DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
-    DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, OwnershipQosPolicyKind,
-    ReliabilityQosPolicyKind, TopicQos,
+    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind, Length,
+    OwnershipQosPolicyKind, TopicQos,
 };
 
-use super::{Topic, TopicNotice};
-use crate::domain::Inner;
+use super::{Topic, TopicNotice, TopicPolicies};
+use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::{Keeping, TopicLevel};
@@ -27,6 +28,9 @@ const LONGEST_NAME: usize = 255;
 pub struct TopicBuilder<T> {
     participant: Arc<Inner>,
     name: String,
+    /// The profile that its policies are by, if they are.
+    following: Option<Following>,
+    wrong: Option<DdsError>,
     level: TopicLevel,
     sharded: bool,
     /// What its writers and readers have if nothing else is said. DURABILITY follows from the level.
@@ -41,28 +45,50 @@ pub struct TopicBuilder<T> {
 
 impl<T: DdsType> TopicBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, name: &str) -> Self {
-        let mut qos = TopicQos::default();
-        // Nothing is lost on the way here.
-        qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
-        TopicBuilder {
+        let usual = participant.profiles.usual();
+        let builder = TopicBuilder {
             participant,
             name: name.to_owned(),
+            following: None,
+            wrong: None,
             level: TopicLevel::Unordered,
             sharded: false,
-            qos,
+            qos: usual_topic(),
             service: DurabilityServiceQosPolicy::default(),
             lifespan: None,
             durable_first: false,
             detach: false,
             log_retention: LogRetention::default(),
             _type: PhantomData,
+        };
+        match usual {
+            Some(profile) => builder.profile(&profile),
+            None => builder,
         }
     }
 
-    /// All its policies, and the level that they ask for: best effort is unordered; reliable is atomic, or kept with
-    /// DURABILITY transient-local or transient, or logged with persistent. What is kept of a transient-local topic is what
-    /// HISTORY and RESOURCE_LIMITS say, of the others what DURABILITY_SERVICE says. Its writers and readers have these policies
-    /// if nothing else is said of them.
+    /// Its policies by a profile, and the level that they and `squall.delivery` ask for; of several sets the one whose filter
+    /// fits its name. Its writers and readers have theirs by the same profile if nothing else is said of them. A profile that
+    /// says nothing of topics leaves it as it is.
+    pub fn profile(mut self, name: &str) -> Self {
+        let given = self.participant.profiles.of_shared(EntityKind::Topic, name, Some(&self.name));
+        match given {
+            Ok(given) => {
+                if let (EntityQos::Topic(qos), Some(said)) = (&given.qos, &given.said) {
+                    self.set(qos, said.level().map_or(self.level, TopicLevel::from));
+                }
+                self.following = Some(Following::new(name, false, given));
+                self.wrong = None;
+            }
+            Err(wrong) => self.wrong = Some(wrong),
+        }
+        self
+    }
+
+    /// All its policies, and the level that they ask for: without DURABILITY best effort is unordered, and reliable is atomic; it
+    /// is kept with DURABILITY transient-local or transient, and logged with persistent. What is kept of a transient-local topic
+    /// is what HISTORY and RESOURCE_LIMITS say, of the others what DURABILITY_SERVICE says. Its writers and readers have these
+    /// policies if nothing else is said of them.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
@@ -80,15 +106,13 @@ impl<T: DdsType> TopicBuilder<T> {
     /// # }
     /// ```
     pub fn qos(mut self, qos: &TopicQos) -> Self {
-        let reliable = qos.reliability.kind == ReliabilityQosPolicyKind::Reliable;
-        self.level = match qos.durability.kind {
-            DurabilityQosPolicyKind::Volatile if reliable => TopicLevel::Atomic,
-            DurabilityQosPolicyKind::Volatile => TopicLevel::Unordered,
-            DurabilityQosPolicyKind::TransientLocal | DurabilityQosPolicyKind::Transient => {
-                TopicLevel::VolatileStorage
-            }
-            DurabilityQosPolicyKind::Persistent => TopicLevel::LoggedStorage,
-        };
+        (self.following, self.wrong) = (None, None);
+        self.set(qos, DeliveryLevel::of(qos.reliability.kind, qos.durability.kind).into());
+        self
+    }
+
+    fn set(&mut self, qos: &TopicQos, level: TopicLevel) {
+        self.level = level;
         self.service = match qos.durability.kind {
             DurabilityQosPolicyKind::TransientLocal => DurabilityServiceQosPolicy {
                 history_kind: qos.history.kind,
@@ -102,7 +126,6 @@ impl<T: DdsType> TopicBuilder<T> {
         };
         self.lifespan = qos.lifespan.duration.into();
         self.qos.clone_from(qos);
-        self
     }
 
     /// Each of its partitions is a stream by itself, and has an order of its own: writers and readers that share no partition
@@ -279,9 +302,14 @@ impl<T: DdsType> TopicBuilder<T> {
     /// Makes the topic.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if it cannot have this name; [`DdsError::InconsistentPolicy`] if policies contradict each other.
+    /// [`DdsError::BadParameter`] if it cannot have this name, or there is no profile of the name that was said;
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn create(self) -> DdsResult<Topic<T>> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         let keeping = self.keeping();
+        let following = self.following.clone();
         let TopicBuilder { participant, name, level, sharded, mut qos, service, lifespan, .. } =
             self;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
@@ -313,13 +341,16 @@ impl<T: DdsType> TopicBuilder<T> {
         });
         let entity: Weak<TopicNotice> = Arc::downgrade(&notice);
         participant.roster.enter(entity);
+        let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
+        let policies = TopicPolicies::new(name, level, profile, qos);
+        if let Some(following) = following {
+            participant.profiles.note(Shared::Topic(Arc::downgrade(&policies)), following);
+        }
         Ok(Topic {
-            name,
             participant,
-            level,
             keeping,
             sharded,
-            qos: Arc::new(qos),
+            policies,
             notice,
             status_condition: Arc::new(OnceLock::new()),
             _type: PhantomData,

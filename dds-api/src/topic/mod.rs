@@ -2,6 +2,7 @@
 
 mod builder;
 mod filtered;
+mod policies;
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -26,15 +27,15 @@ use crate::mapping::type_identity::TypeIdentity;
 pub use builder::TopicBuilder;
 pub use filtered::{ContentFilteredTopic, TopicDescription};
 pub(crate) use filtered::{SharedFilter, wrong};
+pub(crate) use policies::TopicPolicies;
 
 /// A name under which samples of type `T` are written and read.
 pub struct Topic<T> {
-    name: Arc<str>,
     participant: Arc<Inner>,
-    level: TopicLevel,
     keeping: Keeping,
     sharded: bool,
-    qos: Arc<TopicQos>,
+    /// Shared by its clones.
+    policies: Arc<TopicPolicies>,
     notice: Arc<TopicNotice>,
     status_condition: Arc<OnceLock<StatusCondition>>,
     _type: PhantomData<fn() -> T>,
@@ -89,12 +90,10 @@ impl Attended for TopicNotice {
 impl<T> Clone for Topic<T> {
     fn clone(&self) -> Self {
         Topic {
-            name: Arc::clone(&self.name),
             participant: Arc::clone(&self.participant),
-            level: self.level,
             keeping: self.keeping,
             sharded: self.sharded,
-            qos: Arc::clone(&self.qos),
+            policies: Arc::clone(&self.policies),
             notice: Arc::clone(&self.notice),
             status_condition: Arc::clone(&self.status_condition),
             _type: PhantomData,
@@ -105,7 +104,7 @@ impl<T> Clone for Topic<T> {
 impl<T: DdsType> Topic<T> {
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.policies.name
     }
 
     /// The name of its type.
@@ -115,17 +114,17 @@ impl<T: DdsType> Topic<T> {
 
     /// Whether its samples come in one order at all readers.
     pub fn is_atomic(&self) -> bool {
-        self.level.is_ordered()
+        self.level().is_ordered()
     }
 
     /// Whether its samples are kept for those who come later.
     pub fn is_kept(&self) -> bool {
-        self.level.is_kept()
+        self.level().is_kept()
     }
 
     /// Whether its samples are kept in logs.
     pub fn is_logged(&self) -> bool {
-        self.level.is_logged()
+        self.level().is_logged()
     }
 
     /// Whether each of its partitions is a stream by itself.
@@ -134,8 +133,18 @@ impl<T: DdsType> Topic<T> {
     }
 
     /// Its policies, which its writers and readers have if nothing else is said of them.
-    pub fn qos(&self) -> &TopicQos {
-        &self.qos
+    pub fn qos(&self) -> TopicQos {
+        self.policies.qos()
+    }
+
+    /// Gives it other policies, for writers and readers that are made from now on.
+    ///
+    /// # Errors
+    /// [`DdsError::ImmutablePolicy`](crate::infrastructure::DdsError::ImmutablePolicy) if a policy differs that may not change, or
+    /// LIFESPAN of a topic whose samples are kept, by which all keep them;
+    /// [`DdsError::InconsistentPolicy`](crate::infrastructure::DdsError::InconsistentPolicy) if they contradict each other.
+    pub fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
+        self.policies.set_qos(qos)
     }
 
     /// INCONSISTENT_TOPIC: endpoints of others that mean something else by this name.
@@ -177,7 +186,7 @@ impl<T: DdsType> Topic<T> {
 
     /// The same of a partition of a [sharded](TopicBuilder::sharded_by_partition) topic.
     pub fn storage_status_of(&self, partition: &str) -> Option<StorageStatus> {
-        let key = topic_key(&self.name, &self.identity(), partition);
+        let key = topic_key(self.name(), &self.identity(), partition);
         self.participant.engine.act(|machine, _, _| machine.storage(key))
     }
 
@@ -194,9 +203,9 @@ impl<T: DdsType> Topic<T> {
     pub(crate) fn endpoint(&self, kind: EndpointKind, policies: Policies) -> Endpoint {
         Endpoint {
             kind,
-            topic: self.name.as_ref().to_owned(),
+            topic: self.name().to_owned(),
             data_type: self.identity(),
-            level: self.level,
+            level: self.level(),
             sharded: self.sharded,
             keeping: self.keeping,
             stream: 0,
@@ -220,7 +229,11 @@ impl<T: DdsType> Topic<T> {
     }
 
     pub(crate) fn level(&self) -> TopicLevel {
-        self.level
+        self.policies.level
+    }
+
+    pub(crate) fn policies(&self) -> &Arc<TopicPolicies> {
+        &self.policies
     }
 
     pub(crate) fn identity(&self) -> TypeIdentity {

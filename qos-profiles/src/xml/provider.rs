@@ -133,6 +133,11 @@ impl QosProvider {
         Arc::clone(&self.profiles.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Where it looks for profiles, beside the ready-made ones, for messages.
+    pub fn places(&self) -> Vec<String> {
+        self.locations.iter().map(Location::to_string).collect()
+    }
+
     /// The names of all profiles.
     pub fn profile_names(&self) -> Vec<String> {
         resolved::names(&self.profiles().libraries)

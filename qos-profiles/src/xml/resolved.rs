@@ -3,7 +3,7 @@
 //! Owns: a resolved set of policies, where each value of it came from, and which level of delivery it
 //! asks for. Never does: look into files.
 
-use super::entity::{DELIVERY, UNORDERED};
+use super::entity::{ATOMIC, DELIVERY, UNORDERED};
 use super::error::Place;
 use super::model::{Libraries, Property};
 use super::resolve::{Found, In, by_name, keys, lineage, lineage_of_set, plain_key};
@@ -55,6 +55,22 @@ pub enum DeliveryLevel {
     VolatileStorage,
     /// Atomic, and kept on disk.
     LoggedStorage,
+}
+
+impl DeliveryLevel {
+    /// The level that policies of a topic ask for. What is kept has one order, also if best effort would do.
+    pub fn of(reliability: ReliabilityQosPolicyKind, durability: DurabilityQosPolicyKind) -> Self {
+        match durability {
+            DurabilityQosPolicyKind::Volatile => match reliability {
+                ReliabilityQosPolicyKind::BestEffort => Self::Unordered,
+                ReliabilityQosPolicyKind::Reliable => Self::Atomic,
+            },
+            DurabilityQosPolicyKind::TransientLocal | DurabilityQosPolicyKind::Transient => {
+                Self::VolatileStorage
+            }
+            DurabilityQosPolicyKind::Persistent => Self::LoggedStorage,
+        }
+    }
 }
 
 impl fmt::Display for DeliveryLevel {
@@ -159,16 +175,21 @@ impl ResolvedEntity {
             EntityQos::DataReader(qos) => (qos.reliability.kind, qos.durability.kind),
             _ => return None,
         };
-        let unordered = reliability == ReliabilityQosPolicyKind::BestEffort
-            || self.property(DELIVERY) == Some(UNORDERED);
-        Some(match durability {
-            _ if unordered => DeliveryLevel::Unordered,
-            DurabilityQosPolicyKind::Volatile => DeliveryLevel::Atomic,
-            DurabilityQosPolicyKind::TransientLocal | DurabilityQosPolicyKind::Transient => {
-                DeliveryLevel::VolatileStorage
-            }
-            DurabilityQosPolicyKind::Persistent => DeliveryLevel::LoggedStorage,
+        Some(match self.property(DELIVERY) {
+            // With what is kept it would have been refused.
+            Some(UNORDERED) => DeliveryLevel::Unordered,
+            _ => DeliveryLevel::of(reliability, durability),
         })
+    }
+
+    /// Whether it says by `squall.delivery` that samples are to have one order.
+    pub fn asks_for_order(&self) -> bool {
+        self.property(DELIVERY) == Some(ATOMIC)
+    }
+
+    /// Whether all of it is the standard's defaults, because no file says anything of such an entity.
+    pub fn says_nothing(&self) -> bool {
+        self.origins.is_empty() && self.properties.is_empty()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns: what a list of URIs means, as other products have it: `file://...;str://"<dds>...</dds>"`.
 //! Never does: open a file.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// Where profiles are.
@@ -14,6 +15,19 @@ pub(super) enum Location {
     FileIfThere(PathBuf),
     /// Here; with the name that stands for a file.
     Text(String, String),
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::FileIfThere(path) if path.exists() => write!(f, "{}", path.display()),
+            Self::FileIfThere(path) => {
+                write!(f, "{} (not there, in the working folder)", path.display())
+            }
+            Self::Text(name, _) => f.write_str(name),
+        }
+    }
 }
 
 /// The places in a list; the error says what is wrong with it.

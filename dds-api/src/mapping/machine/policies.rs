@@ -79,7 +79,7 @@ impl ParticipantMachine {
     pub(crate) fn change(&mut self, id: u64, change: impl Fn(&mut Policies)) -> Result<(), String> {
         let endpoint = self.changed(id, change)?;
         if let Some(writer) = self.writers.get_mut(&id) {
-            writer.shared.set_terms(terms_of(&endpoint));
+            writer.shared.set_policies(&endpoint.policies, terms_of(&endpoint));
             if let Policies::Offered { writer: qos, .. } = &*endpoint.policies
                 && qos.deadline.period != offered_deadline(&writer.endpoint.policies)
             {
@@ -88,6 +88,7 @@ impl ParticipantMachine {
             writer.endpoint.policies = Arc::clone(&endpoint.policies);
         } else if let Some(reader) = self.readers.get_mut(&id) {
             reader.endpoint.policies = Arc::clone(&endpoint.policies);
+            reader.shared.set_policies(&endpoint.policies);
         }
         self.announce_anew(id, endpoint);
         self.keep_vigil();

@@ -1,0 +1,257 @@
+//! Profiles at work: the policies that entities have by the name of a profile.
+//!
+//! ```text
+//!   files ──> provider ──> builders ──> entities
+//!                └── read again ──> those of them that run (reload)
+//! ```
+//! Owns: the participant's provider, what a profile gives to an entity, and which running entity follows which profile. Never
+//! does: read XML; that is `qos-profiles`' part.
+
+mod reload;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use qos_profiles::xml::{QosProvider, ResolvedEntity};
+use qos_profiles::{
+    DataReaderQos, DataWriterQos, EntityKind, EntityQos, HistoryQosPolicyKind, PublisherQos,
+    ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
+};
+
+use super::EntityGroup;
+use crate::infrastructure::{DdsError, DdsResult, PublisherListener, SubscriberListener};
+use crate::topic::TopicPolicies;
+
+pub use reload::{QosReload, ReloadedEntity};
+
+/// Where a participant's profiles come from.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Source {
+    /// Where `SQUALL_QOS_FILES` says, and from the working folder.
+    #[default]
+    Environment,
+    Files(Vec<PathBuf>),
+    Provider(Arc<QosProvider>),
+}
+
+/// That an entity has its policies by a profile.
+#[derive(Clone, Debug)]
+pub(crate) struct Following {
+    profile: Arc<str>,
+    /// Nothing was said of itself: it is the profile of its topic.
+    by_topic: bool,
+    given: Given,
+}
+
+/// What an entity has by a profile.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) qos: EntityQos,
+    /// What the profile itself says of such entities; none if it says nothing of them.
+    pub(crate) said: Option<ResolvedEntity>,
+}
+
+impl Following {
+    pub(crate) fn new(profile: &str, by_topic: bool, given: Given) -> Following {
+        Following { profile: profile.into(), by_topic, given }
+    }
+
+    pub(crate) fn profile(&self) -> &Arc<str> {
+        &self.profile
+    }
+}
+
+/// A publisher or a subscriber.
+type Group<Q, E, L> = Weak<EntityGroup<Q, E, L>>;
+
+/// An entity that shares its policies with whoever has a handle on it.
+pub(crate) enum Shared {
+    Topic(Weak<TopicPolicies>),
+    Publisher(Group<PublisherQos, DataWriterQos, dyn PublisherListener>),
+    Subscriber(Group<SubscriberQos, DataReaderQos, dyn SubscriberListener>),
+}
+
+impl Shared {
+    fn is_there(&self) -> bool {
+        match self {
+            Shared::Topic(topic) => topic.strong_count() > 0,
+            Shared::Publisher(publisher) => publisher.strong_count() > 0,
+            Shared::Subscriber(subscriber) => subscriber.strong_count() > 0,
+        }
+    }
+}
+
+/// The entities of a participant that follow profiles.
+#[derive(Default)]
+struct Followers {
+    /// Topics first, as they are made before what follows them.
+    shared: Vec<(Shared, Following)>,
+    /// With so many those that are gone are looked for.
+    tidy_at: usize,
+    /// Writers and readers, by their numbers.
+    endpoints: BTreeMap<u64, (Arc<TopicPolicies>, Following)>,
+}
+
+/// The profiles of a participant.
+pub(crate) struct Profiles {
+    provider: Arc<QosProvider>,
+    /// The profile of entities of which nothing is said; none: the one that the files say is.
+    usual: Option<Arc<str>>,
+    followers: Mutex<Followers>,
+}
+
+impl Profiles {
+    /// Reads the files. The error says what is wrong with them, or that there is no profile of this name.
+    pub(super) fn new(source: Source, usual: Option<String>) -> DdsResult<Profiles> {
+        let provider = match source {
+            Source::Environment => QosProvider::from_environment().map(Arc::new),
+            Source::Files(files) => QosProvider::from_files(files).map(Arc::new),
+            Source::Provider(provider) => Ok(provider),
+        };
+        let provider = provider.map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
+        let followers = Mutex::new(Followers::default());
+        let profiles = Profiles { provider, usual: usual.map(Arc::from), followers };
+        if let Some(usual) = &profiles.usual {
+            profiles.find(EntityKind::DomainParticipant, usual, None)?;
+        }
+        Ok(profiles)
+    }
+
+    pub(crate) fn provider(&self) -> &Arc<QosProvider> {
+        &self.provider
+    }
+
+    /// The profile of entities of which nothing is said.
+    pub(crate) fn usual(&self) -> Option<Arc<str>> {
+        self.usual.clone().or_else(|| self.provider.default_profile().map(Arc::from))
+    }
+
+    /// What a profile says of a kind of entity; none if it says nothing of it.
+    fn find(
+        &self,
+        kind: EntityKind,
+        profile: &str,
+        topic: Option<&str>,
+    ) -> DdsResult<Option<ResolvedEntity>> {
+        let found = self.provider.entity(kind, profile, topic).map_err(|unknown| {
+            let places = match self.provider.places() {
+                places if places.is_empty() => "no file".to_owned(),
+                places => places.join(", "),
+            };
+            DdsError::BadParameter(format!(
+                "{unknown} looked for in the ready-made profiles and in: {places}"
+            ))
+        })?;
+        Ok(Some(found).filter(|found| !found.says_nothing()))
+    }
+
+    /// What a topic, a publisher or a subscriber has by a profile.
+    pub(crate) fn of_shared(
+        &self,
+        kind: EntityKind,
+        profile: &str,
+        topic: Option<&str>,
+    ) -> DdsResult<Given> {
+        let said = self.find(kind, profile, topic)?;
+        let usual = || match kind {
+            EntityKind::Topic => usual_topic().into(),
+            kind => kind.default_qos(),
+        };
+        let qos = said.as_ref().map_or_else(usual, |said| said.qos.clone());
+        Ok(Given { qos, said })
+    }
+
+    /// What a writer or reader has by a profile: what that says of it, or else the policies of its topic. By its topic's
+    /// profile it has no more of DURABILITY than the topic, of which more was said.
+    pub(crate) fn of_endpoint(
+        &self,
+        kind: EntityKind,
+        profile: &str,
+        topic: &TopicPolicies,
+        by_topic: bool,
+    ) -> DdsResult<Given> {
+        let said = match self.find(kind, profile, Some(&topic.name)) {
+            // A topic may have its policies by a set that is for topics alone.
+            Err(_) if by_topic => None,
+            said => said?,
+        };
+        let Some(set) = &said else {
+            return Ok(Given { qos: usual_endpoint(kind, &topic.qos()), said });
+        };
+        if !by_topic && set.asks_for_order() && !topic.level.is_ordered() {
+            return Err(DdsError::InconsistentPolicy(format!(
+                "a {} of `{}`: `squall.delivery` is `atomic` in profile `{profile}`, and the topic is {}: make the topic by \
+                 such a profile, or atomic()",
+                kind.word(),
+                topic.name,
+                topic.level
+            )));
+        }
+        let mut qos = set.qos.clone();
+        let most = topic.qos().durability.kind;
+        match &mut qos {
+            EntityQos::DataWriter(qos) if by_topic => {
+                qos.durability.kind = qos.durability.kind.min(most);
+            }
+            EntityQos::DataReader(qos) if by_topic => {
+                qos.durability.kind = qos.durability.kind.min(most);
+            }
+            _ => {}
+        }
+        Ok(Given { qos, said })
+    }
+
+    fn followers(&self) -> MutexGuard<'_, Followers> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A topic, publisher or subscriber follows a profile from now on.
+    pub(crate) fn note(&self, shared: Shared, following: Following) {
+        let mut followers = self.followers();
+        if followers.shared.len() >= followers.tidy_at {
+            followers.shared.retain(|(shared, _)| shared.is_there());
+            followers.tidy_at = (2 * followers.shared.len()).max(64);
+        }
+        followers.shared.push((shared, following));
+    }
+
+    /// A writer or reader follows a profile from now on.
+    pub(crate) fn note_endpoint(&self, id: u64, topic: &Arc<TopicPolicies>, following: Following) {
+        self.followers().endpoints.insert(id, (Arc::clone(topic), following));
+    }
+
+    /// A writer or reader is no more.
+    pub(crate) fn forget(&self, id: u64) {
+        self.followers().endpoints.remove(&id);
+    }
+}
+
+/// The policies of a topic of which nothing is said: nothing is lost on the way here.
+pub(crate) fn usual_topic() -> TopicQos {
+    let mut qos = TopicQos::default();
+    qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+    qos
+}
+
+/// The policies of a writer of which nothing is said: its topic's.
+pub(crate) fn usual_writer(topic: &TopicQos) -> DataWriterQos {
+    let mut qos = DataWriterQos::default();
+    qos.copy_from_topic_qos(topic);
+    qos
+}
+
+/// The policies of a reader of which nothing is said: its topic's, and it keeps all samples.
+pub(crate) fn usual_reader(topic: &TopicQos) -> DataReaderQos {
+    let mut qos = DataReaderQos::default();
+    qos.copy_from_topic_qos(topic);
+    qos.history.kind = HistoryQosPolicyKind::KeepAll;
+    qos
+}
+
+fn usual_endpoint(kind: EntityKind, topic: &TopicQos) -> EntityQos {
+    match kind {
+        EntityKind::DataReader => usual_reader(topic).into(),
+        _ => usual_writer(topic).into(),
+    }
+}

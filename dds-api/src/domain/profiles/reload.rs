@@ -1,0 +1,305 @@
+//! Profiles that are read again while entities run by them.
+//!
+//! Owns: what of a change an entity takes over, and what is reported instead. Never does: apply a part of what contradicts the
+//! rest.
+
+use std::fmt;
+use std::sync::Arc;
+
+use qos_profiles::{EntityKind, EntityQos, PolicyId};
+
+use super::{Following, Given, Profiles, Shared};
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
+use crate::mapping::policies::Policies;
+use crate::publication::Publisher;
+use crate::subscription::Subscriber;
+use crate::topic::TopicPolicies;
+
+/// What came of reading profiles again: see
+/// [`DomainParticipant::reload_qos`](crate::domain::DomainParticipant::reload_qos).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct QosReload {
+    /// Entities that have other policies now, each with those.
+    pub changed: Vec<ReloadedEntity>,
+    /// Entities that do not follow their profile in all it says now, each with the policies that stay as they were, and why.
+    pub unchanged: Vec<ReloadedEntity>,
+}
+
+/// An entity whose profile says something else than before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ReloadedEntity {
+    /// What it is.
+    pub kind: EntityKind,
+    /// Its name in the domain; topics have none.
+    pub handle: Option<InstanceHandle>,
+    /// Its topic, if it has one.
+    pub topic: Option<String>,
+    /// The profile that it was made by.
+    pub profile: String,
+    /// The policies that are meant.
+    pub policies: Vec<PolicyId>,
+    /// Why they did not change.
+    pub reason: Option<String>,
+}
+
+impl fmt::Display for ReloadedEntity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.word())?;
+        if let Some(handle) = self.handle {
+            write!(f, " {handle}")?;
+        }
+        if let Some(topic) = &self.topic {
+            write!(f, " `{topic}`")?;
+        }
+        write!(f, " by profile `{}`", self.profile)?;
+        for (index, policy) in self.policies.iter().enumerate() {
+            write!(f, "{} {policy}", if index == 0 { ":" } else { "," })?;
+        }
+        match &self.reason {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What an entity is to become.
+struct Change {
+    qos: EntityQos,
+    /// What its profile gives it, in so far as it has that then.
+    given: EntityQos,
+    changed: Vec<PolicyId>,
+    fixed: Vec<PolicyId>,
+}
+
+impl Change {
+    /// What differs between what a profile gave to an entity and what it gives now. What the application has said otherwise
+    /// stays so.
+    fn new(
+        present: EntityQos,
+        given: &EntityQos,
+        new: &EntityQos,
+        may_change: impl Fn(PolicyId) -> bool,
+    ) -> Change {
+        let mut change = Change {
+            qos: present.clone(),
+            given: given.clone(),
+            changed: Vec::new(),
+            fixed: Vec::new(),
+        };
+        for (policy, _) in new.kind().policies().filter(|(policy, _)| !given.agrees(new, *policy)) {
+            if !present.agrees(given, policy) {
+                change.given.adopt(new, policy);
+            } else if may_change(policy) {
+                change.qos.adopt(new, policy);
+                change.given.adopt(new, policy);
+                change.changed.push(policy);
+            } else {
+                change.fixed.push(policy);
+            }
+        }
+        change
+    }
+
+    /// Applies it, all or nothing, and says what came of it. `given` is what the entity's profile gave it.
+    fn apply(
+        self,
+        entity: &ReloadedEntity,
+        given: &mut EntityQos,
+        apply: impl FnOnce(EntityQos) -> DdsResult<()>,
+        report: &mut QosReload,
+    ) {
+        let Change { qos, given: new, changed, fixed } = self;
+        let told = |policies, reason| ReloadedEntity { policies, reason, ..entity.clone() };
+        if !fixed.is_empty() {
+            let reason = "may not change once it is there: make it anew".to_owned();
+            report.unchanged.push(told(fixed, Some(reason)));
+        }
+        let applied = match qos.inconsistencies().first() {
+            _ if changed.is_empty() => Ok(()),
+            Some(wrong) => Err(DdsError::InconsistentPolicy(format!(
+                "{wrong}; the file agrees with itself, but not with what was said otherwise or may not change"
+            ))),
+            None => apply(qos),
+        };
+        match applied {
+            Err(wrong) => report.unchanged.push(told(changed, Some(wrong.to_string()))),
+            Ok(()) => {
+                *given = new;
+                if !changed.is_empty() {
+                    report.changed.push(told(changed, None));
+                }
+            }
+        }
+    }
+}
+
+impl Profiles {
+    /// Reads the files again, and applies what has changed to the entities that run; if anything is wrong with the files,
+    /// nothing changes.
+    pub(in crate::domain) fn reload(&self, participant: &Inner) -> DdsResult<QosReload> {
+        let mut report = QosReload::default();
+        self.provider.reload().map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
+        // Whoever makes or drops an entity waits meanwhile. Topics come before what may follow them.
+        let mut followers = self.followers();
+        let followers = &mut *followers;
+        for (shared, following) in &mut followers.shared {
+            self.reload_shared(participant, shared, following, &mut report);
+        }
+        for (id, (topic, following)) in &mut followers.endpoints {
+            self.reload_endpoint(participant, *id, topic, following, &mut report);
+        }
+        Ok(report)
+    }
+
+    fn reload_shared(
+        &self,
+        participant: &Inner,
+        shared: &Shared,
+        following: &mut Following,
+        report: &mut QosReload,
+    ) {
+        let node = participant.standing.node();
+        let handle = |entity| Some(InstanceHandle { node, entity });
+        match shared {
+            Shared::Topic(topic) => {
+                let Some(topic) = topic.upgrade() else { return };
+                let entity = entity(EntityKind::Topic, None, Some(&topic), following);
+                let new = self.of_shared(EntityKind::Topic, &following.profile, Some(&topic.name));
+                let Some(new) = known(new, &entity, report) else { return };
+                check_level(&following.given, &new, &entity, report);
+                let may_change = |policy| topic.may_change(policy);
+                let present = topic.qos().into();
+                let change = Change::new(present, &following.given.qos, &new.qos, may_change);
+                let apply = |qos| match qos {
+                    EntityQos::Topic(qos) => topic.set_qos(&qos),
+                    _ => Ok(()),
+                };
+                change.apply(&entity, &mut following.given.qos, apply, report);
+            }
+            Shared::Publisher(publisher) => {
+                let Some(publisher) = publisher.upgrade().map(Publisher::of) else { return };
+                let handle = handle(publisher.instance_handle().entity);
+                let apply = |qos| match qos {
+                    EntityQos::Publisher(qos) => publisher.set_qos(&qos),
+                    _ => Ok(()),
+                };
+                self.reload_group(publisher.qos().into(), handle, following, apply, report);
+            }
+            Shared::Subscriber(subscriber) => {
+                let Some(subscriber) = subscriber.upgrade().map(Subscriber::of) else { return };
+                let handle = handle(subscriber.instance_handle().entity);
+                let apply = |qos| match qos {
+                    EntityQos::Subscriber(qos) => subscriber.set_qos(&qos),
+                    _ => Ok(()),
+                };
+                self.reload_group(subscriber.qos().into(), handle, following, apply, report);
+            }
+        }
+    }
+
+    fn reload_group(
+        &self,
+        present: EntityQos,
+        handle: Option<InstanceHandle>,
+        following: &mut Following,
+        apply: impl FnOnce(EntityQos) -> DdsResult<()>,
+        report: &mut QosReload,
+    ) {
+        let kind = present.kind();
+        let entity = entity(kind, handle, None, following);
+        let new = self.of_shared(kind, &following.profile, None);
+        let Some(new) = known(new, &entity, report) else { return };
+        let given = &mut following.given.qos;
+        Change::new(present, given, &new.qos, PolicyId::changeable_after_enable)
+            .apply(&entity, given, apply, report);
+    }
+
+    fn reload_endpoint(
+        &self,
+        participant: &Inner,
+        id: u64,
+        topic: &Arc<TopicPolicies>,
+        following: &mut Following,
+        report: &mut QosReload,
+    ) {
+        let Some(policies) = participant.engine.act(|machine, _, _| machine.policies(id)) else {
+            return;
+        };
+        let present: EntityQos = match &*policies {
+            Policies::Offered { writer, .. } => writer.clone().into(),
+            Policies::Requested { reader, .. } => reader.clone().into(),
+        };
+        let kind = present.kind();
+        let handle = InstanceHandle { node: participant.standing.node(), entity: id };
+        let entity = entity(kind, Some(handle), Some(topic), following);
+        let new = self.of_endpoint(kind, &following.profile, topic, following.by_topic);
+        let Some(new) = known(new, &entity, report) else { return };
+        let has_cache = following.given.said.is_some();
+        let may_change = |policy: PolicyId| {
+            // A reader of which its profile said nothing may take without a cache, which these are for.
+            let is_cache = kind == EntityKind::DataReader
+                && matches!(
+                    policy,
+                    PolicyId::TimeBasedFilter | PolicyId::ReaderDataLifecycle | PolicyId::Deadline
+                );
+            policy.changeable_after_enable() && (has_cache || !is_cache)
+        };
+        let change = Change::new(present, &following.given.qos, &new.qos, may_change);
+        let apply = |qos| {
+            let change = |policies: &mut Policies| match (policies, &qos) {
+                (Policies::Offered { writer, .. }, EntityQos::DataWriter(qos)) => {
+                    writer.clone_from(qos);
+                }
+                (Policies::Requested { reader, .. }, EntityQos::DataReader(qos)) => {
+                    reader.clone_from(qos);
+                }
+                _ => {}
+            };
+            let changed = participant.engine.act(|machine, _, _| machine.change(id, change));
+            changed.map_err(DdsError::BadParameter)
+        };
+        change.apply(&entity, &mut following.given.qos, apply, report);
+    }
+}
+
+/// What is reported of an entity, with no policies yet.
+fn entity(
+    kind: EntityKind,
+    handle: Option<InstanceHandle>,
+    topic: Option<&Arc<TopicPolicies>>,
+    following: &Following,
+) -> ReloadedEntity {
+    ReloadedEntity {
+        kind,
+        handle,
+        topic: topic.map(|topic| topic.name.as_ref().to_owned()),
+        profile: following.profile.as_ref().to_owned(),
+        policies: Vec::new(),
+        reason: None,
+    }
+}
+
+/// What a profile gives now; if it is no more, that is reported.
+fn known(new: DdsResult<Given>, entity: &ReloadedEntity, report: &mut QosReload) -> Option<Given> {
+    new.map_err(|wrong| {
+        let reason = Some(wrong.to_string());
+        report.unchanged.push(ReloadedEntity { reason, ..entity.clone() });
+    })
+    .ok()
+}
+
+/// A topic has the level that it was made with, also if `squall.delivery` is another one now.
+fn check_level(old: &Given, new: &Given, entity: &ReloadedEntity, report: &mut QosReload) {
+    let level = |given: &Given| given.said.as_ref().and_then(|said| said.level());
+    let (was, is) = (level(old), level(new));
+    let fixed = [PolicyId::Reliability, PolicyId::Durability];
+    if was != is && fixed.iter().all(|policy| old.qos.agrees(&new.qos, *policy)) {
+        let is = is.map_or("unordered".to_owned(), |level| level.to_string());
+        let reason =
+            format!("it would be {is} by `squall.delivery`, which may not change: make it anew");
+        report.unchanged.push(ReloadedEntity { reason: Some(reason), ..entity.clone() });
+    }
+}

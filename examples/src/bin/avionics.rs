@@ -1,0 +1,199 @@
+//! A small avionics system: sensors, two flight computers of which one commands, and displays that never disagree.
+//!
+//! ```text
+//! cargo run --release -p squall-examples --bin avionics                        # a script kills parts of it
+//! cargo run --release -p squall-examples --bin avionics -- --part display      # or each part by hand
+//! ```
+//! What each topic promises is said by a ready-made profile. Attitude and air data are periodic states. Guidance comes from
+//! two computers: the stronger one alone is heard, and if it dies the other one is, from the same sample on at all displays. An
+//! alarm stays on for displays that start late, also if its source is gone.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use squall_examples::{Outcome, Playing, part};
+
+#[derive(DdsType, Clone, Debug, Default)]
+struct AirData {
+    feet: f64,
+}
+
+#[derive(DdsType, Clone, Debug, Default)]
+struct Attitude {
+    pitch: f64,
+}
+
+/// What the displays show the pilots to do: by whom, and on how many sensors it rests.
+#[derive(DdsType, Clone, Debug, Default)]
+struct Guidance {
+    computer: u32,
+    step: u32,
+    sensors: u32,
+}
+
+#[derive(DdsType, Clone, Debug, Default)]
+struct Alarm {
+    #[dds(key)]
+    code: String,
+    on: bool,
+}
+
+#[derive(DdsType, Clone, Debug, Default)]
+struct Event {
+    what: String,
+}
+
+const SOON: Timeout = Timeout::secs(30);
+const TICK: Duration = Duration::from_millis(20);
+/// A sensor that is silent for so long is lost.
+const LOST: Duration = Duration::from_millis(400);
+
+/// A topic by the ready-made profile of its kind.
+fn topic<T: DdsType>(of: &DomainParticipant, name: &str, kind: &str) -> DdsResult<Topic<T>> {
+    of.topic(name).profile(&format!("SquallAvionics::{kind}")).create()
+}
+
+fn main() -> Outcome {
+    match part()?.as_deref() {
+        None => script(),
+        Some("air data") => sense("AirData", |step| AirData { feet: 3000.0 + f64::from(step) }),
+        Some("attitude") => sense("Attitude", |step| Attitude { pitch: f64::from(step).sin() }),
+        Some("primary") => compute(1, 20),
+        Some("backup") => compute(2, 10),
+        Some("display") => display(),
+        Some("bell") => ring(),
+        Some(other) => Err(format!("there is no part `{other}`").into()),
+    }
+}
+
+/// A sensor: it measures until it is ended.
+fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let topic = topic(&participant, name, "PeriodicState")?;
+    let writer = participant.writer(&topic).create()?;
+    for step in 0.. {
+        writer.write(&measure(step))?;
+        sleep(TICK);
+    }
+    Ok(())
+}
+
+/// A flight computer: it commands on what the sensors say, and raises an alarm if one of them is lost.
+fn compute(computer: u32, strength: i32) -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let air = topic::<AirData>(&participant, "AirData", "PeriodicState")?;
+    let air = participant.reader(&air).create()?;
+    let attitude = topic::<Attitude>(&participant, "Attitude", "PeriodicState")?;
+    let attitude = participant.reader(&attitude).create()?;
+    let guidance = topic::<Guidance>(&participant, "Guidance", "Command")?;
+    let guidance = participant.writer(&guidance).ownership_strength(strength).create()?;
+    let alarms = topic::<Alarm>(&participant, "Alarms", "Alarm")?;
+    let alarms = participant.writer(&alarms).create()?;
+    let mut heard: [Option<Instant>; 2] = [None, None];
+    let mut is_on = false;
+    for step in 0.. {
+        let news = [air.take(.., Timeout::NOW)?.count(), attitude.take(.., Timeout::NOW)?.count()];
+        for (heard, _) in heard.iter_mut().zip(news).filter(|(_, news)| *news > 0) {
+            *heard = Some(Instant::now());
+        }
+        let sensors = heard.iter().flatten().filter(|heard| heard.elapsed() < LOST).count() as u32;
+        guidance.write(&Guidance { computer, step, sensors })?;
+        let lost = heard[1].is_some_and(|heard| heard.elapsed() >= LOST);
+        if lost && !is_on {
+            alarms.write(&Alarm { code: "ATTITUDE LOST".to_owned(), on: true })?;
+            is_on = true;
+        }
+        sleep(TICK);
+    }
+    Ok(())
+}
+
+fn says_something<T: DdsType>(sample: &Sample<T>) -> bool {
+    sample.info().valid_data
+}
+
+/// A display: writes down what it shows, until the flight is over.
+fn display() -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let guidance = topic::<Guidance>(&participant, "Guidance", "Command")?;
+    let guidance = participant.reader(&guidance).create()?;
+    let alarms = topic::<Alarm>(&participant, "Alarms", "Alarm")?;
+    let alarms = participant.reader(&alarms).create()?;
+    let events = topic::<Event>(&participant, "Events", "Event")?;
+    let events = participant.reader(&events).create()?;
+    println!("ready");
+    let mut is_over = false;
+    while !is_over {
+        let is_news = || events.has_samples() || guidance.has_samples() || alarms.has_samples();
+        participant.wait_until(SOON, is_news)?;
+        // What was acknowledged before the end is there when the end is.
+        is_over = events.take(.., Timeout::NOW)?.any(|event| event.what == "landed");
+        // That a source is gone is told without data: what it has said holds.
+        for shown in guidance.take(.., Timeout::NOW)?.filter(says_something) {
+            println!(
+                "guidance {} of computer {} by {} sensors",
+                shown.step, shown.computer, shown.sensors
+            );
+        }
+        for alarm in alarms.take(.., Timeout::NOW)?.filter(says_something) {
+            println!("alarm {} {}", alarm.code, if alarm.on { "on" } else { "off" });
+        }
+    }
+    Ok(())
+}
+
+/// Says that the flight is over.
+fn ring() -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let events = topic::<Event>(&participant, "Events", "Event")?;
+    let writer = participant.writer(&events).create()?;
+    writer.wait_for_readers(3, SOON)?;
+    writer.write(&Event { what: "landed".to_owned() })?;
+    Ok(writer.wait_for_acknowledgments(SOON)?)
+}
+
+/// Flies, and kills the primary computer and the attitude sensor on the way.
+fn script() -> Outcome {
+    let mut displays = [Playing::listened_to("display")?, Playing::listened_to("display")?];
+    displays.iter_mut().try_for_each(|display| display.wait_for("ready").map(drop))?;
+    let air = Playing::start("air data")?;
+    let attitude = Playing::start("attitude")?;
+    let backup = Playing::start("backup")?;
+    let primary = Playing::start("primary")?;
+    displays[0].wait_for("of computer 1 by 2 sensors")?;
+    primary.kill()?;
+    displays[0].wait_for("of computer 2 by 2 sensors")?;
+    attitude.kill()?;
+    displays[0].wait_for("alarm ATTITUDE LOST on")?;
+    let primary = Playing::start("primary")?;
+    displays[0].wait_for("of computer 1 by 1 sensors")?;
+    let mut late = Playing::listened_to("display")?;
+    late.wait_for("alarm ATTITUDE LOST on")?;
+    [primary, backup, air].into_iter().try_for_each(Playing::kill)?;
+    Playing::start("bell")?.finish()?;
+
+    let [left, right] = displays;
+    let (left, right) = (left.listen_to_the_end()?, right.listen_to_the_end()?);
+    let (left, right) = (by_topic(&left), by_topic(&right));
+    if left != right {
+        return Err(format!("the displays disagree:\n{left:?}\n{right:?}").into());
+    }
+    late.listen_to_the_end()?;
+    let guidance = &left["guidance"];
+    let of = |computer| guidance.iter().filter(|line| line.contains(computer)).count();
+    let (first, second) = (of("computer 1"), of("computer 2"));
+    println!("both displays showed the same: {first} of computer 1, {second} of computer 2");
+    println!("and the alarm, which was on at a display that came late: {:?}", left["alarm"]);
+    Ok(())
+}
+
+/// What a display has shown of each topic, in its order.
+fn by_topic(lines: &[String]) -> BTreeMap<&str, Vec<&str>> {
+    let mut shown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (topic, rest) in lines.iter().filter_map(|line| line.split_once(' ')) {
+        shown.entry(topic).or_default().push(rest);
+    }
+    shown
+}
