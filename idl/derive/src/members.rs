@@ -114,7 +114,12 @@ impl<'a> Member<'a> {
             Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => quote! {
                 { fn default() -> #ty { ::core::convert::Into::into(#text) } default }
             },
-            Some(value) => quote!({ fn default() -> #ty { #value } default }),
+            // The type is the user's, who has said at the field what is to be said of it.
+            Some(value) => quote!({
+                #[allow(clippy::box_collection, clippy::vec_box)]
+                fn default() -> #ty { #value }
+                default
+            }),
         }
     }
 
