@@ -302,7 +302,10 @@ fn what_waits_for_the_log_thread_is_bounded_by_bytes() {
             let batch = refused.take()?;
             match handle.try_push(batch) {
                 Err(Refused::Full(batch)) => refused = Some(batch),
-                pushed => return Some(pushed.unwrap()),
+                pushed => {
+                    pushed.unwrap();
+                    return Some(());
+                }
             }
             None
         });

@@ -299,7 +299,8 @@ mod tests {
         enrol(&mut book, NodeId(4), 4, Some(now));
         assert_eq!((awaited(&book), book.era() > before), ([5].into(), true));
         // What is logged of this life is known here better.
-        enrol(&mut book, NodeId(5), 6, Some(view(book.era(), 1, &[1, 2, 4, 9])));
+        let of_this = view(book.era(), 1, &[1, 2, 4, 9]);
+        enrol(&mut book, NodeId(5), 6, Some(of_this));
         assert_eq!(awaited(&book), [5]);
         assert_eq!(Book::from_bytes(&book.to_bytes()), Some(book));
     }

@@ -36,7 +36,7 @@ impl CdrReader<'_> {
         .map_err(|error| error.in_member(member.owner, member.name))
     }
 
-    /// Reads a member as its [`TryConstruct`] says.
+    /// Reads a member as its [`TryConstruct`](crate::TryConstruct) says.
     pub fn try_member<T: DdsType>(
         &mut self,
         member: &'static MemberDescriptor,

@@ -471,7 +471,7 @@ fn labels_are_read_and_the_first_one_is_written() {
     assert_eq!(from_cdr::<ByLevel>(&high).unwrap(), some);
     // The first that no case has.
     assert_eq!(to_cdr(&ByLevel::Rest).unwrap(), [0, 7, 0, 0, 1, 0, 0, 0]);
-    assert_eq!(idl_cdr::key_to_cdr(&some).unwrap(), [0; 4]);
+    assert_eq!(key_to_cdr(&some).unwrap(), [0; 4]);
     assert_eq!(idl_cdr::key_hash(&ByLevel::Rest).unwrap()[..5], [0, 0, 0, 1, 0]);
     assert_eq!(to_cdr(&ByCharacter::Rest(3)).unwrap(), [0, 7, 0, 1, 1, 0, 3, 0]);
     assert_eq!(from_cdr::<ByCharacter>(&[0, 7, 0, 1, 0, 0, 3, 0]).unwrap(), ByCharacter::Some(3));
@@ -481,7 +481,7 @@ fn labels_are_read_and_the_first_one_is_written() {
 #[test]
 fn key_hashes_go_by_the_longest_key() {
     fn is_raw<T: DdsType>(value: &T) -> bool {
-        let key = idl_cdr::key_to_cdr(value).unwrap();
+        let key = key_to_cdr(value).unwrap();
         let raw = [&key[..], &[0; 16]].concat();
         idl_cdr::key_hash(value).unwrap()[..] == raw[..16]
     }
