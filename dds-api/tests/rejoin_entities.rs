@@ -283,14 +283,14 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
         assert_rejoining(idle.writer.wait_for_acknowledgments(SOON));
         assert_rejoining(idle.participant.reader(idle.reader.topic()).create().map(|_| ()));
         assert!(!idle.writer.has_room_for(&Mark::new(0)) && !idle.reader.has_samples());
-        let is_over = &AtomicBool::new(false);
+        let (is_over, has_written) = (&AtomicBool::new(false), &AtomicBool::new(false));
         std::thread::scope(|scope| {
             let (took, has_taken) = mpsc::channel();
             scope.spawn(move || {
                 idle.reader.take_next(SOON).unwrap().unwrap().assert_whole();
                 took.send(()).unwrap();
-                // The busy one may wait for that.
-                while !is_over.load(Ordering::Relaxed) {
+                // The busy one may wait for that, in its last write too.
+                while !has_written.load(Ordering::Relaxed) {
                     drop(again(|| idle.reader.take_next(BRIEF)));
                 }
             });
@@ -301,6 +301,7 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
                     busy.writer.write(&Mark::new(1)).unwrap();
                     busy.reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
                 }
+                has_written.store(true, Ordering::Relaxed);
             });
             has_taken.recv().unwrap();
             met.join().unwrap();
