@@ -30,7 +30,8 @@ fn broken(seed: u64) -> Option<String> {
         while world.living().len() < 3 {
             world.flow(1);
         }
-        world.flow(seed as usize % 5);
+        // Views are logged first, so it takes a while until somebody has what is kept.
+        world.flow(seed as usize % 16);
         world.crash(NodeIndex(0));
         world.flow(20);
         world.settle();
