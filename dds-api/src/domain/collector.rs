@@ -12,12 +12,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use derecho_node::Hearer;
 
 use super::assembly::DomainEngine;
+use super::bell::Bell;
 
 /// The first pause: an application that looks by itself does so sooner.
 const FIRST: Duration = Duration::from_millis(1);
@@ -101,7 +102,7 @@ impl Shared {
 
     /// Sleeps until a turn did something.
     fn rest(&self, engine: &DomainEngine) {
-        let bell = Arc::new(Bell { thread: std::thread::current(), rung: AtomicBool::new(false) });
+        let bell = Arc::new(Bell::new(false));
         // As long as this lasts; afterwards turns have nobody to tell.
         let hearer: Arc<dyn Hearer> = Arc::clone(&bell) as _;
         engine.tell(&hearer);
@@ -109,22 +110,8 @@ impl Shared {
         if self.look() > Found::Nothing {
             return;
         }
-        while !bell.rung.load(Ordering::Acquire) && !self.over.load(Ordering::Acquire) {
+        while !bell.is_rung() && !self.over.load(Ordering::Acquire) {
             std::thread::park();
-        }
-    }
-}
-
-/// Rung by the first turn that does something.
-struct Bell {
-    thread: Thread,
-    rung: AtomicBool,
-}
-
-impl Hearer for Bell {
-    fn hear(&self) {
-        if !self.rung.swap(true, Ordering::AcqRel) {
-            self.thread.unpark();
         }
     }
 }

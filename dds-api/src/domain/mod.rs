@@ -2,6 +2,7 @@
 
 mod assembly;
 mod attendant;
+mod bell;
 mod collector;
 mod entity_group;
 mod participant;

@@ -11,13 +11,14 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use derecho_core::ids::Time;
 use derecho_node::{Hearer, clock};
 
 use super::assembly::DomainEngine;
+use super::bell::Bell;
 
 /// After a look that found nothing there is none for so long: while samples come that nobody wants to be told of, every turn is
 /// news.
@@ -55,12 +56,12 @@ impl Shared {
     }
 
     fn run(&self, engine: &DomainEngine) {
-        let bell = Arc::new(Bell { thread: std::thread::current(), rung: AtomicBool::new(true) });
+        let bell = Arc::new(Bell::new(true));
         let bell = self.bell.get_or_init(|| bell);
         let hearer: Arc<dyn Hearer> = Arc::clone(bell) as _;
         engine.tell(&hearer);
         while !self.is_over() {
-            bell.rung.store(false, Ordering::SeqCst);
+            bell.muffle();
             let mut next: Option<Time> = None;
             let mut has_told = false;
             let all = self.entities().clone();
@@ -77,25 +78,12 @@ impl Shared {
 
     fn rest(&self, bell: &Bell, next: Option<Time>) {
         std::thread::park_timeout(PAUSE);
-        while !bell.rung.load(Ordering::SeqCst) && !self.is_over() {
+        while !bell.is_rung() && !self.is_over() {
             match next.map(|next| next.since(clock::now())) {
                 None => std::thread::park(),
                 Some(0) => return,
                 Some(left) => std::thread::park_timeout(Duration::from_nanos(left)),
             }
-        }
-    }
-}
-
-struct Bell {
-    thread: Thread,
-    rung: AtomicBool,
-}
-
-impl Hearer for Bell {
-    fn hear(&self) {
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            self.thread.unpark();
         }
     }
 }
