@@ -61,6 +61,12 @@ impl Duration {
     pub const fn is_infinite(self) -> bool {
         self.nanosec >= NANOS_PER_SECOND
     }
+
+    /// All its nanoseconds; `None` for [`INFINITE`](Self::INFINITE).
+    pub fn nanos(self) -> Option<u64> {
+        let finite: Option<std::time::Duration> = self.into();
+        finite.map(|finite| u64::try_from(finite.as_nanos()).unwrap_or(u64::MAX))
+    }
 }
 
 impl Default for Duration {
@@ -155,6 +161,8 @@ mod tests {
         assert_eq!(Duration::from(time), Duration::from_millis(1500));
         assert_eq!(Option::from(Duration::from_millis(1500)), Some(time));
         assert_eq!(Option::<std::time::Duration>::from(Duration::INFINITE), None);
+        assert_eq!(Duration::from_millis(1500).nanos(), Some(1_500_000_000));
+        assert_eq!(Duration::INFINITE.nanos(), None);
         assert_eq!(Duration::from(None::<std::time::Duration>), Duration::INFINITE);
         assert_eq!(Duration::from(std::time::Duration::MAX), Duration::INFINITE);
         assert_eq!(Duration::from_secs(u32::MAX), Duration::INFINITE);

@@ -145,23 +145,26 @@ impl Discovery {
         self.names.get(topic).into_iter().flatten().copied()
     }
 
+    /// The endpoints of an ordered topic of this kind.
+    fn of_kind(
+        &self,
+        key: u64,
+        kind: EndpointKind,
+    ) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
+        let all = self.topics.get(&key).into_iter().flatten();
+        let all = all.filter_map(|(node, id)| Some((*node, *id, self.endpoint(*node, *id)?)));
+        all.filter(move |(_, _, endpoint)| endpoint.kind == kind)
+    }
+
     /// The writers of an ordered topic, those included that are no more and of which it is remembered what they offered.
     pub(crate) fn writers_once(&self, key: u64) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
-        let live = self.topics.get(&key).into_iter().flatten();
-        let live = live.filter_map(|(node, id)| Some((*node, *id, self.endpoint(*node, *id)?)));
-        let retired = self
-            .retired
-            .iter()
-            .flat_map(|(node, all)| all.iter().map(move |(id, endpoint)| (*node, *id, endpoint)));
-        let retired = retired.filter(move |(_, _, endpoint)| endpoint.key() == key);
-        live.filter(|(_, _, it)| it.kind == EndpointKind::Writer).chain(retired)
+        let retired = each(&self.retired).filter(move |(_, _, endpoint)| endpoint.key() == key);
+        self.of_kind(key, EndpointKind::Writer).chain(retired)
     }
 
     /// The readers of an ordered topic.
     pub(crate) fn readers_of(&self, key: u64) -> impl Iterator<Item = (NodeId, &Endpoint)> {
-        let all = self.topics.get(&key).into_iter().flatten();
-        let all = all.filter_map(|(node, id)| Some((*node, self.endpoint(*node, *id)?)));
-        all.filter(|(_, endpoint)| endpoint.kind == EndpointKind::Reader)
+        self.of_kind(key, EndpointKind::Reader).map(|(node, _, endpoint)| (node, endpoint))
     }
 
     /// The last endpoint that a participant has announced.
@@ -264,11 +267,7 @@ impl Discovery {
 
     /// How many participants have readers of a topic.
     pub(crate) fn readers(&self, key: u64) -> usize {
-        let all = self.topics.get(&key).into_iter().flatten();
-        let is_reader = |(node, id): &&(NodeId, u64)| {
-            self.endpoint(*node, *id).is_some_and(|it| it.kind == EndpointKind::Reader)
-        };
-        all.filter(is_reader).map(|(node, _)| node).collect::<BTreeSet<_>>().len()
+        self.readers_of(key).map(|(node, _)| node).collect::<BTreeSet<_>>().len()
     }
 
     /// Takes an endpoint out; the ordered topics that are others by that are returned with it.
@@ -312,6 +311,14 @@ impl Discovery {
         self.news.get_mut().push(News::Retracted(node, id, Box::new(endpoint)));
         changed
     }
+}
+
+/// Each endpoint, with who has it and what that calls it.
+fn each(
+    endpoints: &BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
+) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
+    let all = endpoints.iter();
+    all.flat_map(|(node, all)| all.iter().map(move |(id, endpoint)| (*node, *id, endpoint)))
 }
 
 impl Discovery {
@@ -433,15 +440,13 @@ impl State for Discovery {
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        let endpoints = self.endpoints.iter().flat_map(|(node, endpoints)| {
-            endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
-        });
-        let retired = self.retired.iter().flat_map(|(node, endpoints)| {
-            endpoints.iter().map(move |(id, endpoint)| ((*node, *id), endpoint.encode()))
-        });
+        let encoded = |endpoints| -> Vec<((NodeId, u64), Vec<u8>)> {
+            let all = each(endpoints);
+            all.map(|(node, id, endpoint)| ((node, id), endpoint.encode())).collect()
+        };
         let storage = (self.holders.clone(), self.logs.clone());
-        let past = (self.latest.clone(), retired.collect::<Vec<_>>());
-        (endpoints.collect::<Vec<_>>(), (past, (self.types.all(), storage))).to_bytes()
+        let past = (self.latest.clone(), encoded(&self.retired));
+        (encoded(&self.endpoints), (past, (self.types.all(), storage))).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
@@ -473,32 +478,12 @@ impl State for Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::level::Keeping;
-    use crate::mapping::type_identity::TypeIdentity;
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
     fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
-        let digest = [1; 14];
-        let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
-        let policies = match kind {
-            EndpointKind::Writer => Policies::offered(level),
-            _ => Policies::requested(level),
-        };
-        Endpoint {
-            kind,
-            topic: topic.into(),
-            data_type,
-            level,
-            sharded: false,
-            keeping: Keeping::default(),
-            stream: 20,
-            lines: 21,
-            group: 0,
-            alive: true,
-            policies: policies.into(),
-        }
+        Endpoint { stream: 20, lines: 21, ..Endpoint::usual(kind, topic, level) }
     }
 
     fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {

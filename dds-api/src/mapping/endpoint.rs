@@ -262,15 +262,11 @@ impl Name {
 }
 
 #[cfg(test)]
-mod tests {
-    use qos_profiles::{PolicyId, ReliabilityQosPolicyKind};
-
-    use super::*;
-
-    fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
+impl Endpoint {
+    /// One of which nothing is said, of a type of no program.
+    pub(super) fn usual(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
         let digest = [1; 14];
         let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
-        let level = TopicLevel::Unordered;
         let policies = match kind {
             EndpointKind::Writer => Policies::offered(level),
             _ => Policies::requested(level),
@@ -282,12 +278,24 @@ mod tests {
             level,
             sharded: false,
             keeping: Keeping::default(),
-            stream: 16,
+            stream: 0,
             lines: 0,
-            group: 3,
+            group: 0,
             alive: true,
             policies: policies.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qos_profiles::{PolicyId, ReliabilityQosPolicyKind};
+
+    use super::*;
+
+    fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
+        let usual = Endpoint::usual(kind, topic, TopicLevel::Unordered);
+        Endpoint { stream: 16, group: 3, ..usual }
     }
 
     fn within(mut endpoint: Endpoint, names: &[&str]) -> Endpoint {

@@ -297,10 +297,12 @@ impl ParticipantMachine {
             memory
         };
         self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
+        if shared.vigil.is_kept() {
+            self.keep_vigil();
+        }
         let partners = Partners::new(Side::Writer);
         self.writers.insert(id, LocalWriter { endpoint, geometry, shared, partners });
         self.match_own(id);
-        self.keep_vigil();
         Ok(Berth { memory, bells: link.bells(), life: self.life })
     }
 

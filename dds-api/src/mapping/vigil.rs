@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use derecho_core::ids::Time;
-use qos_profiles::{DataWriterQos, Duration, LivelinessQosPolicyKind};
+use qos_profiles::{DataWriterQos, LivelinessQosPolicyKind};
 
 use crate::infrastructure::deadlines::{Deadlines, Missed};
 
@@ -61,12 +61,6 @@ pub(crate) struct Due {
     pub(crate) next: Option<Time>,
 }
 
-/// The nanoseconds of a time that ends.
-pub(crate) fn finite(duration: Duration) -> Option<u64> {
-    let duration: Option<std::time::Duration> = duration.into();
-    duration.map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
 impl Vigil {
     pub(crate) fn new(pulse: Arc<Pulse>) -> Vigil {
         Vigil { is_kept: AtomicBool::new(false), state: Mutex::default(), pulse }
@@ -79,12 +73,12 @@ impl Vigil {
     /// This is promised from now on.
     pub(crate) fn promise(&self, qos: &DataWriterQos, now: Time) {
         let mut state = self.lock();
-        match (finite(qos.deadline.period), &mut state.deadlines) {
+        match (qos.deadline.period.nanos(), &mut state.deadlines) {
             (Some(period), Some(deadlines)) => deadlines.set_period(period, now.0),
             (period, deadlines) => *deadlines = period.map(Deadlines::new),
         }
         let kind = qos.liveliness.kind;
-        let nanos = finite(qos.liveliness.lease_duration);
+        let nanos = qos.liveliness.lease_duration.nanos();
         // The participant's membership stands for what is automatic.
         let nanos = nanos.filter(|_| kind != LivelinessQosPolicyKind::Automatic);
         let by_participant = kind == LivelinessQosPolicyKind::ManualByParticipant;
@@ -166,6 +160,8 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
+    use qos_profiles::Duration;
+
     use super::*;
 
     fn qos(kind: LivelinessQosPolicyKind, millis: u32) -> DataWriterQos {

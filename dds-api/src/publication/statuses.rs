@@ -103,8 +103,7 @@ impl<T: DdsType> DataWriter<T> {
 
     /// The readers that it is matched with.
     pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
-        let partners = self.participant.engine.act(|machine, _, _| machine.partners(self.id));
-        partners.into_iter().map(|(node, entity)| InstanceHandle { node, entity }).collect()
+        self.participant.engine.act(|machine, _, _| machine.partners(self.id))
     }
 
     /// The statuses that have changed since they were read.

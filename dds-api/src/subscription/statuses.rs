@@ -93,8 +93,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// The writers that it is matched with.
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
-        let partners = self.participant.engine.act(|machine, _, _| machine.partners(self.id));
-        partners.into_iter().map(|(node, entity)| InstanceHandle { node, entity }).collect()
+        self.participant.engine.act(|machine, _, _| machine.partners(self.id))
     }
 
     /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.

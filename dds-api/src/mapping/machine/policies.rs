@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use derecho_core::ids::{NodeId, Time};
+use derecho_core::ids::Time;
 use derecho_node::clock;
 use qos_profiles::Duration;
 
@@ -14,9 +14,10 @@ use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::board::Board;
 use crate::infrastructure::status::StatusKind;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
+use crate::mapping::partners::Partners;
 use crate::mapping::policies::Policies;
 use crate::mapping::record::Terms;
-use crate::mapping::vigil::{Due, finite};
+use crate::mapping::vigil::Due;
 
 /// Bytes of an announcement: the control stream has to take it.
 const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
@@ -40,10 +41,11 @@ impl ParticipantMachine {
     }
 
     /// The endpoints that one is matched with.
-    pub(crate) fn partners(&self, id: u64) -> Vec<(NodeId, u64)> {
+    pub(crate) fn partners(&self, id: u64) -> Vec<InstanceHandle> {
         let reader = self.readers.get(&id).map(|reader| &reader.partners);
         let partners = reader.or_else(|| self.writers.get(&id).map(|writer| &writer.partners));
-        partners.map_or(Vec::new(), |partners| partners.matched().collect())
+        let matched = partners.into_iter().flat_map(Partners::matched);
+        matched.map(|(node, entity)| InstanceHandle { node, entity }).collect()
     }
 
     /// Changes the policies of all endpoints of a publisher or subscriber, or of none; the error says why.
@@ -179,6 +181,6 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     };
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
     let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
-    let keyed = finite(writer.deadline.period).is_some();
+    let keyed = !writer.deadline.period.is_infinite();
     Terms { strength: writer.ownership_strength.value, partition, keyed }
 }

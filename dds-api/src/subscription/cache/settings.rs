@@ -102,8 +102,7 @@ impl Settings {
 
 /// The nanoseconds of a span of time; [`NEVER`] if it has no end.
 fn nanos(duration: Duration) -> u64 {
-    let finite: Option<std::time::Duration> = duration.into();
-    finite.map_or(NEVER, |finite| u64::try_from(finite.as_nanos()).unwrap_or(NEVER))
+    duration.nanos().unwrap_or(NEVER)
 }
 
 fn most(length: Length) -> usize {
