@@ -11,7 +11,7 @@ mod rejoin;
 mod roster;
 
 pub(crate) use collector::{Charge, Collect, Found};
-pub(crate) use entity_group::EntityGroup;
+pub(crate) use entity_group::{Draft, EntityGroup};
 pub(crate) use participant::Inner;
 pub use participant::{DomainParticipant, ParticipantConfig};
 pub(crate) use profiles::{Following, Shared, usual_reader, usual_topic, usual_writer};

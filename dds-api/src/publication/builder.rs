@@ -9,7 +9,7 @@ use derecho_node::clock;
 use idl_cdr::DdsType;
 use qos_profiles::{
     DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
-    OwnershipQosPolicyKind, PartitionQosPolicy, PublisherQos,
+    OwnershipQosPolicyKind, PublisherQos,
 };
 
 use super::instances::Registered;
@@ -21,7 +21,7 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
 use crate::mapping::policies::{self, Policies};
-use crate::mapping::record::{HEADER, KEY, LONGEST_NAMES, STRENGTH, Terms, is_plain};
+use crate::mapping::record::{HEADER, KEY, STRENGTH, is_plain};
 use crate::mapping::shares::{Refusal, WriterShared};
 use crate::mapping::standing::Standing;
 use crate::topic::Topic;
@@ -249,22 +249,6 @@ pub(super) fn check<T: DdsType>(
         Some(wrong) => {
             Err(DdsError::InconsistentPolicy(format!("a writer of `{}`: {wrong}", topic.name())))
         }
-        None => Ok(()),
-    }
-}
-
-/// Whether names of partitions can be sent.
-pub(crate) fn check_partition(partition: &PartitionQosPolicy) -> DdsResult<()> {
-    let size = Terms::names(partition).map_or(0, |names| names.len());
-    if size > LONGEST_NAMES {
-        return Err(DdsError::BadParameter(format!(
-            "the names of PARTITION have {size} bytes in all; at most {LONGEST_NAMES} go with each sample"
-        )));
-    }
-    match partition.name.iter().find(|name| name.contains('\0')) {
-        Some(name) => Err(DdsError::BadParameter(format!(
-            "a name of PARTITION has a NUL in it: {name:?}; leave it out"
-        ))),
         None => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ mod statuses;
 mod writer;
 
 pub use builder::DataWriterBuilder;
-pub(crate) use builder::{check_partition, refused};
+pub(crate) use builder::refused;
 pub use loan::Loan;
 pub use publisher::{Publisher, PublisherBuilder};
 pub use writer::DataWriter;

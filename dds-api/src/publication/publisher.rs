@@ -5,16 +5,15 @@
 use std::sync::Arc;
 
 use idl_cdr::DdsType;
-use qos_profiles::{DataWriterQos, EntityKind, EntityQos, PresentationQosPolicy, PublisherQos};
+use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
 
 use super::acknowledgment::are_acknowledged;
 use super::{DataWriter, DataWriterBuilder};
-use crate::domain::{EntityGroup, Following, Inner, Shared};
+use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
-    DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, Timeout, immutable,
+    DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, Timeout,
 };
-use crate::mapping::policies::Policies;
 use crate::topic::Topic;
 
 /// Writers that share policies. Clones are the same publisher; a writer keeps its publisher.
@@ -40,12 +39,6 @@ use crate::topic::Topic;
 pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>);
 
 impl Publisher {
-    pub(crate) fn of(
-        group: Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>,
-    ) -> Self {
-        Publisher(group)
-    }
-
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
@@ -53,7 +46,7 @@ impl Publisher {
 
     /// Its policies.
     pub fn qos(&self) -> PublisherQos {
-        self.0.qos().clone()
+        self.0.qos()
     }
 
     /// Gives it other policies. PARTITION changes with the next sample that is written; on an ordered topic that is the same
@@ -63,19 +56,7 @@ impl Publisher {
     /// [`DdsError::ImmutablePolicy`] if PRESENTATION is another one, or PARTITION and a writer's topic is
     /// [sharded](crate::topic::TopicBuilder::sharded_by_partition).
     pub fn set_qos(&self, qos: &PublisherQos) -> DdsResult<()> {
-        let mut present = self.0.qos();
-        immutable("publisher", &present.immutable_changes(qos))?;
-        super::check_partition(&qos.partition)?;
-        let changed = self.0.participant.engine.act(|machine, _, _| {
-            machine.change_group(self.0.id, |policies| {
-                if let Policies::Offered { publisher, .. } = policies {
-                    publisher.clone_from(qos);
-                }
-            })
-        });
-        changed.map_err(DdsError::ImmutablePolicy)?;
-        present.clone_from(qos);
-        Ok(())
+        self.0.set_qos(qos)
     }
 
     /// A writer of a topic.
@@ -86,17 +67,13 @@ impl Publisher {
 
     /// The policies of its writers of which nothing else is said; none: those of their topics.
     pub fn default_writer_qos(&self) -> Option<DataWriterQos> {
-        self.0.default().clone()
+        self.0.default()
     }
 
     /// Sets the policies of writers that are made from now on and of which nothing else is said; none: those of their
     /// topics.
     pub fn set_default_writer_qos(&self, qos: Option<DataWriterQos>) -> DdsResult<()> {
-        if let Some(wrong) = qos.as_ref().and_then(|qos| qos.inconsistencies().into_iter().next()) {
-            return Err(DdsError::InconsistentPolicy(wrong.to_string()));
-        }
-        *self.0.default() = qos;
-        Ok(())
+        self.0.set_default(qos)
     }
 
     /// Its writers.
@@ -124,7 +101,7 @@ impl Publisher {
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] as long as it has writers.
     pub fn delete(self) -> DdsResult<()> {
-        self.0.check_empty("publisher", "writers")
+        self.0.check_empty("writers")
     }
 
     /// A writer of it of the topic of this name and type, if there is one.
@@ -138,8 +115,7 @@ impl Publisher {
         listener: impl PublisherListener + 'static,
         mask: impl Into<StatusMask>,
     ) -> DdsResult<()> {
-        self.0.listener.set(Box::new(listener), mask.into());
-        self.0.participant.attend()
+        self.0.set_listener(Box::new(listener), mask.into())
     }
 
     /// Has no listener for all its writers called any more.
@@ -161,61 +137,38 @@ impl Publisher {
 }
 
 /// A publisher that is being made.
-pub struct PublisherBuilder {
-    participant: Arc<Inner>,
-    qos: PublisherQos,
-    /// The profile that its policies are by, if they are.
-    following: Option<Following>,
-    wrong: Option<DdsError>,
-}
+pub struct PublisherBuilder(Draft<PublisherQos>);
 
 impl PublisherBuilder {
     pub(crate) fn new(participant: Arc<Inner>) -> Self {
-        let (usual, qos) = (participant.profiles.usual(), PublisherQos::default());
-        let builder = PublisherBuilder { participant, qos, following: None, wrong: None };
-        match usual {
-            Some(profile) => builder.profile(&profile),
-            None => builder,
-        }
+        PublisherBuilder(Draft::new(participant))
     }
 
     /// Its policies by a profile. What is said of it before is forgotten, what is said later comes before the profile.
-    pub fn profile(mut self, name: &str) -> Self {
-        match self.participant.profiles.of_shared(EntityKind::Publisher, name, None) {
-            Ok(given) => {
-                if let EntityQos::Publisher(qos) = &given.qos {
-                    self.qos.clone_from(qos);
-                }
-                self.following = Some(Following::new(name, false, given));
-                self.wrong = None;
-            }
-            Err(wrong) => self.wrong = Some(wrong),
-        }
-        self
+    pub fn profile(self, name: &str) -> Self {
+        PublisherBuilder(self.0.profile(name))
     }
 
     /// All its policies.
-    pub fn qos(mut self, qos: &PublisherQos) -> Self {
-        (self.following, self.wrong) = (None, None);
-        self.qos.clone_from(qos);
-        self
+    pub fn qos(self, qos: &PublisherQos) -> Self {
+        PublisherBuilder(self.0.all(qos))
     }
 
     /// PARTITION: readers get what is written that have one of these names, or a pattern that one of them is of.
     pub fn partition<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.qos.partition.name = names.into_iter().map(Into::into).collect();
+        self.0.qos.partition.name = names.into_iter().map(Into::into).collect();
         self
     }
 
     /// PRESENTATION: what is offered of order and coherence.
     pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
-        self.qos.presentation = policy;
+        self.0.qos.presentation = policy;
         self
     }
 
     /// GROUP_DATA: bytes that go with it.
     pub fn group_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.qos.group_data.value = bytes.into();
+        self.0.qos.group_data.value = bytes.into();
         self
     }
 
@@ -224,15 +177,6 @@ impl PublisherBuilder {
     /// # Errors
     /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
     pub fn create(self) -> DdsResult<Publisher> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
-        }
-        super::check_partition(&self.qos.partition)?;
-        let participant = Arc::clone(&self.participant);
-        let group = EntityGroup::new(self.participant, self.qos);
-        if let Some(following) = self.following {
-            participant.profiles.note(Shared::Publisher(Arc::downgrade(&group)), following);
-        }
-        Ok(Publisher(group))
+        self.0.create(Shared::Publisher).map(Publisher)
     }
 }

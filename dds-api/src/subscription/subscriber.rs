@@ -5,16 +5,12 @@
 use std::sync::Arc;
 
 use idl_cdr::DdsType;
-use qos_profiles::{DataReaderQos, EntityKind, EntityQos, PresentationQosPolicy, SubscriberQos};
+use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
 use super::{DataReader, DataReaderBuilder};
-use crate::domain::{EntityGroup, Following, Inner, Shared};
+use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
-use crate::infrastructure::{
-    DdsError, DdsResult, InstanceHandle, StatusMask, SubscriberListener, immutable,
-};
-use crate::mapping::policies::Policies;
-use crate::publication::check_partition;
+use crate::infrastructure::{DdsResult, InstanceHandle, StatusMask, SubscriberListener};
 use crate::topic::TopicDescription;
 
 /// Readers that share policies. Clones are the same subscriber; a reader keeps its subscriber. See
@@ -26,12 +22,6 @@ use crate::topic::TopicDescription;
 pub struct Subscriber(Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>);
 
 impl Subscriber {
-    pub(crate) fn of(
-        group: Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>,
-    ) -> Self {
-        Subscriber(group)
-    }
-
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
@@ -39,28 +29,16 @@ impl Subscriber {
 
     /// Its policies.
     pub fn qos(&self) -> SubscriberQos {
-        self.0.qos().clone()
+        self.0.qos()
     }
 
     /// Gives it other policies.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`] if PRESENTATION is another one, or PARTITION and a reader's topic is
+    /// [`DdsError::ImmutablePolicy`](crate::infrastructure::DdsError::ImmutablePolicy) if PRESENTATION is another one, or PARTITION and a reader's topic is
     /// [sharded](crate::topic::TopicBuilder::sharded_by_partition).
     pub fn set_qos(&self, qos: &SubscriberQos) -> DdsResult<()> {
-        let mut present = self.0.qos();
-        immutable("subscriber", &present.immutable_changes(qos))?;
-        check_partition(&qos.partition)?;
-        let changed = self.0.participant.engine.act(|machine, _, _| {
-            machine.change_group(self.0.id, |policies| {
-                if let Policies::Requested { subscriber, .. } = policies {
-                    subscriber.clone_from(qos);
-                }
-            })
-        });
-        changed.map_err(DdsError::ImmutablePolicy)?;
-        present.clone_from(qos);
-        Ok(())
+        self.0.set_qos(qos)
     }
 
     /// A reader of a topic, or of a part of it.
@@ -73,16 +51,12 @@ impl Subscriber {
     /// The policies of its readers of which nothing else is said; none: those of their topics, and all samples are kept until
     /// they are taken.
     pub fn default_reader_qos(&self) -> Option<DataReaderQos> {
-        self.0.default().clone()
+        self.0.default()
     }
 
     /// Sets the policies of readers that are made from now on and of which nothing else is said.
     pub fn set_default_reader_qos(&self, qos: Option<DataReaderQos>) -> DdsResult<()> {
-        if let Some(wrong) = qos.as_ref().and_then(|qos| qos.inconsistencies().into_iter().next()) {
-            return Err(DdsError::InconsistentPolicy(wrong.to_string()));
-        }
-        *self.0.default() = qos;
-        Ok(())
+        self.0.set_default(qos)
     }
 
     /// Its readers.
@@ -93,9 +67,9 @@ impl Subscriber {
     /// Deletes it. Dropping the last handle on it and its last reader does the same; this says whether there are any left.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] as long as it has readers.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) as long as it has readers.
     pub fn delete(self) -> DdsResult<()> {
-        self.0.check_empty("subscriber", "readers")
+        self.0.check_empty("readers")
     }
 
     /// A reader of it of the topic of this name and type, if there is one.
@@ -109,8 +83,7 @@ impl Subscriber {
         listener: impl SubscriberListener + 'static,
         mask: impl Into<StatusMask>,
     ) -> DdsResult<()> {
-        self.0.listener.set(Box::new(listener), mask.into());
-        self.0.participant.attend()
+        self.0.set_listener(Box::new(listener), mask.into())
     }
 
     /// Has no listener for all its readers called any more.
@@ -132,78 +105,46 @@ impl Subscriber {
 }
 
 /// A subscriber that is being made.
-pub struct SubscriberBuilder {
-    participant: Arc<Inner>,
-    qos: SubscriberQos,
-    /// The profile that its policies are by, if they are.
-    following: Option<Following>,
-    wrong: Option<DdsError>,
-}
+pub struct SubscriberBuilder(Draft<SubscriberQos>);
 
 impl SubscriberBuilder {
     pub(crate) fn new(participant: Arc<Inner>) -> Self {
-        let (usual, qos) = (participant.profiles.usual(), SubscriberQos::default());
-        let builder = SubscriberBuilder { participant, qos, following: None, wrong: None };
-        match usual {
-            Some(profile) => builder.profile(&profile),
-            None => builder,
-        }
+        SubscriberBuilder(Draft::new(participant))
     }
 
     /// Its policies by a profile. What is said of it before is forgotten, what is said later comes before the profile.
-    pub fn profile(mut self, name: &str) -> Self {
-        match self.participant.profiles.of_shared(EntityKind::Subscriber, name, None) {
-            Ok(given) => {
-                if let EntityQos::Subscriber(qos) = &given.qos {
-                    self.qos.clone_from(qos);
-                }
-                self.following = Some(Following::new(name, false, given));
-                self.wrong = None;
-            }
-            Err(wrong) => self.wrong = Some(wrong),
-        }
-        self
+    pub fn profile(self, name: &str) -> Self {
+        SubscriberBuilder(self.0.profile(name))
     }
 
     /// All its policies.
-    pub fn qos(mut self, qos: &SubscriberQos) -> Self {
-        (self.following, self.wrong) = (None, None);
-        self.qos.clone_from(qos);
-        self
+    pub fn qos(self, qos: &SubscriberQos) -> Self {
+        SubscriberBuilder(self.0.all(qos))
     }
 
     /// PARTITION: its readers get what is written in one of these, each a name or a pattern.
     pub fn partition<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.qos.partition.name = names.into_iter().map(Into::into).collect();
+        self.0.qos.partition.name = names.into_iter().map(Into::into).collect();
         self
     }
 
     /// PRESENTATION: what is requested of order and coherence.
     pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
-        self.qos.presentation = policy;
+        self.0.qos.presentation = policy;
         self
     }
 
     /// GROUP_DATA: bytes that go with it.
     pub fn group_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.qos.group_data.value = bytes.into();
+        self.0.qos.group_data.value = bytes.into();
         self
     }
 
     /// Makes the subscriber.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
+    /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if names of partitions cannot be sent, or there is no profile of the name that was said.
     pub fn create(self) -> DdsResult<Subscriber> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
-        }
-        check_partition(&self.qos.partition)?;
-        let participant = Arc::clone(&self.participant);
-        let group = EntityGroup::new(self.participant, self.qos);
-        if let Some(following) = self.following {
-            participant.profiles.note(Shared::Subscriber(Arc::downgrade(&group)), following);
-        }
-        Ok(Subscriber(group))
+        self.0.create(Shared::Subscriber).map(Subscriber)
     }
 }

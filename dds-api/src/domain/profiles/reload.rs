@@ -4,16 +4,15 @@
 //! rest.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use qos_profiles::{EntityKind, EntityQos, PolicyId};
 
 use super::{Following, Given, Profiles, Shared};
 use crate::domain::Inner;
+use crate::domain::entity_group::{EntityGroup, GroupQos};
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::policies::Policies;
-use crate::publication::Publisher;
-use crate::subscription::Subscriber;
 use crate::topic::TopicPolicies;
 
 /// What came of reading profiles again: see
@@ -146,7 +145,7 @@ impl Profiles {
         let mut followers = self.followers();
         let followers = &mut *followers;
         for (shared, following) in &mut followers.shared {
-            self.reload_shared(participant, shared, following, &mut report);
+            self.reload_shared(shared, following, &mut report);
         }
         for (id, (topic, following)) in &mut followers.endpoints {
             self.reload_endpoint(participant, *id, topic, following, &mut report);
@@ -154,15 +153,7 @@ impl Profiles {
         Ok(report)
     }
 
-    fn reload_shared(
-        &self,
-        participant: &Inner,
-        shared: &Shared,
-        following: &mut Following,
-        report: &mut QosReload,
-    ) {
-        let node = participant.standing.node();
-        let handle = |entity| Some(InstanceHandle { node, entity });
+    fn reload_shared(&self, shared: &Shared, following: &mut Following, report: &mut QosReload) {
         match shared {
             Shared::Topic(topic) => {
                 let Some(topic) = topic.upgrade() else { return };
@@ -179,40 +170,27 @@ impl Profiles {
                 };
                 change.apply(&entity, &mut following.given.qos, apply, report);
             }
-            Shared::Publisher(publisher) => {
-                let Some(publisher) = publisher.upgrade().map(Publisher::of) else { return };
-                let handle = handle(publisher.instance_handle().entity);
-                let apply = |qos| match qos {
-                    EntityQos::Publisher(qos) => publisher.set_qos(&qos),
-                    _ => Ok(()),
-                };
-                self.reload_group(publisher.qos().into(), handle, following, apply, report);
-            }
-            Shared::Subscriber(subscriber) => {
-                let Some(subscriber) = subscriber.upgrade().map(Subscriber::of) else { return };
-                let handle = handle(subscriber.instance_handle().entity);
-                let apply = |qos| match qos {
-                    EntityQos::Subscriber(qos) => subscriber.set_qos(&qos),
-                    _ => Ok(()),
-                };
-                self.reload_group(subscriber.qos().into(), handle, following, apply, report);
-            }
+            Shared::Publisher(publisher) => self.reload_group(publisher, following, report),
+            Shared::Subscriber(subscriber) => self.reload_group(subscriber, following, report),
         }
     }
 
-    fn reload_group(
+    fn reload_group<Q, E, L>(
         &self,
-        present: EntityQos,
-        handle: Option<InstanceHandle>,
+        group: &Weak<EntityGroup<Q, E, L>>,
         following: &mut Following,
-        apply: impl FnOnce(EntityQos) -> DdsResult<()>,
         report: &mut QosReload,
-    ) {
-        let kind = present.kind();
-        let entity = entity(kind, handle, None, following);
-        let new = self.of_shared(kind, &following.profile, None);
+    ) where
+        Q: GroupQos + Into<EntityQos>,
+        E: Clone + Into<EntityQos>,
+        L: ?Sized,
+    {
+        let Some(group) = group.upgrade() else { return };
+        let entity = entity(Q::KIND, Some(group.handle()), None, following);
+        let new = self.of_shared(Q::KIND, &following.profile, None);
         let Some(new) = known(new, &entity, report) else { return };
-        let given = &mut following.given.qos;
+        let apply = |qos: EntityQos| Q::of(&qos).map_or(Ok(()), |qos| group.set_qos(qos));
+        let (present, given) = (group.qos().into(), &mut following.given.qos);
         Change::new(present, given, &new.qos, PolicyId::changeable_after_enable)
             .apply(&entity, given, apply, report);
     }
