@@ -5,18 +5,11 @@
 //! sides take turns; medians of the rounds are shown, in nanoseconds a sample.
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use derecho_core::ids::{NodeId, Time};
-use derecho_core::machine::{Effects, Machine};
-use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::bias::Thread;
-use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::inbox::Inbox;
-use derecho_core::node::{ACKS_WORDS, Node, NodeEvent, Origin};
+use squall_benches::Alone;
 
 /// Samples of a batch.
 const BATCH: u64 = 1000;
@@ -74,38 +67,10 @@ trait Side {
     }
 }
 
-/// A node that reads its own stream.
+/// A node that reads its own stream, in records of this length.
 struct Multicast {
-    node: Node,
-    memory: SenderMemory,
-    inbox: Arc<Inbox>,
-    effects: Effects,
+    alone: Alone,
     length: usize,
-}
-
-impl Multicast {
-    fn new(length: usize) -> Multicast {
-        let mut effects = Effects::new();
-        let mut node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| ()));
-        let geometry = Geometry::fitting(1 << 20, 8192, 64 << 10).expect("a usual shape");
-        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
-        let stream = node.fresh_region();
-        node.add_stream(stream, memory.clone(), &mut effects);
-        node.subscribe(Origin::Own, stream).expect("the first subscription");
-        let inbox = loop {
-            node.turn(Time(0), &mut effects);
-            effects.clear();
-            if let Some(NodeEvent::Subscribed(_, inbox)) = node.next_event() {
-                break inbox;
-            }
-        };
-        Multicast { node, memory, inbox, effects, length }
-    }
-
-    fn turn(&mut self) {
-        self.node.turn(Time(0), &mut self.effects);
-        self.effects.clear();
-    }
 }
 
 impl Side for Multicast {
@@ -113,12 +78,12 @@ impl Side for Multicast {
         for number in first..first + BATCH {
             let length = self.length;
             // As a writer's thread has it: alone, and known to be.
-            let claim = self.memory.claim_on(Thread::new(1), length);
+            let claim = self.alone.memory.claim_on(Thread::new(1), length);
             let mut claim = claim.expect("everything was taken");
             claim.bytes()[..length].fill(number as u8);
             let number = claim.commit_on(Thread::new(1), length, |_, _| ());
             if number.is_multiple_of(COMMITS_A_TURN) {
-                self.turn();
+                self.alone.turn();
             }
         }
     }
@@ -126,10 +91,10 @@ impl Side for Multicast {
     fn take(&mut self) {
         let mut taken = 0;
         while taken < BATCH {
-            if self.inbox.is_empty() {
-                self.turn();
+            if self.alone.inbox.is_empty() {
+                self.alone.turn();
             }
-            while let Some(record) = self.inbox.take() {
+            while let Some(record) = self.alone.inbox.take() {
                 black_box(record.bytes()[0]);
                 taken += 1;
             }
@@ -261,7 +226,7 @@ fn main() {
     };
     let mut sides: Vec<(&str, Box<dyn Side>)> = vec![
         // The same bytes: a header of 16, and 48.
-        ("multicast", Box::new(Multicast::new(64))),
+        ("multicast", Box::new(Multicast { alone: Alone::over_heap(), length: 64 })),
         ("plain", Box::new(Dds::new(&participant, "plain", Manner::Straight, plain))),
         ("plain, followed", Box::new(Dds::new(&participant, "one", Manner::Follows, plain))),
         ("keyed, 1 instance", follows("keyed 1", 1)),

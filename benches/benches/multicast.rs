@@ -4,67 +4,39 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use derecho_core::ids::{NodeId, Time};
-use derecho_core::machine::{Effects, Machine};
-use derecho_core::memory::OwnRegion;
-use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::geometry::Geometry;
-use derecho_core::multicast::inbox::Inbox;
-use derecho_core::node::{ACKS_WORDS, Node, NodeEvent, Origin};
+use squall_benches::Alone;
 
 /// A node that reads its own stream.
-struct Loop {
-    node: Node,
-    memory: SenderMemory,
-    inbox: Arc<Inbox>,
-    effects: Effects,
-}
+struct Loop(Alone);
 
 impl Loop {
     fn new() -> Loop {
-        let mut effects = Effects::new();
-        let mut node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| ()));
-        let geometry = Geometry::fitting(1 << 20, 8192, 64 << 10).expect("a usual shape");
-        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
-        let stream = node.fresh_region();
-        node.add_stream(stream, memory.clone(), &mut effects);
-        node.subscribe(Origin::Own, stream).expect("the first subscription");
-        let inbox = loop {
-            node.turn(Time(0), &mut effects);
-            effects.clear();
-            if let Some(NodeEvent::Subscribed(_, inbox)) = node.next_event() {
-                break inbox;
-            }
-        };
-        Loop { node, memory, inbox, effects }
+        Loop(Alone::over_heap())
     }
 
     fn write(&self, length: usize) {
-        let mut claim = self.memory.claim(length).expect("everything was taken");
+        let mut claim = self.0.memory.claim(length).expect("everything was taken");
         claim.bytes()[0] = 1;
         claim.commit(length, |_, _| ());
     }
 
     fn turn(&mut self) -> usize {
-        let done = self.node.turn(Time(0), &mut self.effects);
-        self.effects.clear();
-        done
+        self.0.turn()
     }
 
     /// Turns until something has arrived.
     fn deliver(&mut self) {
-        while self.inbox.is_empty() {
+        while self.0.inbox.is_empty() {
             self.turn();
         }
     }
 
     fn take_all(&self) -> usize {
         let mut taken = 0;
-        while let Some(record) = self.inbox.take() {
+        while let Some(record) = self.0.inbox.take() {
             black_box(record.bytes()[0]);
             taken += 1;
         }
