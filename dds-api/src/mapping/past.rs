@@ -17,6 +17,7 @@ use derecho_core::bytes::{Reader, Wire};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, RegionId};
 
+pub(crate) mod files;
 pub(crate) mod server;
 
 /// What these messages begin with; none that speaks of what is kept does.

@@ -4,23 +4,21 @@
 //! log, it reads the files; else another participant that keeps one is asked, and after that another one.
 
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::{NodeId, Time};
-use derecho_core::log::cursor::Cursor;
-use derecho_core::log::{DiskError, LogError, StreamKey, StreamLog, Version, WallTime};
+use derecho_core::log::{LogError, StreamKey, Version, WallTime};
 use derecho_core::storage::store::{Retention, Store};
 use derecho_node::clock;
-use derecho_node::logs::Folder;
 use idl_cdr::DdsType;
 
 use super::sample::Sample;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::history::MEANING;
-use crate::mapping::past::server::{from_time, open, told};
+use crate::mapping::past::files::{self, PastFiles};
 use crate::mapping::past::{Ask, Page, PastRecord, Wanted};
 use crate::mapping::record::mark_of;
 use crate::mapping::shares::ReaderShared;
@@ -54,7 +52,7 @@ pub struct PastSamples<T> {
 }
 
 enum Source {
-    Files { dir: PathBuf, disk: Folder, log: Box<StreamLog>, cursor: Cursor },
+    Files(PastFiles),
     Others(Others),
 }
 
@@ -201,7 +199,7 @@ impl<T: DdsType> PastSamples<T> {
     ) -> DdsResult<Self> {
         let (source, first) = match log {
             Some((dir, stream)) => {
-                (of_files(dir, stream, since).map_err(|it| unreadable(&it))?, None)
+                (of_files(&dir, stream, since).map_err(|it| unreadable(&it))?, None)
             }
             None => {
                 let mut others = others();
@@ -241,14 +239,8 @@ impl<T: DdsType> PastSamples<T> {
             others.wanted = Wanted::StateAt(time);
             return others.next().map(|(records, _)| samples(&records, reader));
         };
-        let read = || {
-            let (mut disk, log) = open(&dir, stream)?;
-            from_time(&log, WallTime(time))?;
-            let state = log.last_of_each_key_at(&mut disk, WallTime(time))?;
-            Ok(state.values().map(|owned| told(&owned.record())).collect())
-        };
-        let mut state: Vec<PastRecord> = read().map_err(|error: LogError| unreadable(&error))?;
-        state.sort_unstable_by_key(|record| record.place);
+        let state = files::state_at(&dir, stream, WallTime(time));
+        let state = state.map_err(|error| unreadable(&error))?;
         Ok(samples(&state, reader))
     }
 
@@ -259,7 +251,7 @@ impl<T: DdsType> PastSamples<T> {
                 self.over = over;
                 records
             }
-            files => {
+            Source::Files(files) => {
                 let (records, over) = read_files(files).map_err(|error| unreadable(&error))?;
                 self.over = over;
                 records
@@ -270,30 +262,20 @@ impl<T: DdsType> PastSamples<T> {
     }
 }
 
-fn of_files(dir: PathBuf, stream: StreamKey, since: Since) -> Result<Source, LogError> {
-    let (disk, log) = open(&dir, stream)?;
-    let cursor = match since {
-        Since::Sample(place) => log.after(Version(place.saturating_sub(1)))?,
-        Since::Time(time) => from_time(&log, WallTime(nanos(time)))?,
+fn of_files(dir: &Path, stream: StreamKey, since: Since) -> Result<Source, LogError> {
+    let files = match since {
+        Since::Sample(place) => PastFiles::after(dir, stream, place.saturating_sub(1))?,
+        Since::Time(time) => PastFiles::since(dir, stream, WallTime(nanos(time)))?,
     };
-    Ok(Source::Files { dir, disk, log: Box::new(log), cursor })
+    Ok(Source::Files(files))
 }
 
-fn read_files(files: &mut Source) -> Result<(Vec<PastRecord>, bool), LogError> {
+fn read_files(files: &mut PastFiles) -> Result<(Vec<PastRecord>, bool), LogError> {
     let mut records = Vec::new();
-    let Source::Files { dir, disk, log, cursor } = files else { return Ok((records, true)) };
     while records.len() < AT_ONCE {
-        match cursor.next(disk, log) {
-            Ok(Some(record)) => records.push(told(&record)),
-            Ok(None) => return Ok((records, true)),
-            Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
-                // The file was dropped meanwhile: what has to come next may be gone.
-                let last = cursor.position();
-                let (again, read) = open(dir, log.stream())?;
-                (*disk, **log) = (again, read);
-                *cursor = log.after(last)?;
-            }
-            Err(error) => return Err(error),
+        match files.next(WallTime(0))? {
+            Some(record) => records.push(record),
+            None => return Ok((records, true)),
         }
     }
     Ok((records, false))

@@ -6,14 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use derecho_core::ids::NodeId;
-use derecho_core::log::cursor::Cursor;
-use derecho_core::log::{
-    Check, DiskError, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder,
-};
-use derecho_core::storage::errands::message_of;
-use derecho_node::logs::Folder;
+use derecho_core::log::{LogError, StreamKey, WallTime};
 
-use super::{Ask, Page, PastRecord, Wanted};
+use super::files::{self, PastFiles};
+use super::{Ask, Page, Wanted};
 
 /// Bytes of samples that are told at once, and samples.
 const PAGE_BYTES: usize = 1 << 20;
@@ -23,43 +19,16 @@ const STATE_BYTES: usize = 32 << 20;
 /// So many readings are kept open; of more the oldest begin anew with their next page.
 const MOST_OPEN: usize = 16;
 
-/// A reading on its way.
+/// A reading on its way, and the page that it gave last.
 struct Open {
     page: u64,
-    disk: Folder,
-    log: StreamLog,
-    cursor: Cursor,
+    files: PastFiles,
 }
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct PastServer {
     open: BTreeMap<(NodeId, u64), Open>,
-}
-
-/// Opens a log to read in it.
-pub(crate) fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> {
-    let mut disk = Folder::read(dir)?;
-    let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
-    let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
-    Ok((disk, log))
-}
-
-/// Where what was written at a time or later begins. If the log may have dropped some of that, it says so.
-pub(crate) fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
-    let oldest = log.segments().first().map(|first| first.index.oldest);
-    let is_whole = log.complete_from() <= Version(1) || oldest.is_some_and(|oldest| oldest <= time);
-    match is_whole {
-        true => Ok(log.since(time)),
-        false => Err(LogError::Gone { from: log.complete_from() }),
-    }
-}
-
-/// A sample of a log, as it is told.
-pub(crate) fn told(record: &Record<'_>) -> PastRecord {
-    let (stream, number) = message_of(record);
-    let payload = record.entry.payload.to_vec();
-    PastRecord { place: record.version.0, stream, number, payload }
 }
 
 impl PastServer {
@@ -91,57 +60,37 @@ impl PastServer {
         let name = (from, ask.reading);
         // It goes on where it was, if this is its next page.
         let known = self.open.remove(&name).filter(|open| open.page + 1 == ask.page);
-        let mut reading = match known {
-            Some(open) => Open { page: ask.page, ..open },
-            None => {
-                let (disk, log) = open(dir, stream)?;
-                let cursor = match ask.wanted {
-                    Wanted::Since(time, 0) => from_time(&log, WallTime(time))?,
-                    Wanted::After(place) | Wanted::Since(_, place) => log.after(Version(place))?,
-                    Wanted::StateAt(_) => return Ok(Page::Refused("it is no reading".to_owned())),
-                };
-                Open { page: ask.page, disk, log, cursor }
+        let mut files = match (known, ask.wanted) {
+            (Some(open), _) => open.files,
+            (None, Wanted::Since(time, 0)) => PastFiles::since(dir, stream, WallTime(time))?,
+            (None, Wanted::After(place) | Wanted::Since(_, place)) => {
+                PastFiles::after(dir, stream, place)?
+            }
+            (None, Wanted::StateAt(_)) => {
+                return Ok(Page::Refused("it is no reading".to_owned()));
             }
         };
-        let since = if let Wanted::Since(time, _) = ask.wanted { time } else { 0 };
+        let since = WallTime(if let Wanted::Since(time, _) = ask.wanted { time } else { 0 });
         let (mut records, mut bytes, mut over) = (Vec::new(), 0, false);
-        while bytes < PAGE_BYTES && records.len() < PAGE_SAMPLES {
-            match reading.cursor.next(&mut reading.disk, &reading.log) {
-                Ok(Some(record)) if record.entry.source_time.0 >= since => {
-                    bytes += record.entry.payload.len();
-                    records.push(told(&record));
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    over = true;
-                    break;
-                }
-                Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
-                    // The file was dropped meanwhile: what has to come next may be gone.
-                    let last = reading.cursor.position();
-                    (reading.disk, reading.log) = open(dir, stream)?;
-                    reading.cursor = reading.log.after(last)?;
-                }
-                Err(error) => return Err(error),
-            }
+        while !over && bytes < PAGE_BYTES && records.len() < PAGE_SAMPLES {
+            let next = files.next(since)?;
+            over = next.is_none();
+            bytes += next.as_ref().map_or(0, |record| record.payload.len());
+            records.extend(next);
         }
-        let next = reading.cursor.position().0;
+        let next = files.place();
         if !over {
             if self.open.len() >= MOST_OPEN {
                 self.open.pop_first();
             }
-            self.open.insert(name, reading);
+            self.open.insert(name, Open { page: ask.page, files });
         }
         Ok(Page::Records(records, next, over))
     }
 }
 
 fn state_at(dir: &Path, stream: StreamKey, time: WallTime) -> Result<Page, LogError> {
-    let (mut disk, log) = open(dir, stream)?;
-    from_time(&log, time)?;
-    let state = log.last_of_each_key_at(&mut disk, time)?;
-    let mut state: Vec<PastRecord> = state.values().map(|owned| told(&owned.record())).collect();
-    state.sort_unstable_by_key(|record| record.place);
+    let state = files::state_at(dir, stream, time)?;
     if state.iter().map(|record| record.payload.len()).sum::<usize>() > STATE_BYTES {
         return Ok(Page::Refused(format!(
             "the state has more than {} MiB, which is the most that is told to others: ask where the log is",
