@@ -57,8 +57,16 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let umount = Command::new("umount").arg(&self.0).status();
-        assert!(umount.unwrap().success() || std::thread::panicking(), "{:?} stays", self.0);
+        // A process that another test starts at this moment has its files open until it is another program.
+        let begun = Instant::now();
+        let umount = || Command::new("umount").arg(&self.0).status().unwrap().success();
+        while !umount() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let is_gone = !std::fs::read_to_string("/proc/mounts")
+            .unwrap()
+            .contains(&self.0.to_string_lossy().replace(' ', "\\040"));
+        assert!(is_gone || std::thread::panicking(), "{:?} stays", self.0);
         let _ = std::fs::remove_dir(&self.0);
     }
 }
