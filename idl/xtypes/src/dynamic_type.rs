@@ -39,8 +39,10 @@ impl DynamicType {
         &self.graph.node(self.root).name
     }
 
-    /// What names it, and what it is made of.
+    /// What names it, and what it is made of. A type that is known by minimal objects has no names to tell:
+    /// its objects are minimal, whatever is asked for.
     pub fn objects(&self, kind: ObjectKind) -> TypeObjects {
+        let kind = if self.graph.has_names() { kind } else { ObjectKind::Minimal };
         Objects::of(&self.graph, self.root, kind)
     }
 }

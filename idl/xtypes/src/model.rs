@@ -160,6 +160,11 @@ impl Name {
         let [a, b, c, d] = hash;
         Self { text: format!("#{a:02x}{b:02x}{c:02x}{d:02x}").into(), hash }
     }
+
+    /// Whether the text is the name, not what stands for one of which only the hash is known.
+    fn is_known(&self) -> bool {
+        self.hash == crate::hash::of_name(&self.text)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -238,6 +243,20 @@ impl Graph {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("nodes take memory each"));
         self.nodes.push(Node { name: name.to_owned(), kind });
         id
+    }
+
+    /// Whether the names of everything that has one are known, as they are not after a minimal object.
+    pub(crate) fn has_names(&self) -> bool {
+        self.nodes.iter().all(|node| match &node.kind {
+            Kind::Structure(of) => of.members.iter().all(|member| member.name.is_known()),
+            Kind::Union(of) => {
+                of.cases.iter().filter_map(|case| case.member.as_ref()).all(|m| m.name.is_known())
+            }
+            Kind::Enumeration { literals, .. } => literals.iter().all(|one| one.name.is_known()),
+            Kind::Bitmask { flags, .. } => flags.iter().all(|(name, _)| name.is_known()),
+            Kind::Bitset(fields) => fields.iter().all(|field| field.name.is_known()),
+            _ => true,
+        })
     }
 
     /// Takes over all nodes of another type, and gives its place here.

@@ -6,7 +6,7 @@
 use idl_cdr::MAX_DEPTH;
 
 use crate::TypeObjectError;
-use crate::model::{Graph, Kind, NodeId, Primitive, Structure};
+use crate::model::{BitField, Graph, Kind, NodeId, Primitive, Structure};
 
 /// A value with nothing in it has at most so many parts.
 const MOST_PARTS: u64 = 1 << 20;
@@ -29,6 +29,14 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
             Kind::Bitmask { bit_bound: 65.., .. } | Kind::Bitmask { bit_bound: 0, .. } => {
                 return invalid("is a bitmask that has not 1 to 64 bits");
             }
+            Kind::Enumeration { literals, .. }
+                if has_twice(literals.iter().map(|literal| literal.name.hash)) =>
+            {
+                return invalid("is an enum with two enumerators of the same name");
+            }
+            Kind::Bitset(fields) if overlap(fields) => {
+                return invalid("is a bitset whose fields overlap");
+            }
             Kind::Structure(Structure { base: Some(base), .. })
                 if !matches!(graph.kind(*base), Kind::Structure(_)) =>
             {
@@ -36,10 +44,11 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
             }
             Kind::Structure(structure) => {
                 let members = graph.members(structure);
-                let mut ids: Vec<u32> = members.iter().map(|member| member.id).collect();
-                ids.sort_unstable();
-                if ids.windows(2).any(|two| two[0] == two[1]) {
+                if has_twice(members.iter().map(|member| member.id)) {
                     return invalid("has two members of the same id");
+                }
+                if has_twice(members.iter().map(|member| member.name.hash)) {
+                    return invalid("has two members of the same name");
                 }
             }
             Kind::Union(union) => {
@@ -53,6 +62,15 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
                 if !is_discriminator || union.cases.is_empty() {
                     return invalid("is a union without a case, or without what selects one");
                 }
+                let members = || union.cases.iter().filter_map(|case| case.member.as_ref());
+                if has_twice(members().map(|member| member.id))
+                    || has_twice(members().map(|member| member.name.hash))
+                {
+                    return invalid("is a union with two members of the same id or name");
+                }
+                if has_twice(union.cases.iter().flat_map(|case| case.labels.iter())) {
+                    return invalid("is a union with two cases for one value");
+                }
             }
             Kind::Array { count: 0, .. } => {
                 return invalid("is an array without elements");
@@ -61,6 +79,19 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
         }
     }
     Ok(())
+}
+
+fn has_twice<T: Ord>(of: impl Iterator<Item = T>) -> bool {
+    let mut all: Vec<T> = of.collect();
+    all.sort_unstable();
+    all.windows(2).any(|two| two[0] == two[1])
+}
+
+fn overlap(fields: &[BitField]) -> bool {
+    let mut places: Vec<(u32, u32)> =
+        fields.iter().map(|field| (field.position, field.position + field.bits)).collect();
+    places.sort_unstable();
+    places.windows(2).any(|two| two[1].0 < two[0].1)
 }
 
 #[derive(Clone, Copy, PartialEq)]

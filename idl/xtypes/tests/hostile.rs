@@ -90,10 +90,10 @@ fn use_it(objects: &TypeObjects) {
         let everything = DynamicType::of::<Everything>();
         let _ = TypeConsistency::default().check(&everything, &of);
         let _ = TypeConsistency::default().check(&of, &everything);
-        assert!(TypeConsistency::default().check(&of, &of).is_ok());
+        TypeConsistency::default().check(&of, &of).unwrap();
         let again = of.objects(ObjectKind::Complete);
         let told = DynamicType::from_objects(&again).unwrap();
-        assert!(TypeConsistency::default().check(&of, &told).is_ok());
+        TypeConsistency::default().check(&of, &told).unwrap();
     }
 }
 
@@ -189,6 +189,60 @@ fn types_without_values_are_refused() {
         },
     });
     assert_eq!(said(&only(&itself(), alias)), "`Loop` contains itself in every value");
+}
+
+#[test]
+fn parts_that_cannot_be_told_apart_are_refused() {
+    let detail = || CompleteTypeDetail {
+        ann_builtin: None,
+        ann_custom: None,
+        type_name: "Twice".to_owned(),
+    };
+    let named = |name: &str| CompleteMemberDetail {
+        name: name.to_owned(),
+        ann_builtin: None,
+        ann_custom: None,
+    };
+    let field = |name, position| CompleteBitfield {
+        common: CommonBitfield { position, flags: 0, bitcount: 4, holder_type: 2 },
+        detail: named(name),
+    };
+    let bitset = |second| {
+        CompleteTypeObject::Bitset(CompleteBitsetType {
+            bitset_flags: 0,
+            header: CompleteBitsetHeader { detail: detail() },
+            field_seq: vec![field("a", 0), field("b", second)],
+        })
+    };
+    let apart = only(&itself(), bitset(4));
+    assert!(DynamicType::from_objects(&apart).is_ok());
+    let overlap = "`Twice` is a bitset whose fields overlap";
+    assert_eq!(said(&only(&itself(), bitset(3))), overlap);
+    let literal = |name, value| CompleteEnumeratedLiteral {
+        common: CommonEnumeratedLiteral { value, flags: 0 },
+        detail: named(name),
+    };
+    let two = CompleteTypeObject::Enumeration(CompleteEnumeratedType {
+        enum_flags: 0,
+        header: CompleteEnumeratedHeader {
+            common: CommonEnumeratedHeader { bit_bound: 32 },
+            detail: detail(),
+        },
+        literal_seq: vec![literal("a", 0), literal("a", 1)],
+    });
+    assert_eq!(
+        said(&only(&itself(), two)),
+        "`Twice` is an enum with two enumerators of the same name"
+    );
+}
+
+/// The names of a minimal object are not known: nothing is made up for them when the type is told on.
+#[test]
+fn a_type_without_names_is_told_on_as_it_was_heard() {
+    let heard = announced::<Tree>(ObjectKind::Minimal);
+    let objects = TypeObjects { identifier: heard.identifier.clone(), objects: heard.objects };
+    let told = DynamicType::from_objects(&objects).unwrap().objects(ObjectKind::Complete);
+    assert_eq!(told.identifier, heard.identifier);
 }
 
 #[test]
