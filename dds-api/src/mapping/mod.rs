@@ -8,6 +8,7 @@ pub(crate) mod atomic;
 pub(crate) mod discovery;
 pub(crate) mod endpoint;
 pub(crate) mod history;
+mod layouts;
 pub(crate) mod level;
 pub(crate) mod machine;
 pub(crate) mod partners;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::DataWriterQos;
 
 use super::builder::check;
@@ -42,7 +42,7 @@ use crate::mapping::policies::{self, Policies};
 /// # Ok(())
 /// # }
 /// ```
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// Its policies.
     pub fn qos(&self) -> DataWriterQos {
         let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id));

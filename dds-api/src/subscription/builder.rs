@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, EntityKind, EntityQos,
     HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
@@ -34,7 +34,7 @@ use crate::topic::{SharedFilter, Topic};
 /// Without policies it requests what its topic gives, and gives all samples in the order in which they came: HISTORY keep-all, and
 /// PRESENTATION with ordered access to a topic. [`qos`](Self::qos) gives it a whole set of policies, whose defaults are the
 /// standard's: with them a reader keeps the last sample of each instance alone.
-pub struct DataReaderBuilder<T> {
+pub struct DataReaderBuilder<T: TopicData> {
     participant: Arc<Inner>,
     topic: Topic<T>,
     subscriber: Option<Subscriber>,
@@ -51,7 +51,7 @@ pub struct DataReaderBuilder<T> {
     filter: Option<Arc<SharedFilter>>,
 }
 
-impl<T: DdsType> DataReaderBuilder<T> {
+impl<T: TopicData> DataReaderBuilder<T> {
     pub(crate) fn new(
         participant: Arc<Inner>,
         topic: Topic<T>,
@@ -266,7 +266,7 @@ impl<T: DdsType> DataReaderBuilder<T> {
         let queues = Mutex::new(Queues::remembering(given));
         let shelf = OnceLock::new();
         if follows {
-            shelf.get_or_init(|| Mutex::new(Shelf::new(settings)));
+            shelf.get_or_init(|| Mutex::new(Shelf::new(settings, topic.support())));
         }
         if let Some(following) = following {
             participant.profiles.note_endpoint(id, topic.policies(), following);

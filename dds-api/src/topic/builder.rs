@@ -2,11 +2,10 @@
 //!
 //! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
 
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{
     DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
@@ -18,6 +17,7 @@ use super::{Topic, TopicNotice, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
+use crate::mapping::endpoint::Endpoint;
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::durability;
 
@@ -25,8 +25,9 @@ use crate::mapping::policies::durability;
 const LONGEST_NAME: usize = 255;
 
 /// A topic that is being made.
-pub struct TopicBuilder<T> {
+pub struct TopicBuilder<T: TopicData> {
     participant: Arc<Inner>,
+    support: T::TypeSupport,
     name: String,
     /// The profile that its policies are by, if they are.
     following: Option<Following>,
@@ -40,14 +41,14 @@ pub struct TopicBuilder<T> {
     durable_first: bool,
     detach: bool,
     log_retention: LogRetention,
-    _type: PhantomData<fn() -> T>,
 }
 
-impl<T: DdsType> TopicBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, name: &str) -> Self {
+impl<T: TopicData> TopicBuilder<T> {
+    pub(crate) fn new(participant: Arc<Inner>, name: &str, support: T::TypeSupport) -> Self {
         let usual = participant.profiles.usual();
         let builder = TopicBuilder {
             participant,
+            support,
             name: name.to_owned(),
             following: None,
             wrong: None,
@@ -59,7 +60,6 @@ impl<T: DdsType> TopicBuilder<T> {
             durable_first: false,
             detach: false,
             log_retention: LogRetention::default(),
-            _type: PhantomData,
         };
         match usual {
             Some(profile) => builder.profile(&profile),
@@ -126,6 +126,37 @@ impl<T: DdsType> TopicBuilder<T> {
         };
         self.lifespan = qos.lifespan.duration.into();
         self.qos.clone_from(qos);
+    }
+
+    /// The same topic as this endpoint's, with these policies for writers and readers.
+    pub(super) fn like(mut self, of: &Endpoint, qos: &TopicQos) -> Self {
+        (self.following, self.wrong) = (None, None);
+        self.set(qos, of.level);
+        self.sharded = of.sharded;
+        let keeping = of.keeping;
+        let limit = |most: u32| match most {
+            0 => Length::UNLIMITED,
+            most => i32::try_from(most).ok().and_then(Length::new).unwrap_or(Length::UNLIMITED),
+        };
+        self.service = DurabilityServiceQosPolicy {
+            history_kind: match keeping.depth {
+                0 => HistoryQosPolicyKind::KeepAll,
+                _ => HistoryQosPolicyKind::KeepLast,
+            },
+            history_depth: keeping.depth.max(1),
+            max_samples: limit(keeping.most),
+            max_instances: limit(keeping.instances),
+            ..DurabilityServiceQosPolicy::default()
+        };
+        self.lifespan = (keeping.lifespan > 0).then(|| Duration::from_nanos(keeping.lifespan));
+        (self.durable_first, self.detach) = (keeping.durable_first, keeping.detach);
+        let some = |limit: u64| (limit > 0).then_some(limit);
+        self.log_retention = LogRetention {
+            time: some(keeping.log_time).map(Duration::from_nanos),
+            bytes: some(keeping.log_bytes),
+            samples: some(keeping.log_samples),
+        };
+        self
     }
 
     /// Each of its partitions is a stream by itself, and has an order of its own: writers and readers that share no partition
@@ -310,8 +341,17 @@ impl<T: DdsType> TopicBuilder<T> {
         }
         let keeping = self.keeping();
         let following = self.following.clone();
-        let TopicBuilder { participant, name, level, sharded, mut qos, service, lifespan, .. } =
-            self;
+        let TopicBuilder {
+            participant,
+            support,
+            name,
+            level,
+            sharded,
+            mut qos,
+            service,
+            lifespan,
+            ..
+        } = self;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(DdsError::BadParameter(format!(
                 "a topic's name has 1 to {LONGEST_NAME} bytes and no NUL; this one has {} bytes",
@@ -348,12 +388,12 @@ impl<T: DdsType> TopicBuilder<T> {
         }
         Ok(Topic {
             participant,
+            support,
             keeping,
             sharded,
             policies,
             notice,
             status_condition: Arc::new(OnceLock::new()),
-            _type: PhantomData,
         })
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dds_sql::{ExpressionError, Filter};
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::Topic;
 use crate::infrastructure::{DdsError, DdsResult};
@@ -31,7 +31,7 @@ impl SharedFilter {
     }
 
     /// Whether a sample passes.
-    pub(crate) fn accepts<T: DdsType>(&self, sample: &T) -> bool {
+    pub(crate) fn accepts<T: TopicData>(&self, sample: &T) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).accepts(sample)
     }
 }
@@ -64,27 +64,28 @@ pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
 /// # Ok(())
 /// # }
 /// ```
-pub struct ContentFilteredTopic<T> {
+pub struct ContentFilteredTopic<T: TopicData> {
     name: Arc<str>,
     topic: Topic<T>,
     filter: Arc<SharedFilter>,
 }
 
-impl<T> Clone for ContentFilteredTopic<T> {
+impl<T: TopicData> Clone for ContentFilteredTopic<T> {
     fn clone(&self) -> Self {
         let (name, filter) = (Arc::clone(&self.name), Arc::clone(&self.filter));
         ContentFilteredTopic { name, topic: self.topic.clone(), filter }
     }
 }
 
-impl<T: DdsType> ContentFilteredTopic<T> {
+impl<T: TopicData> ContentFilteredTopic<T> {
     pub(crate) fn new(
         name: &str,
         topic: &Topic<T>,
         expression: &str,
         parameters: &[String],
     ) -> DdsResult<Self> {
-        let filter = Filter::new::<T>(expression, parameters).map_err(|error| wrong(&error))?;
+        let filter = Filter::in_type(T::fields(topic.support()), expression, parameters)
+            .map_err(|error| wrong(&error))?;
         let filter = Arc::new(SharedFilter::new(filter));
         Ok(ContentFilteredTopic { name: name.into(), topic: topic.clone(), filter })
     }
@@ -121,7 +122,7 @@ impl<T: DdsType> ContentFilteredTopic<T> {
 /// What readers are made of: a topic, or a part of its samples.
 pub trait TopicDescription: sealed::Sealed {
     /// The type of its samples.
-    type Data: DdsType;
+    type Data: TopicData;
 
     /// The topic that the samples come from.
     #[doc(hidden)]
@@ -135,7 +136,7 @@ pub trait TopicDescription: sealed::Sealed {
     }
 }
 
-impl<T: DdsType> TopicDescription for Topic<T> {
+impl<T: TopicData> TopicDescription for Topic<T> {
     type Data = T;
 
     fn topic(&self) -> &Topic<T> {
@@ -143,7 +144,7 @@ impl<T: DdsType> TopicDescription for Topic<T> {
     }
 }
 
-impl<T: DdsType> TopicDescription for ContentFilteredTopic<T> {
+impl<T: TopicData> TopicDescription for ContentFilteredTopic<T> {
     type Data = T;
 
     fn topic(&self) -> &Topic<T> {
@@ -157,9 +158,9 @@ impl<T: DdsType> TopicDescription for ContentFilteredTopic<T> {
 }
 
 mod sealed {
-    use super::{ContentFilteredTopic, Topic};
+    use super::{ContentFilteredTopic, Topic, TopicData};
 
     pub trait Sealed {}
-    impl<T> Sealed for Topic<T> {}
-    impl<T> Sealed for ContentFilteredTopic<T> {}
+    impl<T: TopicData> Sealed for Topic<T> {}
+    impl<T: TopicData> Sealed for ContentFilteredTopic<T> {}
 }

@@ -1,15 +1,15 @@
 //! The topic module of the standard: a name for samples of one type.
 
+mod announced;
 mod builder;
 mod filtered;
 mod policies;
 
 use std::any::Any;
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
-use idl_cdr::DdsType;
+use idl_xtypes::{DynamicType, TopicData};
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
 use crate::domain::{Attended, Inner};
@@ -24,21 +24,23 @@ use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
 
+pub use announced::AnnouncedTopic;
+pub(crate) use announced::gathered;
 pub use builder::TopicBuilder;
 pub use filtered::{ContentFilteredTopic, TopicDescription};
 pub(crate) use filtered::{SharedFilter, wrong};
 pub(crate) use policies::TopicPolicies;
 
 /// A name under which samples of type `T` are written and read.
-pub struct Topic<T> {
+pub struct Topic<T: TopicData> {
     participant: Arc<Inner>,
+    support: T::TypeSupport,
     keeping: Keeping,
     sharded: bool,
     /// Shared by its clones.
     policies: Arc<TopicPolicies>,
     notice: Arc<TopicNotice>,
     status_condition: Arc<OnceLock<StatusCondition>>,
-    _type: PhantomData<fn() -> T>,
 }
 
 /// Where a topic's status is put up, and who is told.
@@ -87,29 +89,39 @@ impl Attended for TopicNotice {
     }
 }
 
-impl<T> Clone for Topic<T> {
+impl<T: TopicData> Clone for Topic<T> {
     fn clone(&self) -> Self {
         Topic {
             participant: Arc::clone(&self.participant),
+            support: self.support.clone(),
             keeping: self.keeping,
             sharded: self.sharded,
             policies: Arc::clone(&self.policies),
             notice: Arc::clone(&self.notice),
             status_condition: Arc::clone(&self.status_condition),
-            _type: PhantomData,
         }
     }
 }
 
-impl<T: DdsType> Topic<T> {
+impl<T: TopicData> Topic<T> {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.policies.name
     }
 
     /// The name of its type.
-    pub fn type_name(&self) -> &'static str {
-        T::TYPE_NAME
+    pub fn type_name(&self) -> &str {
+        T::type_name(&self.support)
+    }
+
+    /// Its type.
+    pub fn dynamic_type(&self) -> DynamicType {
+        T::dynamic_type(&self.support)
+    }
+
+    /// What is known of its type at run time.
+    pub(crate) fn support(&self) -> &T::TypeSupport {
+        &self.support
     }
 
     /// Whether its samples come in one order at all readers.
@@ -237,7 +249,7 @@ impl<T: DdsType> Topic<T> {
     }
 
     pub(crate) fn identity(&self) -> TypeIdentity {
-        TypeIdentity::of::<T>()
+        TypeIdentity::of::<T>(&self.support)
     }
 
     /// Whether it belongs to this participant.
