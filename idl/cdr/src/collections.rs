@@ -68,7 +68,7 @@ impl<T: DdsType> DdsType for Vec<T> {
         Ok(elements)
     }
 
-    fn trim(&mut self, bound: u32) {
+    fn trim_to(&mut self, bound: u32) {
         self.truncate(bound as usize);
     }
 }
@@ -140,7 +140,7 @@ impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
         Ok(map)
     }
 
-    fn trim(&mut self, bound: u32) {
+    fn trim_to(&mut self, bound: u32) {
         while self.len() > bound as usize {
             self.pop_last();
         }

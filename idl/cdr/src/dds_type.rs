@@ -129,7 +129,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     }
 
     /// Cuts the value to the bound of its outermost string, sequence or map.
-    fn trim(&mut self, _bound: u32) {}
+    fn trim_to(&mut self, _bound: u32) {}
 
     /// Writes the value as a member among others, one after the other.
     #[inline(always)]

@@ -102,7 +102,7 @@ impl CdrReader<'_> {
             (_, None) => {}
         }
         if trims && limits.bound() != UNBOUNDED {
-            value.trim(limits.bound());
+            value.trim_to(limits.bound());
         }
         Ok(value)
     }

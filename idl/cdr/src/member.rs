@@ -142,9 +142,9 @@ impl<T: DdsType> DdsType for Option<T> {
         T::deserialize_bounded(reader, limits).map(Some)
     }
 
-    fn trim(&mut self, bound: u32) {
+    fn trim_to(&mut self, bound: u32) {
         if let Some(value) = self {
-            value.trim(bound);
+            value.trim_to(bound);
         }
     }
 }
@@ -209,8 +209,8 @@ impl<T: DdsType> DdsType for Box<T> {
         Ok(Box::new(value))
     }
 
-    fn trim(&mut self, bound: u32) {
-        T::trim(self, bound);
+    fn trim_to(&mut self, bound: u32) {
+        T::trim_to(self, bound);
     }
 }
 

@@ -50,7 +50,7 @@ impl DdsType for String {
         reader.read_string(limits.bound()).map(str::to_owned)
     }
 
-    fn trim(&mut self, bound: u32) {
+    fn trim_to(&mut self, bound: u32) {
         self.truncate(self.floor_char_boundary(bound as usize));
     }
 }
@@ -228,7 +228,7 @@ impl DdsType for WString {
         String::from_utf16(&units).map(WString).map_err(|_| fault)
     }
 
-    fn trim(&mut self, bound: u32) {
+    fn trim_to(&mut self, bound: u32) {
         let mut room = bound as usize;
         let end = self.0.char_indices().find(|(_, character)| {
             let fits = character.len_utf16() <= room;

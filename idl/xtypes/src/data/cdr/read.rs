@@ -469,7 +469,7 @@ fn trim(graph: &Graph, of: NodeId, value: &mut Value) {
         }
         (Kind::Text { wide: true, bound }, Value::Text(text)) if *bound != NO_BOUND => {
             let mut wide = WString(std::mem::take(text));
-            wide.trim(*bound);
+            wide.trim_to(*bound);
             *text = wide.0;
         }
         (Kind::Sequence { bound, .. }, Value::Collection(parts)) if *bound != NO_BOUND => {
