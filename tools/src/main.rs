@@ -9,6 +9,7 @@
 
 mod allocations;
 mod doctor;
+mod ends;
 mod idl;
 mod log;
 mod outcome;
@@ -16,6 +17,7 @@ mod perf;
 mod qos;
 mod sim;
 mod store;
+mod topics;
 mod types;
 
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ static ALLOCATOR: allocations::Counting = allocations::Counting;
     arg_required_else_help = true,
     after_help = "Examples:\n  \
         squall doctor                                         what this machine offers\n  \
+        squall ls; squall spy Attitude                        what is written, as text\n  \
         squall perf throughput --size 128 --subs 1            messages per second\n  \
         squall perf latency --size 128 --baseline             beside the bare machine's\n\n\
         Exit codes: 0 done, 1 the answer is no or something failed, 2 wrong usage."
@@ -61,6 +64,16 @@ enum Command {
     Qos(qos::QosArgs),
     /// Show types in IDL with their type objects, say which go together, read samples of them.
     Types(types::TypesArgs),
+    /// Show the topics of a domain, and how many write and read them.
+    Ls(topics::ls::LsArgs),
+    /// Show the samples of a topic as text, whatever its type.
+    Spy(topics::spy::SpyArgs),
+    /// Write samples of a topic that are given as text or JSON.
+    Publish(topics::publish::PublishArgs),
+    /// Record topics to a file, as they are written.
+    Record(topics::record::RecordArgs),
+    /// Write what was recorded again, at the pace at which it came or another.
+    Replay(topics::replay::ReplayArgs),
     /// Keep persistent topics, so that they outlive all applications.
     Store(store::StoreArgs),
     /// Check what this machine offers to Squall DDS, and say what to change.
@@ -82,6 +95,11 @@ fn main() -> ExitCode {
         Command::Log(args) => log::run(&args, json),
         Command::Qos(args) => qos::run(&args, json),
         Command::Types(args) => types::run(&args, json),
+        Command::Ls(args) => topics::ls::run(&args, json),
+        Command::Spy(args) => topics::spy::run(&args, json),
+        Command::Publish(args) => topics::publish::run(&args, json),
+        Command::Record(args) => topics::record::run(&args, json),
+        Command::Replay(args) => topics::replay::run(&args, json),
         Command::Store(args) => store::run(&args, json),
         Command::Doctor(args) => doctor::run(&args, json),
     };

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -13,6 +11,7 @@ use dds_api::domain::{DomainParticipant, ParticipantConfig};
 use dds_api::infrastructure::{LogCondition, StorageStatus};
 use serde_json::json;
 
+use crate::ends::Ends;
 use crate::outcome::{Done, Failure, Outcome, say, show};
 
 /// How often it is looked what has become of topics, and whether it is to end.
@@ -46,11 +45,7 @@ pub(crate) struct StoreArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
-    let ends = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&ends))
-            .map_err(|error| Failure::new(format!("no signal can be waited for: {error}")))?;
-    }
+    let ends = Ends::new()?;
     let topics = if args.topics.is_empty() { vec!["*".to_owned()] } else { args.topics.clone() };
     let mut config = ParticipantConfig::new().log_folder(&args.dir).log_topics(topics.clone());
     if let Some(folder) = &args.runtime_dir {
@@ -64,7 +59,7 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
     let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut known: BTreeMap<String, StorageStatus> = BTreeMap::new();
     loop {
-        let over = ends.load(Ordering::Relaxed) || deadline.is_some_and(|at| Instant::now() >= at);
+        let over = ends.are_there() || deadline.is_some_and(|at| Instant::now() >= at);
         if participant.is_isolated() {
             return Err(Failure::new(
                 "the other participants go on without this one: it was stopped for too long. Start it \

@@ -138,13 +138,13 @@ pub(crate) fn run(args: &TypesArgs, json: bool) -> Done {
 }
 
 /// A file that has been compiled.
-struct Source<'a> {
+pub(crate) struct Source<'a> {
     path: &'a Path,
     specification: Specification,
 }
 
 impl<'a> Source<'a> {
-    fn read(path: &'a Path, search: &Search) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &'a Path, search: &Search) -> Result<Self, Failure> {
         let compiled = search
             .compiler()
             .compile(&[path])
@@ -162,7 +162,7 @@ impl<'a> Source<'a> {
     }
 
     /// The type of this name.
-    fn named(&self, name: &str) -> Result<DynamicType, Failure> {
+    pub(crate) fn named(&self, name: &str) -> Result<DynamicType, Failure> {
         let file = self.path.display();
         DynamicType::from_idl(&self.specification, name).map_err(|error| match error {
             TypeObjectError::Missing { .. } => Failure::Usage(format!(
@@ -174,7 +174,7 @@ impl<'a> Source<'a> {
     }
 
     /// The name that was given, or that of the only type for topics.
-    fn name(&self, given: Option<&str>) -> Result<String, Failure> {
+    pub(crate) fn name(&self, given: Option<&str>) -> Result<String, Failure> {
         if let Some(name) = given {
             return Ok(name.to_owned());
         }

@@ -1,0 +1,27 @@
+//! Signals that ask a command to end.
+//!
+//! Owns: hearing them. Never does: end anything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::outcome::Failure;
+
+/// SIGINT and SIGTERM, from now on.
+pub(crate) struct Ends(Arc<AtomicBool>);
+
+impl Ends {
+    pub(crate) fn new() -> Result<Ends, Failure> {
+        let ends = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&ends))
+                .map_err(|error| Failure::new(format!("no signal can be waited for: {error}")))?;
+        }
+        Ok(Ends(ends))
+    }
+
+    /// Whether one has come.
+    pub(crate) fn are_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,127 @@
+//! The commands that show, write, record and replay the samples of topics whose types they were not compiled with.
+//!
+//! Owns: how such a command takes part in a domain, and when it ends. Never does: look into a sample by itself.
+
+pub(crate) mod ls;
+pub(crate) mod publish;
+pub(crate) mod record;
+mod recording;
+pub(crate) mod replay;
+pub(crate) mod spy;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use dds_api::domain::{DomainParticipant, ParticipantConfig};
+use dds_api::infrastructure::Timeout;
+use dds_api::subscription::{DataReader, DataReaderBuilder};
+use dds_api::topic::{AnnouncedTopic, TopicDescription};
+
+use crate::ends::Ends;
+use crate::outcome::Failure;
+
+/// How often it is looked whether it is to end.
+const LOOK: Timeout = Timeout::millis(50);
+
+/// Which domain it is about.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Domain {
+    /// The domain.
+    #[arg(long, default_value_t = 0)]
+    domain: u32,
+    /// The folder where participants meet.
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+}
+
+impl Domain {
+    fn join(&self) -> Result<DomainParticipant, Failure> {
+        let mut config = ParticipantConfig::new();
+        if let Some(folder) = &self.runtime_dir {
+            config = config.runtime_dir(folder);
+        }
+        Ok(DomainParticipant::with_config(self.domain, config)?)
+    }
+}
+
+/// When a command ends by itself.
+struct Until {
+    ends: Ends,
+    deadline: Option<Instant>,
+}
+
+impl Until {
+    fn new(seconds: Option<f64>) -> Result<Until, Failure> {
+        let time = seconds.map(Duration::try_from_secs_f64).transpose();
+        let time = time.map_err(|error| Failure::Usage(format!("--for: {error}")))?;
+        Ok(Until { ends: Ends::new()?, deadline: time.map(|time| Instant::now() + time) })
+    }
+
+    fn is_over(&self) -> bool {
+        self.ends.are_there() || self.deadline.is_some_and(|at| Instant::now() >= at)
+    }
+}
+
+/// Whoever was stopped for too long has nothing to say any more.
+fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
+    match participant.is_isolated() {
+        false => Ok(()),
+        true => Err(Failure::new(
+            "the other participants go on without this one: it was stopped for too long. Start it anew",
+        )),
+    }
+}
+
+/// What is announced of a topic, as soon as there is anything.
+fn announced(
+    participant: &DomainParticipant,
+    name: &str,
+    seconds: f64,
+) -> Result<AnnouncedTopic, Failure> {
+    let patience = Duration::try_from_secs_f64(seconds)
+        .map_err(|error| Failure::Usage(format!("--wait: {error}")))?;
+    let deadline = Instant::now() + patience;
+    loop {
+        let topics = participant.announced_topics();
+        let names: Vec<String> = topics.iter().map(|topic| format!("`{}`", topic.name())).collect();
+        if let Some(found) = topics.into_iter().find(|topic| topic.name() == name) {
+            return Ok(found);
+        }
+        require_membership(participant)?;
+        if Instant::now() >= deadline {
+            let there = match names.is_empty() {
+                true => "no topics are there".to_owned(),
+                false => format!("there are {}", names.join(", ")),
+            };
+            return Err(Failure::new(format!(
+                "nobody has had a writer or reader of a topic `{name}` for {seconds} s; {there}"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Readers of what is written in these partitions. Where each partition is a stream by itself, one for each.
+fn readers<D: TopicDescription>(
+    participant: &DomainParticipant,
+    (topic, announced): (&D, &AnnouncedTopic),
+    partitions: &[String],
+    settled: impl Fn(DataReaderBuilder<D::Data>) -> DataReaderBuilder<D::Data>,
+) -> Result<Vec<DataReader<D::Data>>, Failure> {
+    let groups: Vec<Vec<String>> = match (announced.is_sharded(), partitions.is_empty()) {
+        (true, true) => {
+            let named = announced.partitions().iter().filter(|name| !name.is_empty());
+            named.map(|name| vec![name.clone()]).chain([Vec::new()]).collect()
+        }
+        (true, false) => partitions.iter().map(|name| vec![name.clone()]).collect(),
+        (false, true) => vec![vec!["*".to_owned(), String::new()]],
+        (false, false) => vec![partitions.to_vec()],
+    };
+    let mut readers = Vec::new();
+    for names in groups {
+        let subscriber = participant.subscriber().partition(names).create()?;
+        readers.push(settled(subscriber.reader(topic)).create()?);
+    }
+    Ok(readers)
+}

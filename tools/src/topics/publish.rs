@@ -1,0 +1,178 @@
+//! `squall publish`: samples from the command line or standard input.
+//!
+//! Owns: which samples, how often. Never does: know the type by itself; it is learnt from the domain or from IDL.
+
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use dds_api::domain::DomainParticipant;
+use dds_api::infrastructure::Timeout;
+use dds_api::publication::DataWriter;
+use dds_api::topic::Topic;
+use dds_api::types::{DynamicData, DynamicType};
+use serde_json::json;
+
+use super::{Domain, Until, announced, require_membership};
+use crate::idl::Search;
+use crate::outcome::{Done, Failure, Outcome, show};
+use crate::types::Source;
+
+/// How long readers may take to get what was written before the command ends.
+const PATIENCE: Timeout = Timeout::secs(10);
+
+/// Write samples of a topic.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall publish Wind '{station: 7, speed: 12.5}'\n  \
+    squall publish Wind '{station: 7}' --count 100 --every 0.01\n  \
+    squall publish Wind --idl weather.idl --readers 0 < samples.jsonl\n\n\
+    A sample is JSON, or text as squall spy shows it; members that are left out have their defaults. Without one each line of\n\
+    standard input is a sample. The type is learnt from those who have the topic; with --idl nobody needs to.")]
+pub(crate) struct PublishArgs {
+    /// The topic.
+    topic: String,
+    /// The sample; without it one from each line of standard input.
+    sample: Option<String>,
+    #[command(flatten)]
+    domain: Domain,
+    /// Write it so often.
+    #[arg(long, default_value_t = 1)]
+    count: u64,
+    /// So many seconds apart.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    every: f64,
+    /// Wait for so many readers first.
+    #[arg(long, default_value_t = 1)]
+    readers: usize,
+    /// Wait so many seconds for them, and for somebody to have the topic.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    wait: f64,
+    /// Dispose the instance of each sample instead.
+    #[arg(long)]
+    dispose: bool,
+    /// Write in this partition, or in these.
+    #[arg(long, value_name = "NAME")]
+    partition: Vec<String>,
+    /// The type is in this IDL file, and the topic, unless it is there, is unordered.
+    #[arg(long, value_name = "FILE")]
+    idl: Option<PathBuf>,
+    /// The type's name in it, if it has several for topics.
+    #[arg(long = "type", value_name = "NAME", requires = "idl")]
+    type_name: Option<String>,
+    #[command(flatten)]
+    search: Search,
+    /// With --idl: the topic is atomic.
+    #[arg(long, requires = "idl")]
+    atomic: bool,
+    /// With --idl: the topic keeps the last sample of each instance for readers that come later.
+    #[arg(long, requires = "idl")]
+    transient_local: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
+    let until = Until::new(None)?;
+    let seconds = |option: &str, value: f64| {
+        Duration::try_from_secs_f64(value)
+            .map_err(|error| Failure::Usage(format!("--{option}: {error}")))
+    };
+    let (every, wait) = (seconds("every", args.every)?, seconds("wait", args.wait)?);
+    let of = match &args.idl {
+        Some(file) => {
+            let source = Source::read(file, &args.search)?;
+            Some(source.named(&source.name(args.type_name.as_deref())?)?)
+        }
+        None => None,
+    };
+    // What is wrong with it is said before anybody is kept waiting.
+    if let (Some(of), Some(text)) = (&of, &args.sample) {
+        parsed(of, text, "the sample")?;
+    }
+    let participant = args.domain.join()?;
+    let topic = topic(args, &participant, of.as_ref())?;
+    let given = args.sample.as_ref().map(|text| parsed(&topic.dynamic_type(), text, "the sample"));
+    let given = given.transpose()?;
+    let publisher = participant.publisher().partition(args.partition.clone()).create()?;
+    let writer = publisher.writer(&topic).max_sample_size(1 << 20).memory(4 << 20).create()?;
+    writer.wait_for_readers(args.readers, wait)?;
+    let mut written = 0;
+    match given {
+        Some(sample) => {
+            let mut next = Instant::now();
+            while written < args.count && !until.is_over() {
+                write(args, &writer, &sample)?;
+                written += 1;
+                next += every;
+                pause(next, &until);
+            }
+        }
+        None => {
+            let mut next = Instant::now();
+            for (number, line) in std::io::stdin().lock().lines().enumerate() {
+                let line = line.map_err(|error| {
+                    Failure::new(format!("standard input cannot be read: {error}"))
+                })?;
+                if line.trim().is_empty() {
+                    continue;
+                }
+                let what = format!("line {} of standard input", number + 1);
+                let sample = parsed(&topic.dynamic_type(), &line, &what)?;
+                for _ in 0..args.count {
+                    write(args, &writer, &sample)?;
+                    written += 1;
+                    next += every;
+                    pause(next, &until);
+                }
+                if until.is_over() {
+                    break;
+                }
+            }
+        }
+    }
+    require_membership(&participant)?;
+    writer.wait_for_acknowledgments(PATIENCE)?;
+    let value = json!({ "topic": args.topic, "samples": written });
+    show(json, &value, &format!("{written} samples of {}", args.topic));
+    Ok(Outcome::Yes)
+}
+
+/// The topic as others have it, or else as it was said to be.
+fn topic(
+    args: &PublishArgs,
+    participant: &DomainParticipant,
+    of: Option<&DynamicType>,
+) -> Result<Topic<DynamicData>, Failure> {
+    let Some(of) = of else {
+        announced(participant, &args.topic, args.wait)?;
+        return Ok(participant.find_dynamic_topic(&args.topic, Timeout::secs(1))?);
+    };
+    let topic = participant.dynamic_topic(&args.topic, of);
+    Ok(match (args.transient_local, args.atomic) {
+        (true, _) => topic.transient_local(),
+        (false, true) => topic.atomic(),
+        (false, false) => topic,
+    }
+    .create()?)
+}
+
+fn parsed(of: &DynamicType, text: &str, what: &str) -> Result<DynamicData, Failure> {
+    DynamicData::parse(of, text).map_err(|error| Failure::Usage(format!("{what}: {error}")))
+}
+
+fn write(
+    args: &PublishArgs,
+    writer: &DataWriter<DynamicData>,
+    sample: &DynamicData,
+) -> Result<(), Failure> {
+    Ok(if args.dispose { writer.dispose(sample) } else { writer.write(sample) }?)
+}
+
+/// Waits, but not beyond a signal.
+pub(super) fn pause(next: Instant, until: &Until) {
+    while Instant::now() < next && !until.is_over() {
+        let left = next.saturating_duration_since(Instant::now());
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+}

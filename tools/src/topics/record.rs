@@ -1,0 +1,167 @@
+//! `squall record`: topics to a file, as they are written.
+//!
+//! Owns: which topics, and the order in which samples came. Never does: lose a sample that its reader was given; it holds writers
+//! up before that.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Instant, UNIX_EPOCH};
+
+use clap::Args;
+use dds_api::domain::DomainParticipant;
+use dds_api::infrastructure::Timeout;
+use dds_api::qos::{DestinationOrderQosPolicyKind, HistoryQosPolicyKind, OwnershipQosPolicyKind};
+use dds_api::subscription::{DataReader, InstanceState, Sample};
+use dds_api::topic::AnnouncedTopic;
+use dds_api::types::SerializedData;
+use idl_cdr::to_cdr;
+use idl_xtypes::ObjectKind;
+use qos_profiles::Glob;
+use serde_json::json;
+
+use super::recording::{Entry, RecordedSample, RecordedTopic, Recorder};
+use super::{Domain, LOOK, Until, readers, require_membership};
+use crate::outcome::{Done, Failure, Outcome, say, show};
+
+/// Record topics to a file.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall record --out flight.rec\n  \
+    squall record --topics 'Nav/*' --topics Alarm --out flight.rec --for 60\n\n\
+    Topics are recorded from the moment on at which somebody has them, with what is kept of them. It reads as any reader that\n\
+    loses nothing: a disk that is slower than the writers holds them up. Ends at SIGINT or SIGTERM. squall replay writes it again.")]
+pub(crate) struct RecordArgs {
+    /// Record topics whose names match: `*` stands for any text, `?` for one character. May be given more than once; all without it.
+    #[arg(long, value_name = "GLOB")]
+    topics: Vec<String>,
+    /// The file, which must not be there.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    domain: Domain,
+    /// End after so many seconds.
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// End after so many samples.
+    #[arg(long)]
+    count: Option<u64>,
+}
+
+/// A topic that is recorded.
+struct Source {
+    number: u32,
+    readers: Vec<DataReader<SerializedData>>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &RecordArgs, json: bool) -> Done {
+    let globs = globs(&args.topics)?;
+    let until = Until::new(args.seconds)?;
+    let mut recorder = Recorder::new(&args.out)?;
+    let participant = args.domain.join()?;
+    let began = Instant::now();
+    let mut sources: BTreeMap<String, Option<Source>> = BTreeMap::new();
+    let (mut samples, mut looked) = (0_u64, None::<Instant>);
+    let most = args.count.unwrap_or(u64::MAX);
+    while samples < most && !until.is_over() {
+        if looked.is_none_or(|looked| looked.elapsed().as_millis() >= 20) {
+            for topic in participant.announced_topics() {
+                let is_new = !sources.contains_key(topic.name());
+                if is_new && globs.iter().any(|glob| glob.matches(topic.name())) {
+                    let number = sources.len() as u32;
+                    let source = open(&participant, &topic, number, &mut recorder)?;
+                    if !json {
+                        let what = if source.is_some() { "" } else { "not " };
+                        say(&format!("{}: {what}recorded", topic.name()))?;
+                    }
+                    sources.insert(topic.name().to_owned(), source);
+                }
+            }
+            require_membership(&participant)?;
+            looked = Some(Instant::now());
+        }
+        let before = samples;
+        for source in sources.values().flatten() {
+            for reader in &source.readers {
+                let left = usize::try_from(most - samples).unwrap_or(usize::MAX);
+                for sample in reader.take(..left.min(1 << 10), Timeout::NOW)? {
+                    let came = began.elapsed().as_nanos() as u64;
+                    recorder.put(&Entry::Sample(recorded(source.number, came, &sample)))?;
+                    samples += 1;
+                }
+            }
+        }
+        if samples == before {
+            recorder.flush()?;
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+    recorder.flush()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let topics = sources.values().flatten().count();
+    let value = json!({
+        "topics": topics, "samples": samples, "seconds": seconds, "bytes": recorder.bytes,
+    });
+    let text =
+        format!("{samples} samples of {topics} topics in {seconds:.1} s, {} bytes", recorder.bytes);
+    show(json, &value, &text);
+    let left_out = sources.values().any(Option::is_none);
+    Ok(if left_out { Outcome::No } else { Outcome::Yes })
+}
+
+pub(super) fn globs(patterns: &[String]) -> Result<Vec<Glob>, Failure> {
+    let all = ["*".to_owned()];
+    let patterns = if patterns.is_empty() { &all[..] } else { patterns };
+    let glob = |text: &String| {
+        Glob::new(text).map_err(|error| Failure::Usage(format!("--topics `{text}`: {error}")))
+    };
+    patterns.iter().map(glob).collect()
+}
+
+/// Readers of a topic; none if nobody tells of its type.
+fn open(
+    participant: &DomainParticipant,
+    announced: &AnnouncedTopic,
+    number: u32,
+    recorder: &mut Recorder,
+) -> Result<Option<Source>, Failure> {
+    let Some(of) = announced.dynamic_type() else { return Ok(None) };
+    let topic = participant.find_serialized_topic(announced.name(), LOOK)?;
+    let readers = readers(participant, (&topic, announced), &[], |reader| reader)?;
+    let qos = topic.qos();
+    let service = &qos.durability_service;
+    recorder.put(&Entry::Topic(RecordedTopic {
+        number,
+        name: announced.name().to_owned(),
+        of: to_cdr(&of.objects(ObjectKind::Complete))
+            .map_err(|error| Failure::new(error.to_string()))?,
+        atomic: topic.is_atomic(),
+        kept: topic.is_kept(),
+        logged: topic.is_logged(),
+        exclusive: qos.ownership.kind == OwnershipQosPolicyKind::Exclusive,
+        by_source_timestamp: qos.destination_order.kind
+            == DestinationOrderQosPolicyKind::BySourceTimestamp,
+        depth: match service.history_kind {
+            HistoryQosPolicyKind::KeepLast => service.history_depth,
+            HistoryQosPolicyKind::KeepAll => 0,
+        },
+    }))?;
+    Ok(Some(Source { number, readers }))
+}
+
+fn recorded(topic: u32, came: u64, sample: &Sample<SerializedData>) -> RecordedSample {
+    let info = sample.info();
+    let since = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let fate = match info.instance_state {
+        _ if info.valid_data => 0,
+        InstanceState::NotAliveNoWriters => 2,
+        _ => 1,
+    };
+    RecordedSample {
+        topic,
+        came,
+        source_timestamp: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+        fate,
+        payload: sample.payload().to_vec(),
+    }
+}

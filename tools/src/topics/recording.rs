@@ -1,0 +1,205 @@
+//! A file of samples as they came.
+//!
+//! ```text
+//!   byte  0   "SQUALLRC", version: u32
+//!   then frames, one after the other:
+//!         0   size of what follows the two words: u32
+//!         4   CRC32C of it: u32
+//!         8   an entry, CDR with its header: a topic before its first sample, or a sample
+//! ```
+//! Numbers are little endian. A frame that is cut short at the end is what a crash left: it is passed over.
+//!
+//! Owns: the format. Never does: take part in a domain.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use idl_cdr::{DdsType, from_cdr, to_cdr};
+use idl_xtypes::TypeObjects;
+
+use crate::outcome::Failure;
+
+const MAGIC: &[u8; 8] = b"SQUALLRC";
+const VERSION: u32 = 1;
+/// No entry is longer.
+const LONGEST: u32 = 1 << 30;
+
+/// What is recorded.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8", extensibility = "appendable")]
+pub(super) enum Entry {
+    /// A topic that samples follow of.
+    #[dds(case = 0)]
+    Topic(RecordedTopic),
+    /// A sample.
+    #[dds(case = 1)]
+    Sample(RecordedSample),
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+pub(super) struct RecordedTopic {
+    /// What its samples call it.
+    pub(super) number: u32,
+    pub(super) name: String,
+    /// Its type's objects, CDR.
+    pub(super) of: Vec<u8>,
+    pub(super) atomic: bool,
+    pub(super) kept: bool,
+    pub(super) logged: bool,
+    pub(super) exclusive: bool,
+    pub(super) by_source_timestamp: bool,
+    /// How many samples of each instance are kept; 0: all.
+    pub(super) depth: u32,
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+pub(super) struct RecordedSample {
+    pub(super) topic: u32,
+    /// Nanoseconds since the recording began.
+    pub(super) came: u64,
+    /// Nanoseconds since 1970.
+    pub(super) source_timestamp: u64,
+    /// 0 alive, 1 disposed, 2 unregistered.
+    pub(super) fate: u8,
+    /// CDR with its header; of an instance that is over its key alone.
+    pub(super) payload: Vec<u8>,
+}
+
+impl RecordedTopic {
+    pub(super) fn type_objects(&self) -> Result<TypeObjects, String> {
+        from_cdr(&self.of).map_err(|error| error.to_string())
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Recorder {
+    path: PathBuf,
+    out: BufWriter<File>,
+    pub(super) bytes: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(path: &Path) -> Result<Recorder, Failure> {
+        let file = File::create_new(path).map_err(|error| {
+            Failure::new(format!(
+                "{} cannot be made: {error}; nothing that is there is written over",
+                path.display()
+            ))
+        })?;
+        let mut recorder = Recorder {
+            path: path.to_owned(),
+            out: BufWriter::with_capacity(1 << 20, file),
+            bytes: 0,
+        };
+        recorder.write(MAGIC)?;
+        recorder.write(&VERSION.to_le_bytes())?;
+        Ok(recorder)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.bytes += bytes.len() as u64;
+        self.out.write_all(bytes).map_err(|error| self.fail(&error))
+    }
+
+    fn fail(&self, error: &std::io::Error) -> Failure {
+        Failure::new(format!("{} cannot be written: {error}", self.path.display()))
+    }
+
+    pub(super) fn put(&mut self, entry: &Entry) -> Result<(), Failure> {
+        let bytes = to_cdr(entry).map_err(|error| Failure::new(error.to_string()))?;
+        self.write(&(bytes.len() as u32).to_le_bytes())?;
+        self.write(&crc32c::crc32c(&bytes).to_le_bytes())?;
+        self.write(&bytes)
+    }
+
+    /// All of it is in the file afterwards.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| self.fail(&error))
+    }
+}
+
+/// A file that is being read.
+pub(super) struct Recording {
+    path: PathBuf,
+    from: BufReader<File>,
+    at: u64,
+}
+
+impl Recording {
+    pub(super) fn open(path: &Path) -> Result<Recording, Failure> {
+        let file = File::open(path)
+            .map_err(|error| Failure::new(format!("{} cannot be read: {error}", path.display())))?;
+        let mut recording = Recording {
+            path: path.to_owned(),
+            from: BufReader::with_capacity(1 << 20, file),
+            at: 0,
+        };
+        let mut head = [0; 12];
+        let is_whole = recording.fill(&mut head)?;
+        if !is_whole || head[..8] != *MAGIC {
+            return Err(recording.wrong("it is no recording of squall record"));
+        }
+        let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        if version != VERSION {
+            return Err(recording.wrong(&format!(
+                "it is of version {version}, and this command reads version {VERSION}"
+            )));
+        }
+        Ok(recording)
+    }
+
+    fn wrong(&self, why: &str) -> Failure {
+        Failure::new(format!("{}, at byte {}: {why}", self.path.display(), self.at))
+    }
+
+    /// Whether there was so much.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, Failure> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.from.read(&mut bytes[done..]) {
+                Ok(0) => return Ok(false),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(Failure::new(format!(
+                        "{} cannot be read: {error}",
+                        self.path.display()
+                    )));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next entry; none at the end, or where a crash has cut it.
+    pub(super) fn next(&mut self) -> Result<Option<Entry>, Failure> {
+        self.at = if self.at == 0 { 12 } else { self.at };
+        let mut head = [0; 8];
+        if !self.fill(&mut head)? {
+            return Ok(None);
+        }
+        let [a, b, c, d, e, f, g, h] = head;
+        let (size, sum) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+        if size > LONGEST {
+            return Err(self.wrong(&format!("an entry of {size} bytes: the file is damaged")));
+        }
+        // Room is made for what is there, not for what a damaged number says.
+        let mut bytes = Vec::new();
+        let read = self.from.by_ref().take(size.into()).read_to_end(&mut bytes);
+        read.map_err(|error| {
+            Failure::new(format!("{} cannot be read: {error}", self.path.display()))
+        })?;
+        if bytes.len() < size as usize {
+            return Ok(None);
+        }
+        if crc32c::crc32c(&bytes) != sum {
+            return Err(self.wrong("the sum of an entry is wrong: the file is damaged"));
+        }
+        let entry = from_cdr(&bytes).map_err(|error| self.wrong(&error.to_string()))?;
+        self.at += 8 + u64::from(size);
+        Ok(Some(entry))
+    }
+}

@@ -1,0 +1,156 @@
+//! `squall replay`: what was recorded, written again.
+//!
+//! Owns: the pace. Never does: change a sample.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use clap::Args;
+use dds_api::domain::DomainParticipant;
+use dds_api::infrastructure::Timeout;
+use dds_api::publication::DataWriter;
+use dds_api::types::{DynamicType, SerializedData};
+use serde_json::json;
+
+use super::record::globs;
+use super::recording::{Entry, RecordedSample, RecordedTopic, Recording};
+use super::{Domain, Until, require_membership};
+use crate::outcome::{Done, Failure, Outcome, show};
+
+/// How long readers may take to get what was written before the command ends.
+const PATIENCE: Timeout = Timeout::secs(10);
+
+/// Write what was recorded again.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall replay flight.rec\n  \
+    squall replay flight.rec --topics 'Nav/*' --speed 10 --readers 1\n\n\
+    Topics have the types and the levels with which they were recorded; whoever reads them has to say the same. Samples have the\n\
+    time stamps of now, unless --timestamps is said.")]
+pub(crate) struct ReplayArgs {
+    /// The recording.
+    file: PathBuf,
+    /// Write topics whose names match alone. May be given more than once.
+    #[arg(long, value_name = "GLOB")]
+    topics: Vec<String>,
+    #[command(flatten)]
+    domain: Domain,
+    /// So many times as fast as it came; 0: as fast as readers take it.
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+    speed: f64,
+    /// Wait for so many readers of each topic before its first sample.
+    #[arg(long, default_value_t = 0)]
+    readers: usize,
+    /// Wait so many seconds for them.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    wait: f64,
+    /// Samples have the time stamps that they were recorded with.
+    #[arg(long)]
+    timestamps: bool,
+}
+
+/// A topic that is written again.
+struct Target {
+    of: DynamicType,
+    writer: DataWriter<SerializedData>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
+    let globs = globs(&args.topics)?;
+    if !(args.speed >= 0.0 && args.speed.is_finite()) {
+        return Err(Failure::Usage(format!("--speed {}: 0 or more is wanted", args.speed)));
+    }
+    let wait = Duration::try_from_secs_f64(args.wait)
+        .map_err(|error| Failure::Usage(format!("--wait: {error}")))?;
+    let mut recording = Recording::open(&args.file)?;
+    let until = Until::new(None)?;
+    let participant = args.domain.join()?;
+    let mut targets: BTreeMap<u32, Option<Target>> = BTreeMap::new();
+    let (mut samples, began) = (0_u64, Instant::now());
+    // Time that was waited for readers does not count.
+    let mut waited = Duration::ZERO;
+    while let Some(entry) = recording.next()?
+        && !until.is_over()
+    {
+        match entry {
+            Entry::Topic(topic) => {
+                let is_wanted = globs.iter().any(|glob| glob.matches(&topic.name));
+                let target = is_wanted.then(|| open(&participant, &topic)).transpose()?;
+                if let Some(target) = &target {
+                    let start = Instant::now();
+                    target.writer.wait_for_readers(args.readers, wait)?;
+                    waited += start.elapsed();
+                }
+                targets.insert(topic.number, target);
+            }
+            Entry::Sample(sample) => {
+                let target = targets.get(&sample.topic).ok_or_else(|| {
+                    Failure::new(format!(
+                        "{}: a sample of topic {}, of which nothing was said: the file is damaged",
+                        args.file.display(),
+                        sample.topic
+                    ))
+                })?;
+                let Some(target) = target else { continue };
+                if args.speed > 0.0 {
+                    let at = Duration::from_secs_f64(sample.came as f64 / 1e9 / args.speed);
+                    super::publish::pause(began + waited + at, &until);
+                }
+                write(target, sample, args.timestamps)?;
+                samples += 1;
+            }
+        }
+    }
+    require_membership(&participant)?;
+    for target in targets.values().flatten() {
+        target.writer.wait_for_acknowledgments(PATIENCE)?;
+    }
+    let seconds = (began.elapsed() - waited).as_secs_f64();
+    let value = json!({ "topics": targets.values().flatten().count(), "samples": samples, "seconds": seconds });
+    show(json, &value, &format!("{samples} samples in {seconds:.1} s"));
+    Ok(Outcome::Yes)
+}
+
+fn open(participant: &DomainParticipant, recorded: &RecordedTopic) -> Result<Target, Failure> {
+    let wrong = |why: String| Failure::new(format!("topic `{}`: its type: {why}", recorded.name));
+    let objects = recorded.type_objects().map_err(wrong)?;
+    let of = DynamicType::from_objects(&objects).map_err(|error| wrong(error.to_string()))?;
+    let mut topic = participant.serialized_topic(&recorded.name, &of);
+    topic = match (recorded.logged, recorded.kept, recorded.atomic) {
+        (true, ..) => topic.persistent(),
+        (_, true, _) => topic.transient_local(),
+        (_, _, true) => topic.atomic(),
+        _ => topic,
+    };
+    if recorded.kept {
+        topic = match recorded.depth {
+            0 => topic.keep_all(),
+            depth => topic.keep_last(depth),
+        };
+    }
+    if recorded.exclusive {
+        topic = topic.exclusive_ownership();
+    }
+    if recorded.by_source_timestamp {
+        topic = topic.by_source_timestamp();
+    }
+    let topic = topic.create()?;
+    let writer = participant.writer(&topic).memory(8 << 20).max_sample_size(4 << 20).create()?;
+    Ok(Target { of, writer })
+}
+
+fn write(target: &Target, sample: RecordedSample, timestamps: bool) -> Result<(), Failure> {
+    let Target { of, writer } = target;
+    let time = UNIX_EPOCH + Duration::from_nanos(sample.source_timestamp);
+    let of_key = |payload: Vec<u8>| SerializedData::of_key(of, payload);
+    Ok(match (sample.fate, timestamps) {
+        (0, false) => writer.write(&SerializedData::new(of, sample.payload)),
+        (0, true) => writer.write_w_timestamp(&SerializedData::new(of, sample.payload), time),
+        (1, false) => writer.dispose(&of_key(sample.payload)),
+        (1, true) => writer.dispose_w_timestamp(&of_key(sample.payload), time),
+        (_, false) => writer.unregister_instance(&of_key(sample.payload)),
+        (_, true) => writer.unregister_instance_w_timestamp(&of_key(sample.payload), time),
+    }?)
+}

@@ -1,0 +1,121 @@
+//! `squall spy`: what is written on a topic, as text.
+//!
+//! Owns: how a sample is shown. Never does: hold a writer up; what comes faster than it can be shown is left out.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use dds_api::subscription::{DataReaderBuilder, InstanceState, Sample};
+use dds_api::types::DynamicData;
+
+use super::{Domain, LOOK, Until, announced, readers, require_membership};
+use crate::outcome::{Done, Failure, Outcome, say};
+
+/// Samples that wait to be shown; of older ones the last of each instance is left out first.
+const DEPTH: u32 = 1 << 12;
+
+/// Show the samples of a topic.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    squall spy Attitude\n  \
+    squall spy Track --filter \"altitude < 1000\" --count 10 --json\n\n\
+    The type is learnt from those who write or read the topic. It holds up no writer: of what comes faster than it is\n\
+    shown the last samples of each instance are shown. With --json each sample is one line.")]
+pub(crate) struct SpyArgs {
+    /// The topic.
+    topic: String,
+    #[command(flatten)]
+    domain: Domain,
+    /// Show what this lets pass: a filter expression in the standard's SQL.
+    #[arg(long, value_name = "EXPRESSION")]
+    filter: Option<String>,
+    /// Show what is written in this partition, or in those of this pattern; all without it. May be given more than once.
+    #[arg(long, value_name = "NAME")]
+    partition: Vec<String>,
+    /// End after so many samples.
+    #[arg(long)]
+    count: Option<u64>,
+    /// End after so many seconds.
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Wait so many seconds for somebody to have the topic.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    wait: f64,
+    /// Leave out what was written before it came and is kept.
+    #[arg(long)]
+    new: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &SpyArgs, json: bool) -> Done {
+    let until = Until::new(args.seconds)?;
+    let participant = args.domain.join()?;
+    let known = announced(&participant, &args.topic, args.wait)?;
+    let topic = participant.find_dynamic_topic(&args.topic, LOOK)?;
+    let settled = |reader: DataReaderBuilder<DynamicData>| {
+        let reader = reader.keep_last(DEPTH);
+        if args.new { reader.volatile() } else { reader }
+    };
+    let readers = match &args.filter {
+        None => readers(&participant, (&topic, &known), &args.partition, settled)?,
+        Some(filter) => {
+            let part = participant.content_filtered_topic("what is shown", &topic, filter, &[]);
+            let part = part.map_err(|error| Failure::Usage(error.to_string()))?;
+            readers(&participant, (&part, &known), &args.partition, settled)?
+        }
+    };
+    let mut left = args.count.unwrap_or(u64::MAX);
+    while left > 0 && !until.is_over() {
+        for reader in &readers {
+            let most = usize::try_from(left).unwrap_or(usize::MAX);
+            for sample in reader.take(..most, LOOK)? {
+                left -= 1;
+                say(&if json { line(&sample) } else { text(&sample) })?;
+            }
+        }
+        require_membership(&participant)?;
+    }
+    let unreadable: u64 = readers.iter().map(|reader| reader.unreadable_samples()).sum();
+    if unreadable > 0 {
+        eprintln!(
+            "squall: {unreadable} samples could not be read: nobody tells how they lie in memory"
+        );
+    }
+    Ok(Outcome::Yes)
+}
+
+fn state(sample: &Sample<DynamicData>) -> &'static str {
+    match sample.info().instance_state {
+        _ if sample.info().valid_data => "alive",
+        InstanceState::NotAliveNoWriters => "no writers",
+        _ => "disposed",
+    }
+}
+
+fn text(sample: &Sample<DynamicData>) -> String {
+    let info = sample.info();
+    let (when, by, state) =
+        (time_of_day(info.source_timestamp), info.publication_handle, state(sample));
+    format!("-- {when} by {by}, {state}\n{}", sample.to_text())
+}
+
+/// One line: no line of a value's JSON ends within a value, so what begins one is only there to be looked at. It does not go through
+/// a parser: not all numbers that types have are numbers to it.
+fn line(sample: &Sample<DynamicData>) -> String {
+    let info = sample.info();
+    let nanos = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let data: String = sample.to_json().lines().map(str::trim_start).collect();
+    let (writer, number) = (info.publication_handle, info.sequence_number);
+    let state = state(sample);
+    format!(
+        "{{\"source_timestamp\": {nanos}, \"writer\": \"{writer}\", \"number\": {number}, \"state\": \"{state}\", \"data\": {data}}}"
+    )
+}
+
+/// The time of the day, UTC.
+fn time_of_day(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (of_day, micros) = (since.as_secs() % 86_400, since.subsec_micros());
+    let (hours, minutes, seconds) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{micros:06}Z")
+}

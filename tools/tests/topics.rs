@@ -1,0 +1,234 @@
+//! `squall ls`, `spy`, `publish`, `record` and `replay`: commands that were compiled with no topic's type beside programs that were.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Place, Process};
+
+/// Plain: it travels as it lies in memory.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+#[dds(name = "Air::Fix")]
+struct Fix {
+    quality: u8,
+    #[dds(key)]
+    id: u32,
+    height: f64,
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Air::Alarm", extensibility = "appendable")]
+struct Alarm {
+    #[dds(key)]
+    code: u16,
+    text: String,
+    levels: Vec<u8>,
+}
+
+const SOON: Timeout = Timeout::secs(60);
+
+/// A program with both topics.
+struct Program {
+    fixes: (DataReader<Fix>, DataWriter<Fix>),
+    alarms: (DataReader<Alarm>, DataWriter<Alarm>),
+    _participant: DomainParticipant,
+}
+
+fn program(place: &Place) -> Program {
+    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let fixes = participant.topic::<Fix>("Air/Fix").create().unwrap();
+    let alarms = participant.topic::<Alarm>("Alarm").transient_local().keep_all().create().unwrap();
+    Program {
+        fixes: (
+            participant.reader(&fixes).create().unwrap(),
+            participant.writer(&fixes).create().unwrap(),
+        ),
+        alarms: (
+            participant.reader(&alarms).create().unwrap(),
+            participant.writer(&alarms).create().unwrap(),
+        ),
+        _participant: participant,
+    }
+}
+
+fn alarm(code: u16) -> Alarm {
+    Alarm { code, text: format!("alarm \"{code}\""), levels: vec![1, 2, code as u8] }
+}
+
+fn fix(id: u32) -> Fix {
+    Fix { quality: 3, id, height: f64::from(id) * 100.0 }
+}
+
+fn end(mut process: Process) {
+    kill_process(Pid::from_child(&process.child), Signal::TERM).unwrap();
+    assert!(process.child.wait().unwrap().success());
+}
+
+fn taken<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
+    let (mut all, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(60));
+    while all.len() < count && Instant::now() < deadline {
+        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.clone()));
+    }
+    assert_eq!(all.len(), count);
+    all
+}
+
+#[test]
+fn what_is_written_is_shown() {
+    let place = Place::new();
+    let program = program(&place);
+    program.fixes.1.wait_for_readers(1, SOON).unwrap();
+    program.alarms.1.write(&alarm(7)).unwrap();
+
+    let listed = place.run(&["ls", "--json"]).code(0).json();
+    let topics = listed["topics"].as_array().unwrap();
+    assert_eq!(topics.len(), 2);
+    assert_eq!((&topics[0]["name"], &topics[0]["type"]), (&"Air/Fix".into(), &"Air::Fix".into()));
+    assert_eq!((&topics[1]["writers"], &topics[1]["readers"]), (&1.into(), &1.into()));
+    let text = place.run(&["ls"]).code(0).out;
+    assert!(text.contains("Air/Fix") && text.contains("Air::Alarm"), "{text}");
+
+    // What is kept is shown to who comes late.
+    let shown = place.run(&["spy", "Alarm", "--count", "1", "--json"]).code(0).json();
+    assert_eq!(shown["data"]["text"], "alarm \"7\"");
+    assert_eq!((&shown["state"], &shown["data"]["levels"][2]), (&"alive".into(), &7.into()));
+
+    let mut spy =
+        place.start(&["spy", "Air/Fix", "--filter", "height >= 500", "--count", "2", "--json"]);
+    program.fixes.1.wait_for_readers(2, SOON).unwrap();
+    (4..7).for_each(|id| program.fixes.1.write(&fix(id)).unwrap());
+    for id in 5..7 {
+        let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
+        assert_eq!((&shown["data"]["id"], &shown["data"]["quality"]), (&id.into(), &3.into()));
+    }
+    assert!(spy.child.wait().unwrap().success());
+
+    let mut spy = place.start(&["spy", "Air/Fix"]);
+    program.fixes.1.wait_for_readers(2, SOON).unwrap();
+    program.fixes.1.dispose(&fix(6)).unwrap();
+    let head = spy.line();
+    assert!(head.starts_with("-- ") && head.ends_with(", disposed"), "{head}");
+    assert_eq!((spy.line().as_str(), spy.line().as_str()), ("{", "  quality: 0,"));
+    end(spy);
+    drop(program);
+
+    place.run(&["spy", "Nothing", "--wait", "0.1"]).code(1).says("topic `Nothing`");
+    place.run(&["spy", "Nothing", "--for", "x"]).code(2);
+    assert_eq!(place.run(&["ls", "--wait", "0.1"]).code(0).out.trim(), "no topics");
+}
+
+#[test]
+fn samples_are_written_from_the_command_line() {
+    let place = Place::new();
+    let program = program(&place);
+    let said =
+        place.run(&["publish", "Air/Fix", "{id: 5, height: 1.5}", "--count", "3"]).code(0).out;
+    assert_eq!(said.trim(), "3 samples of Air/Fix");
+    assert_eq!(taken(&program.fixes.0, 3), [Fix { quality: 0, id: 5, height: 1.5 }; 3]);
+
+    let mut many = place.start(&["publish", "Alarm", "--json"]);
+    many.tell(r#"{"code": 1, "text": "fire", "levels": [1, 2]}"#);
+    many.tell("");
+    many.tell("{code: 2, text: \"ice\"}");
+    many.close_input();
+    let said: serde_json::Value = serde_json::from_str(&many.line()).unwrap();
+    assert_eq!(said["samples"], 2);
+    let fire = Alarm { code: 1, text: "fire".into(), levels: vec![1, 2] };
+    let ice = Alarm { code: 2, text: "ice".into(), levels: vec![] };
+    assert_eq!(taken(&program.alarms.0, 2), [fire, ice]);
+    assert!(many.child.wait().unwrap().success());
+
+    place.run(&["publish", "Air/Fix", "{id: 5, hight: 1.5}"]).code(2).says("hight");
+    place.run(&["publish", "Air/Fix", "{id: -5}"]).code(2).says("id");
+    drop(program);
+    place.run(&["publish", "Air/Fix", "{id: 5}", "--wait", "0.1"]).code(1).says("`Air/Fix`");
+
+    // With IDL nobody needs to be there.
+    let idl = place.path().join("wind.idl");
+    std::fs::write(&idl, "struct Wind { @key long station; double speed; };").unwrap();
+    let idl = idl.to_str().unwrap();
+    place
+        .run(&["publish", "Wind", "{speed: fast}", "--idl", idl, "--readers", "0"])
+        .code(2)
+        .says("speed");
+    place.run(&["publish", "Wind", "{speed: 2.5}", "--idl", idl, "--readers", "0"]).code(0);
+    let late =
+        ["publish", "Wind", "{speed: 2.5}", "--idl", idl, "--readers", "1", "--transient-local"];
+    let mut late = place.start(&late);
+    let shown = place.run(&["spy", "Wind", "--count", "1", "--json"]).code(0).json();
+    assert_eq!(shown["data"]["speed"], 2.5);
+    assert!(late.child.wait().unwrap().success());
+    std::fs::remove_file(idl).unwrap();
+}
+
+#[test]
+fn what_was_recorded_is_written_again() {
+    let place = Place::new();
+    let file = place.path().join("flight.rec");
+    let path = file.to_str().unwrap();
+    let before = program(&place);
+    before.alarms.1.write(&alarm(1)).unwrap();
+    let mut record = place.start(&["record", "--out", path, "--json"]);
+    before.fixes.1.wait_for_readers(2, SOON).unwrap();
+    before.alarms.1.wait_for_readers(2, SOON).unwrap();
+    for id in 0..1000 {
+        before.fixes.1.write(&fix(id)).unwrap();
+    }
+    before.alarms.1.write(&alarm(2)).unwrap();
+    before.fixes.1.dispose(&fix(3)).unwrap();
+    before.fixes.1.wait_for_acknowledgments(SOON).unwrap();
+    before.alarms.1.wait_for_acknowledgments(SOON).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&record.child), Signal::TERM).unwrap();
+    let said: serde_json::Value = serde_json::from_str(&record.line()).unwrap();
+    assert_eq!((&said["topics"], &said["samples"]), (&2.into(), &1003.into()));
+    assert!(record.child.wait().unwrap().success());
+    drop(before);
+
+    let after = program(&place);
+    let mut replay = place.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
+    let mut fixes = Vec::new();
+    let (mut over, deadline) = (false, Instant::now() + Duration::from_secs(60));
+    while !over && Instant::now() < deadline {
+        for sample in after.fixes.0.take(.., Timeout::millis(50)).unwrap() {
+            match sample.info().valid_data {
+                true => fixes.push(*sample),
+                false => over = sample.id == 3,
+            }
+        }
+    }
+    assert!(over && fixes.into_iter().eq((0..1000).map(fix)));
+    assert_eq!(taken(&after.alarms.0, 2), [alarm(1), alarm(2)]);
+    let said: serde_json::Value = serde_json::from_str(&replay.line()).unwrap();
+    assert_eq!(said["samples"], 1003);
+    assert!(replay.child.wait().unwrap().success());
+    drop(after);
+
+    // Parts of it, and what a crash or damage leaves of the file.
+    let only =
+        place.run(&["replay", path, "--topics", "Al*", "--speed", "0", "--json"]).code(0).json();
+    assert_eq!(only["samples"], 2);
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 5]).unwrap();
+    assert_eq!(
+        place.run(&["replay", path, "--speed", "0", "--json"]).code(0).json()["samples"],
+        1002
+    );
+    let mut harmed = whole.clone();
+    harmed[whole.len() / 2] ^= 1;
+    std::fs::write(&file, harmed).unwrap();
+    place.run(&["replay", path, "--speed", "0"]).code(1).says("damaged");
+    std::fs::write(&file, "SQUALLRC\u{9}\0\0\0").unwrap();
+    place.run(&["replay", path]).code(1).says("version 9");
+    std::fs::write(&file, "something else").unwrap();
+    place.run(&["replay", path]).code(1).says("no recording");
+    place.run(&["record", "--out", path]).code(1).says("written over");
+    place.run(&["replay", path, "--speed", "-1"]).code(2);
+    std::fs::remove_file(&file).unwrap();
+    place.wait_until_empty();
+}
