@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
+use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 use dds_api::subscription::{ReadCondition, States};
 use futures_util::StreamExt;
 use support::{
@@ -63,6 +64,35 @@ fn block_on<F: Future>(future: F) -> F::Output {
         assert!(Instant::now() < end, "nobody has woken this task");
         std::thread::park_timeout(PATIENCE);
     }
+}
+
+/// A coherent set that finds no room is ended as soon as there is some.
+#[test]
+fn a_set_ends_when_its_readers_make_room() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let access_scope = PresentationQosPolicyAccessScopeKind::Topic;
+    let coherent =
+        PresentationQosPolicy { access_scope, coherent_access: true, ordered_access: true };
+    let publisher = participant.publisher().presentation(coherent).create().unwrap();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = publisher.writer(&topic).memory(4 << 10).max_blocking_time(Timeout::NOW);
+    let (writer, reader) = (writer.create().unwrap(), reader_of(&participant, "Marks"));
+    writer.wait_for_readers(1, SOON).unwrap();
+    let written = (0..).take_while(|number| writer.write(&Mark::new(*number)).is_ok()).count();
+    publisher.begin_coherent_changes().unwrap();
+    writer.write(&Mark::last(written as u64)).unwrap();
+    assert!(publisher.end_coherent_changes().is_err());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            let mut got = support::Got::default();
+            support::take_to_the_end(&reader, &mut got);
+            assert_eq!(got.next, written as u64 + 1);
+        });
+        block_on(publisher.end_coherent_changes_async()).unwrap();
+    });
+    assert!(publisher.end_coherent_changes().is_err(), "it has ended");
 }
 
 #[test]

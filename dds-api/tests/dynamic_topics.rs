@@ -233,13 +233,12 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
         let key = DynamicData::parse(&fixes.topic().dynamic_type(), "{id: 7}").unwrap();
         until("the instance is over", || {
             fixes.read_w_condition(.., &ReadCondition::new(States::any())).unwrap();
-            let over = fixes.take(.., Timeout::millis(1)).unwrap().any(|sample| {
+            fixes.take(.., Timeout::millis(1)).unwrap().any(|sample| {
                 let info = sample.info();
                 info.instance_state == InstanceState::NotAliveDisposed
                     && matches!(sample.get("id"), Ok(ValueRef::Unsigned(7)))
                     && fixes.lookup_instance(&key) == Some(info.instance_handle)
-            });
-            over
+            })
         });
     }
     drop(all);

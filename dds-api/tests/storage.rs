@@ -50,6 +50,24 @@ fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> 
     all
 }
 
+/// Who takes part with a writer alone keeps what is written, and reads: its first reader changes nothing for the subgroup, and is
+/// counted all the same.
+#[test]
+fn a_reader_of_who_has_only_written_is_counted() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topics = [&here, &there].map(all_marks);
+    let writers = [writer_of(&here, &topics[0]), writer_of(&there, &topics[1])];
+    writers[0].write(&Mark::new(0)).unwrap();
+    let has_it = |topic: &Topic<Mark>| topic.storage_status().is_some_and(|it| it.samples == 1);
+    until("both keep it", || topics.iter().all(has_it));
+    assert_eq!(writers.each_ref().map(DataWriter::matched_readers), [0, 0]);
+    let reader = there.reader(&topics[1]).create().unwrap();
+    writers.iter().for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
+    drop(reader);
+    until("it is gone", || writers.iter().all(|writer| writer.matched_readers() == 0));
+}
+
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };

@@ -22,6 +22,7 @@ mod parcel;
 mod porter;
 pub(crate) mod scribe;
 mod segment;
+mod several;
 pub mod state;
 pub mod store;
 mod trail;

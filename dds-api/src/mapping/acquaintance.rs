@@ -15,6 +15,7 @@ use qos_profiles::PartitionQosPolicy;
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
 use super::policies::Policies;
+use super::record::Offer;
 
 /// Whether a reader is to have what a writer writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,8 +33,8 @@ pub(crate) struct Acquaintance {
     writers: BTreeMap<(NodeId, u32), bool>,
     /// The members, each with the last endpoint that it has announced.
     members: BTreeMap<NodeId, u64>,
-    /// Whether a writer does of which nothing is remembered: it offers what is usual.
-    usual: bool,
+    /// Whether a writer does of which nothing is remembered: it offers what is usual, and of PRESENTATION what its records say.
+    usual: [bool; 4],
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
 }
@@ -49,19 +50,19 @@ impl Acquaintance {
         Acquaintance {
             writers: writers.collect(),
             members: members.map(|node| (node, state.latest(node))).collect(),
-            usual: accepts(&Policies::offered(reader.level)),
+            usual: Offer::ALL.map(|offer| accepts(&Policies::offered(reader.level).with(offer))),
             partition: (!reader.sharded).then(|| reader.policies.partition().clone()),
         }
     }
 
-    /// The verdict on a writer.
-    pub(crate) fn judge(&self, node: NodeId, writer: u32) -> Verdict {
+    /// The verdict on a writer, which offers this of PRESENTATION.
+    pub(crate) fn judge(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
         let accepted = match self.writers.get(&(node, writer)) {
             Some(accepted) => *accepted,
             None if self.members.get(&node).is_some_and(|latest| *latest < writer.into()) => {
                 return Verdict::NotYet;
             }
-            None => self.usual,
+            None => self.usual[offer.index()],
         };
         if accepted { Verdict::Yes } else { Verdict::No }
     }
@@ -83,12 +84,15 @@ mod tests {
         let known = Acquaintance {
             writers: [((A, 3), false)].into(),
             members: [(A, 5)].into(),
-            usual: true,
+            usual: [true, true, false, false],
             partition: None,
         };
-        assert_eq!(known.judge(A, 3), Verdict::No);
-        assert_eq!(known.judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
-        assert_eq!(known.judge(A, 6), Verdict::NotYet);
-        assert_eq!(known.judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
+        let judge = |node, writer| known.judge(node, writer, Offer::default());
+        assert_eq!(judge(A, 3), Verdict::No);
+        assert_eq!(judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
+        assert_eq!(judge(A, 6), Verdict::NotYet);
+        assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
+        let of_group = Offer { coherent: false, group: true };
+        assert_eq!(known.judge(NodeId(2), 6, of_group), Verdict::No, "it offered that");
     }
 }

@@ -85,6 +85,8 @@ struct Stay {
     seats: Vec<NodeId>,
     /// Participants with readers that have begun it, as far as is known.
     counted: u32,
+    /// All members have begun the epoch, as far as is known: who announces a reader now has what it is to get.
+    all_begun: bool,
     /// Samples of this topic are kept.
     kept: bool,
     /// In logs as well.
@@ -245,6 +247,7 @@ impl AtomicTopics {
         stay.sending = layout.streams().collect();
         let seats = layout.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
         let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
+        stay.all_begun = false;
         let gone = before.iter().filter(|node| !stay.seats.contains(node)).count() as u32;
         for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
@@ -276,6 +279,7 @@ impl AtomicTopics {
     pub(super) fn gathered(&mut self, domain: &Domain, key: u64, readers: usize) {
         let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
         let Some(stay) = stay else { return };
+        stay.all_begun |= readers == stay.seats.len();
         // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
         // begun it is known that those have begun who are readers.
         stay.counted = match stay.kept {
@@ -366,6 +370,7 @@ impl Stay {
             sending: Arc::new([]),
             seats: Vec::new(),
             counted: 0,
+            all_begun: false,
             kept: endpoint.level.is_kept(),
             logged: endpoint.level.is_logged(),
             durable_first: endpoint.keeping.durable_first,

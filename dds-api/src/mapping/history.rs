@@ -25,11 +25,13 @@ use derecho_core::storage::cursor::{Cursor, Kept};
 use derecho_core::storage::store::{Meaning, Store};
 
 use super::record;
+use super::set;
 use super::shares::ReaderShared;
 use super::standing::Life;
 
 /// What a store has to know of records.
-pub(crate) const MEANING: Meaning = Meaning { key: record::key_of, time: record::time_of };
+pub(crate) const MEANING: Meaning =
+    Meaning { key: record::key_of, time: record::time_of, several: set::several };
 
 /// So many samples may be delivered while a reader reads along; then it gets its queue, and holds its writers up as
 /// any reader does that does not take.

@@ -15,6 +15,7 @@ pub(crate) mod partners;
 pub(crate) mod past;
 pub(crate) mod policies;
 pub(crate) mod record;
+pub(crate) mod set;
 pub(crate) mod shares;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;

@@ -12,6 +12,7 @@ use qos_profiles::{
 };
 
 use super::level::TopicLevel;
+use super::record::Offer;
 use super::type_identity::Consistency;
 
 /// What a writer offers, or a reader requests.
@@ -120,6 +121,18 @@ impl Policies {
         reader.history.kind = HistoryQosPolicyKind::KeepAll;
         reader.reliability = ReliabilityQosPolicy::of(ReliabilityQosPolicyKind::Reliable);
         Policies::Requested { reader, subscriber: SubscriberQos::default() }
+    }
+
+    /// The same with this of PRESENTATION, if they are offered.
+    pub(super) fn with(mut self, offer: Offer) -> Policies {
+        if let Policies::Offered { publisher, .. } = &mut self {
+            publisher.presentation.coherent_access = offer.coherent;
+            if offer.group {
+                let scope = PresentationQosPolicyAccessScopeKind::Group;
+                publisher.presentation.access_scope = scope;
+            }
+        }
+        self
     }
 
     fn of_kind(is_writer: bool, level: TopicLevel) -> Policies {

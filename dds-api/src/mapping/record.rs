@@ -19,7 +19,9 @@ use std::sync::Arc;
 
 use idl_cdr::{Encoding, Endianness};
 use idl_xtypes::TopicData;
-use qos_profiles::PartitionQosPolicy;
+use qos_profiles::{
+    PartitionQosPolicy, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
+};
 
 use super::layouts::Layouts;
 
@@ -28,6 +30,11 @@ pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
+/// A coherent set: its payload are records ([`super::set`]).
+const SET: u32 = 3;
+/// Added to the form of a record whose writer offers more of PRESENTATION than is usual: coherent access, and that of a group.
+const COHERENT: u32 = 0x10;
+const GROUP: u32 = 0x20;
 /// Added to the form of a record at whose end its key is.
 const KEYED: u32 = 0x100;
 /// Added to the form of a record that disposes its instance.
@@ -40,8 +47,8 @@ const STRONG: u32 = 0x800;
 const PARTED: u32 = 0x1000;
 /// Where the mark is: of the type if that may change, else of how its values lie in memory.
 const MARK: u32 = 13;
-/// All that says something of the end of a record.
-const ENDS: u32 = KEYED | STRONG | PARTED;
+/// All that says nothing of the payload.
+const BESIDE: u32 = KEYED | STRONG | PARTED | COHERENT | GROUP;
 /// Bytes that say how long the names of partitions are.
 const NAMES_LENGTH: usize = 2;
 /// Bytes that the names of a writer's partitions may have.
@@ -100,6 +107,12 @@ impl Header {
             UNREGISTERED => Fate::Unregistered,
             _ => Fate::DisposedAndUnregistered,
         }
+    }
+
+    /// Whether the record is a coherent set of others.
+    #[inline(always)]
+    pub(crate) fn is_set(self) -> bool {
+        self.form & !(!0 << MARK) & !BESIDE == SET
     }
 
     /// What marks the version of the type that it is of; zero if there is but one.
@@ -216,6 +229,8 @@ pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> 
 /// What stands around a payload, beside the time and the writer.
 #[derive(Clone)]
 pub(crate) struct Seal {
+    /// The payload is a coherent set.
+    pub(crate) set: bool,
     pub(crate) fate: Fate,
     /// What marks the version of the type.
     pub(crate) mark: u32,
@@ -223,6 +238,38 @@ pub(crate) struct Seal {
     pub(crate) terms: Terms,
     /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
     pub(crate) key: Option<u128>,
+}
+
+/// What a record says of its writer's PRESENTATION: who is gone has said it nowhere else.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Offer {
+    pub(crate) coherent: bool,
+    pub(crate) group: bool,
+}
+
+impl Offer {
+    /// All there are.
+    pub(crate) const ALL: [Offer; 4] = [
+        Offer { coherent: false, group: false },
+        Offer { coherent: true, group: false },
+        Offer { coherent: false, group: true },
+        Offer { coherent: true, group: true },
+    ];
+
+    /// Which of all it is.
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.coherent) + 2 * usize::from(self.group)
+    }
+
+    pub(crate) fn of(presentation: &PresentationQosPolicy) -> Offer {
+        let group = presentation.access_scope == PresentationQosPolicyAccessScopeKind::Group;
+        Offer { coherent: presentation.coherent_access, group }
+    }
+
+    #[inline(always)]
+    fn flags(self) -> u32 {
+        (if self.coherent { COHERENT } else { 0 }) | if self.group { GROUP } else { 0 }
+    }
 }
 
 /// What goes with the samples of a writer, until its policies change.
@@ -234,6 +281,8 @@ pub(crate) struct Terms {
     pub(crate) partition: Option<Arc<[u8]>>,
     /// Keys go along, although nothing is kept: somebody counts how long instances were silent.
     pub(crate) keyed: bool,
+    /// What is offered of PRESENTATION.
+    pub(crate) offer: Offer,
 }
 
 impl Terms {
@@ -257,12 +306,32 @@ pub(crate) fn partition(names: &[u8]) -> PartitionQosPolicy {
     PartitionQosPolicy { name: names.map(|name| String::from_utf8_lossy(name).into()).collect() }
 }
 
-/// Which writer of its participant a record is of, and the names of its partitions if it has any.
+/// Where a record comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    /// Which writer of its participant wrote it.
+    pub(crate) writer: u32,
+    form: u32,
+    /// The names of its partitions, if it has any.
+    pub(crate) names: Option<&'a [u8]>,
+}
+
+impl Origin<'_> {
+    /// What its writer offers of PRESENTATION.
+    pub(crate) fn offer(&self) -> Offer {
+        Offer { coherent: self.form & COHERENT != 0, group: self.form & GROUP != 0 }
+    }
+}
+
+/// Where a record comes from.
 #[inline(always)]
-pub(crate) fn origin(record: &[u8]) -> (u32, Option<&[u8]>) {
-    let Some(header) = Header::read(record) else { return (0, None) };
-    let names = if header.form & PARTED == 0 { None } else { header.names(record) };
-    (header.writer, names)
+pub(crate) fn origin(record: &[u8]) -> Origin<'_> {
+    let Some(Header { writer, form, .. }) = Header::read(record) else {
+        return Origin { writer: 0, form: 0, names: None };
+    };
+    let header = Header { timestamp: 0, writer, form };
+    let names = if form & PARTED == 0 { None } else { header.names(record) };
+    Origin { writer, form, names }
 }
 
 impl Seal {
@@ -277,12 +346,16 @@ impl Seal {
 /// Writes the header of a record of this type, and what stands at its end.
 #[inline]
 pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
-    let Seal { fate, mark, terms, key } = seal;
-    let form = if is_plain::<T>() && *fate == Fate::Alive { PLAIN } else { CDR };
+    let Seal { set, fate, mark, terms, key } = seal;
+    let form = match set {
+        true => SET,
+        false if is_plain::<T>() && *fate == Fate::Alive => PLAIN,
+        false => CDR,
+    };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
     let parted = if terms.partition.is_some() { PARTED } else { 0 };
-    let form = form | fate.flags() | keyed | strong | parted | mark << MARK;
+    let form = form | fate.flags() | keyed | strong | parted | terms.offer.flags() | mark << MARK;
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
@@ -301,6 +374,11 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
         end -= NAMES_LENGTH;
         record[end - names.len()..end].copy_from_slice(names);
     }
+}
+
+/// The payload of a record whose header is this.
+pub(crate) fn payload(header: Header, record: &[u8]) -> Option<&[u8]> {
+    record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)
 }
 
 /// The key of a record that is kept; zero, which is no sample's alone, if it has none. That a writer unregistered an
@@ -341,7 +419,8 @@ pub(crate) fn lies_in_place<T: TopicData>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
-    header.form & !ENDS == form_in_place::<T>() && payload.is_some_and(|it| find::<T>(it).is_some())
+    header.form & !BESIDE == form_in_place::<T>()
+        && payload.is_some_and(|it| find::<T>(it).is_some())
 }
 
 /// A plain sample in a payload.
@@ -369,15 +448,15 @@ pub(crate) struct Reading<'a, T: TopicData> {
 #[inline(always)]
 pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<Payload<T>> {
     let header = Header::read(record)?;
-    let payload = record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)?;
-    if is_plain::<T>() && header.form & !ENDS == form_in_place::<T>() {
+    let payload = payload(header, record)?;
+    if is_plain::<T>() && header.form & !BESIDE == form_in_place::<T>() {
         find::<T>(payload)?;
         return Some(Payload::InPlace);
     }
     // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
     // a writer gone mad could change the record in between.
     let private = payload.to_vec();
-    let value = match header.form & ((1 << MARK) - 1) & !ENDS {
+    let value = match header.form & ((1 << MARK) - 1) & !BESIDE {
         CDR => T::read_cdr(with.support, &private).ok()?,
         PLAIN => {
             let payload = with.layouts.to_cdr(header.mark(), &private)?;

@@ -15,7 +15,7 @@ use super::acquaintance::Acquaintance;
 use super::history::{History, NOBODY};
 use super::layouts::Layouts;
 use super::policies::Policies;
-use super::record::Terms;
+use super::record::{Offer, Terms};
 use super::standing::Life;
 use super::vigil::{Pulse, Vigil};
 use crate::infrastructure::board::Board;
@@ -237,7 +237,7 @@ impl WriterShared {
     }
 
     fn set_terms(&self, terms: Terms) {
-        let has_terms = terms.size() > 0 || terms.keyed;
+        let has_terms = terms.size() > 0 || terms.keyed || terms.offer != Offer::default();
         *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
         self.has_terms.store(has_terms, Ordering::Release);
     }

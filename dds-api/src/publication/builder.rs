@@ -22,6 +22,7 @@ use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
 use crate::mapping::policies::{self, Policies};
 use crate::mapping::record::{HEADER, KEY, STRENGTH, is_plain};
+use crate::mapping::set;
 use crate::mapping::shares::{Refusal, WriterShared};
 use crate::mapping::standing::Standing;
 use crate::topic::Topic;
@@ -195,8 +196,9 @@ impl<T: TopicData> DataWriterBuilder<T> {
         let mark = endpoint.data_type.mark();
         let terms = terms_of(&endpoint);
         let names = if publisher.is_some() { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
-        // A deadline may be set later.
-        let overhead = HEADER + names + KEY;
+        // A deadline may be set later. The largest sample may be in a set.
+        let in_set = publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
+        let overhead = HEADER + names + KEY + if in_set { set::footprint(HEADER) } else { 0 };
         let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(

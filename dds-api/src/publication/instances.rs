@@ -159,9 +159,18 @@ impl<T: TopicData> DataWriter<T> {
         let payload = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = Seal { fate, ..self.seal_of(sample)? };
         let size = HEADER + payload.len();
-        let mut place = self.claim(size + seal.size())?;
-        place.bytes()[HEADER..size].copy_from_slice(&payload);
-        self.commit_at(place, size, (seal, time))?;
+        let fill = |record: &mut [u8]| {
+            record[HEADER..size].copy_from_slice(&payload);
+            Ok(size)
+        };
+        match self.hold(&seal, time, size, fill) {
+            Some(held) => held?,
+            None => {
+                let mut place = self.claim(size + seal.size())?;
+                place.bytes()[HEADER..size].copy_from_slice(&payload);
+                self.commit_at(place, size, (seal, time))?;
+            }
+        }
         if fate != Fate::Disposed {
             self.registered.lock().remove(&self.key_of(sample)?);
         }

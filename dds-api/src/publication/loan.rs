@@ -75,6 +75,17 @@ impl<T: TopicData> Loan<'_, T> {
             Build::Heap(_) => Terms::default(),
         };
         let seal = self.writer.seal_with(&self, terms)?;
+        if let Build::InPlace { place, .. } = &mut self.build {
+            let size = HEADER + size_of::<T>();
+            let fill = |record: &mut [u8]| {
+                record[HEADER..size].copy_from_slice(&place.bytes()[HEADER..size]);
+                Ok(size)
+            };
+            // In a set it is copied; the room goes back.
+            if let Some(held) = self.writer.hold(&seal, None, size, fill) {
+                return held;
+            }
+        }
         self.room.0 = None;
         match self.build {
             Build::InPlace { place, .. } => {

@@ -3,6 +3,7 @@
 mod acknowledgment;
 mod attended;
 mod builder;
+mod changes;
 mod instances;
 mod loan;
 mod place;

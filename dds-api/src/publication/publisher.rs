@@ -1,6 +1,8 @@
 //! The publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
 //!
-//! Owns: those policies, and the writers' default ones. Never does: write.
+//! Owns: those policies, the writers' default ones, and coherent sets. Never does: write.
+
+mod coherent;
 
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
 
 use super::acknowledgment::are_acknowledged;
+use super::changes::Changes;
 use super::{DataWriter, DataWriterBuilder};
 use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
@@ -36,7 +39,10 @@ use crate::topic::Topic;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>);
+pub struct Publisher(
+    Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>,
+    Arc<Changes>,
+);
 
 impl Publisher {
     /// Its name in the domain.
@@ -123,6 +129,12 @@ impl Publisher {
         self.0.listener.clear();
     }
 
+    /// What it holds back.
+    #[inline(always)]
+    pub(super) fn changes(&self) -> &Changes {
+        &self.1
+    }
+
     pub(super) fn listener(&self) -> &Slot<dyn PublisherListener> {
         &self.0.listener
     }
@@ -177,6 +189,8 @@ impl PublisherBuilder {
     /// # Errors
     /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
     pub fn create(self) -> DdsResult<Publisher> {
-        self.0.create(Shared::Publisher).map(Publisher)
+        let changes = Changes::of(&self.0.qos.presentation);
+        let publisher = self.0.create(Shared::Publisher)?;
+        Ok(Publisher(publisher, Arc::new(changes)))
     }
 }

@@ -4,6 +4,7 @@
 //! into that memory, or lose one that it accepted.
 
 mod asynchronous;
+mod held;
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -190,6 +191,9 @@ impl<T: TopicData> DataWriter<T> {
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
+        if let Some(held) = self.hold(&seal, time, size, |record| write_payload(sample, record)) {
+            return held;
+        }
         let size = size + seal.size();
         // A claim that may have come from a call lies in memory, by words, and whoever loads it by pairs waits for the
         // stores: so what is the rule goes its own way.
@@ -250,7 +254,7 @@ impl<T: TopicData> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { fate: Fate::Alive, mark: self.mark, terms, key })
+        Ok(Seal { set: false, fate: Fate::Alive, mark: self.mark, terms, key })
     }
 
     /// Bytes of what goes with a sample on these terms.
@@ -463,8 +467,10 @@ impl<T: TopicData> DataWriter<T> {
             seal::<T>(record, id, timestamp, &with);
         });
         // Readers that share the memory have it now; those that sleep are told.
-        bells.before_looking();
-        bells.ring(memory.audience());
+        if !self.is_quiet() {
+            bells.before_looking();
+            bells.ring(memory.audience());
+        }
         if number.is_multiple_of(COMMITS_A_TURN) || memory.needs_turn() {
             self.participant.engine.poke_at(now);
         }

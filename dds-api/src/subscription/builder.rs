@@ -17,6 +17,7 @@ use qos_profiles::{
 use super::cache::Settings;
 use super::queues::Queues;
 use super::reader::{DataReader, ReaderCore};
+use super::sets::Opened;
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, usual_reader};
@@ -91,6 +92,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
         if self.group.presentation != PresentationQosPolicy::default() {
             self.presentation = self.group.presentation.clone();
         }
+        // A set comes into the cache as one.
+        self.follows |= self.group.presentation.coherent_access;
         if let Some(qos) = subscriber.default_reader_qos() {
             self = self.qos(&qos);
         }
@@ -276,6 +279,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             topic,
             shared,
             queues,
+            opened: Opened::default(),
             unreadable,
             id,
             settings: Mutex::new(settings),

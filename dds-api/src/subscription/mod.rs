@@ -10,6 +10,7 @@ mod past;
 mod queues;
 mod reader;
 mod sample;
+mod sets;
 mod shelf;
 mod states;
 mod statuses;

@@ -3,12 +3,14 @@
 //! Owns: where such a reading is, and whom it asks. Never does: hold the topic up, or ask the log's thread: where there is a
 //! log, it reads the files; else another participant that keeps one is asked, and after that another one.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::log::{LogError, StreamKey, Version, WallTime};
+use derecho_core::storage::cursor::Kept;
 use derecho_core::storage::store::{Retention, Store};
 use derecho_node::clock;
 use idl_xtypes::TopicData;
@@ -19,7 +21,8 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::history::MEANING;
 use crate::mapping::past::files::{self, PastFiles};
 use crate::mapping::past::{Ask, Page, PastRecord, Wanted};
-use crate::mapping::record::{Reading, mark_of};
+use crate::mapping::record::{Reading, key_of, mark_of};
+use crate::mapping::set::{keys_of, records};
 use crate::mapping::shares::ReaderShared;
 
 /// Samples that are read from the files at once.
@@ -73,9 +76,22 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Samples of records: they are copied to where samples may lie.
+/// Of keys the place in the order, and in the coherent set that is there, of the last sample.
+type Last = BTreeMap<u128, (u64, usize)>;
+
+/// Of a state, which has of a set all if it has any of it, what is the last of its instance.
+fn last(state: &[PastRecord]) -> Last {
+    let places = |record: &PastRecord| {
+        let (keys, place) = (keys_of(&record.payload), record.place);
+        keys.enumerate().map(move |(index, key)| (key, (place, index)))
+    };
+    state.iter().flat_map(places).collect()
+}
+
+/// Samples of records: they are copied to where samples may lie. Of a set those that are the last, if it is said which are.
 fn samples<T: TopicData>(
     records: &[PastRecord],
+    last: Option<&Last>,
     reader: &ReaderShared,
     support: &T::TypeSupport,
 ) -> Vec<(u64, Sample<T>)> {
@@ -90,9 +106,30 @@ fn samples<T: TopicData>(
     let kept = store.cursor().zip(found);
     // What is not of this type was written under another one of the same name, long ago.
     let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
-    understood
-        .filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node, &with)?)))
-        .collect()
+    understood.flat_map(|(kept, place)| samples_of(kept, place, last, &with)).collect()
+}
+
+/// The samples of one record: several if it is a coherent set.
+fn samples_of<T: TopicData>(
+    kept: Kept,
+    (place, node): (u64, NodeId),
+    last: Option<&Last>,
+    with: &Reading<'_, T>,
+) -> Vec<(u64, Sample<T>)> {
+    let Some(records) = records(kept.bytes()) else {
+        return Sample::of_kept(kept, node, with).map(|it| (place, it)).into_iter().collect();
+    };
+    let mut all = Vec::new();
+    for (index, record) in records.enumerate() {
+        let read =
+            |record| Some((key_of(record), Sample::of_set(record, (kept.number(), node), with)?));
+        // All of it or nothing.
+        let Some((key, sample)) = record.ok().and_then(read) else { return Vec::new() };
+        if last.is_none_or(|last| last.get(&key) == Some(&(place, index))) {
+            all.push((place, sample));
+        }
+    }
+    all
 }
 
 impl Others {
@@ -217,7 +254,7 @@ impl<T: TopicData> PastSamples<T> {
             }
         };
         let (records, over) = first.unwrap_or_default();
-        let read = samples(&records, &shared, &support).into_iter();
+        let read = samples(&records, None, &shared, &support).into_iter();
         Ok(PastSamples { source, read, shared, over, support })
     }
 
@@ -241,11 +278,12 @@ impl<T: TopicData> PastSamples<T> {
         let Some((dir, stream)) = log else {
             let mut others = others();
             others.wanted = Wanted::StateAt(time);
-            return others.next().map(|(records, _)| samples(&records, reader, support));
+            let (state, _) = others.next()?;
+            return Ok(samples(&state, Some(&last(&state)), reader, support));
         };
         let state = files::state_at(&dir, stream, WallTime(time));
         let state = state.map_err(|error| unreadable(&error))?;
-        Ok(samples(&state, reader, support))
+        Ok(samples(&state, Some(&last(&state)), reader, support))
     }
 
     fn read_on(&mut self) -> DdsResult<()> {
@@ -261,7 +299,7 @@ impl<T: TopicData> PastSamples<T> {
                 records
             }
         };
-        self.read = samples(&records, &self.shared, &self.support).into_iter();
+        self.read = samples(&records, None, &self.shared, &self.support).into_iter();
         Ok(())
     }
 }

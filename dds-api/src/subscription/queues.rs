@@ -11,7 +11,7 @@ use derecho_core::storage::cursor::Kept;
 
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
-use crate::mapping::record::{origin, partition};
+use crate::mapping::record::{Origin, origin, partition};
 use crate::mapping::shares::{ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
 
@@ -120,24 +120,24 @@ impl Queues {
         if self.known.is_none() {
             return Verdict::Yes;
         }
-        let (writer, names) = origin(record.bytes());
-        let from = Some((self.next, record.sender(), writer));
-        if names.is_none() && self.accepted == from {
+        let origin = origin(record.bytes());
+        let from = Some((self.next, record.sender(), origin.writer));
+        if origin.names.is_none() && self.accepted == from {
             return Verdict::Yes;
         }
-        let verdict = self.judge_anew(stream, writer, names);
-        if names.is_none() && verdict == Verdict::Yes {
+        let verdict = self.judge_anew(stream, origin);
+        if origin.names.is_none() && verdict == Verdict::Yes {
             self.accepted = from;
         }
         verdict
     }
 
     #[cold]
-    fn judge_anew(&self, stream: StreamId, writer: u32, names: Option<&[u8]>) -> Verdict {
+    fn judge_anew(&self, stream: StreamId, origin: Origin<'_>) -> Verdict {
         let Some(known) = &self.known else { return Verdict::Yes };
-        let partition = names.map(partition).unwrap_or_default();
+        let partition = origin.names.map(partition).unwrap_or_default();
         match known.meets(&partition) {
-            true => known.judge(stream.node, writer),
+            true => known.judge(stream.node, origin.writer, origin.offer()),
             false => Verdict::No,
         }
     }
@@ -184,8 +184,7 @@ impl Queues {
             if standing.is_evicted_from(history.life) {
                 return Look::NoneYet;
             }
-            let (writer, names) = origin(kept.bytes());
-            match self.judge_anew(stream, writer, names) {
+            match self.judge_anew(stream, origin(kept.bytes())) {
                 Verdict::Yes => return Look::Kept(kept, stream),
                 Verdict::No => self.note(stream, kept.number()),
                 Verdict::NotYet => {

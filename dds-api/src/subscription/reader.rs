@@ -22,6 +22,7 @@ use super::cache::Settings;
 use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
+use super::sets::Opened;
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Charge, Inner};
@@ -31,6 +32,7 @@ use crate::infrastructure::{
 };
 use crate::mapping::history::Look;
 use crate::mapping::record::{Fate, Reading, mark_of};
+use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::mapping::standing::Standing;
 use crate::topic::{SharedFilter, Topic};
@@ -66,6 +68,8 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
     pub(super) queues: Mutex<Queues>,
+    /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
+    pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
     pub(super) id: u64,
     /// What the cache is to do.
@@ -220,18 +224,18 @@ impl<T: TopicData> DataReader<T> {
         limit: impl Limit,
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Samples<'_, T>> {
-        let timeout = timeout.into();
+        let (limit, timeout) = (limit.limit(), timeout.into());
         if self.shelf.get().is_some() {
-            let taken = self.take_all(limit.limit(), timeout)?.into_iter();
-            return Ok(Samples { reader: self, left: 0, taken });
+            let taken = self.take_all(limit, timeout)?.into_iter();
+            return Ok(Samples { reader: self, left: 0, more: 0, taken });
         }
         let deadline = timeout.deadline();
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
             let waiting = self.queues().waiting(&self.shared);
             if self.goes_on(waited)? {
-                let taken = Vec::new().into_iter();
-                return Ok(Samples { reader: self, left: limit.limit().min(waiting), taken });
+                let (left, taken) = (limit.min(waiting), Vec::new().into_iter());
+                return Ok(Samples { reader: self, left, more: limit - left, taken });
             }
         }
     }
@@ -438,7 +442,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a record waits in the queues.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
-        self.queues().has_any(&self.shared, &self.participant.standing)
+        self.opened.has_next() || self.queues().has_any(&self.shared, &self.participant.standing)
     }
 
     /// Whether what is queued holds up a writer, or soon will.
@@ -482,9 +486,18 @@ impl<T: TopicData> ReaderCore<T> {
             return kept;
         }
         loop {
+            if let Some(next) = self.opened.next() {
+                return Some(next);
+            }
             // Decoded without the lock, for that is a type's own code.
             let (record, writer, life) = self.queues().take(&self.shared)?;
             if self.is_refused(record.bytes()) {
+                continue;
+            }
+            if set::is_set(record.bytes()) {
+                self.open(record.bytes(), (record.number(), writer), || {
+                    !self.participant.standing.is_evicted_from(life)
+                });
                 continue;
             }
             let sample = Body::new(record, writer.node, &self.reading());
@@ -504,11 +517,18 @@ impl<T: TopicData> ReaderCore<T> {
     /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
     fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
         while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+            if let Some(next) = self.opened.next() {
+                return Some(Some(next));
+            }
             let mut queues = self.queues();
             let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
                 Look::Kept(kept, stream) => {
                     drop(queues);
                     if self.is_refused(kept.bytes()) {
+                        continue;
+                    }
+                    if set::is_set(kept.bytes()) {
+                        self.open(kept.bytes(), (kept.number(), stream), || true);
                         continue;
                     }
                     (Body::of_kept(kept, stream.node, &self.reading()), stream)
@@ -525,14 +545,22 @@ impl<T: TopicData> ReaderCore<T> {
                     };
                     let number = record.number();
                     let refused = self.is_refused(record.bytes());
-                    let sample = Body::copied(&record, stream.node, &self.reading());
+                    let is_set = set::is_set(record.bytes());
+                    let opened = is_set.then(|| self.read_set(record.bytes(), number, stream));
+                    let copied = || Body::copied(&record, stream.node, &self.reading());
+                    let sample = (!is_set).then(copied).flatten();
                     // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
                     // one before that is decided. What is given out will not come again, so it has to stay whole.
                     if self.participant.standing.is_evicted_from(life) {
                         return Some(None);
                     }
                     queues.note(stream, number);
+                    drop(queues);
                     if refused {
+                        continue;
+                    }
+                    if let Some(opened) = opened {
+                        self.keep_set(opened);
                         continue;
                     }
                     (sample, stream)
@@ -563,18 +591,18 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// LIFESPAN: whether it is too late for this sample.
     #[inline(always)]
-    fn is_expired(&self, sample: &Body<T>) -> bool {
+    pub(super) fn is_expired(&self, sample: &Body<T>) -> bool {
         let lifespan = self.topic.keeping().lifespan;
         lifespan > 0 && outlives(sample, lifespan)
     }
 
     #[cold]
-    fn discard(&self) {
+    pub(super) fn discard(&self) {
         self.queues().discarded += 1;
     }
 
     #[cold]
-    fn note_unreadable(&self) {
+    pub(super) fn note_unreadable(&self) {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(topic = self.topic.name(), "a sample of no known form");
     }
@@ -591,6 +619,7 @@ impl<T: TopicData> Drop for ReaderLife<T> {
         }
         core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
+        core.opened.clear();
         let id = core.id;
         core.participant.profiles.forget(id);
         core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
@@ -608,6 +637,8 @@ fn outlives<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
 pub struct Samples<'a, T: TopicData> {
     reader: &'a DataReader<T>,
     left: usize,
+    /// So many more may be given, if some of them are sets of several.
+    more: usize,
     /// Those of a reader that follows instances.
     taken: std::vec::IntoIter<Sample<T>>,
 }
@@ -615,7 +646,7 @@ pub struct Samples<'a, T: TopicData> {
 impl<T: TopicData> Samples<'_, T> {
     /// Whether there are none (any more).
     pub fn is_empty(&self) -> bool {
-        self.left == 0 && self.taken.len() == 0
+        self.left == 0 && self.taken.len() == 0 && !(self.more > 0 && self.reader.opened.has_next())
     }
 }
 
@@ -629,11 +660,15 @@ impl<T: TopicData> Iterator for Samples<'_, T> {
                 self.left = left;
                 self.reader.pop_told()
             }
+            None if self.more > 0 && self.reader.opened.has_next() => {
+                self.more -= 1;
+                self.reader.pop_told()
+            }
             None => self.taken.next(),
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.taken.len(), Some(self.left + self.taken.len()))
+        (self.taken.len(), self.left.checked_add(self.taken.len()).filter(|_| self.more == 0))
     }
 }

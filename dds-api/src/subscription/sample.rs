@@ -48,7 +48,8 @@ pub struct SampleInfo {
     pub publication_handle: InstanceHandle,
     /// Whether it has data. Otherwise it says that its instance is over, and only the key in it means anything.
     pub valid_data: bool,
-    /// Its place in the writer's order; of a sample that nobody wrote, because the writer is gone, 0.
+    /// Its place in the writer's order, which all samples of a coherent set share; of a sample that nobody wrote, because the
+    /// writer is gone, 0.
     pub sequence_number: u64,
 }
 
@@ -166,6 +167,16 @@ impl<T: TopicData> Body<T> {
         })
     }
 
+    /// The sample of a record in a coherent set.
+    pub(super) fn of_set(
+        record: &[u8],
+        (number, writer): (u64, NodeId),
+        with: &Reading<'_, T>,
+    ) -> Option<Body<T>> {
+        let read = record::read_out::<T>(record, with)?;
+        Some(Body::decoded(read, record::strength_of(record), number, writer))
+    }
+
     /// What says that an instance with this key is over, because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
         let header = Header::of_loss(now, writer.entity as u32);
@@ -274,6 +285,15 @@ impl<T: TopicData> Sample<T> {
     /// The sample in a record that was kept.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Sample<T>> {
         Body::of_kept(kept, writer, with).map(Body::fresh)
+    }
+
+    /// The sample of a record in a coherent set.
+    pub(super) fn of_set(
+        record: &[u8],
+        from: (u64, NodeId),
+        with: &Reading<'_, T>,
+    ) -> Option<Sample<T>> {
+        Body::of_set(record, from, with).map(Body::fresh)
     }
 
     /// What is known of it besides its data. Made when it is asked for: most samples never are.

@@ -67,7 +67,7 @@ pub struct SampleRejectedStatus {
 }
 
 /// A sample on its way into the cache, and the stream that brought it.
-type Incoming<T> = (Arrival<Body<T>>, StreamId);
+pub(super) type Incoming<T> = (Arrival<Body<T>>, StreamId);
 
 /// See the [module](self).
 pub(super) struct Shelf<T: TopicData> {
@@ -81,11 +81,13 @@ pub(super) struct Shelf<T: TopicData> {
     sending: Vec<StreamId>,
     /// It finds no room.
     stalled: Option<Incoming<T>>,
+    /// A coherent set that finds no room.
+    pub(super) stalled_set: Vec<Incoming<T>>,
     /// What an arrival was beside a dispose: it comes next.
-    next: Option<Incoming<T>>,
-    rejected: SampleRejectedStatus,
+    pub(super) next: Option<Incoming<T>>,
+    pub(super) rejected: SampleRejectedStatus,
     /// It has changed since it was put up that it has.
-    has_rejected: bool,
+    pub(super) has_rejected: bool,
     /// The change of the queues as of which lost writers are known.
     seen: Option<u64>,
     /// A writer was heard of that was not known.
@@ -105,6 +107,7 @@ impl<T: TopicData> Shelf<T> {
             last_writer: None,
             sending: Vec::new(),
             stalled: None,
+            stalled_set: Vec::new(),
             next: None,
             rejected: SampleRejectedStatus::default(),
             has_rejected: false,
@@ -127,7 +130,7 @@ impl<T: TopicData> Shelf<T> {
 
     /// Whether something waits for room.
     pub(super) fn is_stalled(&self) -> bool {
-        self.stalled.is_some()
+        self.stalled.is_some() || !self.stalled_set.is_empty()
     }
 
     /// When something may become visible without anything coming.
@@ -159,7 +162,12 @@ impl<T: TopicData> Shelf<T> {
         handle.instance_key().is_some_and(|key| self.cache.knows(key))
     }
 
-    fn arrival(&mut self, sample: Body<T>, stream: StreamId, lifespan: u64) -> Incoming<T> {
+    pub(super) fn arrival(
+        &mut self,
+        sample: Body<T>,
+        stream: StreamId,
+        lifespan: u64,
+    ) -> Incoming<T> {
         // Read once: it lies in the writer's memory.
         let header = sample.header();
         let fate = sample.fate();
@@ -186,7 +194,7 @@ impl<T: TopicData> Shelf<T> {
     }
 
     /// Puts one into the cache; `false` if it finds no room there.
-    fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
+    pub(super) fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
         let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
             |sample: &Body<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
@@ -331,6 +339,12 @@ impl<T: TopicData> ReaderCore<T> {
         {
             return;
         }
+        if !shelf.stalled_set.is_empty() {
+            let stalled = std::mem::take(&mut shelf.stalled_set);
+            if !shelf.put_set(now, stalled, true) {
+                return;
+            }
+        }
         loop {
             let changes = self.changes();
             let is_seen = shelf.has_seen(changes);
@@ -359,6 +373,13 @@ impl<T: TopicData> ReaderCore<T> {
                 Some(next) => next,
                 None => {
                     let Some((sample, stream)) = self.pop() else { return true };
+                    if self.opened.has_next() {
+                        let set = self.whole_set((sample, stream), shelf, lifespan);
+                        if !shelf.put_set(now, set, false) {
+                            return false;
+                        }
+                        continue;
+                    }
                     if !self.passes(&sample) {
                         continue;
                     }
@@ -373,7 +394,7 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// What tells of an instance passes whatever is filtered.
-    fn passes(&self, sample: &Body<T>) -> bool {
+    pub(super) fn passes(&self, sample: &Body<T>) -> bool {
         let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
         filter.is_none_or(|filter| filter.accepts::<T>(sample))
     }

@@ -105,7 +105,7 @@ fn of_marks_of_one_epoch_all_are_meant() {
     }
 }
 
-const MEANING: Meaning = Meaning { key: |record| record[0].into(), time: |_| 0 };
+const MEANING: Meaning = Meaning { key: |record| record[0].into(), time: |_| 0, several: |_| None };
 
 /// A store of so many messages, as a checkpoint at the last of them says it.
 fn state_of(messages: u64, of: EpochId) -> State {

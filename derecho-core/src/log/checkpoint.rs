@@ -8,6 +8,7 @@
 //! ```
 
 use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -107,30 +108,38 @@ impl StreamLog {
         disk: &mut impl Disk,
         version: Version,
     ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
-        self.last_of_each(disk, |record| record.version <= version)
+        let key = |record: &Record<'_>| [record.entry.key];
+        let last = self.last_of_each(disk, |record| record.version <= version, key)?;
+        let own =
+            |record: Rc<OwnedRecord>| Rc::try_unwrap(record).unwrap_or_else(|it| (*it).clone());
+        Ok(last.into_iter().map(|(key, record)| (key, own(record))).collect())
     }
 
-    /// The last message of each instance that was written at this time or before.
+    /// The last message of each instance that was written at this time or before. A message may stand for several
+    /// instances: `keys` says for which.
     ///
     /// # Errors
     /// What is wrong with the log, and where.
-    pub fn last_of_each_key_at(
+    pub fn last_of_each_key_at<K: IntoIterator<Item = KeyHash>>(
         &self,
         disk: &mut impl Disk,
         time: WallTime,
-    ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
-        self.last_of_each(disk, |record| record.entry.source_time <= time)
+        keys: impl Fn(&Record<'_>) -> K,
+    ) -> Result<BTreeMap<KeyHash, Rc<OwnedRecord>>, LogError> {
+        self.last_of_each(disk, |record| record.entry.source_time <= time, keys)
     }
 
-    fn last_of_each(
+    fn last_of_each<K: IntoIterator<Item = KeyHash>>(
         &self,
         disk: &mut impl Disk,
         wanted: impl Fn(&Record<'_>) -> bool,
-    ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
+        keys: impl Fn(&Record<'_>) -> K,
+    ) -> Result<BTreeMap<KeyHash, Rc<OwnedRecord>>, LogError> {
         let mut last = BTreeMap::new();
         let mut take = |record: &Record<'_>| {
             if wanted(record) {
-                last.insert(record.entry.key, record.to_owned());
+                let owned = Rc::new(record.to_owned());
+                last.extend(keys(record).into_iter().map(|key| (key, Rc::clone(&owned))));
             }
         };
         if let Some(checkpoint) = &self.checkpoint {

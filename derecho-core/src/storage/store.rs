@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Meter, Pin};
 use super::segment::{Head, Memory, Segment, footprint};
+use super::several::Several;
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::bytes::in_order;
 use crate::group::report::StreamId;
@@ -65,8 +66,8 @@ impl Retention {
 }
 
 /// Where a record is: the number of the segment, and the place in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Place {
     segment: u64,
     at: u32,
 }
@@ -85,6 +86,8 @@ pub struct Meaning {
     pub key: fn(&[u8]) -> Key,
     /// When it was written, by its writer's clock.
     pub time: fn(&[u8]) -> u64,
+    /// Of a record that stands for several: their keys. It is kept as long as it is for one of them (I-191).
+    pub several: fn(&[u8]) -> Option<Vec<Key>>,
 }
 
 /// See the [module](self).
@@ -95,6 +98,8 @@ pub struct Store {
     /// Memory that is used again: the system gives out none that was not touched before as fast.
     spare: Vec<Memory>,
     index: BTreeMap<Key, VecDeque<Place>>,
+    /// Of records with several keys: for how many of them they are kept.
+    several: Several,
     /// Of all records, when the oldest have to go: where to look for the oldest that lives.
     oldest: Place,
     live: u64,
@@ -121,6 +126,7 @@ impl Store {
             pieces: [piece].into(),
             spare: Vec::new(),
             index: BTreeMap::new(),
+            several: Several::default(),
             oldest: Place { segment: 0, at: 0 },
             live: 0,
             newest: 0,
@@ -237,13 +243,21 @@ impl Store {
         }
     }
 
-    /// Puts a record among those of its key. `false` if it is not kept.
+    /// Puts a record among those of its keys. `false` if it is not kept.
     fn file(&mut self, place: Place, version: u64, record: &[u8]) -> bool {
-        let key = (self.meaning.key)(record);
+        let Some(keys) = self.several.begin(place, (self.meaning.several)(record)) else {
+            return self.file_under((self.meaning.key)(record), place, version);
+        };
+        let kept = keys.into_iter().filter(|key| self.file_under(*key, place, version));
+        kept.count() > 0
+    }
+
+    /// Puts a record among those of this key. `false` if it is not kept for that.
+    fn file_under(&mut self, key: Key, place: Place, version: u64) -> bool {
         let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
         if is_full && !self.index.contains_key(&key) {
             // Whoever goes along the store at this moment gets it all the same.
-            self.bury(place, version);
+            self.let_go(place, version);
             return false;
         }
         let of_key = self.index.entry(key).or_default();
@@ -253,9 +267,16 @@ impl Store {
             _ => None,
         };
         if let Some(place) = too_old {
-            self.bury(place, version);
+            self.let_go(place, version);
         }
         true
+    }
+
+    /// A record is kept no more for one of its keys.
+    fn let_go(&mut self, place: Place, version: u64) {
+        if self.several.is_last(place) {
+            self.bury(place, version);
+        }
     }
 
     fn put(&mut self, head: Head, record: &[u8]) -> Place {
@@ -297,9 +318,22 @@ impl Store {
         let Some((place, key, _)) = self.oldest().filter(|(.., time)| is_due(*time)) else {
             return false;
         };
-        self.forget(key, place);
+        match self.keys_of(place) {
+            Some(keys) => keys.into_iter().for_each(|key| self.forget(key, place)),
+            None => self.forget(key, place),
+        }
         self.bury(place, version);
         true
+    }
+
+    /// The keys of a record that has several and goes.
+    fn keys_of(&mut self, place: Place) -> Option<Vec<Key>> {
+        if !self.several.end(place) {
+            return None;
+        }
+        let segment = &self.pieces[self.piece(place.segment)].segment;
+        let head = segment.head(place.at as usize);
+        (self.meaning.several)(segment.record(place.at as usize, head.length as usize))
     }
 
     /// The oldest record that lives: where it is, its key, and its time.
@@ -328,14 +362,12 @@ impl Store {
         }
     }
 
-    /// The oldest of its key is kept no more.
+    /// The oldest of all, which is the oldest of its key if it is kept for that, is kept no more.
     fn forget(&mut self, key: Key, place: Place) {
         let Some(of_key) = self.index.get_mut(&key) else { return };
-        debug_assert_eq!(
-            of_key.front(),
-            Some(&place),
-            "the oldest of all is the oldest of its key"
-        );
+        if of_key.front() != Some(&place) {
+            return;
+        }
         of_key.pop_front();
         if of_key.is_empty() {
             self.index.remove(&key);
@@ -394,11 +426,14 @@ impl Store {
                     let record = segment.record(at, head.length as usize);
                     let to = merged.put(head, record).expect("it was made to hold them");
                     let old = Place { segment: *from, at: at as u32 };
-                    moved.push((
-                        (self.meaning.key)(record),
-                        old,
-                        Place { segment: number, at: to as u32 },
-                    ));
+                    let new = Place { segment: number, at: to as u32 };
+                    match self.several.moves(old, new) {
+                        true => {
+                            let keys = (self.meaning.several)(record).into_iter().flatten();
+                            moved.extend(keys.map(|key| (key, old, new)));
+                        }
+                        false => moved.push(((self.meaning.key)(record), old, new)),
+                    }
                 }
                 at += head.footprint();
             }
@@ -450,6 +485,7 @@ mod tests {
     const MEANING: Meaning = Meaning {
         key: key_of,
         time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
+        several: |_| None,
     };
 
     fn record(key: u64, content: u64, length: usize) -> Vec<u8> {

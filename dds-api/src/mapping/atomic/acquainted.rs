@@ -63,6 +63,11 @@ impl Stay {
         for (node, reader) in domain.state().readers_of(key) {
             readers.entry(node).or_default().push(reader);
         }
+        // Of a topic that is kept a member may have had but writers: it is none anew when its first reader comes.
+        let counted = match self.kept && self.all_begun {
+            true => readers.len() as u32,
+            false => self.counted,
+        };
         for (id, shared) in &self.writers {
             let Some(writer) = self.endpoints.get(id) else { continue };
             let without = |readers: &&Vec<&Endpoint>| {
@@ -71,7 +76,7 @@ impl Stay {
                     .any(|reader| reader.matches(writer, domain.state().types()) == Match::Yes)
             };
             let without = readers.values().filter(without).count() as u32;
-            shared.matched.store(self.counted.saturating_sub(without), Ordering::Release);
+            shared.matched.store(counted.saturating_sub(without), Ordering::Release);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::infrastructure::status::StatusKind;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
 use crate::mapping::partners::Partners;
 use crate::mapping::policies::Policies;
-use crate::mapping::record::Terms;
+use crate::mapping::record::{Offer, Terms};
 use crate::mapping::vigil::Due;
 
 /// Bytes of an announcement: the control stream has to take it.
@@ -182,5 +182,6 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
     let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
     let keyed = !writer.deadline.period.is_infinite();
-    Terms { strength: writer.ownership_strength.value, partition, keyed }
+    let offer = Offer::of(&publisher.presentation);
+    Terms { strength: writer.ownership_strength.value, partition, keyed, offer }
 }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use derecho_core::log::cursor::Cursor;
 use derecho_core::log::{
-    Check, DiskError, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder,
+    Check, DiskError, KeyHash, LogError, Record, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_core::storage::errands::message_of;
 use derecho_node::logs::Folder;
 
 use super::PastRecord;
+use crate::mapping::set::keys_of;
 
 /// A reading on its way.
 pub(crate) struct PastFiles {
@@ -65,7 +66,12 @@ impl PastFiles {
     }
 }
 
-/// The last sample of each instance that was written at this time or before, in their order.
+fn as_hash(key: u128) -> KeyHash {
+    KeyHash(key.to_le_bytes())
+}
+
+/// The last sample of each instance that was written at this time or before, in their order; of a coherent set all of it,
+/// if any of it is.
 pub(crate) fn state_at(
     dir: &Path,
     stream: StreamKey,
@@ -73,9 +79,12 @@ pub(crate) fn state_at(
 ) -> Result<Vec<PastRecord>, LogError> {
     let (mut disk, log) = open(dir, stream)?;
     from_time(&log, time)?;
-    let state = log.last_of_each_key_at(&mut disk, time)?;
+    let keys = |record: &Record<'_>| keys_of(record.entry.payload).map(as_hash);
+    let state = log.last_of_each_key_at(&mut disk, time, keys)?;
     let mut state: Vec<PastRecord> = state.values().map(|owned| told(&owned.record())).collect();
     state.sort_unstable_by_key(|record| record.place);
+    // A set stands for several instances.
+    state.dedup_by_key(|record| record.place);
     Ok(state)
 }
 

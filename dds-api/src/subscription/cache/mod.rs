@@ -15,6 +15,7 @@ mod access;
 mod agenda;
 mod arrival;
 mod instances;
+mod room;
 mod samples;
 mod settings;
 
@@ -26,6 +27,7 @@ use samples::{Ends, Samples};
 pub use access::{Scope, Selection, Shared, Taken};
 pub use arrival::{Arrival, Change, Outcome, Reason, Rejection};
 pub use instances::Key;
+pub use room::{Coming, Shortage};
 pub use settings::{NEVER, Settings};
 
 use super::states::{InstanceState, SampleState, ViewState};

@@ -251,7 +251,7 @@ impl Member {
         let geometry = porter_geometry();
         let porter = self.link.open(PORTER, geometry.words()).unwrap();
         self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
-        let meaning = Meaning { key: key_of, time: |_| 0 };
+        let meaning = Meaning { key: key_of, time: |_| 0, several: |_| None };
         self.depot.keep(KEY, self.retention, meaning);
         if let Some((root, at)) = &self.root {
             let mut journal = |stream| Box::new(root.journal(*at, stream, self.random.next_word()));

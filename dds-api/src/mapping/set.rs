@@ -1,0 +1,124 @@
+//! A coherent set as it lies in a sender's memory: one record, so that whatever holds of a record holds of the set (I-190).
+//!
+//! ```text
+//!   header                         of the form `set`; the time is that of the latest sample in it
+//!   length: u32, 12 bytes of 0     of each sample that was written in the set, in that order
+//!   record                         as it would be without a set, but for the names of partitions; filled up to 16 bytes
+//!   ...
+//!   partitions, length: u16        those of the writer when the set ended, if it has any
+//! ```
+//!
+//! Owns: how samples are put together, and taken apart. Never does: trust what it reads.
+
+use super::record::{Header, key_of, payload};
+
+/// Bytes before each record, and what records are filled up to: so plain ones are aligned.
+const LEAD: usize = 16;
+
+/// Samples of one writer that are to become one record.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    bytes: Vec<u8>,
+    samples: usize,
+    /// When the latest of them was written.
+    latest: u64,
+}
+
+/// Bytes that a record takes in a set.
+pub(crate) fn footprint(record: usize) -> usize {
+    LEAD + record.next_multiple_of(LEAD)
+}
+
+impl Gathered {
+    /// What they take as a payload.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How many there are.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// When the latest of them was written.
+    pub(crate) fn latest(&self) -> u64 {
+        self.latest
+    }
+
+    /// The payload.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Adds a record of so many bytes, as `fill` writes it.
+    pub(crate) fn add<E>(
+        &mut self,
+        time: u64,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + footprint(length), 0);
+        let lead = (length as u32).to_le_bytes();
+        self.bytes[start..start + lead.len()].copy_from_slice(&lead);
+        let filled = fill(&mut self.bytes[start + LEAD..start + LEAD + length]);
+        match filled {
+            Ok(()) => {
+                self.samples += 1;
+                self.latest = self.latest.max(time);
+            }
+            Err(_) => self.bytes.truncate(start),
+        }
+        filled
+    }
+}
+
+/// Whether a record is a set.
+#[inline(always)]
+pub(crate) fn is_set(record: &[u8]) -> bool {
+    Header::read(record).is_some_and(Header::is_set)
+}
+
+/// The records in a set, until one is not whole: that is an error.
+pub(crate) struct Records<'a>(&'a [u8]);
+
+/// The records in a set; none if it is no set.
+pub(crate) fn records(record: &[u8]) -> Option<Records<'_>> {
+    let header = Header::read(record).filter(|header| header.is_set())?;
+    payload(header, record).map(Records)
+}
+
+/// A set in which a record is not whole: a mistake of its writer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Broken;
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<&'a [u8], Broken>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let all = std::mem::take(&mut self.0);
+        let part = |at: usize, length: usize| all.get(at..at.checked_add(length)?);
+        let length = part(0, LEAD).and_then(|lead| lead.first_chunk());
+        let length = length.map(|length| u32::from_le_bytes(*length) as usize);
+        let record = length.and_then(|length| part(LEAD, length));
+        let Some(record) = record.filter(|record| !is_set(record)) else {
+            return Some(Err(Broken));
+        };
+        self.0 = all.get(footprint(record.len())..).unwrap_or_default();
+        Some(Ok(record))
+    }
+}
+
+/// What a store has to know of a record: the keys of those in it, if it is a set.
+pub(crate) fn several(record: &[u8]) -> Option<Vec<u128>> {
+    Some(records(record)?.map_while(Result::ok).map(key_of).collect())
+}
+
+/// The keys of a record: one, or those of a set.
+pub(crate) fn keys_of(record: &[u8]) -> std::vec::IntoIter<u128> {
+    let keys = several(record).filter(|keys| !keys.is_empty());
+    keys.unwrap_or_else(|| vec![key_of(record)]).into_iter()
+}

@@ -1,0 +1,195 @@
+//! What a publisher holds back: coherent sets, and the news of what its writers write while it is suspended.
+//!
+//! ```text
+//!   begin ── write, dispose, ... ──> gathered, for each writer ── the outermost end ──> one record of each writer
+//! ```
+//! So nothing of a set has left its process before it ends, and what leaves then does so as one (I-190).
+//!
+//! Owns: what was written in the set that is open. Never does: write; the writers do.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use qos_profiles::PresentationQosPolicy;
+
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::mapping::set::Gathered;
+
+/// A coherent set is open, and its samples are held back.
+const IN_SET: u32 = 1;
+/// Nobody is woken for what is written.
+const SUSPENDED: u32 = 2;
+
+/// A writer, as its publisher needs it.
+pub(super) trait HeldBack: Send + Sync {
+    /// Writes what was gathered as one record; waits for room as long as this says, or as the writer's policies do.
+    fn publish(self: Arc<Self>, gathered: &Gathered, blocking: Option<Timeout>) -> DdsResult<()>;
+    /// Whether there is room for that now.
+    fn has_room_for_set(&self, gathered: &Gathered) -> bool;
+    /// Wakes those who wait for what it has written.
+    fn wake(&self);
+}
+
+/// What was written of an open set by one writer.
+struct Part {
+    id: u64,
+    writer: Weak<dyn HeldBack>,
+    gathered: Gathered,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many sets are open, one within the other.
+    depth: u32,
+    parts: Vec<Part>,
+    /// How often it was suspended and not resumed.
+    suspended: u32,
+    /// Writers for whose samples nobody was woken.
+    quiet: Vec<(u64, Weak<dyn HeldBack>)>,
+}
+
+/// See the [module](self).
+pub(super) struct Changes {
+    /// PRESENTATION.coherent_access. Without it a set is not kept together.
+    is_coherent: bool,
+    mode: AtomicU32,
+    state: Mutex<State>,
+}
+
+impl Changes {
+    pub(super) fn of(presentation: &PresentationQosPolicy) -> Changes {
+        let is_coherent = presentation.coherent_access;
+        Changes { is_coherent, mode: AtomicU32::new(0), state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it keeps sets together.
+    pub(super) fn is_coherent(&self) -> bool {
+        self.is_coherent
+    }
+
+    /// Whether what is written now may have to be held back.
+    #[inline(always)]
+    pub(super) fn is_in_set(&self) -> bool {
+        self.mode.load(Ordering::Relaxed) & IN_SET != 0
+    }
+
+    /// Whether nobody may have to be woken now.
+    #[inline(always)]
+    pub(super) fn is_suspended(&self) -> bool {
+        self.mode.load(Ordering::Relaxed) & SUSPENDED != 0
+    }
+
+    pub(super) fn begin(&self) {
+        let mut state = self.lock();
+        state.depth += 1;
+        if self.is_coherent {
+            self.mode.fetch_or(IN_SET, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the innermost set. The outermost one is written; if that fails it is still open, and what is not written
+    /// yet is still in it.
+    pub(super) fn end(&self, blocking: Option<Timeout>) -> DdsResult<()> {
+        let mut state = self.lock();
+        state.check_open()?;
+        if state.depth == 1 {
+            while let Some(Part { writer, gathered, .. }) = state.parts.first() {
+                // One that is gone takes its samples with it.
+                if let Some(writer) = writer.upgrade().filter(|_| gathered.samples() > 0) {
+                    writer.publish(gathered, blocking)?;
+                }
+                state.parts.remove(0);
+            }
+            self.mode.fetch_and(!IN_SET, Ordering::Relaxed);
+        }
+        state.depth -= 1;
+        Ok(())
+    }
+
+    /// Forgets all that was written in the set that is open, and closes it, whatever it is within.
+    pub(super) fn discard(&self) -> DdsResult<usize> {
+        let mut state = self.lock();
+        state.check_open()?;
+        let parts = std::mem::take(&mut state.parts);
+        state.depth = 0;
+        self.mode.fetch_and(!IN_SET, Ordering::Relaxed);
+        Ok(parts.iter().map(|part| part.gathered.samples()).sum())
+    }
+
+    /// Whether there is room for what is to be written next.
+    pub(super) fn has_room(&self) -> bool {
+        let Ok(state) = self.state.try_lock() else { return false };
+        let Some(part) = state.parts.first() else { return true };
+        part.writer.upgrade().is_none_or(|writer| writer.has_room_for_set(&part.gathered))
+    }
+
+    /// What a writer has written in the set that is open; `None` if there is none any more.
+    pub(super) fn gather<R>(
+        &self,
+        id: u64,
+        writer: impl FnOnce() -> Weak<dyn HeldBack>,
+        add: impl FnOnce(&mut Gathered) -> R,
+    ) -> Option<R> {
+        let mut state = self.lock();
+        if state.depth == 0 {
+            return None;
+        }
+        let known = state.parts.iter().position(|part| part.id == id);
+        let at = known.unwrap_or_else(|| {
+            let (writer, gathered) = (writer(), Gathered::default());
+            state.parts.push(Part { id, writer, gathered });
+            state.parts.len() - 1
+        });
+        Some(add(&mut state.parts[at].gathered))
+    }
+
+    pub(super) fn suspend(&self) {
+        self.lock().suspended += 1;
+        self.mode.fetch_or(SUSPENDED, Ordering::Relaxed);
+    }
+
+    pub(super) fn resume(&self) -> DdsResult<()> {
+        let mut state = self.lock();
+        let Some(left) = state.suspended.checked_sub(1) else {
+            return Err(DdsError::PreconditionNotMet(
+                "this publisher is not suspended: suspend_publications comes before resume_publications"
+                    .to_owned(),
+            ));
+        };
+        state.suspended = left;
+        if left > 0 {
+            return Ok(());
+        }
+        self.mode.fetch_and(!SUSPENDED, Ordering::Relaxed);
+        let quiet = std::mem::take(&mut state.quiet);
+        drop(state);
+        quiet.iter().filter_map(|(_, writer)| writer.upgrade()).for_each(|writer| writer.wake());
+        Ok(())
+    }
+
+    /// Somebody is to be woken for what this writer has written when the publisher is resumed; `false` if that is now.
+    pub(super) fn wakes_later(&self, id: u64, writer: impl FnOnce() -> Weak<dyn HeldBack>) -> bool {
+        let mut state = self.lock();
+        let is_suspended = state.suspended > 0;
+        if is_suspended && state.quiet.iter().all(|(known, _)| *known != id) {
+            state.quiet.push((id, writer()));
+        }
+        is_suspended
+    }
+}
+
+impl State {
+    fn check_open(&self) -> DdsResult<()> {
+        if self.depth > 0 {
+            return Ok(());
+        }
+        Err(DdsError::PreconditionNotMet(
+            "this publisher has no coherent set open: begin_coherent_changes comes first"
+                .to_owned(),
+        ))
+    }
+}

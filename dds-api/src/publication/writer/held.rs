@@ -1,0 +1,133 @@
+//! What a writer writes while its publisher holds changes back.
+//!
+//! Owns: how a sample comes into a coherent set, and the set into the writer's memory. Never does: decide when.
+
+use std::sync::{Arc, Weak};
+
+use derecho_node::clock;
+use idl_xtypes::TopicData;
+
+use super::{DataWriter, WriterCore};
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::mapping::record::{Fate, HEADER, Seal, Terms, seal};
+use crate::mapping::set::{Gathered, footprint};
+use crate::publication::Publisher;
+use crate::publication::changes::{Changes, HeldBack};
+
+impl<T: TopicData> DataWriter<T> {
+    /// Puts a record of this size, as `fill` writes it and this seals it, into the set that is open; `None` if there is none.
+    #[inline(always)]
+    pub(in crate::publication) fn hold(
+        &self,
+        seal: &Seal,
+        time: Option<u64>,
+        size: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
+    ) -> Option<DdsResult<()>> {
+        let changes = self.publisher.as_ref().map(Publisher::changes);
+        let changes = changes.filter(|changes| changes.is_in_set())?;
+        self.hold_in(changes, (seal, time), size, fill)
+    }
+
+    #[cold]
+    fn hold_in(
+        &self,
+        changes: &Changes,
+        (with, time): (&Seal, Option<u64>),
+        size: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
+    ) -> Option<DdsResult<()>> {
+        let standing = &self.participant.standing;
+        if standing.is_out_for_good() {
+            return Some(Err(standing.error()));
+        }
+        let (now, names) = (clock::now(), names_of(&with.terms));
+        let timestamp = time.unwrap_or_else(|| clock::wall(now));
+        // The set as a whole names its partitions.
+        let terms = Terms { partition: None, ..with.terms.clone() };
+        let own = Seal { terms, ..with.clone() };
+        let length = size + own.size();
+        let largest = self.first.memory.geometry().largest();
+        let held = changes.gather(
+            self.id,
+            || self.held_back(),
+            |gathered| {
+                if HEADER + gathered.size() + footprint(length) + names > largest {
+                    return Err(self.too_large(gathered, largest));
+                }
+                let added = gathered.add(timestamp, length, |record| {
+                    fill(record)?;
+                    seal::<T>(record, self.id as u32, timestamp, &own);
+                    Ok(())
+                });
+                added.map_err(|error| self.not_encodable(&error))
+            },
+        );
+        if held.as_ref().is_some_and(Result::is_ok) && self.shared.vigil.is_kept() {
+            self.keep_vigil(with, now);
+        }
+        held
+    }
+
+    fn too_large(&self, gathered: &Gathered, largest: usize) -> DdsError {
+        DdsError::OutOfResources(format!(
+            "the coherent set that is open has {} samples of `{}` already, in {} bytes, and there is no room for one more: a \
+             writer's part of a set is one record of up to {largest} bytes; create it with .max_sample_size()",
+            gathered.samples(),
+            self.topic.name(),
+            gathered.size()
+        ))
+    }
+
+    fn held_back(&self) -> Weak<dyn HeldBack> {
+        let core: Weak<WriterCore<T>> = Arc::downgrade(&self.0);
+        core
+    }
+
+    /// How a set is sealed now: its samples say the rest of themselves.
+    fn seal_of_set(&self) -> Seal {
+        let terms = Terms { strength: 0, keyed: false, ..self.shared.terms() };
+        Seal { set: true, fate: Fate::Alive, mark: self.mark, terms, key: None }
+    }
+
+    /// Whether nobody is to be woken now for what was just written.
+    #[inline(always)]
+    pub(super) fn is_quiet(&self) -> bool {
+        let changes = self.publisher.as_ref().map(Publisher::changes);
+        let changes = changes.filter(|changes| changes.is_suspended());
+        changes.is_some_and(|changes| changes.wakes_later(self.id, || self.held_back()))
+    }
+}
+
+/// Bytes of the names of partitions that go with samples.
+fn names_of(terms: &Terms) -> usize {
+    Terms { strength: 0, ..terms.clone() }.size()
+}
+
+impl<T: TopicData> HeldBack for WriterCore<T> {
+    fn publish(self: Arc<Self>, gathered: &Gathered, blocking: Option<Timeout>) -> DdsResult<()> {
+        let writer = DataWriter::of(self);
+        let (with, size) = (writer.seal_of_set(), HEADER + gathered.size());
+        let blocking = blocking.unwrap_or(writer.max_blocking);
+        let mut place = writer.claim_within(size + with.size(), blocking)?;
+        place.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
+        writer.commit_at(place, size, (with, Some(gathered.latest())))
+    }
+
+    fn has_room_for_set(&self, gathered: &Gathered) -> bool {
+        let size = HEADER + gathered.size() + names_of(&self.shared.terms());
+        let standing = &self.participant.standing;
+        match standing.is_in(self.first.life) {
+            true => self.first.memory.has_room(size),
+            false => self.shared.berth().is_some_and(|berth| berth.memory.has_room(size)),
+        }
+    }
+
+    fn wake(&self) {
+        let berth = self.shared.berth();
+        let berth = berth.as_deref().unwrap_or(&self.first);
+        berth.bells.before_looking();
+        berth.bells.ring(berth.memory.audience());
+        self.participant.engine.poke();
+    }
+}

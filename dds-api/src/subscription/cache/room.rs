@@ -1,0 +1,87 @@
+//! Whether there is room in a cache for several samples at once.
+//!
+//! Owns: that count. Never does: put anything in.
+
+use std::collections::BTreeMap;
+
+use super::arrival::{Arrival, Change, Reason};
+use super::{Cache, Key};
+
+/// What of an arrival matters for room.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming {
+    change: Change,
+    key: Key,
+}
+
+impl<S> From<&Arrival<S>> for Coming {
+    fn from(arrival: &Arrival<S>) -> Self {
+        Coming { change: arrival.change, key: arrival.key }
+    }
+}
+
+/// Why there is no room for several samples at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shortage {
+    /// There is none as long as what is there stays.
+    Now(Reason),
+    /// There is none in an empty cache either.
+    Always(Reason),
+}
+
+impl<S> Cache<S> {
+    /// Whether all of these find room, one after the other. They are counted as if each came in: also those that will be
+    /// late, or of a writer that does not own their instance. If this says that there is room, none of them is rejected.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn room_for(
+        &mut self,
+        now: u64,
+        coming: impl Iterator<Item = Coming>,
+    ) -> Result<(), Shortage> {
+        self.advance(now);
+        // Of each instance how many samples; one that is only unregistered needs no place.
+        let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
+        for Coming { change, key } in coming {
+            match change {
+                Change::Alive => *counts.entry(key).or_default() += 1,
+                Change::Dispose => _ = counts.entry(key).or_default(),
+                Change::Unregister => {}
+            }
+        }
+        if self.settings.minimum_separation > 0 {
+            // One comes, and the last of the others waits.
+            counts.values_mut().for_each(|count| *count = (*count).min(2));
+        }
+        let settings = &self.settings;
+        let mut more = [0, 0];
+        let mut instances = 0;
+        for (key, count) in &counts {
+            let known = self.instances.find(*key).map(|at| self.instances.get(at));
+            instances += usize::from(known.is_none());
+            let before = known.map_or(0, |it| it.len + usize::from(it.waiting.is_some()));
+            for (more, before) in more.iter_mut().zip([before, 0]) {
+                let after = self.share(before + count);
+                let is_new = after > self.share(before);
+                if is_new && after > settings.max_samples_per_instance {
+                    let is_alone = self.share(*count) > settings.max_samples_per_instance;
+                    return Err(shortage(is_alone, Reason::SamplesPerInstance));
+                }
+                *more += after - self.share(before);
+            }
+        }
+        let [more, alone] = more;
+        if self.instances.len() + instances > settings.max_instances && instances > 0 {
+            return Err(shortage(counts.len() > settings.max_instances, Reason::Instances));
+        }
+        if more > 0 && self.held + more > settings.max_samples {
+            return Err(shortage(alone > settings.max_samples, Reason::Samples));
+        }
+        Ok(())
+    }
+}
+
+fn shortage(is_always: bool, reason: Reason) -> Shortage {
+    if is_always { Shortage::Always(reason) } else { Shortage::Now(reason) }
+}

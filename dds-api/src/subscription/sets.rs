@@ -1,0 +1,162 @@
+//! Coherent sets on their way to the application: a record that is one becomes samples again.
+//!
+//! ```text
+//!   queues ──> a set is opened ──> its samples come next, one by one     who takes straight from the queues
+//!                              └─> all of it into the cache, or none     who follows instances
+//! ```
+//! Owns: the samples of a set of which some were not given yet. Never does: show a part of a set in a cache.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use derecho_core::group::report::StreamId;
+use idl_xtypes::TopicData;
+
+use super::cache::{Coming, Shortage};
+use super::reader::ReaderCore;
+use super::sample::Body;
+use super::shelf::{Incoming, Shelf};
+use crate::infrastructure::InstanceHandle;
+use crate::mapping::set;
+
+/// Samples of sets that were opened.
+pub(super) struct Opened<T> {
+    has_next: AtomicBool,
+    samples: Mutex<VecDeque<(Body<T>, StreamId)>>,
+}
+
+impl<T> Default for Opened<T> {
+    fn default() -> Self {
+        Opened { has_next: AtomicBool::new(false), samples: Mutex::default() }
+    }
+}
+
+impl<T> Opened<T> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Body<T>, StreamId)>> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is one.
+    #[inline(always)]
+    pub(super) fn has_next(&self) -> bool {
+        self.has_next.load(Ordering::Acquire)
+    }
+
+    /// The next one.
+    #[inline(always)]
+    pub(super) fn next(&self) -> Option<(Body<T>, StreamId)> {
+        if self.has_next() { self.take() } else { None }
+    }
+
+    #[cold]
+    fn take(&self) -> Option<(Body<T>, StreamId)> {
+        let mut samples = self.lock();
+        let next = samples.pop_front();
+        self.has_next.store(!samples.is_empty(), Ordering::Release);
+        next
+    }
+
+    /// These come behind those that are there.
+    pub(super) fn put(&self, opened: impl Iterator<Item = (Body<T>, StreamId)>) {
+        let mut samples = self.lock();
+        samples.extend(opened);
+        self.has_next.store(!samples.is_empty(), Ordering::Release);
+    }
+
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+        self.has_next.store(false, Ordering::Release);
+    }
+}
+
+impl<T: TopicData> ReaderCore<T> {
+    /// Opens a coherent set: its samples come next, if it is sound and what was read was still what had been written.
+    #[cold]
+    pub(super) fn open(
+        &self,
+        record: &[u8],
+        (number, stream): (u64, StreamId),
+        is_sound: impl Fn() -> bool,
+    ) {
+        let samples = self.read_set(record, number, stream);
+        match is_sound() {
+            true => self.keep_set(samples),
+            false => self.discard(),
+        }
+    }
+
+    /// The samples of a coherent set, or none if one is of no known form.
+    pub(super) fn read_set(
+        &self,
+        record: &[u8],
+        number: u64,
+        stream: StreamId,
+    ) -> Option<Vec<(Body<T>, StreamId)>> {
+        let (from, with) = ((number, stream.node), self.reading());
+        let read = |record: Result<&[u8], set::Broken>| {
+            Some((Body::of_set(record.ok()?, from, &with)?, stream))
+        };
+        set::records(record)?.map(read).collect()
+    }
+
+    pub(super) fn keep_set(&self, samples: Option<Vec<(Body<T>, StreamId)>>) {
+        match samples {
+            Some(samples) => {
+                self.opened.put(samples.into_iter().filter(|(sample, _)| !self.is_expired(sample)));
+            }
+            None => self.note_unreadable(),
+        }
+    }
+
+    /// The rest of a set of which this is the first sample, as far as it passes what is filtered.
+    pub(super) fn whole_set(
+        &self,
+        first: (Body<T>, StreamId),
+        shelf: &mut Shelf<T>,
+        lifespan: u64,
+    ) -> Vec<Incoming<T>> {
+        let mut set = Vec::new();
+        let mut next = Some(first);
+        while let Some((sample, stream)) = next {
+            if self.passes(&sample) {
+                set.push(shelf.arrival(sample, stream, lifespan));
+                set.extend(shelf.next.take());
+            }
+            next = self.opened.next();
+        }
+        set
+    }
+}
+
+impl<T: TopicData> Shelf<T> {
+    /// Puts all of a set into the cache, or none of it; `false` if it has to wait for room. A set that never finds any is
+    /// rejected for good (I-192).
+    pub(super) fn put_set(&mut self, now: u64, set: Vec<Incoming<T>>, is_again: bool) -> bool {
+        let coming = set.iter().map(|(arrival, _)| Coming::from(arrival));
+        let (reason, waits) = match self.cache.room_for(now, coming) {
+            Ok(()) => {
+                let mut all = set.into_iter();
+                let has_stalled = all.any(|incoming| !self.put(now, incoming, false));
+                debug_assert!(!has_stalled, "there was room for all of the set");
+                self.stalled_set.extend(all);
+                return !has_stalled;
+            }
+            Err(Shortage::Now(reason)) => (reason, true),
+            Err(Shortage::Always(reason)) => (reason, false),
+        };
+        if !is_again {
+            let count = set.len() as u64;
+            self.rejected.total_count += count;
+            self.rejected.total_count_change += count;
+            self.has_rejected = true;
+        }
+        self.rejected.last_reason = reason.into();
+        let last = set.last().map(|(arrival, _)| InstanceHandle::of_instance(arrival.key));
+        self.rejected.last_instance_handle = last;
+        if waits {
+            self.stalled_set = set;
+        }
+        !waits
+    }
+}

@@ -1,0 +1,147 @@
+//! Records of a store that stand for several: each is kept as long as it is for one of its keys (I-191).
+//!
+//! Owns: for how many keys each is kept. Never does: know the keys; the records do.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::store::{Key, Place};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Several(BTreeMap<Place, u32>);
+
+impl Several {
+    /// A record with these keys comes, if it has several. Each of them once.
+    pub(super) fn begin(&mut self, place: Place, keys: Option<Vec<Key>>) -> Option<Vec<Key>> {
+        let mut keys = keys.filter(|keys| !keys.is_empty())?;
+        keys.sort_unstable();
+        keys.dedup();
+        self.0.insert(place, keys.len() as u32);
+        Some(keys)
+    }
+
+    /// A record is kept no more for one of its keys: whether that was its last.
+    pub(super) fn is_last(&mut self, place: Place) -> bool {
+        let Some(left) = self.0.get_mut(&place) else { return true };
+        *left -= 1;
+        *left == 0 && self.0.remove(&place).is_some()
+    }
+
+    /// A record goes, whatever it is kept for: whether it has several keys.
+    pub(super) fn end(&mut self, place: Place) -> bool {
+        self.0.remove(&place).is_some()
+    }
+
+    /// A record has another place now: whether it has several keys.
+    pub(super) fn moves(&mut self, from: Place, to: Place) -> bool {
+        let left = self.0.remove(&from);
+        left.is_some_and(|left| self.0.insert(to, left).is_none())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+    use crate::group::report::StreamId;
+    use crate::ids::{NodeId, RegionId};
+    use crate::storage::store::{Meaning, Retention, Store};
+
+    /// A record's bytes are its keys; one alone is as usual. What it was the how-manyth stands behind a zero.
+    const MEANING: Meaning = Meaning {
+        key: |record| record[0].into(),
+        time: |_| 0,
+        several: |record| {
+            let keys = record.split(|byte| *byte == 0).next()?;
+            (keys.len() > 1).then(|| keys.iter().map(|key| (*key).into()).collect())
+        },
+    };
+
+    fn kept(store: &Store) -> Vec<u64> {
+        let mut cursor = store.cursor();
+        core::iter::from_fn(|| cursor.next().map(|kept| kept.number())).collect()
+    }
+
+    fn put(store: &mut Store, number: u64, keys: &[u8]) {
+        let stream = store.stream(StreamId { node: NodeId(1), region: RegionId(7) });
+        let mut record = keys.to_vec();
+        record.resize(keys.len() + 1 + 600, 0);
+        store.append(stream, number, &record);
+    }
+
+    #[test]
+    fn a_record_is_kept_as_long_as_it_is_for_one_of_its_keys() {
+        let retention = Retention { depth: Some(1), ..Retention::default() };
+        let mut store = Store::new(retention, MEANING);
+        put(&mut store, 0, &[1, 2, 3, 2]);
+        put(&mut store, 1, &[1]);
+        put(&mut store, 2, &[3]);
+        assert_eq!(kept(&store), [0, 1, 2]);
+        put(&mut store, 3, &[2, 4]);
+        assert_eq!(kept(&store), [1, 2, 3]);
+        put(&mut store, 4, &[2]);
+        put(&mut store, 5, &[1]);
+        assert_eq!(kept(&store), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn the_oldest_goes_whatever_it_is_for() {
+        let retention = Retention { depth: Some(2), most: Some(3), ..Retention::default() };
+        let mut store = Store::new(retention, MEANING);
+        put(&mut store, 0, &[1, 2]);
+        put(&mut store, 1, &[1]);
+        put(&mut store, 2, &[1]);
+        assert_eq!(kept(&store), [0, 1, 2], "two of one key, and one of the other");
+        put(&mut store, 3, &[3]);
+        assert_eq!(kept(&store), [1, 2, 3]);
+        let retention = Retention { keys: Some(2), ..Retention::default() };
+        let mut store = Store::new(retention, MEANING);
+        put(&mut store, 0, &[1, 2, 3]);
+        put(&mut store, 1, &[3, 4]);
+        put(&mut store, 2, &[2, 4]);
+        assert_eq!(kept(&store), [0, 2], "no more keys than two");
+    }
+
+    /// Against the same, said as plainly as can be, while records move about.
+    #[test]
+    fn what_is_kept_is_what_some_key_keeps() {
+        for seed in 1..40_u64 {
+            let mut state = seed * 0x9e37_79b9;
+            let mut random = |limit: u64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state % limit
+            };
+            let depth = 1 + random(3) as usize;
+            let retention = Retention { depth: Some(depth as u32), ..Retention::default() };
+            let mut store = Store::new(retention, MEANING);
+            let mut of_keys: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
+            for number in 0..3000 {
+                // Some keys are rare, so that what has them stays long.
+                let spread = if random(10) == 0 { 200 } else { 7 };
+                let count = if random(3) == 0 { 1 + random(9) } else { 1 };
+                let mut keys: Vec<u8> = (0..count).map(|_| 1 + random(spread) as u8).collect();
+                put(&mut store, number, &keys);
+                keys.sort_unstable();
+                keys.dedup();
+                for key in keys {
+                    let places = of_keys.entry(key).or_default();
+                    places.push(number);
+                    if places.len() > depth {
+                        places.remove(0);
+                    }
+                }
+                if number % 500 == 499 {
+                    let mut expected: Vec<u64> = of_keys.values().flatten().copied().collect();
+                    expected.sort_unstable();
+                    expected.dedup();
+                    assert_eq!(kept(&store), expected, "seed {seed}, depth {depth}");
+                    assert_eq!(store.len() as usize, expected.len());
+                }
+            }
+        }
+    }
+}
