@@ -22,6 +22,7 @@ fn help_is_there_for_every_command_and_shows_an_example() {
         "perf",
         "perf throughput",
         "perf latency",
+        "perf late-joiner",
         "perf levels",
         "perf pub",
         "perf sub",
@@ -97,6 +98,7 @@ fn wrong_usage_is_told_apart_and_explained() {
     refused("perf upcall --fixed-batch 1", "--fixed-batch");
     refused("perf views --rounds 0", "--rounds");
     refused("perf levels --subs 0", "--subs");
+    refused("perf late-joiner --mib 0", "--mib");
     refused("sim figure nonsense", "sst-8");
     place.assert_empty();
 }
@@ -108,6 +110,27 @@ fn views_reports_how_long_readers_wait() {
     let report = run.json();
     has(&report, &["rounds", "members", "killed_to_delivery_ns", "join_to_delivery_ns", "machine"]);
     assert!(report["join_to_delivery_ns"]["p50"].as_u64().unwrap() > 0);
+    place.assert_empty();
+}
+
+#[test]
+fn a_late_joiner_gets_all_that_was_kept_while_live_samples_go_on() {
+    let place = Place::new();
+    let arguments =
+        "perf late-joiner --mib 3 --size 1024 --rounds 2 --calm 0.05 --read whole --json";
+    let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
+    has(
+        &report,
+        &["mib", "bytes_per_s", "of_ring", "of_copy", "live_kept", "silence_ms", "machine"],
+    );
+    assert_eq!((report["samples"].as_u64(), report["wrong"].as_u64()), (Some(3072), Some(0)));
+    assert_eq!(report["rounds"].as_array().map(Vec::len), Some(2));
+    for number in ["last_s", "live_before", "past_s"] {
+        assert!(report[number].as_f64() > Some(0.0), "{number} in {report}");
+    }
+    for part in ["writer", "reader", "newcomer"] {
+        assert!(report["peak_mib"][part].as_u64() > Some(3), "{part} in {report}");
+    }
     place.assert_empty();
 }
 

@@ -32,10 +32,8 @@ use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
 use crate::node::{Node, Origin, SubgroupId};
 
-/// Bytes of what has waited that are put into the store in one turn.
-const REPLAY: usize = 512 << 10;
-
 mod logging;
+mod replay;
 
 /// Whom a keeper asks.
 pub(super) struct Asked {
@@ -57,6 +55,8 @@ struct Lacking {
     from: Numbers,
     /// It waits here, all of it.
     waiting: Store,
+    /// Bytes that have come to it since some of it was put into the store last.
+    arrived: usize,
     asked: Option<Asked>,
     /// The vacancy about which it has spoken.
     spoke: Option<u64>,
@@ -223,8 +223,18 @@ impl Keeper {
             let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
             let turnings = VecDeque::new();
             let beginning = None;
-            let lacking =
-                Lacking { epoch, from, waiting, asked, spoke, beginning, replay, turnings };
+            let arrived = 0;
+            let lacking = Lacking {
+                epoch,
+                from,
+                waiting,
+                arrived,
+                asked,
+                spoke,
+                beginning,
+                replay,
+                turnings,
+            };
             self.stage = Stage::Lacks(Box::new(lacking));
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
@@ -440,25 +450,6 @@ impl Keeper {
         }
     }
 
-    /// The store is as it was when this member began; now comes what has waited.
-    fn begin_replay(&mut self) {
-        let Stage::Lacks(lacking) = &mut self.stage else { return };
-        lacking.asked = None;
-        for (stream, number) in &lacking.from {
-            self.store.expect(*stream, *number);
-        }
-        let (cursor, begin) = (self.store.cursor(), self.store.version());
-        if let Some(scribe) = &mut self.scribe {
-            let trail = StoreTrail::new(cursor.fork());
-            scribe.follow((trail, begin), (self.base, self.era), self.holding.clone());
-        }
-        self.opening = Some(cursor);
-        if planted(Planted::HistoryWithoutLive) {
-            lacking.waiting = Store::new(Retention::default(), self.meaning);
-        }
-        lacking.replay = Some(lacking.waiting.cursor());
-    }
-
     /// Takes in what was delivered. Returns how much, and whether it has become whole by that.
     pub(super) fn turn(&mut self) -> (usize, bool) {
         let done = self.take();
@@ -485,7 +476,10 @@ impl Keeper {
                 continue;
             };
             let to = match &mut self.stage {
-                Stage::Lacks(lacking) => &mut lacking.waiting,
+                Stage::Lacks(lacking) => {
+                    lacking.arrived += RECORD_HEAD + record.bytes().len();
+                    &mut lacking.waiting
+                }
                 _ => &mut self.store,
             };
             let (number, index) = (record.number(), to.stream(stream));
@@ -496,39 +490,6 @@ impl Keeper {
             }
         }
         done
-    }
-
-    fn replay(&mut self) -> (usize, bool) {
-        let (mut done, mut bytes) = (0, 0);
-        while bytes < REPLAY {
-            let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
-            let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
-                return (0, false);
-            };
-            let Some(kept) = replay.next() else {
-                waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
-                waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
-                self.turn_over(u64::MAX);
-                self.stage = Stage::Has;
-                return (done + 1, true);
-            };
-            let (of, met) = waiting.met().nth(kept.stream() as usize).expect("it is one of these");
-            self.turn_over(kept.version());
-            let stream = self.store.stream(of);
-            let expected = self.store.next_in(stream).unwrap_or(kept.number());
-            let is_over = self.since.as_ref().is_some_and(|(epoch, numbers)| {
-                // It had ended when the store began anew.
-                numbers.iter().all(|(known, _)| *known != of) && met <= *epoch
-            });
-            self.gaps += u64::from(kept.number() > expected && !is_over);
-            // Of a stream that began only after this member a holder may have given what is live here.
-            if kept.number() >= expected && !is_over {
-                self.store.append(stream, kept.number(), kept.bytes());
-                self.kept(of, kept.bytes());
-            }
-            (done, bytes) = (done + 1, bytes + kept.bytes().len() + RECORD_HEAD);
-        }
-        (done, false)
     }
 
     /// Along what another member wants: what was kept before `until`, and how many messages that were in all. None as long as this member has not come

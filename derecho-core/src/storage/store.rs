@@ -378,9 +378,7 @@ impl Store {
     /// somebody goes along the store: what has died is still somebody's.
     fn tidy(&mut self) {
         while self.pieces.len() > 1 && self.is_first_empty() {
-            let first = self.pieces.pop_front().and_then(|it| Segment::into_memory(it.segment));
-            let has_room = self.spare.len() < MOST_SPARE;
-            self.spare.extend(first.filter(|memory| has_room && memory.size() == LARGEST));
+            self.pop_first();
         }
         let stays = !self.retention.replaces() || self.retention.window().is_some();
         if stays || Arc::strong_count(&self.pinned) > 1 {
@@ -397,6 +395,22 @@ impl Store {
             };
             let Some(index) = (0..last).find(sparse) else { return };
             self.merge(index);
+        }
+    }
+
+    /// Lets go of the first segment, and keeps its memory if there is use for it.
+    fn pop_first(&mut self) {
+        let first = self.pieces.pop_front().and_then(|it| Segment::into_memory(it.segment));
+        let has_room = self.spare.len() < MOST_SPARE;
+        self.spare.extend(first.filter(|memory| has_room && memory.size() == LARGEST));
+    }
+
+    /// Of a store that keeps everything: all below this version is needed no more, and whole segments of it go.
+    pub(super) fn let_go(&mut self, version: u64) {
+        let is_over =
+            |next: &Piece| next.segment.shown() > 0 && next.segment.head(0).version <= version;
+        while self.pieces.get(1).is_some_and(is_over) {
+            self.pop_first();
         }
     }
 

@@ -88,8 +88,13 @@ impl Control {
 
     /// Whether it may leave; does not wait.
     pub(crate) fn may_leave(&self) -> bool {
+        self.has_heard("EXIT")
+    }
+
+    /// Whether it was told so, or nobody is there any more to tell it; does not wait. What is said before is left out.
+    pub(crate) fn has_heard(&self, word: &str) -> bool {
         self.ended()
-            || self.lines.as_ref().is_none_or(|lines| lines.try_iter().any(|line| line == "EXIT"))
+            || self.lines.as_ref().is_none_or(|lines| lines.try_iter().any(|line| line == word))
     }
 
     /// Whether a harness is there.

@@ -157,20 +157,29 @@ impl Crew {
             self.tell(hand, "EXIT")?;
         }
         let deadline = Instant::now() + LEAVE_LIMIT;
-        for hand in &mut self.hands {
-            drop(hand.input.take());
-            loop {
-                match hand.child.try_wait() {
-                    Ok(Some(status)) if status.success() => break,
-                    Ok(Some(status)) => {
-                        return Err(Failure::new(format!("{} ended with {status}", hand.name)));
-                    }
-                    Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
-                    _ => return Err(Failure::new(format!("{} does not leave", hand.name))),
+        self.hands.iter_mut().try_for_each(|hand| hand.leave(deadline))
+    }
+
+    /// Lets one leave, and waits until it has.
+    pub(crate) fn let_go(&mut self, hand: usize) -> Result<(), Failure> {
+        self.tell(hand, "EXIT")?;
+        self.hands[hand].leave(Instant::now() + LEAVE_LIMIT)
+    }
+}
+
+impl Hand {
+    fn leave(&mut self, deadline: Instant) -> Result<(), Failure> {
+        drop(self.input.take());
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => {
+                    return Err(Failure::new(format!("{} ended with {status}", self.name)));
                 }
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+                _ => return Err(Failure::new(format!("{} does not leave", self.name))),
             }
         }
-        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ mod baseline;
 mod clock;
 mod control;
 mod crew;
+mod late_joiner;
 mod latency;
 mod levels;
 mod machine;
@@ -47,6 +48,7 @@ pub(crate) struct PerfArgs {
 enum Command {
     Throughput(throughput::ThroughputArgs),
     Latency(latency::LatencyArgs),
+    LateJoiner(late_joiner::LateJoinerArgs),
     Levels(levels::LevelsArgs),
     Pub(roles::PubArgs),
     Sub(roles::SubArgs),
@@ -60,6 +62,10 @@ enum Command {
     Bare(baseline::BareArgs),
     #[command(hide = true)]
     BareNode(baseline::BareNodeArgs),
+    #[command(hide = true)]
+    BareHaul(baseline::HaulArgs),
+    #[command(hide = true)]
+    LateJoinerPart(late_joiner::PartArgs),
     #[command(hide = true)]
     Member(member::MemberArgs),
     #[command(hide = true)]
@@ -75,6 +81,9 @@ pub(crate) fn run(args: PerfArgs, json: bool) -> Done {
     match args.command {
         Command::Throughput(args) => throughput::run(&args, json),
         Command::Latency(args) => latency::run(&args, json),
+        Command::LateJoiner(args) => late_joiner::run(&args, json),
+        Command::LateJoinerPart(args) => late_joiner::play(args),
+        Command::BareHaul(args) => baseline::run_haul(&args),
         Command::Levels(args) => levels::run(&args, json),
         Command::Pub(args) => roles::publish(args, json),
         Command::Sub(args) => roles::subscribe(args, json),

@@ -1,10 +1,11 @@
 //! What the bare machine does, measured beside ours in the same run: the yardstick.
 //!
-//! Owns: a broadcast ring, plain and with agreement, and a ping-pong between processes, written by
-//! hand with nothing around them, and one `memcpy`. Payloads are written and looked at by the very
-//! code that ours are.
+//! Owns: a broadcast ring, plain and with agreement, a ping-pong between processes, and a haul of bytes from one to
+//! another, written by hand with nothing around them, and one `memcpy`. Payloads are written and looked at by
+//! the very code that ours are.
 
 mod alone;
+mod haul;
 mod line;
 mod ring;
 mod shared;
@@ -28,6 +29,7 @@ use ring::{Moved, Ring};
 use shared::{MOST_READERS, Mapping, Memory};
 
 pub(crate) use alone::{BareArgs, run as run_alone};
+pub(crate) use haul::{HaulArgs, Hauled, haul, run as run_haul};
 pub(crate) use ring::ring_bytes;
 pub(crate) use stable::EVERY;
 pub(crate) use wait::Wait;

@@ -19,7 +19,7 @@ use crate::perf::payload::{Read, check, fill};
 pub(super) const HEAD: usize = 0;
 pub(super) const END: usize = 1;
 pub(super) const NEWS: Futex = Futex { word: 2, sleepers: 3 };
-const ROOM: Futex = Futex { word: 4, sleepers: 5 };
+pub(super) const ROOM: Futex = Futex { word: 4, sleepers: 5 };
 pub(super) const TAILS: usize = 8;
 
 /// How often the writer looks at the clock.

@@ -1,0 +1,163 @@
+//! How what was delivered to a newcomer, while it got what was kept before, comes behind that.
+//!
+//! Owns: how much of it in a turn. Never does: let go of any of it before it is in the store.
+
+use super::super::cursor::Cursor;
+use super::super::parcel::RECORD_HEAD;
+use super::super::store::{Retention, Store};
+use super::super::trail::StoreTrail;
+use super::{Keeper, Lacking, Stage};
+use crate::fault::{Fault as Planted, planted};
+
+/// Bytes of what has waited that are put into the store in one turn, if no more have come meanwhile.
+const REPLAY: usize = 512 << 10;
+
+impl Keeper {
+    /// The store is as it was when this member began; now comes what has waited.
+    pub(super) fn begin_replay(&mut self) {
+        let Stage::Lacks(lacking) = &mut self.stage else { return };
+        lacking.asked = None;
+        for (stream, number) in &lacking.from {
+            self.store.expect(*stream, *number);
+        }
+        let (cursor, begin) = (self.store.cursor(), self.store.version());
+        if let Some(scribe) = &mut self.scribe {
+            let trail = StoreTrail::new(cursor.fork());
+            scribe.follow((trail, begin), (self.base, self.era), self.holding.clone());
+        }
+        self.opening = Some(cursor);
+        if planted(Planted::HistoryWithoutLive) {
+            lacking.waiting = Store::new(Retention::default(), self.meaning);
+        }
+        lacking.replay = Some(lacking.waiting.cursor());
+    }
+
+    /// Puts some of what waits into the store. Returns how much, and whether this member has become whole by that.
+    pub(super) fn replay(&mut self) -> (usize, bool) {
+        let (mut done, mut bytes) = (0, 0);
+        let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
+        // I-200.
+        let most = REPLAY.max(2 * core::mem::take(&mut lacking.arrived));
+        while bytes < most {
+            let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
+            let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
+                return (0, false);
+            };
+            let Some(kept) = replay.next() else {
+                waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
+                waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
+                self.turn_over(u64::MAX);
+                self.stage = Stage::Has;
+                return (done + 1, true);
+            };
+            let (of, met) = waiting.met().nth(kept.stream() as usize).expect("it is one of these");
+            self.turn_over(kept.version());
+            let stream = self.store.stream(of);
+            let expected = self.store.next_in(stream).unwrap_or(kept.number());
+            let is_over = self.since.as_ref().is_some_and(|(epoch, numbers)| {
+                // It had ended when the store began anew.
+                numbers.iter().all(|(known, _)| *known != of) && met <= *epoch
+            });
+            self.gaps += u64::from(kept.number() > expected && !is_over);
+            // Of a stream that began only after this member a holder may have given what is live here.
+            if kept.number() >= expected && !is_over {
+                self.store.append(stream, kept.number(), kept.bytes());
+                self.kept(of, kept.bytes());
+            }
+            (done, bytes) = (done + 1, bytes + kept.bytes().len() + RECORD_HEAD);
+        }
+        if let Stage::Lacks(lacking) = &mut self.stage {
+            let passed = lacking.replay.as_ref().map_or(0, Cursor::version);
+            lacking.waiting.let_go(passed);
+        }
+        (done, false)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+
+    use super::super::super::store::Meaning;
+    use super::*;
+    use crate::group::report::StreamId;
+    use crate::ids::{NodeId, RegionId};
+
+    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0 };
+
+    /// A member that waits for what was kept before.
+    fn newcomer() -> Keeper {
+        let mut keeper = Keeper::new(Retention::default(), MEANING);
+        let waiting = Store::new(Retention::default(), MEANING);
+        keeper.stage = Stage::Lacks(Box::new(Lacking {
+            epoch: 1,
+            from: Vec::new(),
+            waiting,
+            arrived: 0,
+            asked: None,
+            spoke: None,
+            beginning: None,
+            replay: None,
+            turnings: VecDeque::new(),
+        }));
+        keeper
+    }
+
+    /// So many records are delivered to it.
+    fn deliver(keeper: &mut Keeper, records: u64, written: &mut u64) {
+        let Stage::Lacks(lacking) = &mut keeper.stage else { return };
+        let Lacking { waiting, arrived, .. } = &mut **lacking;
+        let stream = waiting.stream(STREAM);
+        for _ in 0..records {
+            let mut bytes = [0; 8192];
+            bytes[..8].copy_from_slice(&written.to_le_bytes());
+            waiting.append(stream, *written, &bytes);
+            *arrived += RECORD_HEAD + bytes.len();
+            *written += 1;
+        }
+    }
+
+    #[test]
+    fn a_newcomer_catches_up_although_more_comes_each_turn_than_it_would_replay() {
+        let (mut keeper, mut written) = (newcomer(), 0);
+        deliver(&mut keeper, 2000, &mut written);
+        keeper.begin_replay();
+        let (mut turns, mut most) = (0, 0);
+        while !keeper.is_whole() {
+            deliver(&mut keeper, 100, &mut written);
+            keeper.replay();
+            turns += 1;
+            if let Stage::Lacks(lacking) = &keeper.stage {
+                most = most.max(lacking.waiting.meter().bytes());
+            }
+            assert!(turns < 1000, "it never comes to an end");
+        }
+        // What waits is let go of as it is put in: there is not twice of it.
+        assert!(most < 21 << 20, "{most} bytes");
+        let kept: Vec<u64> = keeper.store().cursor().map(|kept| kept.number()).collect();
+        assert_eq!(kept, (0..written).collect::<Vec<u64>>());
+        assert_eq!(keeper.gaps(), 0);
+    }
+
+    #[test]
+    fn what_has_waited_gives_its_memory_back_while_it_is_put_in() {
+        let (mut keeper, mut written) = (newcomer(), 0);
+        deliver(&mut keeper, 4000, &mut written);
+        let before = match &keeper.stage {
+            Stage::Lacks(lacking) => lacking.waiting.meter(),
+            _ => keeper.store().meter(),
+        };
+        let all = before.bytes();
+        keeper.begin_replay();
+        let mut together = Vec::new();
+        while !keeper.is_whole() {
+            keeper.replay();
+            together.push(before.bytes() + keeper.store().meter().bytes());
+        }
+        let most = together.into_iter().max().unwrap_or(0);
+        assert!(most < all + (10 << 20), "{most} bytes for {all}");
+    }
+}

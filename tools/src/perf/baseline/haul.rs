@@ -1,0 +1,143 @@
+//! Bytes from one process's memory into another's, by hand: the yardstick for whoever gets what was kept.
+//!
+//! Owns: two ways. Through a ring that stays in the caches, a copy on either side; and all at once, one copy out of
+//! shared memory that is there already. Whoever takes has memory that was never touched, as a newcomer has.
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use super::ring::{HEAD, NEWS, ROOM, TAILS};
+use super::shared::{Mapping, Memory};
+use super::wait::Wait;
+use crate::outcome::{Done, Failure, Outcome, say};
+use crate::perf::clock;
+use crate::perf::control::Control;
+use crate::perf::crew::Crew;
+
+/// Bytes of a block.
+const BLOCK: usize = 128 << 10;
+/// Blocks of the ring.
+const BLOCKS: usize = 8;
+
+/// How they wait for each other.
+const WAIT: Wait = Wait::Futex;
+
+/// One of the two processes.
+#[derive(Args, Debug)]
+pub(crate) struct HaulArgs {
+    /// What it does.
+    #[arg(value_enum)]
+    role: Role,
+    /// The inherited memory.
+    #[arg(long)]
+    memory: i32,
+    /// Bytes in all.
+    #[arg(long)]
+    bytes: usize,
+}
+
+/// The command of one process.
+const NODE: &str = "bare-haul";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Role {
+    Give,
+    Take,
+}
+
+/// How long the two processes took, and when.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Hauled {
+    pub(crate) t_start_ns: u64,
+    pub(crate) t_end_ns: u64,
+}
+
+impl Hauled {
+    /// Seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        clock::secs(self.t_end_ns.saturating_sub(self.t_start_ns).max(1))
+    }
+}
+
+/// Takes so many bytes from one process to another, through a ring or all at once.
+pub(crate) fn haul(bytes: usize, ring: bool, limit: Duration) -> Result<Hauled, Failure> {
+    let bytes = bytes.next_multiple_of(BLOCK);
+    let memory = Memory::new(if ring { BLOCK * BLOCKS } else { bytes })?;
+    let mut crew = Crew::without_folder(limit);
+    let arguments = |role: &str| {
+        vec![
+            NODE.to_owned(),
+            role.to_owned(),
+            format!("--memory={}", memory.number()),
+            format!("--bytes={bytes}"),
+        ]
+    };
+    let giver = crew.start("the bare giver", &arguments("give"))?;
+    let taker = crew.start("the bare taker", &arguments("take"))?;
+    crew.all_ready()?;
+    crew.tell(taker, "GO")?;
+    crew.tell(giver, "GO")?;
+    let hauled = crew.result(taker)?;
+    let _: Hauled = crew.result(giver)?;
+    crew.dismiss()?;
+    Ok(hauled)
+}
+
+/// Plays one of the two.
+pub(crate) fn run(args: &HaulArgs) -> Done {
+    let (control, mapping) = (Control::new(true), Mapping::of(args.memory)?);
+    let through_ring = mapping.ring_bytes() < args.bytes;
+    let gives = args.role == Role::Give;
+    // What is given is there before anybody looks at the clock.
+    let source = vec![1_u8; if gives && through_ring { args.bytes } else { 0 }];
+    if gives && !through_ring {
+        // SAFETY: nobody else looks at it before this process says that it is ready.
+        unsafe { mapping.bytes_mut(0, args.bytes) }.fill(1);
+    }
+    if !control.ready(Some("GO"))? {
+        return Ok(Outcome::Yes);
+    }
+    let t_start_ns = clock::now();
+    match (args.role, through_ring) {
+        (Role::Give, true) => give(&source, &mapping, &control),
+        (Role::Give, false) => {}
+        (Role::Take, true) => take(args.bytes, &mapping, &control),
+        (Role::Take, false) => {
+            // SAFETY: whoever gives has filled it, and writes no more.
+            black_box(unsafe { mapping.bytes(0, args.bytes) }.to_vec());
+        }
+    }
+    let hauled = Hauled { t_start_ns, t_end_ns: clock::now() };
+    say(&serde_json::to_string(&hauled).map_err(|error| Failure::new(error.to_string()))?)?;
+    control.wait_for_exit();
+    Ok(Outcome::Yes)
+}
+
+fn give(source: &[u8], mapping: &Mapping, control: &Control) {
+    let (head, tail) = (mapping.counter(HEAD), mapping.counter(TAILS));
+    for (number, block) in source.chunks_exact(BLOCK).enumerate() {
+        WAIT.until(mapping, ROOM, control, || (number as u64) < tail.load(Acquire) + BLOCKS as u64);
+        // SAFETY: whoever takes has taken what was in it, and looks again only when `head` says so.
+        let slot = unsafe { mapping.bytes_mut(number % BLOCKS * BLOCK, BLOCK) };
+        slot.copy_from_slice(block);
+        head.store(number as u64 + 1, Release);
+        WAIT.wake(mapping, NEWS);
+    }
+}
+
+fn take(bytes: usize, mapping: &Mapping, control: &Control) {
+    let (head, tail) = (mapping.counter(HEAD), mapping.counter(TAILS));
+    let mut all: Vec<u8> = Vec::with_capacity(bytes);
+    for number in 0..bytes / BLOCK {
+        WAIT.until(mapping, NEWS, control, || head.load(Acquire) > number as u64);
+        // SAFETY: whoever gives has filled it, and fills it again only when `tail` says so.
+        all.extend_from_slice(unsafe { mapping.bytes(number % BLOCKS * BLOCK, BLOCK) });
+        tail.store(number as u64 + 1, Release);
+        WAIT.wake(mapping, ROOM);
+    }
+    black_box(all);
+}
