@@ -406,7 +406,7 @@ impl Store {
     }
 
     /// Of a store that keeps everything: all below this version is needed no more, and whole segments of it go.
-    pub(super) fn let_go(&mut self, version: u64) {
+    pub(super) fn let_go_below(&mut self, version: u64) {
         let is_over =
             |next: &Piece| next.segment.shown() > 0 && next.segment.head(0).version <= version;
         while self.pieces.get(1).is_some_and(is_over) {

@@ -68,7 +68,7 @@ impl Keeper {
         }
         if let Stage::Lacks(lacking) = &mut self.stage {
             let passed = lacking.replay.as_ref().map_or(0, Cursor::version);
-            lacking.waiting.let_go(passed);
+            lacking.waiting.let_go_below(passed);
         }
         (done, false)
     }
