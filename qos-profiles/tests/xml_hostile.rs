@@ -91,13 +91,12 @@ fn entities_are_not_expanded_and_nothing_is_read_from_elsewhere() {
 
 #[test]
 fn elements_do_not_lie_deep_in_each_other() {
-    let deep = |depth: usize| {
-        format!("<dds>{}{}</dds>", "<types>".repeat(depth), "</types>".repeat(depth))
-    };
+    let deep =
+        |depth: usize| format!("<dds>{}{}</dds>", "<log>".repeat(depth), "</log>".repeat(depth));
     assert!(QosProvider::from_str(&deep(23)).is_ok());
-    let types = "/types".repeat(23);
+    let inner = "/log".repeat(23);
     let expected = [format!(
-        "f.xml:1:167: dds{types}: found elements 25 deep in each other; expected 24 at most"
+        "f.xml:1:121: dds{inner}: found elements 25 deep in each other; expected 24 at most"
     )];
     for depth in [24, 1_000_000] {
         let told: Vec<String> = refused(deep(depth).as_bytes());
@@ -144,7 +143,7 @@ fn names_attributes_and_texts_are_not_huge() {
     let large = vec![b' '; (32 << 20) + 5];
     assert_eq!(refused(&large), ["f.xml: the file has 33554433 bytes; expected 33554432 at most"]);
     // What others have is passed over, however much it is.
-    let others = format!("<dds><types>{}</types></dds>", "<x/>".repeat(1 << 20));
+    let others = format!("<dds><log>{}</log></dds>", "<x/>".repeat(1 << 20));
     assert!(QosProvider::from_str(&others).is_ok());
 }
 

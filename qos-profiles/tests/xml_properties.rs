@@ -92,7 +92,7 @@ fn properties_are_kept_and_ours_are_checked() {
 #[test]
 fn what_other_products_have_alone_is_ignored_and_told() {
     let text = "<dds version=\"6.0.0\">\n\
-        <types><struct name=\"S\"/></types>\n\
+        <application_library name=\"A\"/>\n\
         <profiles><data_writer profile_name=\"x\"/></profiles>\n\
         <qos_library name=\"L\">\n\
         <qos_profile name=\"P\" is_default_participant_factory_profile=\"true\">\n\
@@ -113,7 +113,8 @@ fn what_other_products_have_alone_is_ignored_and_told() {
         told,
         [
             "str:1:1:1: dds/@version: ignored, it is of RTI Connext".to_owned(),
-            "str:1:2:1: dds/types: ignored, it is of DDS-XML beyond QoS profiles".to_owned(),
+            "str:1:2:1: dds/application_library[A]: ignored, it is of DDS-XML beyond participants"
+                .to_owned(),
             "str:1:3:1: dds/profiles: ignored, it is of Fast DDS".to_owned(),
             format!(
                 "str:1:5:1: {P}/@is_default_participant_factory_profile: ignored, it is of RTI Connext"

@@ -100,7 +100,7 @@ fn roots_with_and_without_namespace_and_schema() {
     wrong(
         "<dds><include/></dds>",
         &[&format!(
-            "1:6: dds/include: found an unknown element; expected `qos_library`, `qos_profile`, {}",
+            "1:6: dds/include: found an unknown element; expected `qos_library`, `types`, `domain_library`, `domain_participant_library`, `qos_profile`, {}",
             &POLICIES["expected ".len()..]
         )],
     );

@@ -1,10 +1,11 @@
-//! `squall qos`: profiles in XML.
+//! `squall qos`: profiles and applications in XML.
 //!
-//! Owns: what is shown of them. Never does: read or judge one; that is `qos_profiles`.
+//! Owns: what is shown of them. Never does: read or judge one; that is `qos_profiles`, and `dds_api` of types.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use dds_api::domain::ApplicationFiles;
 use qos_profiles::xml::{
     Ignored, Origin, Place, ProfileErrors, QosProvider, ResolvedEntity, UnknownProfile,
 };
@@ -29,8 +30,8 @@ pub(crate) struct QosArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Read files of profiles, and say all that is wrong with them; exit code 1 if anything is. Files that are
-    /// named together may inherit from each other.
+    /// Read files of profiles and applications, and say all that is wrong with them, also with types and with what
+    /// refers to them; exit code 1 if anything is. Files that are named together may refer to each other.
     #[command(after_help = "Example:\n  squall qos check fleet.xml common.xml --json")]
     Check(CheckArgs),
     /// Print a profile with all values in place, each with where it came from: the profile, a base, or the
@@ -115,11 +116,12 @@ fn refuse(errors: &ProfileErrors, files: usize, json: bool) -> Done {
 }
 
 fn check(args: &CheckArgs, json: bool) -> Done {
-    match provider(&args.files) {
+    match ApplicationFiles::from_files(&args.files) {
         Err(errors) => refuse(&errors, args.files.len(), json),
-        Ok(provider) => {
+        Ok(files) => {
+            let provider = files.provider();
             let ignored = provider.ignored();
-            let names = own_names(&provider)?;
+            let names = own_names(provider)?;
             let mut report = json!({ "files": args.files.len(), "errors": [], "profiles": names });
             report["ignored"] = ignored.iter().map(ignored_fields).collect();
             let mut text: String = ignored.iter().map(|ignored| format!("{ignored}\n")).collect();
@@ -127,6 +129,14 @@ fn check(args: &CheckArgs, json: bool) -> Done {
                 1 => "One profile, nothing is wrong.".to_owned(),
                 many => format!("{many} profiles, nothing is wrong."),
             };
+            let participants = files.participant_names();
+            if !participants.is_empty() {
+                text += &format!("\nParticipants: {}.", participants.join(", "));
+                let types: Vec<&str> = files.type_names().collect();
+                text += &format!("\nTypes of topics: {}.", types.join(", "));
+                report["participants"] = json!(participants);
+                report["types"] = json!(types);
+            }
             show(json, &report, &text);
             Ok(Outcome::Yes)
         }

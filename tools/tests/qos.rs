@@ -232,3 +232,29 @@ fn wrong_usage_is_told_apart() {
         .code(1)
         .says("did you mean `Squall::Atomic`?");
 }
+
+#[test]
+fn applications_are_checked_with_their_types() {
+    let place = place();
+    let example = include_str!("../../examples/applications.xml");
+    fs::write(place.path().join("apps.xml"), example).unwrap();
+    let told = run(&place, &["qos", "check", "apps.xml", "fleet.xml"]).code(0);
+    assert!(
+        told.out.ends_with(
+            "Participants: Applications::Display, Applications::Sensor.\n\
+             Types of topics: Avionics::Alarm, Avionics::Attitude.\n"
+        ),
+        "{}",
+        told.out
+    );
+    let report = run(&place, &["qos", "check", "apps.xml", "--json"]).code(0).json();
+    assert_eq!(report["types"][1], "Avionics::Attitude");
+    let wrong = example
+        .replace("nonBasicTypeName=\"Severity\"", "nonBasicTypeName=\"Severty\"")
+        .replace("topic_ref=\"Alarms\"", "topic_ref=\"Alarm\"");
+    fs::write(place.path().join("apps.xml"), wrong).unwrap();
+    let told = run(&place, &["qos", "check", "apps.xml"]).code(1).out;
+    assert!(told.contains("struct[Alarm]/member[severity]: there is no `Severty` here"), "{told}");
+    assert!(told.contains("topic_ref: found `Alarm`, which is not there"), "{told}");
+    assert!(told.ends_with("3 things are wrong.\n"), "{told}");
+}

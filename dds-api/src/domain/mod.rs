@@ -1,5 +1,6 @@
 //! The domain module of the standard: participants.
 
+mod application;
 mod assembly;
 mod attendant;
 mod bell;
@@ -10,6 +11,7 @@ mod profiles;
 mod rejoin;
 mod roster;
 
+pub use application::{Application, ApplicationFiles};
 pub(crate) use collector::{Charge, Collect, Found};
 pub(crate) use entity_group::{Draft, EntityGroup};
 pub(crate) use participant::Inner;

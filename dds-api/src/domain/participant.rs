@@ -125,6 +125,10 @@ impl ParticipantConfig {
         self
     }
 
+    pub(super) fn profile_files(&self) -> DdsResult<Vec<PathBuf>> {
+        self.profiles.files()
+    }
+
     /// Its profiles of policies are those of this provider, which several participants may share.
     pub fn qos_provider(mut self, provider: Arc<QosProvider>) -> Self {
         self.profiles = Source::Provider(provider);

@@ -35,6 +35,20 @@ pub(super) enum Source {
     Provider(Arc<QosProvider>),
 }
 
+impl Source {
+    /// The files that were named, for whoever reads more files with them.
+    pub(super) fn files(&self) -> DdsResult<Vec<PathBuf>> {
+        match self {
+            Source::Environment => Ok(Vec::new()),
+            Source::Files(files) => Ok(files.clone()),
+            Source::Provider(_) => Err(DdsError::BadParameter(
+                "the configuration has a provider of profiles: name its files beside those of the application"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
 /// That an entity has its policies by a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Following {

@@ -29,12 +29,25 @@ impl DynamicType {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_idl(of: &Specification, name: &str) -> Result<Self, TypeObjectError> {
+        let mut all = Self::all_from_idl(of, [name]);
+        all.pop().expect("one was asked for")
+    }
+
+    /// The same, of several names: looking for all of them takes little longer than for one.
+    pub fn all_from_idl<'a>(
+        of: &Specification,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<Result<Self, TypeObjectError>> {
         let mut types = BTreeMap::new();
         gather(&of.definitions, &mut types);
-        let mut made = FromIdl { types, graph: Graph::default(), made: BTreeMap::new() };
-        let root = made.named(name)?;
-        soundness::check(&made.graph)?;
-        Ok(Self { graph: Arc::new(made.graph), root })
+        let one = |name| {
+            let (graph, made) = (Graph::default(), BTreeMap::new());
+            let mut made = FromIdl { types: &types, graph, made, depth: 0 };
+            let root = made.named(name)?;
+            soundness::check(&made.graph)?;
+            Ok(Self { graph: Arc::new(made.graph), root })
+        };
+        names.into_iter().map(one).collect()
     }
 }
 
@@ -75,10 +88,16 @@ fn gather<'a>(definitions: &'a [Definition], types: &mut BTreeMap<String, &'a De
 }
 
 struct FromIdl<'a> {
-    types: BTreeMap<String, &'a Definition>,
+    types: &'a BTreeMap<String, &'a Definition>,
     graph: Graph,
     made: BTreeMap<String, NodeId>,
+    /// How many types with names are open, each in the one before.
+    depth: usize,
 }
+
+/// The longest chain of types with names, each of which is first met in the one before: the way through it is taken on
+/// the stack.
+const LONGEST_CHAIN: usize = 256;
 
 type Made<T> = Result<T, TypeObjectError>;
 
@@ -93,6 +112,11 @@ impl FromIdl<'_> {
         if let Definition::Typedef(of) = definition {
             return self.ty(&of.ty);
         }
+        if self.depth >= LONGEST_CHAIN {
+            let reason = "is nested too deep";
+            return Err(TypeObjectError::Invalid { name: name.to_owned(), reason });
+        }
+        self.depth += 1;
         let id = self.graph.add(name, Kind::Later);
         self.made.insert(name.to_owned(), id);
         let kind = match definition {
@@ -112,6 +136,7 @@ impl FromIdl<'_> {
             Definition::Bitset(of) => Kind::Bitset(self.bit_fields(of)),
             Definition::Module(_) | Definition::Constant(_) | Definition::Typedef(_) => Kind::Later,
         };
+        self.depth -= 1;
         self.graph.nodes[id.0 as usize].kind = kind;
         Ok(id)
     }

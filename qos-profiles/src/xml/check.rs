@@ -323,6 +323,9 @@ fn profile_path(library: &str, profile: &Profile) -> String {
 }
 
 fn set_path(set: &Found<'_>) -> String {
+    if let Some(path) = &set.entry.path {
+        return path.to_string();
+    }
     let outer = match set.place.profile {
         Some(profile) => profile_path(set.place.library, profile),
         None => library_path(set.place.library, set.entry.in_dds),

@@ -79,6 +79,8 @@ pub(super) fn read(
         file: Arc::clone(&report.file),
         at: element.at,
         in_dds: false,
+        path: None,
+        topic: None,
     };
     if let Err(wrong) = no_text(element, || "expected policies".to_owned()) {
         report.error(element.at, path, wrong);

@@ -99,6 +99,11 @@ impl ProfileErrors {
         Self(errors)
     }
 
+    /// Errors that were found by whoever uses the files; none if there are none.
+    pub fn of(errors: Vec<ProfileError>) -> Option<Self> {
+        (!errors.is_empty()).then(|| Self::new(errors))
+    }
+
     /// The errors: one at least, and 100 of a file at most.
     pub fn errors(&self) -> &[ProfileError] {
         &self.0
@@ -234,6 +239,13 @@ impl Report {
             expected,
             suggestion,
         });
+    }
+
+    /// What was found in a file that this one includes.
+    pub(super) fn take(&mut self, inner: Report) {
+        self.errors.extend(inner.errors);
+        self.ignored.extend(inner.ignored);
+        self.whole &= inner.whole;
     }
 
     /// Whether nothing more is told.

@@ -13,6 +13,7 @@
 //! what was found and what would be right, and several are told in one run. What only other products
 //! understand is ignored and told; anything else that is unknown is an error.
 
+mod application;
 mod check;
 mod entity;
 mod error;
@@ -30,9 +31,14 @@ mod values;
 mod vendor;
 mod write;
 
+pub use application::{
+    ApplicationTypes, EndpointDescription, FilterDescription, GroupDescription,
+    ParticipantDescription, RegisteredType, TopicDescription, TypeText, UnknownParticipant,
+};
 pub use error::{Ignored, Place, ProfileError, ProfileErrors};
 pub use model::Property;
 pub use provider::{DEFAULT_FILE, FILES_VARIABLE, QosProvider};
 pub use resolved::{
     DeliveryLevel, Origin, ResolvedEntity, ResolvedProfile, Source, UnknownProfile,
 };
+pub use suggest::suggest as nearest_name;

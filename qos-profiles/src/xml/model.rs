@@ -48,6 +48,10 @@ pub(super) struct Entry {
     pub(super) at: At,
     /// Whether the root around it is `dds`.
     pub(super) in_dds: bool,
+    /// The elements around it, if they are those of an application.
+    pub(super) path: Option<Box<str>>,
+    /// The topic of the entity that it is of, by which filters of its base are chosen.
+    pub(super) topic: Option<Box<str>>,
 }
 
 impl Entry {

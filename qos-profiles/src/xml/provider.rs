@@ -3,18 +3,19 @@
 //! Owns: which files are read, when, and that all see either the old profiles or the new ones. Never
 //! does: apply policies to an entity.
 
+use super::application::{self, Applications};
 use super::error::{At, Ignored, Place, ProfileError, ProfileErrors, Wrong};
 use super::model::Libraries;
+use super::read::{Content, load};
 use super::ready;
 use super::resolved::{self, ResolvedEntity, ResolvedProfile, UnknownProfile};
 use super::uri::{Location, locations};
-use super::{check, read, source};
+use super::{ApplicationTypes, ParticipantDescription, TypeText, UnknownParticipant};
+use super::{check, read};
 use crate::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos, PublisherQos,
     SubscriberQos, TopicQos,
 };
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -56,6 +57,7 @@ pub struct QosProvider {
 /// What was read at one time.
 struct Profiles {
     libraries: Libraries,
+    applications: Applications,
     ignored: Vec<Ignored>,
 }
 
@@ -117,15 +119,39 @@ impl QosProvider {
     }
 
     fn new(locations: Vec<Location>) -> Result<Self, ProfileErrors> {
-        let profiles = Arc::new(Profiles::read(&locations)?);
-        Ok(Self { locations, profiles: RwLock::new(profiles) })
+        Self::judged(locations, |_| Vec::new())
+    }
+
+    fn judged(
+        locations: Vec<Location>,
+        judge: impl FnOnce(&ApplicationTypes<'_>) -> Vec<ProfileError>,
+    ) -> Result<Self, ProfileErrors> {
+        let (profiles, types, mut errors) = Profiles::read(&locations);
+        errors.extend(judge(&profiles.applications.of_types(&types)));
+        match ProfileErrors::of(errors) {
+            Some(errors) => Err(errors),
+            None => Ok(Self { locations, profiles: RwLock::new(Arc::new(profiles)) }),
+        }
+    }
+
+    /// The profiles and applications of several files, of whose types `judge` knows more: it is told of all types,
+    /// and of who refers to them, also if something else is wrong, and says what it has against them.
+    pub fn from_files_with<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        judge: impl FnOnce(&ApplicationTypes<'_>) -> Vec<ProfileError>,
+    ) -> Result<Self, ProfileErrors> {
+        let file = |path: P| Location::File(path.as_ref().to_owned());
+        Self::judged(paths.into_iter().map(file).collect(), judge)
     }
 
     /// Reads all files again. Everyone sees either all of the old profiles or all of the new ones; if
     /// anything is wrong with the new ones, the old ones stay.
     pub fn reload(&self) -> Result<(), ProfileErrors> {
-        let new = Arc::new(Profiles::read(&self.locations)?);
-        *self.profiles.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let (new, _, errors) = Profiles::read(&self.locations);
+        if let Some(errors) = ProfileErrors::of(errors) {
+            return Err(errors);
+        }
+        *self.profiles.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         Ok(())
     }
 
@@ -156,6 +182,16 @@ impl QosProvider {
     /// What the files say for other products alone, up to a thousand of a file.
     pub fn ignored(&self) -> Vec<Ignored> {
         self.profiles().ignored.clone()
+    }
+
+    /// The names of all participants that files describe.
+    pub fn participant_names(&self) -> Vec<String> {
+        self.profiles().applications.participant_names()
+    }
+
+    /// A participant with all its entities, by its name `Library::Participant`.
+    pub fn participant(&self, name: &str) -> Result<ParticipantDescription, UnknownParticipant> {
+        application::describe(&self.profiles().applications, name)
     }
 
     /// A profile with all values in place.
@@ -229,25 +265,32 @@ getters! {
 }
 
 impl Profiles {
-    fn read(locations: &[Location]) -> Result<Self, ProfileErrors> {
-        let mut profiles = Profiles { libraries: Libraries::new(), ignored: Vec::new() };
+    /// Reads files; beside their types, and what is wrong with them.
+    fn read(locations: &[Location]) -> (Self, TypeText, Vec<ProfileError>) {
+        let (mut content, mut ignored) = (Content::default(), Vec::new());
         let mut errors = Vec::new();
         let mut all_read = true;
-        let mut add = |file: &str, bytes: &[u8]| {
-            let report = read::read(&mut profiles.libraries, &file.into(), bytes);
+        let mut add = |content: &mut Content, file: &str, bytes: &[u8]| {
+            let report = read::read(content, &file.into(), bytes);
             errors.extend(report.errors);
             all_read &= report.whole;
-            profiles.ignored.extend(report.ignored);
+            ignored.extend(report.ignored);
         };
         for (file, text) in ready::FILES {
-            add(file, text.as_bytes());
+            add(&mut content, file, text.as_bytes());
         }
         let mut unread = Vec::new();
         for location in locations {
             match location {
-                Location::Text(name, text) => add(name, text.as_bytes()),
+                Location::Text(name, text) => add(&mut content, name, text.as_bytes()),
+                // Of what another one includes nothing is missing.
+                Location::File(path) | Location::FileIfThere(path) if content.is_included(path) => {
+                }
                 Location::File(path) | Location::FileIfThere(path) => match load(path) {
-                    Ok(bytes) => add(&path.display().to_string(), &bytes),
+                    Ok(bytes) => {
+                        content.note(path);
+                        add(&mut content, &path.display().to_string(), &bytes);
+                    }
                     Err(error)
                         if error.kind() == std::io::ErrorKind::NotFound
                             && matches!(location, Location::FileIfThere(_)) => {}
@@ -263,16 +306,13 @@ impl Profiles {
         }
         all_read &= unread.is_empty();
         errors.extend(unread);
-        errors.extend(check::check(&profiles.libraries, all_read));
-        if errors.is_empty() { Ok(profiles) } else { Err(ProfileErrors::new(errors)) }
+        let Content { libraries, applications, types, .. } = content;
+        errors.extend(check::check(&libraries, all_read));
+        if all_read {
+            errors.extend(application::check(&applications));
+        }
+        (Profiles { libraries, applications, ignored }, types, errors)
     }
-}
-
-/// A file's bytes; one more than the limit of what is too large, so that it is refused.
-fn load(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(source::LARGEST_FILE as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn whole_file(file: &str, wrong: Wrong) -> ProfileError {

@@ -3,14 +3,19 @@
 //! Owns: what may stand around sets of policies, and its attributes. Never does: read a policy, or
 //! follow a base.
 
+use super::application::{self, Applications, TypeReader, TypeText};
 use super::entity;
 use super::error::{At, Path, Place, Report, Wrong, quoted};
 use super::model::{Base, Entry, Libraries, Library, Profile};
-use super::source::{Broken, Element, Source, Step};
+use super::source::{self, Broken, Element, Source, Step};
 use super::suggest::suggest;
 use super::values::{boolean, one_of};
 use super::vendor;
 use crate::EntityKind;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The most sets of policies in one profile: looking for one is a walk through all.
@@ -19,12 +24,46 @@ const MOST_ENTRIES: usize = 256;
 const MOST_BASES: usize = 16;
 /// The longest name of a library, profile or set, in bytes.
 const LONGEST_NAME: usize = 256;
+/// How deep files may include each other, and how many may be read in all.
+const DEEPEST_INCLUDE: usize = 16;
+const MOST_FILES: usize = 1024;
+/// What may stand in the root beside profiles.
+const IN_ROOT: [&str; 4] = ["qos_library", "types", "domain_library", "domain_participant_library"];
+
+/// Reads a domain or a participant.
+type ReadRoom =
+    fn((&str, &mut Library), &Element, &Path<'_>, &mut Report) -> Option<application::Room>;
+
+/// What files say, all together.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) libraries: Libraries,
+    pub(super) applications: Applications,
+    pub(super) types: TypeText,
+    /// The files that were read, by the way that is the same for all ways to write it, and whether another file
+    /// includes it.
+    pub(super) files: BTreeMap<PathBuf, bool>,
+    /// How deep the file that is read lies in others.
+    depth: usize,
+}
+
+impl Content {
+    /// Whether a file was read because another one includes it.
+    pub(super) fn is_included(&self, file: &std::path::Path) -> bool {
+        file.canonicalize().is_ok_and(|file| self.files.get(&file) == Some(&true))
+    }
+
+    /// A file is read that nobody includes.
+    pub(super) fn note(&mut self, file: &std::path::Path) {
+        self.files.insert(file.canonicalize().unwrap_or_else(|_| file.to_owned()), false);
+    }
+}
 
 /// Adds a file's libraries to others. What is wrong with it is in the report.
-pub(super) fn read(libraries: &mut Libraries, file: &Arc<str>, bytes: &[u8]) -> Report {
+pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> Report {
     let mut report = Report::new(file);
     let read = Source::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
-        let mut reader = Reader { source, libraries, report: &mut report, in_dds: false };
+        let mut reader = Reader { source, content, report: &mut report, in_dds: false };
         let read = reader.file();
         read.map_err(|broken| (broken, reader.source.path().to_owned()))
     });
@@ -37,7 +76,7 @@ pub(super) fn read(libraries: &mut Libraries, file: &Arc<str>, bytes: &[u8]) -> 
 
 struct Reader<'a> {
     source: Source<'a>,
-    libraries: &'a mut Libraries,
+    content: &'a mut Content,
     report: &'a mut Report,
     /// Whether the root is `dds`.
     in_dds: bool,
@@ -64,6 +103,8 @@ impl Reader<'_> {
                 self.members("", &path, true)?;
             }
             "qos_library" => self.library(&root, None)?,
+            "types" => self.types(&root, None)?,
+            "domain_library" | "domain_participant_library" => self.rooms(&root, None)?,
             other => {
                 let wrong =
                     Wrong::new("found an unknown root element", "expected `dds` or `qos_library`");
@@ -96,7 +137,7 @@ impl Reader<'_> {
 
     /// What is in a library, or in the root around libraries.
     fn members(&mut self, library: &str, path: &Path<'_>, in_root: bool) -> Result<(), Broken> {
-        self.libraries.entry(library.into()).or_default();
+        self.content.libraries.entry(library.into()).or_default();
         loop {
             let element = match self.step(path)? {
                 Some(element) => element,
@@ -110,9 +151,13 @@ impl Reader<'_> {
             }
             match element.name.as_str() {
                 "qos_library" if in_root => self.library(&element, Some(path))?,
+                "types" if in_root => self.types(&element, Some(path))?,
+                "domain_library" | "domain_participant_library" if in_root => {
+                    self.rooms(&element, Some(path))?;
+                }
                 "qos_profile" => {
                     let Some(profile) = self.profile(&element, &inner)? else { continue };
-                    let library = library_of(self.libraries, library);
+                    let library = library_of(&mut self.content.libraries, library);
                     match library.taken(&profile.name, None) {
                         None => library.add_profile(profile),
                         Some(other) => {
@@ -127,7 +172,7 @@ impl Reader<'_> {
                         Some(product) => self.report.ignored(element.at, &inner, product),
                         None => {
                             let mut expected = vec!["qos_profile"];
-                            expected.splice(0..0, in_root.then_some("qos_library"));
+                            expected.splice(0..0, IN_ROOT.into_iter().filter(|_| in_root));
                             self.unknown(&element, inner, expected);
                         }
                     }
@@ -135,6 +180,103 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// Types, which are read as one text with those of other files.
+    fn types(&mut self, root: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
+        let path = match outer {
+            Some(outer) => outer.inner("types"),
+            None => Path::root("types", None),
+        };
+        self.attributes(root, &[], &path);
+        let mut types = TypeReader { text: &mut self.content.types, report: self.report };
+        let own = types.root(self.in_dds, root);
+        while let Some(element) = self.step(&path)? {
+            let element = self.source.rest(element)?;
+            if element.name == "include" {
+                self.include(&element, &path.inner("include"));
+                continue;
+            }
+            let mut types = TypeReader { text: &mut self.content.types, report: self.report };
+            types.definition(own, &element, &path);
+        }
+        Ok(())
+    }
+
+    /// Another file, in which something stands that comes before what follows here. Each is read once.
+    fn include(&mut self, element: &Element, path: &Path<'_>) {
+        self.attributes(element, &["file"], path);
+        let Some(named) = element.attribute("file").filter(|file| !file.is_empty()) else {
+            let wrong = Wrong::new("found no attribute `file`", "expected the name of a file");
+            return self.report.error(element.at, path, wrong);
+        };
+        let named = named.strip_prefix("file://").unwrap_or(named);
+        let folder = std::path::Path::new(&*self.report.file).parent().map(PathBuf::from);
+        let file = folder.unwrap_or_default().join(named);
+        if self.content.depth == DEEPEST_INCLUDE || self.content.files.len() >= MOST_FILES {
+            let found =
+                format!("found {} files in each other, or {MOST_FILES} in all", self.content.depth);
+            let wrong =
+                Wrong::new(found, format!("expected fewer than {DEEPEST_INCLUDE} in each other"));
+            return self.report.error(element.at, path, wrong);
+        }
+        let same = file.canonicalize().unwrap_or_else(|_| file.clone());
+        if self.content.files.contains_key(&same) {
+            return;
+        }
+        match load(&file) {
+            Ok(bytes) => {
+                self.content.files.insert(same, true);
+                self.content.depth += 1;
+                let inner = read(self.content, &file.display().to_string().into(), &bytes);
+                self.content.depth -= 1;
+                self.report.take(inner);
+            }
+            Err(error) => {
+                let found = format!("found {}, which cannot be read ({error})", quoted(named));
+                let wrong =
+                    Wrong::new(found, "expected a file, beside this one or with its whole way");
+                self.report.error(element.at, path, wrong);
+                self.report.whole = false;
+            }
+        }
+    }
+
+    /// A library of domains or of participants.
+    fn rooms(&mut self, root: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
+        let label = root.attribute("name");
+        let path = match outer {
+            Some(outer) => outer.labelled(&root.name, label),
+            None => Path::root(&root.name, label),
+        };
+        self.attributes(root, &["name"], &path);
+        let library = self.name(root, &path).unwrap_or_default();
+        let (part, read): (_, ReadRoom) = match root.name.as_str() {
+            "domain_library" => ("domain", application::domain),
+            _ => ("domain_participant", application::participant),
+        };
+        while let Some(element) = self.step(&path)? {
+            let element = self.source.rest(element)?;
+            let inner = path.labelled(&element.name, element.attribute("name"));
+            if element.name != part {
+                unknown_element(self.report, &element, &inner, &[part]);
+                continue;
+            }
+            if self.content.applications.is_full(part == "domain") {
+                let found = format!("found more than {} of them", application::MOST_ROOMS);
+                self.report.error(element.at, inner, Wrong::new(found, "expected fewer"));
+                continue;
+            }
+            let sets = library_of(&mut self.content.libraries, &library);
+            let Some(room) = read((&library, sets), &element, &inner, self.report) else {
+                continue;
+            };
+            if let Some(other) = self.content.applications.add(part == "domain", room) {
+                let wrong = taken(part, element.attribute("name").unwrap_or_default(), &other);
+                self.report.error(element.at, inner, wrong);
+            }
+        }
+        Ok(())
     }
 
     /// A set of policies outside of profiles.
@@ -157,7 +299,7 @@ impl Reader<'_> {
             return Ok(());
         };
         let Some(entry) = self.entry(kind, &element, &path) else { return Ok(()) };
-        let library = library_of(self.libraries, library);
+        let library = library_of(&mut self.content.libraries, library);
         match library.taken(name, Some(kind.0)) {
             None => library.add_entry(name, entry),
             Some(other) => {
@@ -306,32 +448,7 @@ impl Reader<'_> {
     }
 
     fn attributes(&mut self, element: &Element, known: &[&str], path: &Path<'_>) {
-        for (name, _) in &element.attributes {
-            if known.contains(&name.as_str()) {
-                continue;
-            }
-            match vendor::attribute(&element.name, name) {
-                Some(product) => {
-                    self.report.ignored(element.at, &path.inner(&format!("@{name}")), product)
-                }
-                None => {
-                    let expected = if known.is_empty() {
-                        "expected no attributes".to_owned()
-                    } else {
-                        format!("expected {}", one_of(known))
-                    };
-                    let wrong = Wrong::new(
-                        format!("found the unknown attribute {}", quoted(name)),
-                        expected,
-                    );
-                    self.report.error(
-                        element.at,
-                        path,
-                        wrong.suggest(suggest(name, known.iter().copied())),
-                    );
-                }
-            }
-        }
+        attributes(self.report, element, known, path);
     }
 
     /// An element's name; a missing one is an error.
@@ -351,11 +468,45 @@ impl Reader<'_> {
     }
 }
 
+/// Tells attributes that an element does not have.
+pub(super) fn attributes(report: &mut Report, element: &Element, known: &[&str], path: &Path<'_>) {
+    for (name, _) in &element.attributes {
+        if known.contains(&name.as_str()) {
+            continue;
+        }
+        match vendor::attribute(&element.name, name) {
+            Some(product) => report.ignored(element.at, &path.inner(&format!("@{name}")), product),
+            None => {
+                let expected = if known.is_empty() {
+                    "expected no attributes".to_owned()
+                } else {
+                    format!("expected {}", one_of(known))
+                };
+                let wrong =
+                    Wrong::new(format!("found the unknown attribute {}", quoted(name)), expected);
+                report.error(element.at, path, wrong.suggest(suggest(name, known.iter().copied())));
+            }
+        }
+    }
+}
+
+/// An element that does not belong where it stands.
+pub(super) fn unknown_element(
+    report: &mut Report,
+    element: &Element,
+    path: &Path<'_>,
+    expected: &[&str],
+) {
+    let wrong = Wrong::new("found an unknown element", format!("expected {}", one_of(expected)));
+    let meant = suggest(&element.name, expected.iter().copied());
+    report.error(element.at, path, wrong.suggest(meant));
+}
+
 fn library_of<'a>(libraries: &'a mut Libraries, name: &str) -> &'a mut Library {
     libraries.entry(name.into()).or_default()
 }
 
-fn taken(element: &str, name: &str, other: &Place) -> Wrong {
+pub(super) fn taken(element: &str, name: &str, other: &Place) -> Wrong {
     Wrong::new(
         format!("found a second `{element}` of the name {}; the first is at {other}", quoted(name)),
         "expected another name",
@@ -380,7 +531,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
 
 /// The kind of entity whose policies an element has, and the element's name; products spell one of them
 /// in three ways.
-fn kind_of(element: &str) -> Option<(EntityKind, &'static str)> {
+pub(super) fn kind_of(element: &str) -> Option<(EntityKind, &'static str)> {
     const OTHERS: [&str; 2] = ["domainparticipant_qos", "participant_qos"];
     if let Some(spelling) = OTHERS.into_iter().find(|other| *other == element) {
         return Some((EntityKind::DomainParticipant, spelling));
@@ -392,4 +543,11 @@ fn kind_of(element: &str) -> Option<(EntityKind, &'static str)> {
 /// The filter of an element, in either spelling.
 pub(super) fn filter_of(element: &Element) -> Option<&str> {
     element.attribute("topic_filter").or(element.attribute("topic_name_filter"))
+}
+
+/// A file's bytes; one more than the limit of what is too large, so that it is refused.
+pub(super) fn load(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(source::LARGEST_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -8,7 +8,7 @@
 //! steps, so that no file, however its profiles refer to each other, keeps anyone busy.
 
 use super::model::{Entry, Key, Libraries, Library, Profile, full_name};
-use crate::EntityKind;
+use crate::{EntityKind, Glob};
 
 /// The longest chain of bases.
 pub(super) const LONGEST_CHAIN: usize = 32;
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
                 Target::Set(base) => self.set(base)?,
                 Target::Profile(library, profile) => {
                     let place = In { library, profile: Some(profile) };
-                    let key = plain_key(self.libraries, place, kind);
+                    let key = key_for(self.libraries, place, kind, found.entry.topic.as_deref());
                     self.profile(library, profile, kind, key)?;
                 }
             }
@@ -305,6 +305,22 @@ pub(super) fn plain_key<'a>(libraries: &'a Libraries, place: In<'a>, kind: Entit
         return Key::default();
     }
     keys.into_iter().find(|key| key.filter.is_none()).unwrap_or_default()
+}
+
+/// The key of the set that stands for a profile where a topic may be given: the first whose filter fits it, or
+/// else the plain one.
+pub(super) fn key_for<'a>(
+    libraries: &'a Libraries,
+    place: In<'a>,
+    kind: EntityKind,
+    topic: Option<&str>,
+) -> Key<'a> {
+    let fits = |filter: &str| {
+        topic.is_some_and(|topic| Glob::new(filter).is_ok_and(|filter| filter.matches(topic)))
+    };
+    let filtered =
+        keys(libraries, place, kind).into_iter().find(|key| key.filter.is_some_and(fits));
+    filtered.unwrap_or_else(|| plain_key(libraries, place, kind))
 }
 
 /// Finds a profile or a set of a library by its whole name.

@@ -6,7 +6,7 @@
 use super::entity::{ATOMIC, DELIVERY, UNORDERED};
 use super::error::Place;
 use super::model::{Libraries, Property};
-use super::resolve::{Found, In, by_name, keys, lineage, lineage_of_set, plain_key};
+use super::resolve::{Found, In, by_name, key_for, keys, lineage, lineage_of_set};
 use super::suggest::suggest;
 use crate::{DurabilityQosPolicyKind, EntityKind, EntityQos, PolicyId, ReliabilityQosPolicyKind};
 use std::error::Error;
@@ -290,13 +290,7 @@ pub(super) fn entity(
         entity.topic_filter = entry.filter.as_ref().map(|filter| filter.as_str().to_owned());
         return Ok(entity);
     }
-    let fits = |filter: &str| {
-        topic
-            .is_some_and(|topic| crate::Glob::new(filter).is_ok_and(|filter| filter.matches(topic)))
-    };
-    let filtered =
-        keys(libraries, place, kind).into_iter().find(|key| key.filter.is_some_and(fits));
-    let key = filtered.unwrap_or_else(|| plain_key(libraries, place, kind));
+    let key = key_for(libraries, place, kind, topic);
     let is_own = place.profile.is_some_and(|profile| profile.entry(kind, key).is_some());
     let mut entity = ResolvedEntity::of(kind, &lineage(libraries, place, kind, key), is_own);
     entity.name = key.name.map(str::to_owned);

@@ -6,10 +6,7 @@
 const LONGEST: usize = 64;
 
 /// The candidate that is most like a name; none if none is like it.
-pub(super) fn suggest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let name = plain(name);
     let (distance, best) = candidates
         .into_iter()

@@ -6,22 +6,13 @@
 const RTI: &str = "RTI Connext";
 const FAST: &str = "Fast DDS";
 /// Of the standard, but no matter of policies.
-const APPLICATION: &str = "DDS-XML beyond QoS profiles";
+const APPLICATION: &str = "DDS-XML beyond participants";
 
 /// Elements directly in the root.
 const IN_ROOT: [(&str, &[&str]); 3] = [
     (FAST, &["profiles", "log", "library_settings"]),
     (RTI, &["type_library", "configuration_variables"]),
-    (
-        APPLICATION,
-        &[
-            "types",
-            "domain_library",
-            "domain_participant_library",
-            "participant_library",
-            "application_library",
-        ],
-    ),
+    (APPLICATION, &["participant_library", "application_library"]),
 ];
 
 /// Elements directly in a library or a profile.
@@ -141,6 +132,19 @@ const IN_POLICY: [(&str, &str, &[&str]); 15] = [
 /// Attributes of profiles.
 const ON_PROFILE: [&str; 1] = ["is_default_participant_factory_profile"];
 
+/// Attributes of types and members.
+const ON_TYPE: [&str; 9] = [
+    "allowedDataRepresentation",
+    "languageBinding",
+    "max",
+    "min",
+    "pointer",
+    "resolveName",
+    "transferMode",
+    "unit",
+    "visibility",
+];
+
 fn owner(groups: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
     groups.iter().find(|(_, names)| names.contains(&name)).map(|(product, _)| *product)
 }
@@ -173,6 +177,12 @@ pub(super) fn attribute(element: &str, name: &str) -> Option<&'static str> {
     match (element, name) {
         ("qos_profile", name) if ON_PROFILE.contains(&name) => Some(RTI),
         ("dds", "version") => Some(RTI),
+        ("register_type", "kind") => Some(RTI),
+        ("struct" | "union" | "enum" | "typedef" | "member" | "const", name)
+            if ON_TYPE.contains(&name) =>
+        {
+            Some(RTI)
+        }
         _ => None,
     }
 }

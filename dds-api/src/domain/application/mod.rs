@@ -1,0 +1,316 @@
+//! Applications from files: a participant and all its entities, as DDS-XML describes them.
+//!
+//! ```text
+//!   files ──> provider (profiles, descriptions), IDL ──> ApplicationFiles ──> entities ──> Application
+//! ```
+//! Owns: which entities are made of a description, and their names. Never does: read XML; that is `qos-profiles`' part.
+
+mod types;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use idl_xtypes::{DynamicData, DynamicType};
+use qos_profiles::xml::{
+    EndpointDescription, GroupDescription, ParticipantDescription, ProfileErrors, QosProvider,
+};
+
+use self::types::Types;
+use super::{DomainParticipant, ParticipantConfig};
+use crate::infrastructure::{DdsError, DdsResult};
+use crate::publication::{DataWriter, Publisher};
+use crate::subscription::{DataReader, Subscriber};
+use crate::topic::{ContentFilteredTopic, Topic};
+
+/// Files that describe applications, read and found sound.
+pub struct ApplicationFiles {
+    provider: Arc<QosProvider>,
+    types: Types,
+}
+
+impl ApplicationFiles {
+    /// Reads files, which may refer to each other in any order; types stand before what they are used in.
+    ///
+    /// # Errors
+    /// All that is wrong with profiles, types, domains and participants, each with its place.
+    pub fn from_files<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Self, ProfileErrors> {
+        let mut types = Types::default();
+        let provider = QosProvider::from_files_with(paths, |said| types.read(said))?;
+        Ok(Self { provider: Arc::new(provider), types })
+    }
+
+    /// The profiles of the files, and what they say of participants.
+    pub fn provider(&self) -> &Arc<QosProvider> {
+        &self.provider
+    }
+
+    /// The names of all participants: `Library::Participant`.
+    pub fn participant_names(&self) -> Vec<String> {
+        self.provider.participant_names()
+    }
+
+    /// The names of the types that topics have.
+    pub fn type_names(&self) -> impl Iterator<Item = &str> {
+        self.types.names()
+    }
+
+    /// A type that topics have, by its name with modules.
+    pub fn dynamic_type(&self, name: &str) -> Option<&DynamicType> {
+        self.types.get(name)
+    }
+}
+
+/// A participant that was made from files, with all its entities by their names: see
+/// [`DomainParticipant::from_xml`].
+pub struct Application {
+    name: String,
+    participant: DomainParticipant,
+    topics: BTreeMap<String, Topic<DynamicData>>,
+    filters: BTreeMap<String, ContentFilteredTopic<DynamicData>>,
+    publishers: BTreeMap<String, Publisher>,
+    subscribers: BTreeMap<String, Subscriber>,
+    writers: BTreeMap<String, DataWriter<DynamicData>>,
+    readers: BTreeMap<String, DataReader<DynamicData>>,
+}
+
+impl DomainParticipant {
+    /// Joins a domain as files say: with the topics, publishers, subscribers, writers and readers of a participant that
+    /// they describe, and with policies by their profiles. Samples are [`DynamicData`]; to those who were compiled with
+    /// a type, a topic is the same. What files may say is in `docs/APPLICATION_FILES.md`.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if anything is wrong with the files, or they describe no such participant; it says what and
+    /// where. Otherwise as the entities' builders have them.
+    ///
+    /// ```no_run
+    /// use dds_api::prelude::*;
+    /// use dds_api::types::{DynamicData, Value};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let application = DomainParticipant::from_xml(["avionics.xml"], "Avionics::Sensor")?;
+    /// let writer = application.writer("Air::AttitudeWriter")?;
+    /// let mut attitude = DynamicData::new(&application.dynamic_type("Attitude")?);
+    /// attitude.set("pitch", Value::Double(1.5))?;
+    /// writer.write(&attitude)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_xml<P: AsRef<Path>>(
+        files: impl IntoIterator<Item = P>,
+        name: &str,
+    ) -> DdsResult<Application> {
+        Self::from_xml_with(files, name, ParticipantConfig::new())
+    }
+
+    /// The same, with all else that may be said of a participant. The [files of profiles](ParticipantConfig::qos_files) that
+    /// the configuration names are read beside the others.
+    ///
+    /// # Errors
+    /// As [`from_xml`](Self::from_xml); and [`DdsError::BadParameter`] if the configuration has a provider of profiles.
+    pub fn from_xml_with<P: AsRef<Path>>(
+        files: impl IntoIterator<Item = P>,
+        name: &str,
+        config: ParticipantConfig,
+    ) -> DdsResult<Application> {
+        let more = config.profile_files()?;
+        let files = files.into_iter().map(|file| file.as_ref().to_owned()).chain(more);
+        let files = ApplicationFiles::from_files(files.collect::<Vec<PathBuf>>())
+            .map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
+        Application::new(&files, name, config)
+    }
+}
+
+impl Application {
+    /// Makes a participant and its entities of files that were read.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if they describe no such participant. Otherwise as the entities' builders have them.
+    pub fn new(
+        files: &ApplicationFiles,
+        name: &str,
+        config: ParticipantConfig,
+    ) -> DdsResult<Application> {
+        let said = files.provider.participant(name).map_err(|unknown| {
+            let places = files.provider.places().join(", ");
+            DdsError::BadParameter(format!("{unknown} looked for in: {places}"))
+        })?;
+        let config = config.qos_provider(Arc::clone(&files.provider));
+        let participant = DomainParticipant::with_config(said.domain_id, config)?;
+        let mut application = Application {
+            name: said.name.clone(),
+            participant,
+            topics: BTreeMap::new(),
+            filters: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            readers: BTreeMap::new(),
+        };
+        application.make(files, &said)?;
+        Ok(application)
+    }
+
+    fn make(&mut self, files: &ApplicationFiles, said: &ParticipantDescription) -> DdsResult<()> {
+        for topic in &said.topics {
+            let of = files.dynamic_type(&topic.type_name).ok_or_else(|| {
+                DdsError::BadParameter(format!("there is no type `{}`", topic.type_name))
+            })?;
+            let builder = self.participant.dynamic_topic(&topic.name, of);
+            let builder = match &topic.qos {
+                Some(qos) => builder.profile(qos),
+                None => builder,
+            };
+            self.topics.insert(topic.name.clone(), builder.create()?);
+        }
+        said.publishers.iter().try_for_each(|group| self.publisher_of(group))?;
+        said.subscribers.iter().try_for_each(|group| self.subscriber_of(group))
+    }
+
+    fn publisher_of(&mut self, group: &GroupDescription) -> DdsResult<()> {
+        let publisher = match &group.name {
+            None => None,
+            Some(name) => {
+                let builder = self.participant.publisher();
+                let builder = match &group.qos {
+                    Some(qos) => builder.profile(qos),
+                    None => builder,
+                };
+                let publisher = builder.create()?;
+                self.publishers.insert(name.clone(), publisher.clone());
+                Some(publisher)
+            }
+        };
+        for writer in &group.endpoints {
+            let topic = self.topic(&writer.topic)?;
+            let builder = match &publisher {
+                Some(publisher) => publisher.writer(&topic),
+                None => self.participant.writer(&topic),
+            };
+            let builder = match &writer.qos {
+                Some(qos) => builder.profile(qos),
+                None => builder,
+            };
+            self.writers.insert(path(group, writer), builder.create()?);
+        }
+        Ok(())
+    }
+
+    fn subscriber_of(&mut self, group: &GroupDescription) -> DdsResult<()> {
+        let subscriber = match &group.name {
+            None => None,
+            Some(name) => {
+                let builder = self.participant.subscriber();
+                let builder = match &group.qos {
+                    Some(qos) => builder.profile(qos),
+                    None => builder,
+                };
+                let subscriber = builder.create()?;
+                self.subscribers.insert(name.clone(), subscriber.clone());
+                Some(subscriber)
+            }
+        };
+        for reader in &group.endpoints {
+            let topic = self.topic(&reader.topic)?;
+            let path = path(group, reader);
+            let filtered = match &reader.filter {
+                None => None,
+                Some(filter) => {
+                    let (expression, parameters) = (&filter.expression, &filter.parameters);
+                    let name = &filter.name;
+                    let made = self
+                        .participant
+                        .content_filtered_topic(name, &topic, expression, parameters)?;
+                    self.filters.insert(path.clone(), made.clone());
+                    Some(made)
+                }
+            };
+            let builder = match (&subscriber, &filtered) {
+                (Some(subscriber), Some(filtered)) => subscriber.reader(filtered),
+                (Some(subscriber), None) => subscriber.reader(&topic),
+                (None, Some(filtered)) => self.participant.reader(filtered),
+                (None, None) => self.participant.reader(&topic),
+            };
+            let builder = match &reader.qos {
+                Some(qos) => builder.profile(qos),
+                None => builder,
+            };
+            self.readers.insert(path, builder.create()?);
+        }
+        Ok(())
+    }
+
+    /// The name that the files give it: `Library::Participant`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The participant.
+    pub fn participant(&self) -> &DomainParticipant {
+        &self.participant
+    }
+
+    /// A topic of the participant or of its domain.
+    ///
+    /// # Errors
+    /// As all these look-ups: [`DdsError::BadParameter`] if there is none; it names those that are there.
+    pub fn topic(&self, name: &str) -> DdsResult<Topic<DynamicData>> {
+        self.find("topic", &self.topics, name).cloned()
+    }
+
+    /// The type of a topic.
+    pub fn dynamic_type(&self, topic: &str) -> DdsResult<DynamicType> {
+        self.find("topic", &self.topics, topic).map(Topic::dynamic_type)
+    }
+
+    /// A publisher.
+    pub fn publisher(&self, name: &str) -> DdsResult<Publisher> {
+        self.find("publisher", &self.publishers, name).cloned()
+    }
+
+    /// A subscriber.
+    pub fn subscriber(&self, name: &str) -> DdsResult<Subscriber> {
+        self.find("subscriber", &self.subscribers, name).cloned()
+    }
+
+    /// A writer: `Publisher::Writer`, or its own name alone if it is in none.
+    pub fn writer(&self, name: &str) -> DdsResult<DataWriter<DynamicData>> {
+        self.find("writer", &self.writers, name).cloned()
+    }
+
+    /// A reader: `Subscriber::Reader`, or its own name alone if it is in none.
+    pub fn reader(&self, name: &str) -> DdsResult<DataReader<DynamicData>> {
+        self.find("reader", &self.readers, name).cloned()
+    }
+
+    /// The filter of a reader, by the reader's name: its parameters may change.
+    pub fn filter(&self, reader: &str) -> DdsResult<ContentFilteredTopic<DynamicData>> {
+        self.find("reader with a filter", &self.filters, reader).cloned()
+    }
+
+    fn find<'a, T>(
+        &self,
+        what: &str,
+        all: &'a BTreeMap<String, T>,
+        name: &str,
+    ) -> DdsResult<&'a T> {
+        all.get(name).ok_or_else(|| {
+            let names: Vec<String> = all.keys().map(|name| format!("`{name}`")).collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            DdsError::BadParameter(format!(
+                "participant `{}` has no {what} `{name}`; those that are there: {there}",
+                self.name
+            ))
+        })
+    }
+}
+
+/// The name of a writer or reader in an application.
+fn path(group: &GroupDescription, endpoint: &EndpointDescription) -> String {
+    match &group.name {
+        Some(group) => format!("{group}::{}", endpoint.name),
+        None => endpoint.name.clone(),
+    }
+}

@@ -1,0 +1,118 @@
+//! The types of applications, and what is wrong with them and with filters on them.
+//!
+//! Owns: that what the compiler says of a line is said of the element that it stands for. Never does: know IDL.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dds_sql::Filter;
+use idl::{Diagnostic, Severity};
+use idl_xtypes::{DynamicData, DynamicType, TopicData, TypeShape, topic_types};
+use qos_profiles::xml::{
+    ApplicationTypes, FilterDescription, Place, ProfileError, TypeText, nearest_name,
+};
+
+/// So many errors are told.
+const MOST_ERRORS: usize = 100;
+/// What the compiler puts in front of a name that was probably meant.
+const GUESS: &str = "; did you mean `";
+
+/// The types that topics have, by their names.
+#[derive(Default)]
+pub(super) struct Types(BTreeMap<String, DynamicType>);
+
+impl Types {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&DynamicType> {
+        self.0.get(name)
+    }
+
+    /// Makes the types of which files speak, and says what is wrong with them.
+    pub(super) fn read(&mut self, said: &ApplicationTypes<'_>) -> Vec<ProfileError> {
+        let specification = match idl::parse("types", said.text.idl()) {
+            Ok(specification) => specification,
+            Err(told) => {
+                let errors = told.iter().filter(|told| told.severity == Severity::Error);
+                return errors.filter_map(|told| error(said.text, told)).collect();
+            }
+        };
+        let mut errors = Vec::new();
+        let tell = |errors: &mut Vec<ProfileError>, wrong: ProfileError| {
+            if errors.len() < MOST_ERRORS && !errors.contains(&wrong) {
+                errors.push(wrong);
+            }
+        };
+        let known = topic_types(&specification);
+        let names: BTreeSet<&str> =
+            said.registered.iter().map(|registered| &*registered.type_name).collect();
+        let made = DynamicType::all_from_idl(&specification, names.iter().copied());
+        let made: BTreeMap<&str, _> = names.into_iter().zip(made).collect();
+        for registered in &said.registered {
+            let name = registered.type_name.as_str();
+            let found = match &made[name] {
+                Ok(of) if is_for_topics(of) => continue,
+                Ok(_) => format!("type_ref: found `{name}`, which is no struct or union"),
+                Err(_) if !known.iter().any(|known| known == name) => {
+                    format!("type_ref: found `{name}`, which is not there")
+                }
+                Err(wrong) => format!("type_ref: found `{name}`: {wrong}"),
+            };
+            // The module may have been left out.
+            let inside = known.iter().find(|whole| whole.rsplit("::").next() == Some(name));
+            let (place, path) = registered.place.clone();
+            let expected =
+                "expected a struct or union of these files, with its modules: `Module::Type`"
+                    .to_owned();
+            let suggestion =
+                inside.cloned().or_else(|| nearest_name(name, known.iter().map(String::as_str)));
+            tell(&mut errors, ProfileError { place, path, found, expected, suggestion });
+        }
+        self.0.extend(made.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of.ok()?))));
+        for (name, filter) in &said.filters {
+            if let Some(wrong) = self.get(name).and_then(|of| check(filter, of)) {
+                tell(&mut errors, wrong);
+            }
+        }
+        errors
+    }
+}
+
+fn is_for_topics(of: &DynamicType) -> bool {
+    let shape = of.description().map(|description| description.shape);
+    matches!(shape, Some(TypeShape::Structure { .. } | TypeShape::Union { .. }))
+}
+
+/// What is wrong with a filter on samples of a type.
+fn check(filter: &FilterDescription, of: &DynamicType) -> Option<ProfileError> {
+    let wrong =
+        Filter::in_type(DynamicData::fields(of), &filter.expression, &filter.parameters).err()?;
+    let (place, path) = filter.place.clone();
+    let found = format!("the expression is wrong {wrong}");
+    let expected =
+        format!("expected one of members of `{}`, with a value for each `%N`", of.name());
+    Some(ProfileError { place, path, found, expected, suggestion: None })
+}
+
+/// What the compiler says of a line, of the element that it stands for.
+fn error(text: &TypeText, told: &Diagnostic) -> Option<ProfileError> {
+    let (place, path) = text.origin(told.line)?;
+    let (message, suggestion) = match told.message.split_once(GUESS) {
+        Some((message, guess)) => {
+            (message, guess.split_once('`').map(|(guess, _)| guess.to_owned()))
+        }
+        None => (told.message.as_str(), None),
+    };
+    let (found, expected) = match message.split_once("; ") {
+        Some((found, expected)) => (found.to_owned(), expected.to_owned()),
+        None => (message.to_owned(), "expected a type as DDS-XTYPES has it".to_owned()),
+    };
+    let first: Option<Place> =
+        told.related.first().and_then(|other| text.origin(other.line)).map(|(place, _)| place);
+    let found = match first {
+        Some(first) if first != place => format!("{found}; the other is at {first}"),
+        _ => found,
+    };
+    Some(ProfileError { place, path, found, expected, suggestion })
+}

@@ -1,0 +1,412 @@
+//! The attributes of types and members, and what they are in IDL.
+//!
+//! Owns: their spellings, and that nothing but names, numbers and quoted texts of them gets into the text. Never
+//! does: look up a name.
+
+use super::types::TypeReader;
+use crate::xml::error::{Path, Wrong, quoted};
+use crate::xml::read::attributes;
+use crate::xml::source::Element;
+use crate::xml::suggest::suggest;
+use crate::xml::values::{boolean, no_text, one_of};
+
+/// The kinds of types, in the spellings of the standard and of products, and what they are in IDL.
+#[rustfmt::skip]
+const KINDS: [(&str, &str); 34] = [
+    ("boolean", "boolean"), ("byte", "octet"), ("octet", "octet"), ("char8", "char"), ("char", "char"),
+    ("char16", "wchar"), ("char32", "wchar"), ("wchar", "wchar"), ("int8", "int8"), ("uint8", "uint8"),
+    ("int16", "int16"), ("short", "int16"), ("uint16", "uint16"), ("unsignedShort", "uint16"),
+    ("int32", "int32"), ("long", "int32"), ("uint32", "uint32"), ("unsignedLong", "uint32"),
+    ("int64", "int64"), ("longLong", "int64"), ("uint64", "uint64"), ("unsignedLongLong", "uint64"),
+    ("float32", "float"), ("float", "float"), ("float64", "double"), ("double", "double"),
+    ("float128", "long double"), ("longDouble", "long double"), ("string", "string"), ("string8", "string"),
+    ("wstring", "wstring"), ("string16", "wstring"), ("nonBasic", NON_BASIC), ("non_basic", NON_BASIC),
+];
+const NON_BASIC: &str = "";
+impl TypeReader<'_> {
+    /// An element with attributes alone.
+    pub(super) fn leaf(&mut self, element: &Element, path: &Path<'_>, known: &[&str]) {
+        attributes(self.report, element, known, path);
+        if let Err(wrong) = no_text(element, || "expected attributes alone".to_owned()) {
+            self.wrong(element, path, wrong);
+        }
+        for child in &element.children {
+            let path = &path.inner(&child.name);
+            let wrong = Wrong::new("found an unknown element", "expected attributes alone");
+            self.wrong(child, path, wrong);
+        }
+    }
+
+    pub(super) fn required<'e>(
+        &mut self,
+        element: &'e Element,
+        name: &str,
+        path: &Path<'_>,
+    ) -> Option<&'e str> {
+        let value = element.attribute(name);
+        if value.is_none() {
+            self.wrong(
+                element,
+                path,
+                Wrong::new(format!("found no attribute `{name}`"), "expected one"),
+            );
+        }
+        value
+    }
+
+    /// An attribute that has two spellings.
+    pub(super) fn either<'e>(
+        &mut self,
+        element: &'e Element,
+        [first, second]: [&'static str; 2],
+        path: &Path<'_>,
+    ) -> Option<(&'static str, &'e str)> {
+        match (element.attribute(first), element.attribute(second)) {
+            (Some(_), Some(_)) => {
+                let found = format!("found both `{first}` and `{second}`");
+                self.wrong(element, path, Wrong::new(found, "expected one of them"));
+                None
+            }
+            (Some(value), None) => Some((first, value)),
+            (None, value) => value.map(|value| (second, value)),
+        }
+    }
+
+    /// Whether an attribute, in one of its spellings, is true.
+    pub(super) fn is(&mut self, element: &Element, names: &[&str], path: &Path<'_>) -> bool {
+        let said = names.iter().find_map(|name| Some((name, element.attribute(name)?)));
+        let Some((name, text)) = said else { return false };
+        boolean(text).unwrap_or_else(|wrong| {
+            let found = format!("{name}: {}", wrong.found);
+            self.wrong(element, path, Wrong { found, ..wrong });
+            false
+        })
+    }
+
+    /// The name of what is defined, so that it is no keyword of IDL.
+    pub(super) fn name(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+        let name = self.required(element, "name", path)?;
+        if is_word(name) {
+            return Some(format!("_{name}"));
+        }
+        let found = format!("name: found {}", quoted(name));
+        let expected = "expected a letter, then letters, digits and `_`";
+        self.wrong(element, path, Wrong::new(found, expected));
+        None
+    }
+
+    /// The name of a type or constant that is defined elsewhere.
+    pub(super) fn reference(
+        &mut self,
+        text: &str,
+        attribute: &str,
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<String> {
+        let (absolute, names) = match text.strip_prefix("::") {
+            Some(names) => ("::", names),
+            None => ("", text),
+        };
+        let parts: Vec<&str> = names.split("::").collect();
+        if parts.iter().all(|part| is_word(part)) {
+            let parts: Vec<String> = parts.iter().map(|part| format!("_{part}")).collect();
+            return Some(absolute.to_owned() + &parts.join("::"));
+        }
+        let found = format!("{attribute}: found {}", quoted(text));
+        self.wrong(
+            element,
+            path,
+            Wrong::new(found, "expected a name, with `::` after each module"),
+        );
+        None
+    }
+
+    /// A number, or constants that make one.
+    pub(super) fn expression(
+        &mut self,
+        text: &str,
+        attribute: &str,
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<String> {
+        let text = text.trim();
+        let mut depth = 0_i32;
+        let sound = text.bytes().all(|byte| {
+            depth += i32::from(byte == b'(') - i32::from(byte == b')');
+            depth >= 0 && (byte.is_ascii_alphanumeric() || b"_:+-*/%|&^~(). ".contains(&byte))
+        });
+        if sound && depth == 0 && !text.is_empty() && !text.contains("//") && !text.contains("/*") {
+            return Some(text.to_owned());
+        }
+        let found = format!("{attribute}: found {}", quoted(text));
+        self.wrong(
+            element,
+            path,
+            Wrong::new(found, "expected a number, or an expression of numbers and constants"),
+        );
+        None
+    }
+
+    /// A value of a kind of type, as IDL writes it.
+    pub(super) fn literal(
+        &mut self,
+        kind: &str,
+        text: &str,
+        attribute: &str,
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<String> {
+        let kind = KINDS.iter().find(|(name, _)| *name == kind).map_or(NON_BASIC, |(_, idl)| *idl);
+        let (mark, wide) = match kind {
+            "string" => ('"', ""),
+            "wstring" => ('"', "L"),
+            "char" => ('\'', ""),
+            "wchar" => ('\'', "L"),
+            "boolean" => {
+                return match boolean(text) {
+                    Ok(true) => Some("TRUE".to_owned()),
+                    Ok(false) => Some("FALSE".to_owned()),
+                    Err(wrong) => {
+                        let found = format!("{attribute}: {}", wrong.found);
+                        self.wrong(element, path, Wrong { found, ..wrong });
+                        None
+                    }
+                };
+            }
+            _ => return self.expression(text, attribute, element, path),
+        };
+        // Some products write the marks of IDL around it.
+        let inner =
+            text.strip_prefix(mark).and_then(|text| text.strip_suffix(mark)).unwrap_or(text);
+        let mut literal = format!("{wide}{mark}");
+        for letter in inner.chars() {
+            if letter.is_control() {
+                let found = format!("{attribute}: found {}", quoted(text));
+                self.wrong(element, path, Wrong::new(found, "expected printable letters"));
+                return None;
+            }
+            if letter == mark || letter == '\\' {
+                literal.push('\\');
+            }
+            literal.push(letter);
+        }
+        literal.push(mark);
+        Some(literal)
+    }
+
+    pub(super) fn extensibility(&mut self, element: &Element, path: &Path<'_>) -> &'static str {
+        const NAMES: [&str; 3] = ["final", "appendable", "mutable"];
+        let Some(text) = element.attribute("extensibility") else { return "" };
+        let plain = text.to_ascii_lowercase();
+        match plain.strip_suffix("_extensibility").unwrap_or(&plain) {
+            "final" => "@final ",
+            "appendable" | "extensible" => "@appendable ",
+            "mutable" => "@mutable ",
+            other => {
+                let found = format!("extensibility: found {}", quoted(text));
+                let wrong = Wrong::new(found, format!("expected {}", one_of(&NAMES)));
+                self.wrong(element, path, wrong.suggest(suggest(other, NAMES)));
+                ""
+            }
+        }
+    }
+
+    /// What is said of a struct or union as a whole.
+    pub(super) fn type_notes(&mut self, element: &Element, path: &Path<'_>) -> String {
+        let mut notes = self.extensibility(element, path).to_owned();
+        let is_part =
+            element.attribute("topLevel").is_some() && !self.is(element, &["topLevel"], path);
+        if self.is(element, &["nested"], path) || is_part {
+            notes += "@nested ";
+        }
+        match element.attribute("autoid").map(|text| (text, text.to_ascii_lowercase())) {
+            None => {}
+            Some((_, kind)) if kind == "hash" => notes += "@autoid(HASH) ",
+            Some((_, kind)) if kind == "sequential" => notes += "@autoid(SEQUENTIAL) ",
+            Some((text, _)) => {
+                let found = format!("autoid: found {}", quoted(text));
+                self.wrong(element, path, Wrong::new(found, "expected `sequential` or `hash`"));
+            }
+        }
+        notes
+    }
+
+    pub(super) fn member_notes(&mut self, element: &Element, path: &Path<'_>) -> String {
+        let mut notes = String::new();
+        const MARKS: [(&[&str], &str); 4] = [
+            (&["key"], "@key "),
+            (&["optional"], "@optional "),
+            (&["mustUnderstand", "must_understand"], "@must_understand "),
+            (&["external"], "@external "),
+        ];
+        for (names, mark) in MARKS {
+            if self.is(element, names, path) {
+                notes += mark;
+            }
+        }
+        if let Some(id) = element.attribute("id")
+            && let Some(id) = self.expression(id, "id", element, path)
+        {
+            notes += &format!("@id({id}) ");
+        }
+        match element.attribute("hashid") {
+            None => {}
+            Some("") => notes += "@hashid ",
+            Some(of) => {
+                let of = self.literal("string", of, "hashid", element, path);
+                notes += &of.map(|of| format!("@hashid({of}) ")).unwrap_or_default();
+            }
+        }
+        if let Some(default) = element.attribute("default") {
+            let kind = element.attribute("type").unwrap_or_default();
+            let default = self.literal(kind, default, "default", element, path);
+            notes += &default.map(|value| format!("@default({value}) ")).unwrap_or_default();
+        }
+        if let Some((which, text)) = self.either(element, ["tryConstruct", "try_construct"], path) {
+            const NAMES: [&str; 3] = ["DISCARD", "USE_DEFAULT", "TRIM"];
+            let name = text.to_ascii_uppercase();
+            if NAMES.contains(&name.as_str()) {
+                notes += &format!("@try_construct({name}) ");
+            } else {
+                let found = format!("{which}: found {}", quoted(text));
+                let wrong = Wrong::new(found, format!("expected {}", one_of(&NAMES)));
+                self.wrong(element, path, wrong.suggest(suggest(text, NAMES)));
+            }
+        }
+        notes
+    }
+
+    /// What a member or typedef declares: its type, its name, and the lengths of an array.
+    pub(super) fn declared(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+        let (name, kind) = (self.name(element, path), self.type_of(element, path));
+        let kind = self.collection(kind, element, path);
+        let mut lengths = String::new();
+        for length in
+            element.attribute("arrayDimensions").into_iter().flat_map(|text| text.split(','))
+        {
+            let length = self.expression(length, "arrayDimensions", element, path)?;
+            lengths += &format!("[{length}]");
+        }
+        Some(format!("{} {}{lengths}", kind?, name?))
+    }
+
+    /// A map or sequence of a type, if attributes say that it is one.
+    pub(super) fn collection(
+        &mut self,
+        kind: Option<String>,
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<String> {
+        let key = self.either(element, ["mapKeyType", "key_type"], path);
+        let sequence = element.attribute("sequenceMaxLength");
+        if let Some(name) = ["mapKeyNonBasicTypeName", "mapKeyStringMaxLength", "mapMaxLength"]
+            .into_iter()
+            .find(|name| key.is_none() && element.attribute(name).is_some())
+        {
+            let wrong = Wrong::new(format!("found `{name}`"), "expected it beside `mapKeyType`");
+            self.wrong(element, path, wrong);
+        }
+        let bound =
+            |bound: Option<String>| bound.map(|bound| format!(", {bound}")).unwrap_or_default();
+        match (key, sequence) {
+            (Some(_), Some(_)) => {
+                let found = "found both `mapKeyType` and `sequenceMaxLength`";
+                let expected = "expected one of them; a sequence of maps takes a typedef";
+                self.wrong(element, path, Wrong::new(found, expected));
+                None
+            }
+            (None, None) => kind,
+            (None, Some(text)) => {
+                let most = self.bound(text, "sequenceMaxLength", element, path)?;
+                Some(format!("sequence<{}{}>", kind?, bound(most)))
+            }
+            (Some((which, key)), None) => {
+                let parts = (
+                    element.attribute("mapKeyNonBasicTypeName"),
+                    element.attribute("mapKeyStringMaxLength"),
+                );
+                let names = [which, "mapKeyNonBasicTypeName", "mapKeyStringMaxLength"];
+                let key = self.kind(key, parts, names, element, path)?;
+                let most = match element.attribute("mapMaxLength") {
+                    None => None,
+                    Some(text) => self.bound(text, "mapMaxLength", element, path)?,
+                };
+                Some(format!("map<{key}, {}{}>", kind?, bound(most)))
+            }
+        }
+    }
+
+    /// The type that `type` and `nonBasicTypeName` name.
+    pub(super) fn type_of(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
+        let kind = self.required(element, "type", path)?;
+        let parts = (element.attribute("nonBasicTypeName"), element.attribute("stringMaxLength"));
+        self.kind(kind, parts, ["type", "nonBasicTypeName", "stringMaxLength"], element, path)
+    }
+
+    pub(super) fn kind(
+        &mut self,
+        kind: &str,
+        (name, bound): (Option<&str>, Option<&str>),
+        [which, of_name, of_bound]: [&str; 3],
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<String> {
+        let Some((_, idl)) = KINDS.iter().find(|(known, _)| *known == kind) else {
+            let found = format!("{which}: found {}", quoted(kind));
+            let expected = "expected a basic type such as `int32`, `float64` or `string`, or `nonBasic` with the type's name in";
+            let wrong = Wrong::new(found, format!("{expected} `{of_name}`"));
+            let meant = suggest(kind, KINDS.map(|(known, _)| known));
+            self.wrong(element, path, wrong.suggest(meant));
+            return None;
+        };
+        if bound.is_some() && !idl.ends_with("string") {
+            let wrong = Wrong::new(format!("found `{of_bound}`"), "expected it of a string alone");
+            self.wrong(element, path, wrong);
+            return None;
+        }
+        match (name, *idl) {
+            (Some(name), NON_BASIC) => self.reference(name, of_name, element, path),
+            (None, NON_BASIC) => {
+                let wrong = Wrong::new(
+                    format!("found no attribute `{of_name}`"),
+                    "expected the type's name in it",
+                );
+                self.wrong(element, path, wrong);
+                None
+            }
+            (Some(_), _) => {
+                let found = format!("found `{of_name}` beside the type `{kind}`");
+                self.wrong(element, path, Wrong::new(found, "expected it beside `nonBasic` alone"));
+                None
+            }
+            (None, idl) => match bound {
+                None => Some(idl.to_owned()),
+                Some(text) => {
+                    let most = self.bound(text, of_bound, element, path)?;
+                    Some(most.map_or_else(|| idl.to_owned(), |most| format!("{idl}<{most}>")))
+                }
+            },
+        }
+    }
+
+    /// The most of something; none if it is said that there is no limit.
+    #[allow(clippy::option_option, reason = "wrong, no limit, or a limit")]
+    pub(super) fn bound(
+        &mut self,
+        text: &str,
+        attribute: &str,
+        element: &Element,
+        path: &Path<'_>,
+    ) -> Option<Option<String>> {
+        if text.trim() == "-1" {
+            return Some(None);
+        }
+        self.expression(text, attribute, element, path).map(Some)
+    }
+}
+
+/// Whether it is an identifier.
+fn is_word(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

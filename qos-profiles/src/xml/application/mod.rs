@@ -1,0 +1,27 @@
+//! Applications in XML: types, domains with their topics, and participants with their entities.
+//!
+//! ```text
+//! types ──> IDL, line by line (type_text) ──> whoever compiles it
+//! domains, participants ──> read ──> model ──> resolve (bases, references) ──> descriptions
+//! policies of topics, writers ... ──> sets of policies, as any other
+//! ```
+//! Owns: what files say of applications, and that their references lead somewhere. Never does: make an entity, or
+//! know what a type is.
+
+mod attributes;
+mod describe;
+mod model;
+mod read;
+mod resolve;
+mod type_text;
+mod types;
+
+pub use describe::{
+    ApplicationTypes, EndpointDescription, FilterDescription, GroupDescription,
+    ParticipantDescription, RegisteredType, TopicDescription, UnknownParticipant,
+};
+pub(super) use model::{Applications, MOST_ROOMS, Room};
+pub(super) use read::{domain, participant};
+pub(super) use resolve::{check, describe};
+pub use type_text::TypeText;
+pub(super) use types::TypeReader;
