@@ -3,6 +3,7 @@
 mod acknowledgment;
 mod attended;
 mod builder;
+mod enabling;
 mod instances;
 mod loan;
 mod place;

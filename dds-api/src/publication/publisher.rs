@@ -36,7 +36,9 @@ use crate::topic::Topic;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Publisher(Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>);
+pub struct Publisher(Arc<PublisherGroup>);
+
+type PublisherGroup = EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>;
 
 impl Publisher {
     /// Its name in the domain.
@@ -84,6 +86,7 @@ impl Publisher {
     /// Waits until all that its writers have written so far is acknowledged, as
     /// [`DataWriter::wait_for_acknowledgments`](super::DataWriter::wait_for_acknowledgments) does for one.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.0.check()?;
         let timeout = timeout.into();
         let deadline = timeout.deadline();
         for writer in self.writers() {
@@ -96,12 +99,12 @@ impl Publisher {
         Ok(())
     }
 
-    /// Deletes it. Dropping the last handle on it and its last writer does the same; this says whether there are any left.
+    /// Deletes it: no writer is made of it any more. Dropping the last handle on it and its last writer does the same.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] as long as it has writers.
     pub fn delete(self) -> DdsResult<()> {
-        self.0.check_empty("writers")
+        self.0.delete("writers")
     }
 
     /// A writer of it of the topic of this name and type, if there is one.
@@ -121,6 +124,34 @@ impl Publisher {
     /// Has no listener for all its writers called any more.
     pub fn clear_listener(&self) {
         self.0.listener.clear();
+    }
+
+    /// Enables it, and its writers if its ENTITY_FACTORY says so. Once it is enabled, nothing happens.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its participant is not enabled; the
+    /// error of a writer that cannot be.
+    pub fn enable(&self) -> DdsResult<()> {
+        self.0.enable()
+    }
+
+    /// Whether it is enabled.
+    pub fn is_enabled(&self) -> bool {
+        self.0.lifecycle().is_enabled()
+    }
+
+    /// Deletes its writers, whoever has handles on them: their calls say
+    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted) from then on, those that wait included.
+    pub fn delete_contained_entities(&self) -> DdsResult<()> {
+        self.0.delete_contents()
+    }
+
+    pub(crate) fn of(group: Arc<PublisherGroup>) -> Publisher {
+        Publisher(group)
+    }
+
+    pub(super) fn entity(&self) -> &PublisherGroup {
+        &self.0
     }
 
     pub(super) fn listener(&self) -> &Slot<dyn PublisherListener> {

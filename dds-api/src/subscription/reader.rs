@@ -18,12 +18,14 @@ use derecho_node::{Waited, clock};
 use idl_cdr::{DdsType, Extensibility};
 
 use super::cache::Settings;
+use super::enabling::{Draft, Started};
 use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Charge, Inner};
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
@@ -49,7 +51,7 @@ pub struct DataReader<T: DdsType> {
 pub(super) struct ReaderLife<T: DdsType> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
-    charge: Option<Arc<Charge>>,
+    pub(super) charge: OnceLock<Arc<Charge>>,
 }
 
 impl<T: DdsType> Clone for DataReader<T> {
@@ -66,17 +68,20 @@ pub struct ReaderCore<T: DdsType> {
     pub(super) shared: Arc<ReaderShared>,
     pub(super) queues: Mutex<Queues>,
     pub(super) unreadable: AtomicU64,
-    pub(super) id: u64,
+    /// Whether it is enabled, and there.
+    pub(super) lifecycle: Lifecycle,
+    /// What its participant calls it until it is enabled.
+    pub(super) provisional: u64,
+    /// What it is to be, until it is enabled.
+    pub(super) draft: Mutex<Option<Draft>>,
+    /// What it has since then.
+    pub(super) started: OnceLock<Started>,
     /// What the cache is to do.
     pub(super) settings: Mutex<Settings>,
     /// The cache, as soon as something asks for what only that knows.
     pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
     /// What samples have to pass.
     pub(super) filter: Option<Arc<SharedFilter>>,
-    /// Samples of its topic are kept.
-    pub(super) is_kept: bool,
-    /// It remembers what it has given out.
-    pub(super) remembers: bool,
     /// The subscriber that it belongs to, if it is not the participant's own.
     pub(super) subscriber: Option<Subscriber>,
     pub(super) status_condition: OnceLock<StatusCondition>,
@@ -120,17 +125,16 @@ impl Limit for RangeTo<usize> {
 pub use asynchronous::SampleStream;
 
 impl<T: DdsType> DataReader<T> {
-    /// A reader that consists of this. One that keeps the last samples alone is filled although nobody looks (I-144).
+    /// A reader that consists of this, and is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
-        let core = Arc::new(core);
-        let charge = core.settings().depth.is_some().then(|| {
-            let Inner { engine, collector, .. } = &*core.participant;
-            collector.add(engine, Arc::clone(&core) as _)
-        });
-        let life = Arc::new(ReaderLife { core, charge });
+        let life = Arc::new(ReaderLife { core: Arc::new(core), charge: OnceLock::new() });
         let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
         life.core.participant.roster.enter(entity);
         DataReader::alive(life)
+    }
+
+    pub(super) fn life(&self) -> &ReaderLife<T> {
+        &self.life
     }
 
     pub(super) fn alive(life: Arc<ReaderLife<T>>) -> DataReader<T> {
@@ -142,9 +146,9 @@ impl<T: DdsType> DataReader<T> {
         &self.topic
     }
 
-    /// Its name in the domain.
+    /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.id() }
     }
 
     /// Writers whose samples it gets now.
@@ -190,15 +194,17 @@ impl<T: DdsType> DataReader<T> {
 
     /// Waits until it gets the samples of at least so many writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.check_enabled()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         // Asked once: they may be gone again before they are counted anew.
         let mut is_there = false;
         let ready = || {
             is_there = self.matched_writers() >= count && !standing.is_out();
-            is_there || standing.is_out_for_good()
+            is_there || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            _ if !self.is_enabled() => self.check_enabled(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -273,6 +279,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Waits until there is a sample, or the participant is out for good, which is an error.
     fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
+        self.check_enabled()?;
         let (engine, standing) = (&self.participant.engine, &self.participant.standing);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
@@ -280,8 +287,10 @@ impl<T: DdsType> DataReader<T> {
             }
             Waited::TimedOut
         } else {
-            engine.wait(deadline, || self.has_samples() || standing.is_out_for_good())
+            let is_over = || standing.is_out_for_good() || !self.is_enabled();
+            engine.wait(deadline, || self.has_samples() || is_over())
         };
+        self.check_enabled()?;
         match waited {
             Waited::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
@@ -323,8 +332,9 @@ impl<T: DdsType> DataReader<T> {
         mut ready: impl FnMut() -> bool,
     ) -> DdsResult<Waited> {
         let standing = &self.participant.standing;
-        let waited =
-            self.participant.engine.wait(deadline, || ready() || standing.is_out_for_good());
+        let is_over = || standing.is_out_for_good() || !self.is_enabled();
+        let waited = self.participant.engine.wait(deadline, || ready() || is_over());
+        self.check_enabled()?;
         match waited {
             Waited::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
@@ -350,14 +360,16 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.check_enabled()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         let mut is_known = false;
         let ready = || {
             is_known = self.knows_history();
-            is_known || standing.is_out_for_good()
+            is_known || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            _ if !self.is_enabled() => self.check_enabled(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_known => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -391,8 +403,9 @@ impl<T: DdsType> DataReader<T> {
     /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
     /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
+        self.check_enabled()?;
         let shared = Arc::clone(&self.shared);
-        PastSamples::open(self.log(), since, shared, || Others::new(&self.participant, self.id))
+        PastSamples::open(self.log(), since, shared, || Others::new(&self.participant, self.id()))
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
@@ -401,13 +414,14 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        let others = || Others::new(&self.participant, self.id);
+        self.check_enabled()?;
+        let others = || Others::new(&self.participant, self.id());
         PastSamples::state_at(self.log(), time, &self.shared, others)
     }
 
     /// Where this participant's log of the topic is, if it keeps one.
     fn log(&self) -> Option<(PathBuf, StreamKey)> {
-        self.participant.engine.act(|machine, _, _| machine.log_of(self.id))
+        self.participant.engine.act(|machine, _, _| machine.log_of(self.id()))
     }
 
     fn deleted(&self) -> DdsError {
@@ -473,8 +487,9 @@ impl<T: DdsType> ReaderCore<T> {
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
-        if self.is_kept
-            && let Some(kept) = self.pop_kept()
+        let started = self.started.get()?;
+        if started.is_kept
+            && let Some(kept) = self.pop_kept(started)
         {
             return kept;
         }
@@ -491,7 +506,7 @@ impl<T: DdsType> ReaderCore<T> {
                 return None;
             }
             match sample {
-                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some((sample, writer)),
                 None => self.note_unreadable(),
             }
@@ -499,8 +514,8 @@ impl<T: DdsType> ReaderCore<T> {
     }
 
     /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
-        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+    fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
+        while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             let mut queues = self.queues();
             let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
                 Look::Kept(kept, stream) => {
@@ -515,7 +530,7 @@ impl<T: DdsType> ReaderCore<T> {
                     self.participant.engine.poke();
                     return Some(None);
                 }
-                Look::Over if !self.remembers => return None,
+                Look::Over if !started.remembers => return None,
                 Look::Over => {
                     let Some((record, stream, life)) = queues.take(&self.shared) else {
                         return Some(None);
@@ -536,7 +551,7 @@ impl<T: DdsType> ReaderCore<T> {
                 }
             };
             match found {
-                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some(Some((sample, stream))),
                 None => self.note_unreadable(),
             }
@@ -549,13 +564,6 @@ impl<T: DdsType> ReaderCore<T> {
     #[inline(always)]
     fn is_refused(&self, record: &[u8]) -> bool {
         T::EXTENSIBILITY != Extensibility::Final && self.shared.refuses(mark_of(record))
-    }
-
-    /// LIFESPAN: whether it is too late for this sample.
-    #[inline(always)]
-    fn is_expired(&self, sample: &Body<T>) -> bool {
-        let lifespan = self.topic.keeping().lifespan;
-        lifespan > 0 && outlives(sample, lifespan)
     }
 
     #[cold]
@@ -572,19 +580,14 @@ impl<T: DdsType> ReaderCore<T> {
 
 impl<T: DdsType> Drop for ReaderLife<T> {
     fn drop(&mut self) {
-        // Nobody fills it any more.
-        self.charge.take().into_iter().for_each(|charge| charge.leave());
-        let core = &*self.core;
-        // What is in it refers to its writers' memory.
-        if let Some(shelf) = core.shelf.get() {
-            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
-        }
-        core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
-        let id = core.id;
-        core.participant.profiles.forget(id);
-        core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
+        self.end();
     }
+}
+
+/// LIFESPAN: whether it is too late for a sample.
+#[inline(always)]
+fn is_expired<T: DdsType>(sample: &Body<T>, started: &Started) -> bool {
+    started.lifespan > 0 && outlives(sample, started.lifespan)
 }
 
 /// Whether a sample is older than that.

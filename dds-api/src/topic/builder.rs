@@ -3,23 +3,22 @@
 //! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use idl_cdr::DdsType;
 use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{
     DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
-    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind, Length,
+    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind,
     OwnershipQosPolicyKind, TopicQos,
 };
 
-use super::{Topic, TopicNotice, TopicPolicies};
+use super::keeping::KeepingOptions;
+use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
-use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
-use crate::mapping::level::{Keeping, TopicLevel};
-use crate::mapping::policies::durability;
+use crate::mapping::level::TopicLevel;
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
@@ -37,15 +36,13 @@ pub struct TopicBuilder<T> {
     qos: TopicQos,
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
-    durable_first: bool,
-    detach: bool,
-    log_retention: LogRetention,
+    options: KeepingOptions,
     _type: PhantomData<fn() -> T>,
 }
 
 impl<T: DdsType> TopicBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, name: &str) -> Self {
-        let usual = participant.profiles.usual();
+        let (set, usual) = (participant.policies.topic.get(), participant.profiles.usual());
         let builder = TopicBuilder {
             participant,
             name: name.to_owned(),
@@ -56,14 +53,13 @@ impl<T: DdsType> TopicBuilder<T> {
             qos: usual_topic(),
             service: DurabilityServiceQosPolicy::default(),
             lifespan: None,
-            durable_first: false,
-            detach: false,
-            log_retention: LogRetention::default(),
+            options: KeepingOptions::default(),
             _type: PhantomData,
         };
-        match usual {
-            Some(profile) => builder.profile(&profile),
-            None => builder,
+        match (set, usual) {
+            (Some(qos), _) => builder.qos(&qos),
+            (None, Some(profile)) => builder.profile(&profile),
+            (None, None) => builder,
         }
     }
 
@@ -114,14 +110,7 @@ impl<T: DdsType> TopicBuilder<T> {
     fn set(&mut self, qos: &TopicQos, level: TopicLevel) {
         self.level = level;
         self.service = match qos.durability.kind {
-            DurabilityQosPolicyKind::TransientLocal => DurabilityServiceQosPolicy {
-                history_kind: qos.history.kind,
-                history_depth: qos.history.depth,
-                max_samples: qos.resource_limits.max_samples,
-                max_instances: qos.resource_limits.max_instances,
-                max_samples_per_instance: qos.resource_limits.max_samples_per_instance,
-                ..DurabilityServiceQosPolicy::default()
-            },
+            DurabilityQosPolicyKind::TransientLocal => KeepingOptions::service_of(qos),
             _ => qos.durability_service.clone(),
         };
         self.lifespan = qos.lifespan.duration.into();
@@ -201,14 +190,14 @@ impl<T: DdsType> TopicBuilder<T> {
     /// Of a [persistent](Self::persistent) topic: samples are delivered only when they are durable in all logs. No reader
     /// sees what a crash could take back.
     pub fn durable_first(mut self) -> Self {
-        self.durable_first = true;
+        self.options.durable_first = true;
         self
     }
 
     /// Of a [persistent](Self::persistent) topic: a log whose disk is full takes no part any more, and the topic goes on
     /// without it; otherwise the topic waits for room.
     pub fn detach_full_logs(mut self) -> Self {
-        self.detach = true;
+        self.options.detach = true;
         self
     }
 
@@ -216,7 +205,7 @@ impl<T: DdsType> TopicBuilder<T> {
     /// late stays whatever is dropped; so a limit is needed for that too, and `keep_all` without any is refused.
     /// [`DataReader::past`](crate::subscription::DataReader::past) says what is no longer there.
     pub fn log_retention(mut self, retention: LogRetention) -> Self {
-        self.log_retention = retention;
+        self.options.log_retention = retention;
         self
     }
 
@@ -248,57 +237,6 @@ impl<T: DdsType> TopicBuilder<T> {
         self
     }
 
-    /// Which samples are kept, as participants tell each other; or what is wrong with it.
-    fn keeping(&self) -> Result<Keeping, String> {
-        if !self.level.is_kept() {
-            return Ok(Keeping::default());
-        }
-        let service = &self.service;
-        let qos = TopicQos { durability_service: service.clone(), ..TopicQos::default() };
-        if let Some(wrong) = qos.inconsistencies().first() {
-            return Err(wrong.to_string());
-        }
-        let per_instance = service.max_samples_per_instance.limit();
-        let depth = match service.history_kind {
-            HistoryQosPolicyKind::KeepLast => Some(service.history_depth),
-            HistoryQosPolicyKind::KeepAll => per_instance,
-        };
-        let limit = |length: Length| length.limit().unwrap_or(0);
-        let lifespan = self.lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
-            return Err(
-                "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
-            );
-        }
-        let LogRetention { time, bytes, samples } = self.log_retention;
-        let limited = time.is_some() || bytes.is_some() || samples.is_some();
-        if limited && depth.is_none() && service.max_samples.limit().is_none() && lifespan.is_none()
-        {
-            return Err(
-                "all samples are kept for readers that come late, so no log may drop any: leave \
-                        `log_retention` out, or keep less (`keep_last`, `max_samples`, `lifespan`)"
-                    .into(),
-            );
-        }
-        let log_limit = |limit: Option<u64>| match limit.filter(|_| self.level.is_logged()) {
-            // Zero stands for no limit; of one the same is kept.
-            Some(limit) => limit.max(1),
-            None => 0,
-        };
-        let log_time = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Keeping {
-            log_time: log_limit(log_time),
-            log_bytes: log_limit(bytes),
-            log_samples: log_limit(samples),
-            depth: depth.unwrap_or(0),
-            most: limit(service.max_samples),
-            instances: limit(service.max_instances),
-            lifespan: lifespan.unwrap_or(0),
-            durable_first: self.durable_first && self.level.is_logged(),
-            detach: self.detach && self.level.is_logged(),
-        })
-    }
-
     /// Makes the topic.
     ///
     /// # Errors
@@ -308,52 +246,28 @@ impl<T: DdsType> TopicBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let keeping = self.keeping();
-        let following = self.following.clone();
-        let TopicBuilder { participant, name, level, sharded, mut qos, service, lifespan, .. } =
-            self;
+        let TopicBuilder { participant, name, following, level, sharded, .. } = self;
+        let TopicBuilder { mut qos, service, lifespan, options, .. } = self;
+        participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(DdsError::BadParameter(format!(
                 "a topic's name has 1 to {LONGEST_NAME} bytes and no NUL; this one has {} bytes",
                 name.len()
             )));
         }
-        let keeping = keeping.map_err(|wrong| {
-            DdsError::InconsistentPolicy(format!("DURABILITY_SERVICE of topic `{name}`: {wrong}"))
-        })?;
-        if qos.durability.kind != DurabilityQosPolicyKind::Transient || !level.is_kept() {
-            qos.durability.kind = durability(level);
-        }
         qos.durability_service = service;
         if let Some(lifespan) = lifespan {
             qos.lifespan.duration = lifespan.into();
         }
-        if let Some(wrong) = qos.inconsistencies().first() {
-            return Err(DdsError::InconsistentPolicy(format!("topic `{name}`: {wrong}")));
-        }
-        let board = participant.engine.act(|machine, _, _| machine.topic_board(&name));
-        let name: Arc<str> = name.into();
-        let notice = Arc::new(TopicNotice {
-            name: Arc::clone(&name),
-            participant: Arc::downgrade(&participant),
-            board,
-            listener: Slot::default(),
-        });
-        let entity: Weak<TopicNotice> = Arc::downgrade(&notice);
-        participant.roster.enter(entity);
+        let promise = options.promise(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
-        let policies = TopicPolicies::new(name, level, profile, qos);
+        let named = (name.into(), profile);
+        let policies = TopicPolicies::new(named, sharded, (promise, options));
+        let topic = Topic::make(&participant, policies)?;
         if let Some(following) = following {
-            participant.profiles.note(Shared::Topic(Arc::downgrade(&policies)), following);
+            let entity = Shared::Topic(Arc::downgrade(topic.entity()));
+            participant.profiles.note(entity, following);
         }
-        Ok(Topic {
-            participant,
-            keeping,
-            sharded,
-            policies,
-            notice,
-            status_condition: Arc::new(OnceLock::new()),
-            _type: PhantomData,
-        })
+        Ok(topic)
     }
 }
