@@ -6,7 +6,7 @@ mod support;
 
 use dds_api::prelude::*;
 use dds_api::qos::{DomainParticipantQos, TopicQos};
-use support::{Meeting, SOON};
+use support::{Meeting, SOON, until};
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Track {
@@ -114,4 +114,93 @@ fn topic_data_that_change_are_heard_of() {
     there.find_topic::<Track>("Second", SOON).unwrap();
     let found = there.find_topic::<Track>("Tracks", SOON).unwrap();
     assert_eq!(found.qos().topic_data.value, [2, 2]);
+}
+
+#[test]
+fn others_and_their_topics_are_known_by_what_they_say() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    assert!(here.topic::<Track>("Own").create().is_ok());
+    let mut qos = there.qos();
+    qos.user_data.value = b"radar".to_vec();
+    there.set_qos(&qos).unwrap();
+    let topic = there.topic::<Track>("Tracks").atomic().topic_data(*b"north").create().unwrap();
+    here.find_topic::<Track>("Tracks", SOON).unwrap();
+
+    assert_eq!(here.discovered_participants().unwrap(), [there.instance_handle()]);
+    let data = here.discovered_participant_data(there.instance_handle()).unwrap();
+    assert_eq!((data.key, data.user_data.value), (there.instance_handle(), b"radar".to_vec()));
+    assert!(here.discovered_participant_data(here.instance_handle()).is_err(), "it is its own");
+    assert!(here.discovered_participant_data(topic.instance_handle()).is_err(), "it is a topic");
+
+    assert_eq!(here.discovered_topics().unwrap(), [topic.instance_handle()]);
+    let data = here.discovered_topic_data(topic.instance_handle()).unwrap();
+    assert_eq!((data.key, &*data.name), (topic.instance_handle(), "Tracks"));
+    assert_eq!((&*data.type_name, &data.topic_data), (Track::TYPE_NAME, &topic.qos().topic_data));
+    assert_eq!((data.reliability, data.history), (topic.qos().reliability, topic.qos().history));
+    let (left, name) = (there.instance_handle(), topic.instance_handle());
+    drop((topic, there));
+    until("what was there is not known any more", || {
+        here.discovered_participants().unwrap().is_empty()
+    });
+    assert!(here.discovered_topics().unwrap().is_empty());
+    assert!(here.discovered_participant_data(left).is_err());
+    assert!(here.discovered_topic_data(name).is_err());
+}
+
+#[test]
+fn those_that_one_is_matched_with_are_known_with_their_policies() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    for participant in [&here, &there] {
+        // In another participant, and in the same one.
+        let (name, data) = (format!("Tracks {}", participant.instance_handle()), *b"topic");
+        let topic = here.topic::<Track>(&name).topic_data(data).create().unwrap();
+        let theirs = participant.topic::<Track>(&name).topic_data(data).create().unwrap();
+        let publisher =
+            here.publisher().partition(["left"]).group_data(*b"writers").create().unwrap();
+        let subscriber =
+            participant.subscriber().partition(["l*"]).group_data(*b"readers").create().unwrap();
+        let writer = publisher.writer(&topic).user_data(*b"writer").create().unwrap();
+        let reader = subscriber.reader(&theirs).user_data(*b"reader").create().unwrap();
+        let (of_writer, of_reader) = (writer.instance_handle(), reader.instance_handle());
+        until("they are matched", || {
+            writer.matched_subscriptions() == [of_reader]
+                && reader.matched_publications() == [of_writer]
+        });
+        let data = reader.matched_publication_data(of_writer).unwrap();
+        assert_eq!((data.key, data.participant_key), (of_writer, here.instance_handle()));
+        assert_eq!((&*data.topic_name, &*data.type_name), (&*name, Track::TYPE_NAME));
+        assert_eq!(
+            (&*data.user_data.value, &*data.group_data.value),
+            (&b"writer"[..], &b"writers"[..])
+        );
+        assert_eq!(
+            (&*data.topic_data.value, &*data.partition.name),
+            (&b"topic"[..], &["left".to_owned()][..])
+        );
+        assert_eq!(data.reliability, writer.qos().reliability);
+
+        let data = writer.matched_subscription_data(of_reader).unwrap();
+        assert_eq!((data.key, data.participant_key), (of_reader, participant.instance_handle()));
+        assert_eq!((&*data.topic_name, &*data.type_name), (&*name, Track::TYPE_NAME));
+        assert_eq!(
+            (&*data.user_data.value, &*data.group_data.value),
+            (&b"reader"[..], &b"readers"[..])
+        );
+        assert_eq!(
+            (&*data.topic_data.value, &*data.partition.name),
+            (&b"topic"[..], &["l*".to_owned()][..])
+        );
+
+        // What changes is heard of, and who is gone is not known.
+        let mut qos = publisher.qos();
+        qos.group_data.value = b"others".to_vec();
+        publisher.set_qos(&qos).unwrap();
+        until("it has heard of the change", || {
+            reader.matched_publication_data(of_writer).unwrap().group_data.value == b"others"
+        });
+        drop(reader);
+        until("it is gone", || writer.matched_subscription_data(of_reader).is_err());
+    }
 }

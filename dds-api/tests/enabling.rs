@@ -10,7 +10,7 @@ use dds_api::domain::DomainParticipantFactory;
 use dds_api::prelude::*;
 use dds_api::qos::{
     DurabilityQosPolicyKind, EntityFactoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
-    PresentationQosPolicyAccessScopeKind, PublisherQos, ReliabilityQosPolicyKind, SubscriberQos,
+    PresentationQosPolicyAccessScopeKind, PublisherQos, SubscriberQos,
 };
 use dds_api::subscription::States;
 use futures_util::FutureExt;

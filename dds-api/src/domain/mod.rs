@@ -3,8 +3,10 @@
 mod assembly;
 mod attendant;
 mod bell;
+mod builtin;
 mod collector;
 mod config;
+mod discovered;
 mod entity;
 mod entity_group;
 mod factory;
@@ -15,6 +17,11 @@ mod profiles;
 mod rejoin;
 mod roster;
 
+pub(crate) use builtin::Known;
+pub use builtin::{
+    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
+    TopicBuiltinTopicData,
+};
 pub(crate) use collector::{Charge, Collect, Found};
 pub use config::ParticipantConfig;
 pub(crate) use entity::{Entity, not_yet};

@@ -89,7 +89,23 @@ impl Directory {
     /// Of topics of this name: who has them, what that calls them, and what it says of them.
     pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (NodeId, u64, &TopicData)> {
         let all = self.names.get(name).into_iter().flatten();
-        all.filter_map(|&(node, id)| Some((node, id, self.topics.get(&node)?.get(&id)?)))
+        all.filter_map(|&(node, id)| Some((node, id, self.topic(node, id)?)))
+    }
+
+    /// The participants that have said something of themselves.
+    pub(crate) fn participants(&self) -> impl Iterator<Item = (NodeId, &ParticipantData)> {
+        self.participants.iter().map(|(node, data)| (*node, data))
+    }
+
+    /// The topics that there are: who has them, and what that calls them.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicData)> {
+        let all = self.topics.iter();
+        all.flat_map(|(node, all)| all.iter().map(move |(id, data)| (*node, *id, data)))
+    }
+
+    /// What is said of a topic.
+    pub(crate) fn topic(&self, node: NodeId, id: u64) -> Option<&TopicData> {
+        self.topics.get(&node)?.get(&id)
     }
 
     /// A participant says something of itself.

@@ -10,6 +10,7 @@ use qos_profiles::DataWriterQos;
 use super::builder::check;
 use super::publisher::Publisher;
 use super::writer::DataWriter;
+use crate::domain::SubscriptionBuiltinTopicData;
 use crate::infrastructure::{
     DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, StatusCondition, StatusKind, StatusMask,
@@ -111,6 +112,25 @@ impl<T: DdsType> DataWriter<T> {
     /// The readers that it is matched with.
     pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
         self.participant.engine.act(|machine, _, _| machine.partners(self.id()))
+    }
+
+    /// What is known of a reader that it is matched with.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if it is not, or no more, matched with one of this name.
+    pub fn matched_subscription_data(
+        &self,
+        subscription: InstanceHandle,
+    ) -> DdsResult<SubscriptionBuiltinTopicData> {
+        self.check_enabled()?;
+        let (engine, own) = (&self.participant.engine, self.id());
+        let known = engine.act(|machine, _, _| machine.partner(own, subscription));
+        known.and_then(SubscriptionBuiltinTopicData::new).ok_or_else(|| {
+            DdsError::BadParameter(format!(
+                "{subscription} is no reader that this writer of `{}` is matched with: it may be gone",
+                self.topic.name()
+            ))
+        })
     }
 
     /// The statuses that have changed since they were read.

@@ -104,6 +104,11 @@ impl<T: DdsType> ReaderCore<T> {
     /// An error unless it is enabled.
     #[inline]
     pub(super) fn check_enabled(&self) -> DdsResult<()> {
+        if self.lifecycle.is_enabled() { Ok(()) } else { self.refuse() }
+    }
+
+    #[cold]
+    fn refuse(&self) -> DdsResult<()> {
         self.lifecycle.check(format_args!("a reader of `{}`", self.topic.name()))
     }
 

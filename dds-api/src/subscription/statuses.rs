@@ -13,6 +13,7 @@ use super::enabling::check;
 use super::reader::{DataReader, ReaderCore};
 use super::states::States;
 use super::subscriber::Subscriber;
+use crate::domain::PublicationBuiltinTopicData;
 use crate::infrastructure::{
     DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessChangedStatus,
     RequestedDeadlineMissedStatus, StatusCondition, StatusKind, StatusMask,
@@ -107,6 +108,25 @@ impl<T: DdsType> DataReader<T> {
     /// The writers that it is matched with.
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
         self.participant.engine.act(|machine, _, _| machine.partners(self.id()))
+    }
+
+    /// What is known of a writer that it is matched with.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if it is not, or no more, matched with one of this name.
+    pub fn matched_publication_data(
+        &self,
+        publication: InstanceHandle,
+    ) -> DdsResult<PublicationBuiltinTopicData> {
+        self.check_enabled()?;
+        let (engine, own) = (&self.participant.engine, self.id());
+        let known = engine.act(|machine, _, _| machine.partner(own, publication));
+        known.and_then(PublicationBuiltinTopicData::new).ok_or_else(|| {
+            DdsError::BadParameter(format!(
+                "{publication} is no writer that this reader of `{}` is matched with: it may be gone",
+                self.topic.name()
+            ))
+        })
     }
 
     /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.

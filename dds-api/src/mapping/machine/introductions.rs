@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use derecho_core::bytes::Wire;
+use derecho_core::ids::NodeId;
 
 use super::ParticipantMachine;
+use crate::domain::Known;
+use crate::infrastructure::InstanceHandle;
 use crate::mapping::announcement::Announcement;
 use crate::mapping::directory::{ParticipantData, TopicData};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
@@ -96,6 +99,56 @@ impl ParticipantMachine {
             }
         }
         found
+    }
+}
+
+/// What is known of others, and of endpoints that ours are matched with.
+impl ParticipantMachine {
+    /// The other participants.
+    pub(crate) fn discovered_participants(&self) -> Vec<NodeId> {
+        let me = self.group.node().id();
+        let all = self.group.state().directory().participants().map(|(node, _)| node);
+        all.filter(|node| *node != me).collect()
+    }
+
+    /// What another participant says of itself.
+    pub(crate) fn participant_data(&self, node: NodeId) -> Option<ParticipantData> {
+        let me = self.group.node().id();
+        let mut all = self.group.state().directory().participants();
+        all.find(|(known, _)| *known == node && node != me).map(|(_, data)| data.clone())
+    }
+
+    /// The topics of other participants.
+    pub(crate) fn discovered_topics(&self) -> Vec<(NodeId, u64)> {
+        let me = self.group.node().id();
+        let all = self.group.state().directory().topics();
+        all.filter(|(node, ..)| *node != me).map(|(node, id, _)| (node, id)).collect()
+    }
+
+    /// What another participant says of a topic.
+    pub(crate) fn topic_data(&self, node: NodeId, id: u64) -> Option<TopicData> {
+        let is_other = node != self.group.node().id();
+        self.group.state().directory().topic(node, id).filter(|_| is_other).cloned()
+    }
+
+    /// What is known of an endpoint that one of ours is matched with; none if it is not.
+    pub(crate) fn partner(&self, own: u64, partner: InstanceHandle) -> Option<Known> {
+        let InstanceHandle { node, entity } = partner;
+        if !self.partners(own).contains(&partner) {
+            return None;
+        }
+        let (state, is_own) = (self.group.state(), node == self.group.node().id());
+        // What this participant has need not have been announced yet.
+        let endpoint = if is_own { self.own(entity) } else { state.endpoint(node, entity) }?;
+        let topic = match is_own {
+            true => self.said.topics.values().find(|topic| topic.name == endpoint.topic),
+            false => {
+                let mut named = state.directory().named(&endpoint.topic);
+                named.find(|(of, ..)| *of == node).map(|(_, _, topic)| topic)
+            }
+        };
+        let topic_data = topic.map(|topic| topic.qos.topic_data.clone()).unwrap_or_default();
+        Some((partner, endpoint.clone(), topic_data))
     }
 }
 
