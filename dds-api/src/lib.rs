@@ -54,9 +54,15 @@ pub mod topic;
 /// The QoS policies of the standard, as plain data.
 pub use qos_profiles as qos;
 
-/// What topic types are made of: [`types::DdsType`] and the CDR encodings.
+/// What topic types are made of: [`types::DdsType`] and the CDR encodings; and types and samples of run time:
+/// [`types::DynamicType`], [`types::DynamicData`], [`types::SerializedData`].
 pub mod types {
     pub use idl_cdr::*;
+    pub use idl_xtypes::{
+        DataError, DynamicData, DynamicType, MemberOptions, Primitive, SerializedData,
+        StructBuilder, TextError, TopicData, TypeObjectError, UnionBuilder, UnionValue, Value,
+        topic_types,
+    };
 }
 
 #[doc(hidden)]

@@ -2,7 +2,10 @@
 //!
 //! Owns: which member is meant, and whether a value can be compared with it. Never does: look at a sample.
 
+use std::sync::Arc;
+
 use idl_cdr::{MemberPath, PathError, TypeDescriptor, TypeKind};
+use idl_xtypes::{DynamicType, Fields, Primitive, ValueKind};
 
 use crate::constant::Constant;
 use crate::error::ExpressionError;
@@ -10,7 +13,7 @@ use crate::filter::Test;
 use crate::syntax::{Condition, FieldName, Literal, Operand, OperandKind, Predicate, Relation};
 
 /// What a member is, as far as comparisons go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Boolean,
     Integer,
@@ -19,7 +22,14 @@ pub(crate) enum Kind {
     Float,
     Character,
     Text,
-    Enumeration(&'static [idl_cdr::Literal]),
+    Enumeration(Arc<[(Arc<str>, i32)]>),
+}
+
+const HAS_ELEMENTS: &str = "has elements: say which, like `[0]`";
+const HAS_ENTRIES: &str = "has entries: say which, by its key in brackets";
+
+fn whole(name: &str) -> String {
+    format!("is a whole `{name}`: say which of its members")
 }
 
 impl Kind {
@@ -35,19 +45,45 @@ impl Kind {
             }),
             TypeKind::String | TypeKind::WideString => Ok(Kind::Text),
             TypeKind::Fixed { .. } => Ok(Kind::Float),
-            TypeKind::Enumeration { literals, .. } => Ok(Kind::Enumeration(literals)),
-            TypeKind::Bitmask { .. } => Ok(Kind::Integer),
-            TypeKind::Sequence(_) | TypeKind::Array(..) => {
-                Err("has elements: say which, like `[0]`".to_owned())
+            TypeKind::Enumeration { literals, .. } => {
+                Ok(Kind::enumeration(literals.iter().map(|one| (one.name, one.value))))
             }
-            TypeKind::Map(..) => Err("has entries: say which, by its key in brackets".to_owned()),
+            TypeKind::Bitmask { .. } => Ok(Kind::Integer),
+            TypeKind::Sequence(_) | TypeKind::Array(..) => Err(HAS_ELEMENTS.to_owned()),
+            TypeKind::Map(..) => Err(HAS_ENTRIES.to_owned()),
             TypeKind::Bitset(_) | TypeKind::Structure(_) | TypeKind::Union(_) => {
-                Err(format!("is a whole `{}`: say which of its members", of.name))
+                Err(whole(of.name))
             }
         }
     }
 
-    fn describe(self) -> &'static str {
+    /// The same of a type of run time.
+    fn of_dynamic(of: &DynamicType) -> Result<Kind, String> {
+        match of.value_kind() {
+            ValueKind::Primitive(primitive) => Ok(match primitive {
+                Primitive::Boolean => Kind::Boolean,
+                Primitive::Char8 | Primitive::Char16 => Kind::Character,
+                Primitive::Float32 => Kind::Single,
+                Primitive::Float64 | Primitive::Float128 => Kind::Float,
+                _ => Kind::Integer,
+            }),
+            ValueKind::Text => Ok(Kind::Text),
+            ValueKind::Fixed => Ok(Kind::Float),
+            ValueKind::Enumeration(literals) => {
+                Ok(Kind::enumeration(literals.iter().map(|(name, value)| (&**name, *value))))
+            }
+            ValueKind::Bitmask => Ok(Kind::Integer),
+            ValueKind::Collection => Err(HAS_ELEMENTS.to_owned()),
+            ValueKind::Map => Err(HAS_ENTRIES.to_owned()),
+            ValueKind::Aggregate => Err(whole(of.name())),
+        }
+    }
+
+    fn enumeration<'a>(literals: impl Iterator<Item = (&'a str, i32)>) -> Kind {
+        Kind::Enumeration(literals.map(|(name, value)| (name.into(), value)).collect())
+    }
+
+    fn describe(&self) -> &'static str {
         match self {
             Kind::Boolean => "TRUE or FALSE",
             Kind::Integer | Kind::Single | Kind::Float => "a number",
@@ -58,8 +94,8 @@ impl Kind {
     }
 
     /// Whether members of the two can be compared.
-    fn goes_with(self, other: Kind) -> bool {
-        let class = |kind| match kind {
+    fn goes_with(&self, other: &Kind) -> bool {
+        let class = |kind: &Kind| match kind {
             Kind::Boolean => 0,
             Kind::Integer | Kind::Single | Kind::Float => 1,
             Kind::Character | Kind::Text => 2,
@@ -69,11 +105,13 @@ impl Kind {
     }
 
     /// What a written value is beside such a member.
-    pub(crate) fn constant(self, literal: &Literal) -> Result<Constant, String> {
-        let named = |name: &str, literals: &[idl_cdr::Literal]| {
-            let found = literals.iter().find(|literal| literal.name == name);
-            found.map(|found| Constant::Enumerator(found.value, found.name)).ok_or_else(|| {
-                let names: Vec<&str> = literals.iter().map(|literal| literal.name).collect();
+    pub(crate) fn constant(&self, literal: &Literal) -> Result<Constant, String> {
+        let named = |name: &str, literals: &[(Arc<str>, i32)]| {
+            let found = literals.iter().find(|(known, _)| **known == *name);
+            let constant =
+                |(name, value): &(Arc<str>, i32)| Constant::Enumerator(*value, Arc::clone(name));
+            found.map(constant).ok_or_else(|| {
+                let names: Vec<&str> = literals.iter().map(|(name, _)| &**name).collect();
                 format!("there is no `{name}` among {}", names.join(", "))
             })
         };
@@ -115,7 +153,7 @@ impl Kind {
         }
     }
 
-    fn mismatch(self, literal: &Literal) -> String {
+    fn mismatch(&self, literal: &Literal) -> String {
         format!("{} was expected, found {literal}", self.describe())
     }
 }
@@ -181,12 +219,12 @@ impl Slot {
 /// Compares conditions with a type.
 pub(crate) struct Binder<'a> {
     expression: &'a str,
-    of: &'static TypeDescriptor,
+    of: Fields<'a>,
     pub(crate) slots: Vec<Slot>,
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn new(expression: &'a str, of: &'static TypeDescriptor) -> Self {
+    pub(crate) fn new(expression: &'a str, of: Fields<'a>) -> Self {
         Binder { expression, of, slots: Vec::new() }
     }
 
@@ -212,7 +250,7 @@ impl<'a> Binder<'a> {
             Predicate::Compare(left, relation, right) => self.compare(left, *relation, right),
             Predicate::Between(of, low, high) => {
                 let (path, kind, name) = self.operand_field(of)?;
-                let low = self.slot(kind, &name, low, false)?;
+                let low = self.slot(kind.clone(), &name, low, false)?;
                 let high = self.slot(kind, &name, high, false)?;
                 Ok(Test::Between(path, low, high))
             }
@@ -238,7 +276,7 @@ impl<'a> Binder<'a> {
                 let found = (self.field(one, left.at), self.field(other, right.at));
                 match found {
                     (Ok((path, kind)), Ok((other_path, other_kind))) => {
-                        if !kind.goes_with(other_kind) {
+                        if !kind.goes_with(&other_kind) {
                             let reason = format!(
                                 "`{one}` and `{other}` cannot be compared: beside `{one}` {} was expected",
                                 kind.describe()
@@ -288,10 +326,14 @@ impl<'a> Binder<'a> {
         at: usize,
     ) -> Result<(MemberPath, Kind), ExpressionError> {
         let name = field.to_string();
-        let resolved = MemberPath::resolve(self.of, &name);
+        let resolved = match self.of {
+            Fields::Compiled(of) => {
+                MemberPath::resolve(of, &name).map(|(path, of)| (path, Kind::of(of)))
+            }
+            Fields::Dynamic(of) => of.member(&name).map(|(path, of)| (path, Kind::of_dynamic(&of))),
+        };
         let unknown = |error: PathError| self.error(at + error.offset, error.reason);
-        let (path, of) = resolved.map_err(unknown)?;
-        let kind = Kind::of(of);
+        let (path, kind) = resolved.map_err(unknown)?;
         Ok((path, kind.map_err(|reason| self.error(at, format!("`{name}` {reason}")))?))
     }
 

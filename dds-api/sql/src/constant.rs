@@ -1,5 +1,7 @@
 //! A value that members are compared with.
 
+use std::sync::Arc;
+
 use idl_cdr::ValueRef;
 
 /// A value of the kind that its member has.
@@ -11,7 +13,7 @@ pub(crate) enum Constant {
     Unsigned(u64),
     Float(f64),
     Text(String),
-    Enumerator(i32, &'static str),
+    Enumerator(i32, Arc<str>),
 }
 
 impl Constant {

@@ -8,7 +8,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use idl_cdr::{DdsType, MemberPath, Reflect, TypeDescriptor, ValueRef, descriptor_of};
+use idl_cdr::{DdsType, MemberPath, Reflect, ValueRef, descriptor_of};
+use idl_xtypes::Fields;
 
 use crate::bind::{Binder, Slot};
 use crate::constant::Constant;
@@ -32,7 +33,7 @@ pub(crate) enum Test {
 #[derive(Debug)]
 struct Program {
     expression: String,
-    type_name: &'static str,
+    type_name: String,
     /// None lets all pass.
     test: Option<Test>,
     slots: Vec<Slot>,
@@ -71,12 +72,12 @@ impl Filter {
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
-        Self::in_type(descriptor_of::<T>(), expression, parameters)
+        Self::in_type(Fields::Compiled(descriptor_of::<T>()), expression, parameters)
     }
 
     /// A filter expression over samples of a type.
     pub fn in_type(
-        of: &'static TypeDescriptor,
+        of: Fields<'_>,
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
@@ -89,12 +90,21 @@ impl Filter {
         expression: &str,
         parameters: &[String],
     ) -> Result<Filter, ExpressionError> {
+        Self::query_in_type(Fields::Compiled(descriptor_of::<T>()), expression, parameters)
+    }
+
+    /// A query expression over samples of a type.
+    pub fn query_in_type(
+        of: Fields<'_>,
+        expression: &str,
+        parameters: &[String],
+    ) -> Result<Filter, ExpressionError> {
         let query = Query::parse(expression)?;
-        Self::of_query(descriptor_of::<T>(), expression, query, parameters)
+        Self::of_query(of, expression, query, parameters)
     }
 
     fn of_query(
-        of: &'static TypeDescriptor,
+        of: Fields<'_>,
         expression: &str,
         query: Query,
         parameters: &[String],
@@ -104,7 +114,11 @@ impl Filter {
         let order = query.order_by.iter().map(|(field, at)| binder.field(field, *at));
         let order_by: Result<Vec<_>, _> = order.map(|field| field.map(|(path, _)| path)).collect();
         let order_by = order_by?;
-        let (expression, type_name, slots) = (expression.to_owned(), of.name, binder.slots);
+        let type_name = match of {
+            Fields::Compiled(of) => of.name.to_owned(),
+            Fields::Dynamic(of) => of.name().to_owned(),
+        };
+        let (expression, slots) = (expression.to_owned(), binder.slots);
         let program = Program { expression, type_name, test, slots, order_by };
         Self::with(Arc::new(program), parameters)
     }
@@ -132,8 +146,8 @@ impl Filter {
     }
 
     /// The type that it is about.
-    pub fn type_name(&self) -> &'static str {
-        self.program.type_name
+    pub fn type_name(&self) -> &str {
+        &self.program.type_name
     }
 
     /// Whether a sample passes. `R` is the type that the filter was made for, or a dynamic value of it.

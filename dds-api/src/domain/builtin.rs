@@ -13,7 +13,7 @@ use qos_profiles::{
 };
 
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::directory::{ParticipantData, TopicData};
+use crate::mapping::directory::{ParticipantFacts, TopicFacts};
 use crate::mapping::endpoint::Endpoint;
 use crate::mapping::policies::Policies;
 
@@ -138,14 +138,14 @@ data! {
 }
 
 impl ParticipantBuiltinTopicData {
-    pub(super) fn new(key: InstanceHandle, data: ParticipantData) -> Self {
+    pub(super) fn new(key: InstanceHandle, data: ParticipantFacts) -> Self {
         let user_data = UserDataQosPolicy { value: data.user_data };
         ParticipantBuiltinTopicData { key, user_data }
     }
 }
 
 impl TopicBuiltinTopicData {
-    pub(super) fn new(key: InstanceHandle, data: TopicData) -> Self {
+    pub(super) fn new(key: InstanceHandle, data: TopicFacts) -> Self {
         let TopicQos {
             topic_data,
             durability,

@@ -147,7 +147,7 @@ impl DomainParticipant {
     }
 
     /// An error unless it is enabled.
-    pub(super) fn check(&self) -> DdsResult<()> {
+    pub(crate) fn check(&self) -> DdsResult<()> {
         self.inner().lifecycle.check("the participant")
     }
 
@@ -223,7 +223,7 @@ impl DomainParticipant {
         self.check()?;
         let timeout = timeout.into();
         let deadline = timeout.deadline();
-        let (inner, identity) = (self.inner(), TypeIdentity::of::<T>());
+        let (inner, identity) = (self.inner(), TypeIdentity::of::<T>(&()));
         let (engine, standing) = (&inner.engine, &inner.standing);
         loop {
             // Before the look, so that no turn in between is missed.
@@ -239,7 +239,7 @@ impl DomainParticipant {
                 )));
             }
             match engine.act(|machine, _, _| machine.find_topic(name, &identity)) {
-                FoundTopic::Fits(data) => return Topic::of_others(inner, *data),
+                FoundTopic::Fits(data) => return Topic::of_others(inner, (), *data),
                 FoundTopic::Misfits(why) => return Err(DdsError::PreconditionNotMet(why)),
                 FoundTopic::None if standing.is_out_for_good() => return Err(standing.error()),
                 FoundTopic::None => {}

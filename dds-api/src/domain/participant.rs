@@ -9,6 +9,7 @@ use derecho_core::ids::Time;
 use derecho_node::logs::Settings;
 use derecho_node::{Hearer, Waited, clock};
 use idl_cdr::DdsType;
+use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::xml::QosProvider;
 
 use super::assembly::{DomainEngine, Plan, assemble};
@@ -151,7 +152,7 @@ impl Drop for Inner {
 /// last handle and the last writer and reader are gone.
 #[derive(Clone)]
 pub struct DomainParticipant {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 impl DomainParticipant {
@@ -344,11 +345,40 @@ impl DomainParticipant {
 
     /// A topic: a name for samples of one type.
     pub fn topic<T: DdsType>(&self, name: &str) -> TopicBuilder<T> {
-        TopicBuilder::new(Arc::clone(&self.inner), name)
+        TopicBuilder::new(Arc::clone(&self.inner), name, ())
+    }
+
+    /// A topic whose type is known at run time only: built by the program, read from IDL, or [told by
+    /// others](Self::find_dynamic_topic). It is the same topic to those who were compiled with the type.
+    ///
+    /// ```no_run
+    /// use dds_api::prelude::*;
+    /// use dds_api::types::{DynamicData, DynamicType, Primitive, StructBuilder, Value};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let number = DynamicType::primitive(Primitive::Float64);
+    /// let of = StructBuilder::new("Wind").member("speed", &number)?.build()?;
+    /// let participant = DomainParticipant::new(0)?;
+    /// let topic = participant.dynamic_topic("Wind", &of).create()?;
+    /// let writer = participant.writer(&topic).create()?;
+    /// let mut wind = DynamicData::new(&of);
+    /// wind.set("speed", Value::Double(12.5))?;
+    /// writer.write(&wind)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dynamic_topic(&self, name: &str, of: &DynamicType) -> TopicBuilder<DynamicData> {
+        TopicBuilder::new(Arc::clone(&self.inner), name, of.clone())
+    }
+
+    /// The same, of samples that are passed on as their bytes: for tools and bridges. Nothing of a sample is read but its key,
+    /// and what a filter asks for.
+    pub fn serialized_topic(&self, name: &str, of: &DynamicType) -> TopicBuilder<SerializedData> {
+        TopicBuilder::new(Arc::clone(&self.inner), name, of.clone())
     }
 
     /// A writer of a topic.
-    pub fn writer<T: DdsType>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
+    pub fn writer<T: TopicData>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
     }
 
@@ -402,7 +432,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`DdsError::BadParameter`] if the expression is wrong, or compares what cannot be compared; it says where and why.
     /// [`DdsError::PreconditionNotMet`] if the topic belongs to another participant.
-    pub fn content_filtered_topic<T: DdsType>(
+    pub fn content_filtered_topic<T: TopicData>(
         &self,
         name: &str,
         topic: &Topic<T>,

@@ -8,7 +8,7 @@ use qos_profiles::{DomainParticipantQos, EntityQos, PublisherQos, SubscriberQos,
 
 use super::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::directory::ParticipantData;
+use crate::mapping::directory::ParticipantFacts;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Inner {
     }
 
     fn announce(&self, qos: &DomainParticipantQos, is_enabled: bool) -> DdsResult<()> {
-        let data = ParticipantData { user_data: qos.user_data.value.clone() };
+        let data = ParticipantFacts { user_data: qos.user_data.value.clone() };
         let announced = self.engine.act(|machine, _, _| machine.introduce(data, is_enabled));
         announced.map_err(|wrong| DdsError::BadParameter(format!("a participant: {wrong}")))
     }

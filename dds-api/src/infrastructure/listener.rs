@@ -9,7 +9,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::{
     IncompatibleQosStatus, InconsistentTopicStatus, InstanceHandle, LivelinessChangedStatus,
@@ -92,7 +92,7 @@ macro_rules! of_readers {
 }
 
 /// What a writer tells its application. Each call has a default that does nothing.
-pub trait DataWriterListener<T: DdsType>: Send {
+pub trait DataWriterListener<T: TopicData>: Send {
     of_writers!(&DataWriter<T>);
 }
 
@@ -123,7 +123,7 @@ pub trait DataWriterListener<T: DdsType>: Send {
 /// # Ok(())
 /// # }
 /// ```
-pub trait DataReaderListener<T: DdsType>: Send {
+pub trait DataReaderListener<T: TopicData>: Send {
     of_readers!(&DataReader<T>);
 }
 

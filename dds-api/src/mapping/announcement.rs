@@ -5,7 +5,7 @@
 use derecho_core::bytes::{Reader, Wire};
 use derecho_core::storage::depot::Motion;
 
-use super::directory::{ParticipantData, TopicData};
+use super::directory::{ParticipantFacts, TopicFacts};
 use super::endpoint::Endpoint;
 
 /// What a participant says to all.
@@ -17,9 +17,9 @@ pub(crate) enum Announcement {
     /// A type that it has topics or endpoints of.
     Type(Vec<u8>),
     /// What there is to say of itself.
-    Participant(ParticipantData),
+    Participant(ParticipantFacts),
     /// It has this topic, which it calls so; none if it is no more.
-    Topic(u64, Option<TopicData>),
+    Topic(u64, Option<TopicFacts>),
 }
 
 impl Wire for Announcement {
@@ -46,7 +46,7 @@ impl Wire for Announcement {
             Announcement::Topic(id, data) => {
                 out.push(4);
                 id.encode(out);
-                data.as_ref().map_or(Vec::new(), TopicData::encode).encode(out);
+                data.as_ref().map_or(Vec::new(), TopicFacts::encode).encode(out);
             }
         }
     }
@@ -66,14 +66,14 @@ impl Wire for Announcement {
             2 => Announcement::Type(Wire::decode(from)?),
             3 => {
                 let bytes = Vec::<u8>::decode(from)?;
-                Announcement::Participant(ParticipantData::decode(&bytes)?)
+                Announcement::Participant(ParticipantFacts::decode(&bytes)?)
             }
             4 => {
                 let id = u64::decode(from)?;
                 let bytes = Vec::<u8>::decode(from)?;
                 let data = match bytes.is_empty() {
                     true => None,
-                    false => Some(TopicData::decode(&bytes)?),
+                    false => Some(TopicFacts::decode(&bytes)?),
                 };
                 Announcement::Topic(id, data)
             }

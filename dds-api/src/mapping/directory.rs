@@ -20,13 +20,13 @@ const MOST_TOPICS: usize = 1 << 16;
 /// What a participant says of itself.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr")]
-pub(crate) struct ParticipantData {
+pub(crate) struct ParticipantFacts {
     pub(crate) user_data: Vec<u8>,
 }
 
 /// What a participant says of a topic that it has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct TopicData {
+pub(crate) struct TopicFacts {
     pub(crate) name: String,
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
@@ -47,7 +47,7 @@ struct Told {
     settings: Vec<Setting>,
 }
 
-impl ParticipantData {
+impl ParticipantFacts {
     pub(crate) fn encode(&self) -> Vec<u8> {
         to_cdr(self).expect("bytes have no bounds that they could break")
     }
@@ -57,9 +57,9 @@ impl ParticipantData {
     }
 }
 
-impl TopicData {
+impl TopicFacts {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let TopicData { name, data_type, level, sharded, keeping, qos } = self.clone();
+        let TopicFacts { name, data_type, level, sharded, keeping, qos } = self.clone();
         let settings = settings_beyond(&EntityKind::Topic.default_qos(), &qos.into());
         to_cdr(&Told { name, data_type, level, sharded, keeping, settings })
             .expect("a topic has no bounds that it could break")
@@ -69,7 +69,7 @@ impl TopicData {
         let Told { name, data_type, level, sharded, keeping, settings } = from_cdr(bytes).ok()?;
         match told_beyond(EntityKind::Topic.default_qos(), settings)? {
             EntityQos::Topic(qos) => {
-                Some(TopicData { name, data_type, level, sharded, keeping, qos })
+                Some(TopicFacts { name, data_type, level, sharded, keeping, qos })
             }
             _ => None,
         }
@@ -79,42 +79,42 @@ impl TopicData {
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Directory {
-    participants: BTreeMap<NodeId, ParticipantData>,
-    topics: BTreeMap<NodeId, BTreeMap<u64, TopicData>>,
+    participants: BTreeMap<NodeId, ParticipantFacts>,
+    topics: BTreeMap<NodeId, BTreeMap<u64, TopicFacts>>,
     /// The topics by their names.
     names: BTreeMap<String, BTreeSet<(NodeId, u64)>>,
 }
 
 impl Directory {
     /// Of topics of this name: who has them, what that calls them, and what it says of them.
-    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (NodeId, u64, &TopicData)> {
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
         let all = self.names.get(name).into_iter().flatten();
         all.filter_map(|&(node, id)| Some((node, id, self.topic(node, id)?)))
     }
 
     /// The participants that have said something of themselves.
-    pub(crate) fn participants(&self) -> impl Iterator<Item = (NodeId, &ParticipantData)> {
+    pub(crate) fn participants(&self) -> impl Iterator<Item = (NodeId, &ParticipantFacts)> {
         self.participants.iter().map(|(node, data)| (*node, data))
     }
 
     /// The topics that there are: who has them, and what that calls them.
-    pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicData)> {
+    pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
         let all = self.topics.iter();
         all.flat_map(|(node, all)| all.iter().map(move |(id, data)| (*node, *id, data)))
     }
 
     /// What is said of a topic.
-    pub(crate) fn topic(&self, node: NodeId, id: u64) -> Option<&TopicData> {
+    pub(crate) fn topic(&self, node: NodeId, id: u64) -> Option<&TopicFacts> {
         self.topics.get(&node)?.get(&id)
     }
 
     /// A participant says something of itself.
-    pub(super) fn introduced(&mut self, node: NodeId, data: ParticipantData) {
+    pub(super) fn introduced(&mut self, node: NodeId, data: ParticipantFacts) {
         self.participants.insert(node, data);
     }
 
     /// A participant has this topic, which it calls so.
-    pub(super) fn announced(&mut self, node: NodeId, id: u64, data: TopicData) {
+    pub(super) fn announced(&mut self, node: NodeId, id: u64, data: TopicFacts) {
         let of_node = self.topics.entry(node).or_default();
         if of_node.len() >= MOST_TOPICS && !of_node.contains_key(&id) {
             tracing::warn!(%node, "a participant announces too many topics; the rest is left out");
@@ -149,7 +149,7 @@ impl Directory {
     pub(super) fn snapshot(&self) -> Vec<u8> {
         let participants: Vec<(NodeId, Vec<u8>)> =
             self.participants.iter().map(|(node, data)| (*node, data.encode())).collect();
-        let of_node = |(node, all): (&NodeId, &BTreeMap<u64, TopicData>)| {
+        let of_node = |(node, all): (&NodeId, &BTreeMap<u64, TopicFacts>)| {
             all.iter().map(|(id, data)| ((*node, *id), data.encode())).collect::<Vec<_>>()
         };
         let topics: Vec<((NodeId, u64), Vec<u8>)> = self.topics.iter().flat_map(of_node).collect();
@@ -163,10 +163,10 @@ impl Directory {
         let (participants, topics) = <(Participants, Topics)>::from_bytes(bytes)?;
         let mut directory = Directory::default();
         for (node, bytes) in participants {
-            directory.introduced(node, ParticipantData::decode(&bytes)?);
+            directory.introduced(node, ParticipantFacts::decode(&bytes)?);
         }
         for ((node, id), bytes) in topics {
-            directory.announced(node, id, TopicData::decode(&bytes)?);
+            directory.announced(node, id, TopicFacts::decode(&bytes)?);
         }
         Some(directory)
     }
@@ -179,24 +179,24 @@ mod tests {
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
 
-    fn topic(name: &str, data: &[u8]) -> TopicData {
+    fn topic(name: &str, data: &[u8]) -> TopicFacts {
         let data_type =
             TypeIdentity { name: "T".into(), digest: [1; 14], layout: 2, evolves: false };
         let (level, keeping) = (TopicLevel::Atomic, Keeping::default());
         let mut qos = TopicQos::default();
         qos.topic_data.value = data.into();
-        TopicData { name: name.into(), data_type, level, sharded: true, keeping, qos }
+        TopicFacts { name: name.into(), data_type, level, sharded: true, keeping, qos }
     }
 
     #[test]
     fn what_is_said_comes_back_and_a_cut_saying_does_not() {
         let (who, what) =
-            (ParticipantData { user_data: vec![1, 2, 3] }, topic("Attitude", &[9; 5]));
-        assert_eq!(ParticipantData::decode(&who.encode()), Some(who.clone()));
+            (ParticipantFacts { user_data: vec![1, 2, 3] }, topic("Attitude", &[9; 5]));
+        assert_eq!(ParticipantFacts::decode(&who.encode()), Some(who.clone()));
         let bytes = what.encode();
-        assert_eq!(TopicData::decode(&bytes), Some(what.clone()));
+        assert_eq!(TopicFacts::decode(&bytes), Some(what.clone()));
         for end in 0..bytes.len() - 4 {
-            assert_eq!(TopicData::decode(&bytes[..end]), None);
+            assert_eq!(TopicFacts::decode(&bytes[..end]), None);
         }
         let mut directory = Directory::default();
         directory.introduced(A, who);

@@ -24,6 +24,7 @@ use super::endpoint::{Endpoint, EndpointKind};
 use super::level::TopicLevel;
 use super::policies::Policies;
 use super::type_identity::Types;
+use crate::topic::{AnnouncedTopic, gathered};
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -104,6 +105,17 @@ impl Discovery {
     /// The endpoints of topics of this name.
     pub(crate) fn of_topic(&self, topic: &str) -> impl Iterator<Item = (NodeId, u64)> {
         self.names.get(topic).into_iter().flatten().copied()
+    }
+
+    /// What is announced of the topic of this name.
+    pub(crate) fn announced_topic(&self, name: &str) -> Option<AnnouncedTopic> {
+        let all = self.of_topic(name).filter_map(|(node, id)| self.endpoint(node, id));
+        gathered(all, |endpoint| self.types.find(&endpoint.data_type.digest))
+    }
+
+    /// What is announced of all topics.
+    pub(crate) fn announced_topics(&self) -> Vec<AnnouncedTopic> {
+        self.names.keys().filter_map(|name| self.announced_topic(name)).collect()
     }
 
     /// The endpoints of an ordered topic of this kind.
@@ -337,7 +349,7 @@ impl State for Discovery {
             Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
             Some(Announcement::Storage(key, motion)) => self.moved(from, key, motion),
             Some(Announcement::Type(bytes)) => {
-                self.types.tell(from, bytes);
+                self.types.tell(from, &bytes);
                 Vec::new()
             }
             Some(Announcement::Participant(data)) => {
@@ -435,7 +447,7 @@ impl State for Discovery {
         let (all, ((latest, retired), (told, (holders, logs)))) = of_endpoints;
         let Some(directory) = Directory::restored(&directory) else { return false };
         self.directory = directory;
-        self.types.take_over(told);
+        self.types.take_over(&told);
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in retired {

@@ -212,10 +212,13 @@ impl Endpoint {
                 "type `{name}` of topic `{topic}` is none there that this reader understands: {why}"
             ));
         }
-        (ours.layout != theirs.layout).then(|| {
+        // What travels as it lies in the writer's memory is read by what was told of that (I-174).
+        let alike = theirs.layout == 0 || ours.layout == theirs.layout;
+        let is_known = || types.layout(theirs).is_some() && ours.mark() != theirs.mark();
+        (!alike && !is_known()).then(|| {
             format!(
-                "type `{name}` of topic `{topic}` lies differently in memory here than there: build \
-                 both with the same compiler, or give the type #[repr(C)]"
+                "type `{name}` of topic `{topic}` lies differently in memory here than there, and nobody \
+                 says how: build both with the same compiler, or give the type #[repr(C)]"
             )
         })
     }
@@ -232,12 +235,12 @@ pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
 
 /// What the subgroup of a topic of this name and type is called, or that of this partition of it.
 pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
-    let TypeIdentity { name, digest, layout, evolves } = data_type;
+    let TypeIdentity { name, digest, evolves, .. } = data_type;
     let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
     // All versions of a type that may change are in one order.
     let key = match evolves {
         true => key.add(b"evolves"),
-        false => key.add(digest).add(&layout.to_le_bytes()),
+        false => key.add(digest),
     };
     let key = if shard.is_empty() { key.0 } else { key.add(shard.as_bytes()).0 };
     // The control stream's is no topic's.

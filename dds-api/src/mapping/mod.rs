@@ -10,6 +10,7 @@ pub(crate) mod directory;
 pub(crate) mod discovery;
 pub(crate) mod endpoint;
 pub(crate) mod history;
+mod layouts;
 pub(crate) mod level;
 pub(crate) mod machine;
 pub(crate) mod partners;

@@ -134,7 +134,8 @@ impl Policies {
         matches!(self, Policies::Offered { .. })
     }
 
-    fn both(&self) -> Both {
+    /// Those of the endpoint, and of the publisher or subscriber around it.
+    pub(crate) fn both(&self) -> Both {
         match self {
             Policies::Offered { writer, publisher } => {
                 [writer.clone().into(), publisher.clone().into()]

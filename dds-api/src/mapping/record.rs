@@ -3,7 +3,8 @@
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
 //!         8   writer: u32              which writer of the participant
-//!        12   form: u32                plain or CDR; what becomes of the instance; what follows; the type's mark
+//!        12   form: u32                plain or CDR; what becomes of the instance; what follows; a mark: which version
+//!                                     of a type that may change, or how a value of another one lies in memory
 //!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
 //!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
 //!       ...   strength: i32            only of a writer that has one
@@ -16,11 +17,11 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use idl_cdr::{
-    CdrError, DdsType, Encoding, Endianness, Extensibility, from_cdr, from_plain_bytes,
-    key_from_cdr, key_to_cdr_with, plain_bytes, plain_ref, serialize_into, serialized_size,
-};
+use idl_cdr::{Encoding, Endianness};
+use idl_xtypes::TopicData;
 use qos_profiles::PartitionQosPolicy;
+
+use super::layouts::Layouts;
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 16;
@@ -37,7 +38,7 @@ const UNREGISTERED: u32 = 0x400;
 const STRONG: u32 = 0x800;
 /// Added to the form of a record that names its partitions.
 const PARTED: u32 = 0x1000;
-/// Where the mark of the type is, if that may change.
+/// Where the mark is: of the type if that may change, else of how its values lie in memory.
 const MARK: u32 = 13;
 /// All that says something of the end of a record.
 const ENDS: u32 = KEYED | STRONG | PARTED;
@@ -147,34 +148,51 @@ impl Header {
     }
 }
 
-/// Whether samples of this type travel as they lie in memory. Constant for each type. Those of a type that may change do
-/// not: a reader of another version would find other members there.
-pub(crate) const fn is_plain<T: DdsType>() -> bool {
-    match (T::LAYOUT, T::EXTENSIBILITY) {
-        (Some(layout), Extensibility::Final) => layout.align() <= HEADER,
-        _ => false,
+/// Whether samples of this type travel as they lie in memory. Constant for each type.
+pub(crate) const fn is_plain<T: TopicData>() -> bool {
+    match T::LAYOUT {
+        Some(layout) => layout.align() <= HEADER,
+        None => false,
+    }
+}
+
+/// What marks records whose samples lie so in memory; none for no layout.
+pub(crate) const fn layout_mark(layout: u64) -> u32 {
+    let mark = layout as u32 & (u32::MAX >> MARK);
+    if layout != 0 && mark == 0 { 1 } else { mark }
+}
+
+/// The form of records of this type that are read where they lie.
+const fn form_in_place<T: TopicData>() -> u32 {
+    match T::LAYOUT {
+        Some(layout) => PLAIN | layout_mark(layout.hash()) << MARK,
+        None => 0,
     }
 }
 
 /// Bytes of the record of this sample.
 #[inline]
-pub(crate) fn record_size<T: DdsType>(sample: &T) -> Result<usize, CdrError> {
+pub(crate) fn record_size<T: TopicData>(sample: &T) -> Result<usize, T::Error> {
     if is_plain::<T>() {
         return Ok(HEADER + size_of::<T>());
     }
-    Ok(HEADER + serialized_size(sample)?)
+    Ok(HEADER + sample.cdr_size()?)
 }
 
 /// Writes a sample's payload behind the place of the header. Returns the record's size.
 #[inline]
-pub(crate) fn write_payload<T: DdsType>(sample: &T, record: &mut [u8]) -> Result<usize, CdrError> {
-    if is_plain::<T>()
-        && let Some(bytes) = plain_bytes(sample)
+pub(crate) fn write_payload<T: TopicData>(
+    sample: &T,
+    record: &mut [u8],
+) -> Result<usize, T::Error> {
+    if let Some(layout) = T::LAYOUT
+        && is_plain::<T>()
     {
+        let bytes = layout.bytes_of(sample);
         copy_padded(bytes, &mut record[HEADER..]);
         return Ok(HEADER + bytes.len());
     }
-    Ok(HEADER + serialize_into(sample, &mut record[HEADER..])?)
+    Ok(HEADER + sample.write_cdr(&mut record[HEADER..])?)
 }
 
 /// Copies the bytes of a value, padding and all.
@@ -191,8 +209,8 @@ fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
 }
 
 /// The key of a value alone: what is sent of an instance that is over.
-pub(crate) fn key_payload<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
-    key_to_cdr_with(value, KEY_ENCODING)
+pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> {
+    value.key_cdr(KEY_ENCODING)
 }
 
 /// What stands around a payload, beside the time and the writer.
@@ -258,7 +276,7 @@ impl Seal {
 
 /// Writes the header of a record of this type, and what stands at its end.
 #[inline]
-pub(crate) fn seal<T: DdsType>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
+pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
     let Seal { fate, mark, terms, key } = seal;
     let form = if is_plain::<T>() && *fate == Fate::Alive { PLAIN } else { CDR };
     let keyed = if key.is_some() { KEYED } else { 0 };
@@ -319,11 +337,17 @@ pub(crate) fn time_of(record: &[u8]) -> u64 {
 
 /// Whether a record holds a plain sample of this type, to be read where it lies.
 #[inline(always)]
-pub(crate) fn lies_in_place<T: DdsType>(record: &[u8]) -> bool {
+pub(crate) fn lies_in_place<T: TopicData>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
-    header.form & !ENDS == PLAIN && payload.is_some_and(|payload| plain_ref::<T>(payload).is_some())
+    header.form & !ENDS == form_in_place::<T>() && payload.is_some_and(|it| find::<T>(it).is_some())
+}
+
+/// A plain sample in a payload.
+#[inline(always)]
+fn find<T: TopicData>(payload: &[u8]) -> Option<&T> {
+    T::LAYOUT?.find(payload)
 }
 
 /// A sample's payload, as it was found.
@@ -334,44 +358,55 @@ pub(crate) enum Payload<T> {
     Decoded(Header, T),
 }
 
+/// What has to be known to read records of a topic.
+pub(crate) struct Reading<'a, T: TopicData> {
+    pub(crate) support: &'a T::TypeSupport,
+    /// How values of writers that were built otherwise lie in memory.
+    pub(crate) layouts: &'a Layouts,
+}
+
 /// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
 #[inline(always)]
-pub(crate) fn read<T: DdsType>(record: &[u8]) -> Option<Payload<T>> {
+pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<Payload<T>> {
     let header = Header::read(record)?;
     let payload = record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)?;
-    match header.form & ((1 << MARK) - 1) & !ENDS {
-        PLAIN if is_plain::<T>() => {
-            plain_ref::<T>(payload)?;
-            Some(Payload::InPlace)
-        }
-        CDR => {
-            // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
-            // a writer gone mad could change the record in between.
-            let private = payload.to_vec();
-            Some(Payload::Decoded(header, from_cdr(&private).ok()?))
+    if is_plain::<T>() && header.form & !ENDS == form_in_place::<T>() {
+        find::<T>(payload)?;
+        return Some(Payload::InPlace);
+    }
+    // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
+    // a writer gone mad could change the record in between.
+    let private = payload.to_vec();
+    let value = match header.form & ((1 << MARK) - 1) & !ENDS {
+        CDR => T::read_cdr(with.support, &private).ok()?,
+        PLAIN => {
+            let payload = with.layouts.to_cdr(header.mark(), &private)?;
+            T::read_cdr(with.support, &payload).ok()?
         }
         form if form & !(DISPOSED | UNREGISTERED) == CDR => {
-            // From a copy, as above.
-            let private = payload.to_vec();
-            Some(Payload::Decoded(header, key_from_cdr(&private).ok()?))
+            T::read_key(with.support, &private).ok()?
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Payload::Decoded(header, value))
 }
 
 /// Reads a record out, so that it is needed no more.
-pub(crate) fn read_out<T: DdsType>(record: &[u8]) -> Option<(Header, T)> {
-    match read::<T>(record)? {
+pub(crate) fn read_out<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<(Header, T)> {
+    match read::<T>(record, with)? {
         Payload::Decoded(header, value) => Some((header, value)),
-        Payload::InPlace => {
-            let bytes = record.get(HEADER..HEADER + size_of::<T>())?;
-            Some((Header::read(record)?, from_plain_bytes(bytes)?))
-        }
+        Payload::InPlace => plain_out(record),
     }
+}
+
+/// Copies a sample out of its record that [lies there](lies_in_place).
+pub(crate) fn plain_out<T: TopicData>(record: &[u8]) -> Option<(Header, T)> {
+    let bytes = record.get(HEADER..HEADER + size_of::<T>())?;
+    Some((Header::read(record)?, T::LAYOUT?.read(bytes)?))
 }
 
 /// The plain sample in a record that has been [read](read) before.
 #[inline]
-pub(crate) fn plain<T: DdsType>(record: &[u8]) -> Option<&T> {
-    plain_ref(record.get(HEADER..HEADER + size_of::<T>())?)
+pub(crate) fn plain<T: TopicData>(record: &[u8]) -> Option<&T> {
+    find(record.get(HEADER..HEADER + size_of::<T>())?)
 }

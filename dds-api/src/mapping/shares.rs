@@ -13,6 +13,7 @@ use derecho_core::node::SubscriptionId;
 
 use super::acquaintance::Acquaintance;
 use super::history::{History, NOBODY};
+use super::layouts::Layouts;
 use super::policies::Policies;
 use super::record::Terms;
 use super::standing::Life;
@@ -45,6 +46,8 @@ pub(crate) struct ReaderShared {
     /// How samples are marked that come with others in one order, and are of a type that it does not understand.
     refused: RwLock<Vec<u32>>,
     refuses: AtomicBool,
+    /// How what writers write lies in memory that were built otherwise.
+    pub(crate) layouts: Layouts,
     /// The life of its participant that it is matched in.
     pub(crate) life: Mutex<Life>,
     /// It reads along what is kept.

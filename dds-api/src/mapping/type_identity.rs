@@ -9,7 +9,8 @@
 //!   layout      how a value lies in memory, if samples travel so
 //!   evolves     whether another version may have other members
 //! ```
-//! A participant tells the objects once for each type, before the first endpoint that names them.
+//! A participant tells the objects, and where the parts of a value lie, once for each type, before the first endpoint that
+//! names them (I-174): with names, so that tools can show samples, unless it is too long with them.
 
 use std::any::TypeId;
 use std::cell::RefCell;
@@ -18,13 +19,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::ids::NodeId;
 use idl_cdr::{DdsType, Extensibility, from_cdr, to_cdr};
-use idl_xtypes::{ConsistencyKind, DynamicType, ObjectKind, TypeConsistency, TypeObjects};
+use idl_xtypes::{
+    ConsistencyKind, DynamicType, ObjectKind, TopicData, TypeConsistency, TypeObjects,
+};
 use qos_profiles::{TypeConsistencyEnforcementQosPolicy, TypeConsistencyKind};
 
-use super::record::is_plain;
+use super::history::NOBODY;
+use super::layouts::Layout;
+use super::record::{is_plain, layout_mark};
 
 /// Types that one participant may tell of. What comes beyond that is not known.
 const MOST_TYPES: usize = 4096;
+/// Types that are remembered of participants that are gone: the first ones.
+const MOST_GONE: usize = 256;
 /// The longest description that is told: it goes in one message of the group. A longer type goes together with itself
 /// alone.
 const LONGEST: usize = 12 << 10;
@@ -46,37 +53,97 @@ pub(crate) struct TypeIdentity {
 }
 
 impl TypeIdentity {
-    pub(crate) fn of<T: DdsType>() -> TypeIdentity {
-        known::<T>().identity.clone()
+    pub(crate) fn of<T: TopicData>(support: &T::TypeSupport) -> TypeIdentity {
+        known::<T>(support).identity.clone()
     }
 
     /// Whether samples of both may be in one order: they are versions of a type that may change, or of one type.
     pub(crate) fn shares_order(&self, other: &TypeIdentity) -> bool {
-        let same = (self.digest, self.layout) == (other.digest, other.layout);
-        self.evolves == other.evolves && (self.evolves || same)
+        self.evolves == other.evolves && (self.evolves || self.digest == other.digest)
     }
 
-    /// What its samples are marked with: none if all of the topic are of this type.
+    /// What its samples are marked with: which version of the type they are of, if it may change; else how they lie in
+    /// memory, if they travel so.
     pub(crate) fn mark(&self) -> u32 {
         let [a, b, c, ..] = self.digest;
         let mark = u32::from_le_bytes([a, b, c & 0x07, 0]);
-        if self.evolves { mark.max(1) } else { 0 }
+        if self.evolves { mark.max(1) } else { layout_mark(self.layout) }
     }
 }
 
-/// A type of this program.
+/// What is told of a type.
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct Description {
+    objects: TypeObjects,
+    /// How a value lies in memory; zero of a type whose values do not travel so.
+    layout: u64,
+    /// Where the parts of such a value lie.
+    places: Vec<u32>,
+}
+
+/// A type of this program, or one that another has told of.
 struct Known {
     identity: TypeIdentity,
     /// What is told of it; nothing of one that is too large.
     told: Option<Vec<u8>>,
     of: DynamicType,
+    places: Arc<[u32]>,
 }
+
+impl Known {
+    /// A type whose values lie so in memory; no places if they do not travel so.
+    fn new(of: DynamicType, (layout, places): (u64, Vec<u32>)) -> Known {
+        let minimal = of.objects(ObjectKind::Minimal);
+        let digest = TypeObjects::digest(&encoded(&minimal));
+        let evolves = of.extensibility() != Extensibility::Final;
+        let identity = TypeIdentity { name: of.name().to_owned(), digest, layout, evolves };
+        let told = |objects| encoded(&Description { objects, layout, places: places.clone() });
+        let with_names = told(of.objects(ObjectKind::Complete));
+        let told = match with_names.len() <= LONGEST {
+            true => with_names,
+            false => told(minimal),
+        };
+        let told = Some(told).filter(|told| told.len() <= LONGEST);
+        Known { identity, told, of, places: places.into() }
+    }
+
+    /// What a participant has told.
+    fn read(told: &[u8]) -> Result<Known, String> {
+        let read = from_cdr::<Description>(told).map_err(|error| error.to_string())?;
+        let Description { objects, layout, places } = read;
+        if (layout == 0) != places.is_empty() {
+            return Err("it says of no layout where parts lie".to_owned());
+        }
+        let of = DynamicType::from_objects(&objects).map_err(|error| error.to_string())?;
+        Ok(Known { told: Some(told.to_vec()), ..Known::new(of, (layout, places)) })
+    }
+
+    fn name(&self) -> TypeName {
+        (self.identity.digest, self.identity.layout)
+    }
+
+    /// How its values lie in memory, if they travel so.
+    fn layout(&self) -> Option<Layout> {
+        let Known { identity, of, places, .. } = self;
+        let layout =
+            || Layout { hash: identity.layout, of: of.clone(), places: Arc::clone(places) };
+        (identity.layout != 0).then(layout)
+    }
+}
+
+fn encoded(of: &impl DdsType) -> Vec<u8> {
+    to_cdr(of).expect("what is made of a type has no bounds that it could break")
+}
+
+/// What a type is found by: one may be built in several ways.
+type TypeName = (Digest, u64);
 
 /// The types that this program has used so far.
 #[derive(Default)]
 struct Catalogue {
     by_type: BTreeMap<TypeId, Arc<Known>>,
-    by_digest: BTreeMap<Digest, Arc<Known>>,
+    by_name: BTreeMap<TypeName, Arc<Known>>,
 }
 
 static CATALOGUE: Mutex<Option<Catalogue>> = Mutex::new(None);
@@ -86,25 +153,23 @@ fn catalogue<R>(look: impl FnOnce(&mut Catalogue) -> R) -> R {
     look(catalogue.get_or_insert_default())
 }
 
-fn known<T: DdsType>() -> Arc<Known> {
-    if let Some(known) = catalogue(|all| all.by_type.get(&TypeId::of::<T>()).cloned()) {
+fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<Known> {
+    let compiled = T::compiled();
+    let find = |all: &mut Catalogue| all.by_type.get(&compiled?).cloned();
+    if let Some(known) = catalogue(find) {
         return known;
     }
-    let of = DynamicType::of::<T>();
-    let told = to_cdr(&of.objects(ObjectKind::Minimal))
-        .expect("what is made of a type has no bounds that it could break");
-    let identity = TypeIdentity {
-        name: T::TYPE_NAME.to_owned(),
-        digest: TypeObjects::digest(&told),
-        layout: T::LAYOUT.filter(|_| is_plain::<T>()).map_or(0, |layout| layout.hash()),
-        evolves: T::EXTENSIBILITY != Extensibility::Final,
+    let layout = match T::LAYOUT.filter(|_| is_plain::<T>()) {
+        Some(layout) => (layout.hash(), T::places()),
+        None => (0, Vec::new()),
     };
-    let digest = identity.digest;
-    let told = Some(told).filter(|told| told.len() <= LONGEST);
-    let known = Arc::new(Known { identity, told, of });
+    let known = Arc::new(Known::new(T::dynamic_type(support), layout));
     catalogue(|all| {
-        all.by_digest.entry(digest).or_insert_with(|| Arc::clone(&known));
-        Arc::clone(all.by_type.entry(TypeId::of::<T>()).or_insert(known))
+        let known = Arc::clone(all.by_name.entry(known.name()).or_insert(known));
+        if let Some(compiled) = compiled {
+            all.by_type.insert(compiled, Arc::clone(&known));
+        }
+        known
     })
 }
 
@@ -158,38 +223,31 @@ type Pair = (Digest, Digest, Consistency);
 /// What others have told of their types, and what became of it.
 #[derive(Default)]
 pub(crate) struct Types {
-    told: BTreeMap<NodeId, BTreeMap<Digest, (Vec<u8>, DynamicType)>>,
+    told: BTreeMap<NodeId, BTreeMap<TypeName, Arc<Known>>>,
     /// What this participant has told, in this life.
-    said: RefCell<BTreeSet<Digest>>,
+    said: RefCell<BTreeSet<TypeName>>,
     verdicts: RefCell<BTreeMap<Pair, Result<(), String>>>,
 }
 
 impl Types {
     /// What is to be told before an endpoint of this type is announced, if it has not been told yet.
     pub(crate) fn to_tell(&self, of: &TypeIdentity) -> Option<Vec<u8>> {
-        let known = catalogue(|all| all.by_digest.get(&of.digest).cloned())?;
+        let name = (of.digest, of.layout);
+        let known = catalogue(|all| all.by_name.get(&name).cloned())?;
         let told = known.told.as_ref()?;
-        self.said.borrow_mut().insert(of.digest).then(|| told.clone())
+        self.said.borrow_mut().insert(name).then(|| told.clone())
     }
 
     /// A participant tells of a type.
-    pub(crate) fn tell(&mut self, from: NodeId, bytes: Vec<u8>) -> bool {
-        let digest = TypeObjects::digest(&bytes);
+    pub(crate) fn tell(&mut self, from: NodeId, bytes: &[u8]) -> bool {
         let of_node = self.told.entry(from).or_default();
-        if of_node.contains_key(&digest) {
-            return true;
-        }
         if of_node.len() >= MOST_TYPES || bytes.len() > LONGEST {
             tracing::warn!(node = %from, "a participant tells of more types than it may");
             return false;
         }
-        let read = from_cdr::<TypeObjects>(&bytes).map_err(|error| error.to_string());
-        let read = read.and_then(|objects| {
-            DynamicType::from_objects(&objects).map_err(|error| error.to_string())
-        });
-        match read {
-            Ok(of) => {
-                of_node.insert(digest, (bytes, of));
+        match Known::read(bytes) {
+            Ok(known) => {
+                of_node.entry(known.name()).or_insert_with(|| Arc::new(known));
                 true
             }
             Err(why) => {
@@ -199,32 +257,57 @@ impl Types {
         }
     }
 
-    /// A participant is gone, and with it what it has told.
+    /// A participant is gone. What it has told is remembered: what it wrote may be kept.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        self.told.remove(&node);
+        let told = self.told.remove(&node).unwrap_or_default();
+        let gone = self.told.entry(NOBODY.node).or_default();
+        for (name, known) in told {
+            if gone.len() < MOST_GONE {
+                gone.entry(name).or_insert(known);
+            }
+        }
     }
 
     /// All that was told, for one that comes in.
     pub(crate) fn all(&self) -> Vec<(NodeId, Vec<u8>)> {
-        let of_node = |(node, types): (&NodeId, &BTreeMap<_, (Vec<u8>, _)>)| {
-            types.values().map(|(bytes, _)| (*node, bytes.clone())).collect::<Vec<_>>()
+        let of_node = |(node, types): (&NodeId, &BTreeMap<_, Arc<Known>>)| {
+            let told = types.values().filter_map(|known| Some((*node, known.told.clone()?)));
+            told.collect::<Vec<_>>()
         };
         self.told.iter().flat_map(of_node).collect()
     }
 
     /// Takes over what others have been told so far.
-    pub(crate) fn take_over(&mut self, all: Vec<(NodeId, Vec<u8>)>) {
+    pub(crate) fn take_over(&mut self, all: &[(NodeId, Vec<u8>)]) {
         self.told = BTreeMap::new();
         for (node, bytes) in all {
-            self.tell(node, bytes);
+            self.tell(*node, bytes);
         }
     }
 
-    fn find(&self, digest: &Digest) -> Option<DynamicType> {
-        let own = catalogue(|all| all.by_digest.get(digest).map(|known| known.of.clone()));
-        own.or_else(|| {
-            self.told.values().find_map(|types| types.get(digest)).map(|(_, of)| of.clone())
-        })
+    /// What is known of a type: with names, if anybody tells them.
+    pub(crate) fn find(&self, of: &Digest) -> Option<DynamicType> {
+        let all = (*of, 0)..=(*of, u64::MAX);
+        let own =
+            catalogue(|known| known.by_name.range(all.clone()).next().map(|(_, it)| it.of.clone()));
+        let told = || {
+            self.told.values().find_map(|types| Some(types.range(all.clone()).next()?.1.of.clone()))
+        };
+        own.or_else(told)
+    }
+
+    /// All ways in which values of this type lie in memory of which somebody has told.
+    pub(crate) fn layouts(&self, of: &Digest) -> Vec<Layout> {
+        let all = (*of, 1)..=(*of, u64::MAX);
+        let told = self.told.values().flat_map(|types| types.range(all.clone()));
+        told.filter_map(|(_, known)| known.layout()).collect()
+    }
+
+    /// How values of a type lie in memory that travel so, if that is known.
+    pub(crate) fn layout(&self, of: &TypeIdentity) -> Option<Layout> {
+        let name = (of.digest, of.layout);
+        let own = catalogue(|all| all.by_name.get(&name)?.layout());
+        own.or_else(|| self.told.values().find_map(|types| types.get(&name)?.layout()))
     }
 
     /// Whether a reader of the one type understands a writer of the other; if not, why.
@@ -294,21 +377,21 @@ mod tests {
 
     fn told(of: &[Vec<u8>]) -> Types {
         let mut types = Types::default();
-        of.iter().for_each(|bytes| assert!(types.tell(A, bytes.clone())));
+        of.iter().for_each(|bytes| assert!(types.tell(A, bytes)));
         types
     }
 
     fn bytes<T: DdsType>() -> Vec<u8> {
-        known::<T>().told.clone().unwrap()
+        known::<T>(&()).told.clone().unwrap()
     }
 
     #[test]
     fn versions_that_go_together_do_and_others_are_told_apart_in_words() {
         let types = told(&[bytes::<new::Pose>(), bytes::<other::Pose>()]);
         let [old, new, other] = [
-            TypeIdentity::of::<old::Pose>(),
-            TypeIdentity::of::<new::Pose>(),
-            TypeIdentity::of::<other::Pose>(),
+            TypeIdentity::of::<old::Pose>(&()),
+            TypeIdentity::of::<new::Pose>(&()),
+            TypeIdentity::of::<other::Pose>(&()),
         ];
         let usual = Consistency::default();
         for _ in 0..2 {
@@ -334,18 +417,19 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_told_once_and_known_as_long_as_who_told_it() {
+    fn a_type_is_told_once_and_known_when_who_told_it_is_gone() {
         let mut types = Types::default();
-        let identity = TypeIdentity::of::<new::Pose>();
+        let identity = TypeIdentity::of::<new::Pose>(&());
         let told = types.to_tell(&identity).unwrap();
         assert_eq!(types.to_tell(&identity), None);
-        assert!(types.tell(A, told.clone()) && types.tell(A, told.clone()));
+        assert!(types.tell(A, &told) && types.tell(A, &told));
         assert_eq!(types.all(), [(A, told)]);
         let mut newcomer = Types::default();
-        newcomer.take_over(types.all());
+        newcomer.take_over(&types.all());
         assert_eq!(newcomer.all(), types.all());
         types.forget(A);
-        assert!(types.all().is_empty());
+        assert_eq!(types.all().len(), 1, "what it wrote may be kept");
+        assert!(types.find(&identity.digest).is_some());
         let stranger = TypeIdentity { digest: [9; 14], ..identity.clone() };
         let why = types.check((&identity, Consistency::default()), &stranger).unwrap_err();
         assert!(why.contains("nothing is known"), "{why}");
@@ -358,17 +442,17 @@ mod tests {
         let mut types = Types::default();
         let mut believed = 0;
         for place in 0..whole.len() {
-            assert!(!types.tell(A, whole[..place].to_vec()), "cut at {place}");
+            assert!(!types.tell(A, &whole[..place]), "cut at {place}");
             for bit in 0..8 {
                 let mut harmed = whole.clone();
                 harmed[place] ^= 1 << bit;
                 // Some bits mean nothing: options of the header, flags that nobody has defined.
-                believed += usize::from(types.tell(A, harmed));
+                believed += usize::from(types.tell(A, &harmed));
             }
         }
         assert!(believed < whole.len(), "{believed} harmed descriptions were believed");
-        assert!(!types.tell(A, vec![0; LONGEST + 1]));
-        assert!(!types.tell(A, Vec::new()));
-        assert!(types.tell(A, whole));
+        assert!(!types.tell(A, &[0; LONGEST + 1]));
+        assert!(!types.tell(A, &[]));
+        assert!(types.tell(A, &whole));
     }
 }

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use derecho_core::ids::Time;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::EntityKind;
 
 use super::publisher::Publisher;
@@ -19,13 +19,13 @@ use crate::infrastructure::{
     StatusMask,
 };
 
-impl<T: DdsType> AnyDataWriter for DataWriter<T> {
+impl<T: TopicData> AnyDataWriter for DataWriter<T> {
     fn topic_name(&self) -> &str {
         self.topic.name()
     }
 
     fn type_name(&self) -> &str {
-        T::TYPE_NAME
+        self.topic.type_name()
     }
 
     fn instance_handle(&self) -> InstanceHandle {
@@ -37,7 +37,7 @@ impl<T: DdsType> AnyDataWriter for DataWriter<T> {
     }
 }
 
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// Has this called for changes of these statuses, on a thread of the participant's that calls all its listeners. It may call
     /// anything, may wait, which holds up other listeners, and may panic, which ends there.
     pub fn set_listener(
@@ -56,7 +56,7 @@ impl<T: DdsType> DataWriter<T> {
 }
 
 /// Calls the nearest listener that wants a status, and says whether there is one.
-fn call<T: DdsType>(
+fn call<T: TopicData>(
     writer: &DataWriter<T>,
     (kind, masks): (StatusKind, [StatusMask; 3]),
     own: impl FnOnce(&mut dyn DataWriterListener<T>),
@@ -85,7 +85,7 @@ macro_rules! tell {
     }};
 }
 
-impl<T: DdsType> Entity for WriterCore<T> {
+impl<T: TopicData> Entity for WriterCore<T> {
     fn kind(&self) -> EntityKind {
         EntityKind::DataWriter
     }
@@ -123,7 +123,7 @@ impl<T: DdsType> Entity for WriterCore<T> {
     }
 }
 
-impl<T: DdsType> Attended for WriterCore<T> {
+impl<T: TopicData> Attended for WriterCore<T> {
     fn tell(self: Arc<Self>) -> bool {
         let of_publisher = self.publisher.as_ref().map(|publisher| publisher.listener().mask());
         let of_participant = self.participant.listener.mask();

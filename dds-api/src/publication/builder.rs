@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{
     DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
     OwnershipQosPolicyKind, PolicyId, PublisherQos,
@@ -32,7 +32,7 @@ const DEFAULT_IN_FLIGHT: usize = 7168;
 
 /// A writer that is being made. Unless something else is said it has its policies by the profile that its topic was made by, or
 /// those of its topic.
-pub struct DataWriterBuilder<T> {
+pub struct DataWriterBuilder<T: TopicData> {
     participant: Arc<Inner>,
     topic: Topic<T>,
     publisher: Option<Publisher>,
@@ -45,7 +45,7 @@ pub struct DataWriterBuilder<T> {
     largest: usize,
 }
 
-impl<T: DdsType> DataWriterBuilder<T> {
+impl<T: TopicData> DataWriterBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, topic: Topic<T>) -> Self {
         let (qos, profile) = (usual_writer(&topic.qos()), topic.policies().profile.clone());
         let builder = DataWriterBuilder {
@@ -209,7 +209,7 @@ impl<T: DdsType> DataWriterBuilder<T> {
 }
 
 /// Whether a writer's policies go together, with its publisher's, and with its topic.
-pub(super) fn check<T: DdsType>(
+pub(super) fn check<T: TopicData>(
     topic: &Topic<T>,
     qos: &DataWriterQos,
     publisher: &PublisherQos,

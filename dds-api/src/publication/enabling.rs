@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::clock;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PublisherQos};
 
 use super::builder::{check, refused};
@@ -48,7 +48,7 @@ pub(super) struct Started {
 }
 
 /// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// Enables it. Once it is enabled, nothing happens.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 }
 
-impl<T: DdsType> WriterCore<T> {
+impl<T: TopicData> WriterCore<T> {
     /// What it is to be; none once it is enabled.
     pub(super) fn draft(&self) -> MutexGuard<'_, Option<Draft>> {
         self.draft.lock().unwrap_or_else(PoisonError::into_inner)

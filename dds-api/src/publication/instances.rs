@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use idl_cdr::{DdsType, key_from_cdr, key_hash};
+use idl_xtypes::TopicData;
 
 use super::writer::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
@@ -55,7 +55,7 @@ fn nanos(time: SystemTime) -> DdsResult<u64> {
 /// # Ok(())
 /// # }
 /// ```
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// Notes that this writer will write an instance. Nothing is sent.
     pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
         self.check_enabled()?;
@@ -131,7 +131,9 @@ impl<T: DdsType> DataWriter<T> {
     pub fn get_key_value(&self, handle: InstanceHandle) -> DdsResult<T> {
         let key = handle.instance_key();
         let registered = self.registered.lock();
-        let value = key.and_then(|key| registered.get(&key)).and_then(|key| key_from_cdr(key).ok());
+        let value = key
+            .and_then(|key| registered.get(&key))
+            .and_then(|key| T::read_key(self.topic().support(), key).ok());
         value.ok_or_else(|| {
             DdsError::BadParameter(format!(
                 "{handle} is no instance that this writer of `{}` has registered",
@@ -141,7 +143,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     fn key_of(&self, sample: &T) -> DdsResult<u128> {
-        let hash = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
+        let hash = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
         Ok(u128::from_be_bytes(hash))
     }
 

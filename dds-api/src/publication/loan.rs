@@ -4,7 +4,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::place::Place;
 use super::writer::DataWriter;
@@ -15,7 +15,7 @@ use crate::mapping::record::{HEADER, Terms};
 ///
 /// A plain type lies in the sender's memory already. Any other is built on the heap and encoded
 /// when it is published.
-pub struct Loan<'a, T: DdsType> {
+pub struct Loan<'a, T: TopicData> {
     writer: &'a DataWriter<T>,
     build: Build<'a, T>,
     /// Dropped after what was built.
@@ -23,9 +23,9 @@ pub struct Loan<'a, T: DdsType> {
 }
 
 /// Tells whoever waits for room that there is some, unless the sample was published.
-struct Room<'a, T: DdsType>(Option<&'a DataWriter<T>>);
+struct Room<'a, T: TopicData>(Option<&'a DataWriter<T>>);
 
-impl<T: DdsType> Drop for Room<'_, T> {
+impl<T: TopicData> Drop for Room<'_, T> {
     fn drop(&mut self) {
         if let Some(writer) = self.0 {
             writer.gave_room();
@@ -40,9 +40,9 @@ enum Build<'a, T> {
 
 // SAFETY: the pointer points into the claim that lies beside it and is used only through this
 // loan, so it may go where a claim and a `T` may go.
-unsafe impl<T: DdsType> Send for Loan<'_, T> {}
+unsafe impl<T: TopicData> Send for Loan<'_, T> {}
 
-impl<'a, T: DdsType> Loan<'a, T> {
+impl<'a, T: TopicData> Loan<'a, T> {
     /// A plain sample in this claim, with whatever an earlier record left there.
     #[inline(always)]
     pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>, terms: Terms) -> Self {
@@ -52,7 +52,7 @@ impl<'a, T: DdsType> Loan<'a, T> {
     }
 }
 
-impl<'a, T: DdsType + Default> Loan<'a, T> {
+impl<'a, T: TopicData + Default> Loan<'a, T> {
     #[inline(always)]
     pub(super) fn in_place(writer: &'a DataWriter<T>, place: Place<'a>, terms: Terms) -> Self {
         let mut loan = Loan::as_left(writer, place, terms);
@@ -65,7 +65,7 @@ impl<'a, T: DdsType + Default> Loan<'a, T> {
     }
 }
 
-impl<T: DdsType> Loan<'_, T> {
+impl<T: TopicData> Loan<'_, T> {
     /// Publishes the sample.
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
@@ -86,7 +86,7 @@ impl<T: DdsType> Loan<'_, T> {
     }
 }
 
-impl<T: DdsType> Deref for Loan<'_, T> {
+impl<T: TopicData> Deref for Loan<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
@@ -100,7 +100,7 @@ impl<T: DdsType> Deref for Loan<'_, T> {
     }
 }
 
-impl<T: DdsType> DerefMut for Loan<'_, T> {
+impl<T: TopicData> DerefMut for Loan<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.build {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
 
 use super::acknowledgment::are_acknowledged;
@@ -62,7 +62,7 @@ impl Publisher {
     }
 
     /// A writer of a topic.
-    pub fn writer<T: DdsType>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
+    pub fn writer<T: TopicData>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         let builder = DataWriterBuilder::new(Arc::clone(&self.0.participant), topic.clone());
         builder.within(self.clone())
     }
@@ -108,7 +108,7 @@ impl Publisher {
     }
 
     /// A writer of it of the topic of this name and type, if there is one.
-    pub fn lookup_writer<T: DdsType>(&self, topic: &str) -> Option<DataWriter<T>> {
+    pub fn lookup_writer<T: TopicData>(&self, topic: &str) -> Option<DataWriter<T>> {
         self.0.lookup(topic)
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::DataWriterQos;
 
 use super::builder::check;
@@ -43,7 +43,7 @@ use crate::mapping::policies::Policies;
 /// # Ok(())
 /// # }
 /// ```
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// Its policies.
     pub fn qos(&self) -> DataWriterQos {
         if let Some(draft) = &*self.draft() {

@@ -14,7 +14,7 @@ use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::ClaimError;
 use derecho_node::{Waited, clock};
-use idl_cdr::{CdrError, DdsType, key_hash};
+use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
 use super::enabling::{Draft, Started};
@@ -63,11 +63,11 @@ fn thread() -> Thread {
 /// keep its order.
 ///
 /// Clones are the same writer; it is gone with the last of them.
-pub struct DataWriter<T: DdsType>(Arc<WriterCore<T>>);
+pub struct DataWriter<T: TopicData>(Arc<WriterCore<T>>);
 
 /// What a writer consists of.
 #[doc(hidden)]
-pub struct WriterCore<T: DdsType> {
+pub struct WriterCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
@@ -88,14 +88,14 @@ pub struct WriterCore<T: DdsType> {
     pub(super) listener: Slot<dyn DataWriterListener<T>>,
 }
 
-impl<T: DdsType> Clone for DataWriter<T> {
+impl<T: TopicData> Clone for DataWriter<T> {
     fn clone(&self) -> Self {
         DataWriter(Arc::clone(&self.0))
     }
 }
 
 /// What it consists of is its own.
-impl<T: DdsType> Deref for DataWriter<T> {
+impl<T: TopicData> Deref for DataWriter<T> {
     type Target = WriterCore<T>;
 
     #[inline(always)]
@@ -104,7 +104,7 @@ impl<T: DdsType> Deref for DataWriter<T> {
     }
 }
 
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// A writer that consists of this, which its participant knows of.
     pub(super) fn new(core: WriterCore<T>) -> DataWriter<T> {
         let writer = DataWriter(Arc::new(core));
@@ -251,7 +251,7 @@ impl<T: DdsType> DataWriter<T> {
     pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
         let key = match self.is_kept() || terms.keyed {
             true => {
-                let key = key_hash(sample).map_err(|error| self.not_encodable(&error))?;
+                let key = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
                 Some(u128::from_le_bytes(key))
             }
             false => None,
@@ -522,7 +522,7 @@ impl<T: DdsType> DataWriter<T> {
         Ok(())
     }
 
-    pub(super) fn not_encodable(&self, error: &CdrError) -> DdsError {
+    pub(super) fn not_encodable(&self, error: &T::Error) -> DdsError {
         DdsError::BadParameter(format!(
             "this sample of `{}` cannot be encoded: {error}",
             self.topic.name()
@@ -534,7 +534,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 }
 
-impl<T: DdsType> Drop for WriterCore<T> {
+impl<T: TopicData> Drop for WriterCore<T> {
     fn drop(&mut self) {
         self.end();
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use derecho_core::ids::Time;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::EntityKind;
 
 use super::reader::{DataReader, ReaderLife};
@@ -20,13 +20,13 @@ use crate::infrastructure::{
     SubscriberListener,
 };
 
-impl<T: DdsType> AnyDataReader for DataReader<T> {
+impl<T: TopicData> AnyDataReader for DataReader<T> {
     fn topic_name(&self) -> &str {
         self.topic.name()
     }
 
     fn type_name(&self) -> &str {
-        T::TYPE_NAME
+        self.topic.type_name()
     }
 
     fn instance_handle(&self) -> InstanceHandle {
@@ -38,7 +38,7 @@ impl<T: DdsType> AnyDataReader for DataReader<T> {
     }
 }
 
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// Has this called for changes of these statuses, on a thread of the participant's that calls all its listeners. It may call
     /// anything, may wait, which holds up other listeners, and may panic, which ends there. A reader that tells of samples
     /// follows instances from then on.
@@ -58,7 +58,7 @@ impl<T: DdsType> DataReader<T> {
 }
 
 /// Calls the nearest listener that wants a status, and says whether there is one.
-fn call<T: DdsType>(
+fn call<T: TopicData>(
     reader: &DataReader<T>,
     (kind, masks): (StatusKind, [StatusMask; 3]),
     own: impl FnOnce(&mut dyn DataReaderListener<T>),
@@ -87,7 +87,7 @@ macro_rules! tell {
     }};
 }
 
-impl<T: DdsType> Entity for ReaderLife<T> {
+impl<T: TopicData> Entity for ReaderLife<T> {
     fn kind(&self) -> EntityKind {
         EntityKind::DataReader
     }
@@ -125,7 +125,7 @@ impl<T: DdsType> Entity for ReaderLife<T> {
     }
 }
 
-impl<T: DdsType> Attended for ReaderLife<T> {
+impl<T: TopicData> Attended for ReaderLife<T> {
     fn tell(self: Arc<Self>) -> bool {
         let core = &self.core;
         let of_subscriber = core.subscriber.as_ref().map(|subscriber| subscriber.listener().mask());
@@ -184,7 +184,7 @@ impl<T: DdsType> Attended for ReaderLife<T> {
 }
 
 /// Samples have come. A listener for the readers of a subscriber comes before those of single ones.
-fn tell_of_data<T: DdsType>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
+fn tell_of_data<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
     let kind = StatusKind::DataOnReaders;
     if let Some(subscriber) = &reader.subscriber {
         if masks[1].contains(kind) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, EntityKind, EntityQos,
     HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
@@ -29,7 +29,7 @@ use crate::topic::{SharedFilter, Topic};
 /// Without policies it requests what its topic gives, and gives all samples in the order in which they came: HISTORY keep-all, and
 /// PRESENTATION with ordered access to a topic. [`qos`](Self::qos) gives it a whole set of policies, whose defaults are the
 /// standard's: with them a reader keeps the last sample of each instance alone.
-pub struct DataReaderBuilder<T> {
+pub struct DataReaderBuilder<T: TopicData> {
     participant: Arc<Inner>,
     topic: Topic<T>,
     subscriber: Option<Subscriber>,
@@ -46,7 +46,7 @@ pub struct DataReaderBuilder<T> {
     filter: Option<Arc<SharedFilter>>,
 }
 
-impl<T: DdsType> DataReaderBuilder<T> {
+impl<T: TopicData> DataReaderBuilder<T> {
     pub(crate) fn new(
         participant: Arc<Inner>,
         topic: Topic<T>,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use derecho_core::ids::Time;
 use derecho_node::{Waited, clock};
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
@@ -44,7 +44,7 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Tim
 /// # Ok(())
 /// # }
 /// ```
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// Reads samples, whatever their states. Waits until there is one that was not read; if none comes in time, it gives
     /// those that are there.
     pub fn read(
@@ -300,7 +300,7 @@ impl<T: DdsType> DataReader<T> {
     }
 }
 
-impl<T: DdsType> ReaderCore<T> {
+impl<T: TopicData> ReaderCore<T> {
     /// Whether a call with this condition has something to say.
     pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
         let is_out = self.participant.standing.is_out_for_good() || self.lifecycle.is_deleted();

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use dds_sql::Filter;
 use derecho_core::ids::Time;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::reader::{DataReader, ReaderCore};
 use super::sample::Sample;
 use super::states::States;
 use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, Trigger};
-use crate::topic::{SharedFilter, wrong};
+use crate::topic::{SharedFilter, Topic, wrong};
 
 /// A query over data.
 type Query<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
@@ -54,7 +54,7 @@ impl<T> From<States> for ReadCondition<T> {
     }
 }
 
-impl<T: DdsType> ReadCondition<T> {
+impl<T: TopicData> ReadCondition<T> {
     /// Samples in these states.
     pub fn new(states: States) -> Self {
         states.into()
@@ -66,8 +66,34 @@ impl<T: DdsType> ReadCondition<T> {
     /// # Errors
     /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if the expression is wrong, or compares what
     /// cannot be compared; it says where and why.
-    pub fn query(states: States, expression: &str, parameters: &[String]) -> DdsResult<Self> {
-        let filter = Filter::query::<T>(expression, parameters).map_err(|error| wrong(&error))?;
+    pub fn query(states: States, expression: &str, parameters: &[String]) -> DdsResult<Self>
+    where
+        T: TopicData<TypeSupport = ()>,
+    {
+        Self::query_of(&(), states, expression, parameters)
+    }
+
+    /// The same for samples of a topic whose type may be known at run time only.
+    ///
+    /// # Errors
+    /// As of [`ReadCondition::query`].
+    pub fn query_in(
+        topic: &Topic<T>,
+        states: States,
+        expression: &str,
+        parameters: &[String],
+    ) -> DdsResult<Self> {
+        Self::query_of(topic.support(), states, expression, parameters)
+    }
+
+    fn query_of(
+        support: &T::TypeSupport,
+        states: States,
+        expression: &str,
+        parameters: &[String],
+    ) -> DdsResult<Self> {
+        let filter = Filter::query_in_type(T::fields(support), expression, parameters)
+            .map_err(|error| wrong(&error))?;
         let filter = Some(Arc::new(SharedFilter::new(filter)));
         Ok(ReadCondition { states, query: None, filter })
     }
@@ -123,12 +149,12 @@ impl<T: DdsType> ReadCondition<T> {
 }
 
 /// A condition over a reader, as wait sets have it.
-struct ReaderTrigger<T: DdsType> {
+struct ReaderTrigger<T: TopicData> {
     reader: Arc<ReaderCore<T>>,
     condition: ReadCondition<T>,
 }
 
-impl<T: DdsType> Trigger for ReaderTrigger<T> {
+impl<T: TopicData> Trigger for ReaderTrigger<T> {
     fn is_triggered(&self) -> bool {
         self.reader.has_wanted(&self.condition)
     }
@@ -142,7 +168,7 @@ impl<T: DdsType> Trigger for ReaderTrigger<T> {
     }
 }
 
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// A condition for [wait sets](crate::infrastructure::WaitSet): it holds as long as there is a sample that this wants, and
     /// when the participant is isolated for good, which the next call on the reader says.
     ///

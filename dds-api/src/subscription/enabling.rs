@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DurabilityQosPolicyKind, PolicyId, PresentationQosPolicy, SubscriberQos,
 };
@@ -51,7 +51,7 @@ pub(super) struct Started {
 }
 
 /// Whether a reader's policies go together, and with its topic.
-pub(super) fn check<T: DdsType>(
+pub(super) fn check<T: TopicData>(
     topic: &Topic<T>,
     qos: &DataReaderQos,
     group: &SubscriberQos,
@@ -67,7 +67,7 @@ pub(super) fn check<T: DdsType>(
 }
 
 /// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// Enables it. Once it is enabled, nothing happens.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl<T: DdsType> DataReader<T> {
     }
 }
 
-impl<T: DdsType> ReaderCore<T> {
+impl<T: TopicData> ReaderCore<T> {
     /// What it is to be; none once it is enabled.
     pub(super) fn draft(&self) -> MutexGuard<'_, Option<Draft>> {
         self.draft.lock().unwrap_or_else(PoisonError::into_inner)
@@ -141,7 +141,7 @@ impl<T: DdsType> ReaderCore<T> {
         *self.queues.lock().unwrap_or_else(PoisonError::into_inner) =
             Queues::remembering(remembers.then(Given::default));
         if *follows || anew {
-            self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings)));
+            self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
         }
         let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
         let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
@@ -158,7 +158,7 @@ impl<T: DdsType> ReaderCore<T> {
     }
 }
 
-impl<T: DdsType> ReaderLife<T> {
+impl<T: TopicData> ReaderLife<T> {
     /// Enables it: announces it. One that keeps the last samples alone is filled although nobody looks (I-144).
     pub(super) fn enable(&self) -> DdsResult<()> {
         let core = &self.core;

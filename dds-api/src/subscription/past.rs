@@ -3,7 +3,6 @@
 //! Owns: where such a reading is, and whom it asks. Never does: hold the topic up, or ask the log's thread: where there is a
 //! log, it reads the files; else another participant that keeps one is asked, and after that another one.
 
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +11,7 @@ use derecho_core::ids::{NodeId, Time};
 use derecho_core::log::{LogError, StreamKey, Version, WallTime};
 use derecho_core::storage::store::{Retention, Store};
 use derecho_node::clock;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::sample::Sample;
 use crate::domain::Inner;
@@ -20,7 +19,7 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::history::MEANING;
 use crate::mapping::past::files::{self, PastFiles};
 use crate::mapping::past::{Ask, Page, PastRecord, Wanted};
-use crate::mapping::record::mark_of;
+use crate::mapping::record::{Reading, mark_of};
 use crate::mapping::shares::ReaderShared;
 
 /// Samples that are read from the files at once.
@@ -43,12 +42,12 @@ pub enum Since {
 /// it comes to their end; more may come later.
 ///
 /// Made by [`DataReader::past`](super::DataReader::past).
-pub struct PastSamples<T> {
+pub struct PastSamples<T: TopicData> {
     source: Source,
     read: std::vec::IntoIter<(u64, Sample<T>)>,
     shared: Arc<ReaderShared>,
     over: bool,
-    _type: PhantomData<fn() -> T>,
+    support: T::TypeSupport,
 }
 
 enum Source {
@@ -75,7 +74,12 @@ fn nanos(time: SystemTime) -> u64 {
 }
 
 /// Samples of records: they are copied to where samples may lie.
-fn samples<T: DdsType>(records: &[PastRecord], reader: &ReaderShared) -> Vec<(u64, Sample<T>)> {
+fn samples<T: TopicData>(
+    records: &[PastRecord],
+    reader: &ReaderShared,
+    support: &T::TypeSupport,
+) -> Vec<(u64, Sample<T>)> {
+    let with = Reading { support, layouts: &reader.layouts };
     let mut store = Store::new(Retention::default(), MEANING);
     let mut found = Vec::new();
     for PastRecord { place, stream, number, payload } in records {
@@ -87,7 +91,7 @@ fn samples<T: DdsType>(records: &[PastRecord], reader: &ReaderShared) -> Vec<(u6
     // What is not of this type was written under another one of the same name, long ago.
     let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
     understood
-        .filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node)?)))
+        .filter_map(|(kept, (place, node))| Some((place, Sample::of_kept(kept, node, &with)?)))
         .collect()
 }
 
@@ -190,11 +194,11 @@ fn nobody() -> DdsError {
     )
 }
 
-impl<T: DdsType> PastSamples<T> {
+impl<T: TopicData> PastSamples<T> {
     pub(super) fn open(
         log: Option<(PathBuf, StreamKey)>,
         since: Since,
-        shared: Arc<ReaderShared>,
+        (shared, support): (Arc<ReaderShared>, T::TypeSupport),
         others: impl FnOnce() -> Others,
     ) -> DdsResult<Self> {
         let (source, first) = match log {
@@ -213,8 +217,8 @@ impl<T: DdsType> PastSamples<T> {
             }
         };
         let (records, over) = first.unwrap_or_default();
-        let read = samples(&records, &shared).into_iter();
-        Ok(PastSamples { source, read, shared, over, _type: PhantomData })
+        let read = samples(&records, &shared, &support).into_iter();
+        Ok(PastSamples { source, read, shared, over, support })
     }
 
     /// How long others may take to answer (10 s by default), where this participant has no log of the topic and asks them.
@@ -230,18 +234,18 @@ impl<T: DdsType> PastSamples<T> {
     pub(super) fn state_at(
         log: Option<(PathBuf, StreamKey)>,
         time: SystemTime,
-        reader: &ReaderShared,
+        (reader, support): (&ReaderShared, &T::TypeSupport),
         others: impl FnOnce() -> Others,
     ) -> DdsResult<Vec<(u64, Sample<T>)>> {
         let time = nanos(time);
         let Some((dir, stream)) = log else {
             let mut others = others();
             others.wanted = Wanted::StateAt(time);
-            return others.next().map(|(records, _)| samples(&records, reader));
+            return others.next().map(|(records, _)| samples(&records, reader, support));
         };
         let state = files::state_at(&dir, stream, WallTime(time));
         let state = state.map_err(|error| unreadable(&error))?;
-        Ok(samples(&state, reader))
+        Ok(samples(&state, reader, support))
     }
 
     fn read_on(&mut self) -> DdsResult<()> {
@@ -257,7 +261,7 @@ impl<T: DdsType> PastSamples<T> {
                 records
             }
         };
-        self.read = samples(&records, &self.shared).into_iter();
+        self.read = samples(&records, &self.shared, &self.support).into_iter();
         Ok(())
     }
 }
@@ -281,7 +285,7 @@ fn read_files(files: &mut PastFiles) -> Result<(Vec<PastRecord>, bool), LogError
     Ok((records, false))
 }
 
-impl<T: DdsType> Iterator for PastSamples<T> {
+impl<T: TopicData> Iterator for PastSamples<T> {
     type Item = DdsResult<(u64, Sample<T>)>;
 
     fn next(&mut self) -> Option<Self::Item> {

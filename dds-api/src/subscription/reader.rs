@@ -15,7 +15,8 @@ use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
 use derecho_node::{Waited, clock};
-use idl_cdr::{DdsType, Extensibility};
+use idl_cdr::Extensibility;
+use idl_xtypes::TopicData;
 
 use super::cache::Settings;
 use super::enabling::{Draft, Started};
@@ -31,7 +32,7 @@ use crate::infrastructure::{
     DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
 use crate::mapping::history::Look;
-use crate::mapping::record::{Fate, mark_of};
+use crate::mapping::record::{Fate, Reading, mark_of};
 use crate::mapping::shares::ReaderShared;
 use crate::mapping::standing::Standing;
 use crate::topic::{SharedFilter, Topic};
@@ -42,19 +43,19 @@ use crate::topic::{SharedFilter, Topic};
 /// straight from its queues to whoever takes them.
 ///
 /// Clones are the same reader; it is gone with the last of them.
-pub struct DataReader<T: DdsType> {
+pub struct DataReader<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     life: Arc<ReaderLife<T>>,
 }
 
 /// A reader's time at work: it ends with the last handle, although somebody may look at what the reader consists of yet.
-pub(super) struct ReaderLife<T: DdsType> {
+pub(super) struct ReaderLife<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
     pub(super) charge: OnceLock<Arc<Charge>>,
 }
 
-impl<T: DdsType> Clone for DataReader<T> {
+impl<T: TopicData> Clone for DataReader<T> {
     fn clone(&self) -> Self {
         DataReader { core: Arc::clone(&self.core), life: Arc::clone(&self.life) }
     }
@@ -62,7 +63,7 @@ impl<T: DdsType> Clone for DataReader<T> {
 
 /// What a reader consists of: also for whoever fills its cache when nobody looks.
 #[doc(hidden)]
-pub struct ReaderCore<T: DdsType> {
+pub struct ReaderCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
@@ -95,7 +96,7 @@ pub struct ReaderCore<T: DdsType> {
 }
 
 /// What it consists of is its own.
-impl<T: DdsType> Deref for DataReader<T> {
+impl<T: TopicData> Deref for DataReader<T> {
     type Target = ReaderCore<T>;
 
     #[inline(always)]
@@ -124,7 +125,7 @@ impl Limit for RangeTo<usize> {
 
 pub use asynchronous::SampleStream;
 
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// A reader that consists of this, and is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
         let life = Arc::new(ReaderLife { core: Arc::new(core), charge: OnceLock::new() });
@@ -405,7 +406,9 @@ impl<T: DdsType> DataReader<T> {
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
         self.check_enabled()?;
         let shared = Arc::clone(&self.shared);
-        PastSamples::open(self.log(), since, shared, || Others::new(&self.participant, self.id()))
+        PastSamples::open(self.log(), since, (shared, self.topic.support().clone()), || {
+            Others::new(&self.participant, self.id())
+        })
     }
 
     /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
@@ -416,7 +419,7 @@ impl<T: DdsType> DataReader<T> {
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
         self.check_enabled()?;
         let others = || Others::new(&self.participant, self.id());
-        PastSamples::state_at(self.log(), time, &self.shared, others)
+        PastSamples::state_at(self.log(), time, (&self.shared, self.topic.support()), others)
     }
 
     /// Where this participant's log of the topic is, if it keeps one.
@@ -429,7 +432,7 @@ impl<T: DdsType> DataReader<T> {
     }
 }
 
-impl<T: DdsType> ReaderCore<T> {
+impl<T: TopicData> ReaderCore<T> {
     /// What its cache is to do.
     pub(super) fn settings(&self) -> Settings {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
@@ -499,7 +502,7 @@ impl<T: DdsType> ReaderCore<T> {
             if self.is_refused(record.bytes()) {
                 continue;
             }
-            let sample = Body::new(record, writer.node);
+            let sample = Body::new(record, writer.node, &self.reading());
             // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
                 self.discard();
@@ -523,7 +526,7 @@ impl<T: DdsType> ReaderCore<T> {
                     if self.is_refused(kept.bytes()) {
                         continue;
                     }
-                    (Body::of_kept(kept, stream.node), stream)
+                    (Body::of_kept(kept, stream.node, &self.reading()), stream)
                 }
                 Look::NoneYet => {
                     drop(queues);
@@ -537,7 +540,7 @@ impl<T: DdsType> ReaderCore<T> {
                     };
                     let number = record.number();
                     let refused = self.is_refused(record.bytes());
-                    let sample = Body::copied(&record, stream.node);
+                    let sample = Body::copied(&record, stream.node, &self.reading());
                     // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
                     // one before that is decided. What is given out will not come again, so it has to stay whole.
                     if self.participant.standing.is_evicted_from(life) {
@@ -559,11 +562,18 @@ impl<T: DdsType> ReaderCore<T> {
         None
     }
 
+    /// What has to be known to read records.
+    #[inline(always)]
+    pub(super) fn reading(&self) -> Reading<'_, T> {
+        Reading { support: self.topic.support(), layouts: &self.shared.layouts }
+    }
+
     /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
     /// other versions of the type (I-173).
     #[inline(always)]
     fn is_refused(&self, record: &[u8]) -> bool {
-        T::EXTENSIBILITY != Extensibility::Final && self.shared.refuses(mark_of(record))
+        T::extensibility(self.topic.support()) != Extensibility::Final
+            && self.shared.refuses(mark_of(record))
     }
 
     #[cold]
@@ -578,7 +588,7 @@ impl<T: DdsType> ReaderCore<T> {
     }
 }
 
-impl<T: DdsType> Drop for ReaderLife<T> {
+impl<T: TopicData> Drop for ReaderLife<T> {
     fn drop(&mut self) {
         self.end();
     }
@@ -586,33 +596,33 @@ impl<T: DdsType> Drop for ReaderLife<T> {
 
 /// LIFESPAN: whether it is too late for a sample.
 #[inline(always)]
-fn is_expired<T: DdsType>(sample: &Body<T>, started: &Started) -> bool {
+fn is_expired<T: TopicData>(sample: &Body<T>, started: &Started) -> bool {
     started.lifespan > 0 && outlives(sample, started.lifespan)
 }
 
 /// Whether a sample is older than that.
 #[cold]
-fn outlives<T: DdsType>(sample: &Body<T>, lifespan: u64) -> bool {
+fn outlives<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
     sample.fate() == Fate::Alive
         && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
 }
 
 /// Samples being taken.
-pub struct Samples<'a, T: DdsType> {
+pub struct Samples<'a, T: TopicData> {
     reader: &'a DataReader<T>,
     left: usize,
     /// Those of a reader that follows instances.
     taken: std::vec::IntoIter<Sample<T>>,
 }
 
-impl<T: DdsType> Samples<'_, T> {
+impl<T: TopicData> Samples<'_, T> {
     /// Whether there are none (any more).
     pub fn is_empty(&self) -> bool {
         self.left == 0 && self.taken.len() == 0
     }
 }
 
-impl<T: DdsType> Iterator for Samples<'_, T> {
+impl<T: TopicData> Iterator for Samples<'_, T> {
     type Item = Sample<T>;
 
     #[inline(always)]

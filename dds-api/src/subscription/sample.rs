@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use derecho_core::ids::NodeId;
 use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
-use idl_cdr::{DdsType, key_hash};
+use idl_xtypes::TopicData;
 
 use super::cache::{Info, Key, Shared};
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Fate, Header, Payload};
+use crate::mapping::record::{self, Fate, Header, Payload, Reading};
 
 /// What is known of a sample besides its data.
 ///
@@ -115,19 +115,21 @@ impl<T> Shared for Body<T> {
 /// Decodes a record, into a box: so a sample is small whatever its type, and one that lies in place is not moved about with
 /// room for one that does not. Apart from whoever asks, for what a call returns in memory its caller waits for.
 #[inline(never)]
-fn decode<T: DdsType>(record: &Record) -> Option<Arc<Decoded<T>>> {
-    let Payload::Decoded(header, value) = record::read::<T>(record.bytes())? else { return None };
+fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<Decoded<T>>> {
+    let Payload::Decoded(header, value) = record::read::<T>(record.bytes(), with)? else {
+        return None;
+    };
     let strength = record::strength_of(record.bytes());
     Some(Arc::new(Decoded { header, strength, number: record.number(), value }))
 }
 
-impl<T: DdsType> Body<T> {
+impl<T: TopicData> Body<T> {
     /// The sample in a record, or `None` if there is none of this type.
     #[inline(always)]
-    pub(super) fn new(record: Record, writer: NodeId) -> Option<Body<T>> {
+    pub(super) fn new(record: Record, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
         let data = match record::lies_in_place::<T>(record.bytes()) {
             true => Data::InPlace(record),
-            false => Data::Decoded(decode(&record)?),
+            false => Data::Decoded(decode(&record, with)?),
         };
         Some(Body { data, writer })
     }
@@ -143,15 +145,19 @@ impl<T: DdsType> Body<T> {
     }
 
     /// The same, of its own: what becomes of the record does not matter any more.
-    pub(super) fn copied(record: &Record, writer: NodeId) -> Option<Body<T>> {
+    pub(super) fn copied(
+        record: &Record,
+        writer: NodeId,
+        with: &Reading<'_, T>,
+    ) -> Option<Body<T>> {
         let bytes = record.bytes();
-        let read = record::read_out::<T>(bytes)?;
+        let read = record::read_out::<T>(bytes, with)?;
         Some(Body::decoded(read, record::strength_of(bytes), record.number(), writer))
     }
 
     /// The same of a record that was kept.
-    pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Body<T>> {
-        Some(match record::read::<T>(kept.bytes())? {
+    pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
+        Some(match record::read::<T>(kept.bytes(), with)? {
             Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
                 let strength = record::strength_of(kept.bytes());
@@ -169,7 +175,12 @@ impl<T: DdsType> Body<T> {
     /// The same sample, whose data do not lie in its writer's memory any more.
     pub(super) fn into_own(self) -> Option<Body<T>> {
         match &self.data {
-            Data::InPlace(record) => Body::copied(record, self.writer),
+            Data::InPlace(record) => {
+                let bytes = record.bytes();
+                let read = record::plain_out::<T>(bytes)?;
+                let strength = record::strength_of(bytes);
+                Some(Body::decoded(read, strength, record.number(), self.writer))
+            }
             Data::Kept(_) | Data::Decoded(_) => Some(self),
         }
     }
@@ -259,10 +270,10 @@ impl<T: DdsType> Body<T> {
     }
 }
 
-impl<T: DdsType> Sample<T> {
+impl<T: TopicData> Sample<T> {
     /// The sample in a record that was kept.
-    pub(super) fn of_kept(kept: Kept, writer: NodeId) -> Option<Sample<T>> {
-        Body::of_kept(kept, writer).map(Body::fresh)
+    pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Sample<T>> {
+        Body::of_kept(kept, writer, with).map(Body::fresh)
     }
 
     /// What is known of it besides its data. Made when it is asked for: most samples never are.
@@ -297,14 +308,14 @@ impl<T: DdsType> Sample<T> {
 }
 
 /// The instance that a value is of. What cannot be encoded is of the one that all of a type without a key are of.
-pub(crate) fn key_of<T: DdsType>(value: &T) -> Key {
-    if !T::KEYED {
+pub(crate) fn key_of<T: TopicData>(value: &T) -> Key {
+    if !value.has_key() {
         return 0;
     }
-    key_hash(value).map_or(0, Key::from_be_bytes)
+    value.hash_of_key().map_or(0, Key::from_be_bytes)
 }
 
-impl<T: DdsType> Deref for Body<T> {
+impl<T: TopicData> Deref for Body<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -317,7 +328,7 @@ impl<T: DdsType> Deref for Body<T> {
     }
 }
 
-impl<T: DdsType> Deref for Sample<T> {
+impl<T: TopicData> Deref for Sample<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -325,7 +336,7 @@ impl<T: DdsType> Deref for Sample<T> {
     }
 }
 
-impl<T: DdsType + std::fmt::Debug> std::fmt::Debug for Sample<T> {
+impl<T: TopicData + std::fmt::Debug> std::fmt::Debug for Sample<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sample").field("data", &**self).field("info", &self.info()).finish()
     }

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_node::clock;
-use idl_cdr::{DdsType, key_from_cdr};
+use idl_xtypes::TopicData;
 
 use super::cache::{
     Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
@@ -70,7 +70,8 @@ pub struct SampleRejectedStatus {
 type Incoming<T> = (Arrival<Body<T>>, StreamId);
 
 /// See the [module](self).
-pub(super) struct Shelf<T> {
+pub(super) struct Shelf<T: TopicData> {
+    support: T::TypeSupport,
     pub(super) cache: Cache<Body<T>>,
     /// By which stream the samples of each writer came.
     writers: BTreeMap<InstanceHandle, StreamId>,
@@ -95,9 +96,10 @@ pub(super) struct Shelf<T> {
     arrivals: u64,
 }
 
-impl<T: DdsType> Shelf<T> {
-    pub(super) fn new(settings: Settings) -> Shelf<T> {
+impl<T: TopicData> Shelf<T> {
+    pub(super) fn new(settings: Settings, support: &T::TypeSupport) -> Shelf<T> {
         Shelf {
+            support: support.clone(),
             cache: Cache::new(settings),
             writers: BTreeMap::new(),
             last_writer: None,
@@ -115,7 +117,7 @@ impl<T: DdsType> Shelf<T> {
 
     /// Lets go of all that is in it.
     pub(super) fn clear(&mut self, settings: Settings) {
-        *self = Shelf::new(settings);
+        *self = Shelf::new(settings, &self.support);
     }
 
     /// Samples that have come into the cache so far.
@@ -149,7 +151,7 @@ impl<T: DdsType> Shelf<T> {
 
     /// A sample with the key of a known instance.
     pub(super) fn key_value(&self, handle: InstanceHandle) -> Option<T> {
-        key_from_cdr(self.cache.key_value(handle.instance_key()?)?).ok()
+        T::read_key(&self.support, self.cache.key_value(handle.instance_key()?)?).ok()
     }
 
     /// Whether there is an instance of this handle.
@@ -235,12 +237,13 @@ impl<T: DdsType> Shelf<T> {
 
     /// The writers whose streams bring nothing any more are lost.
     fn lose(&mut self, now: u64) {
-        let (cache, sending) = (&mut self.cache, &self.sending);
+        let (cache, sending, support) = (&mut self.cache, &self.sending, &self.support);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
             let is_there = sending.contains(stream);
             if !is_there {
-                let told = |key: &[u8]| Some(Body::of_loss(key_from_cdr(key).ok()?, now, writer));
+                let read = |key: &[u8]| T::read_key(support, key).ok();
+                let told = |key: &[u8]| Some(Body::of_loss(read(key)?, now, writer));
                 cache.lose(now, writer, told);
             }
             is_there
@@ -281,10 +284,11 @@ pub(super) fn wall() -> u64 {
     clock::wall(clock::now())
 }
 
-impl<T: DdsType> ReaderCore<T> {
+impl<T: TopicData> ReaderCore<T> {
     /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
-        let shelf = self.shelf.get_or_init(|| Shelf::new(self.settings()).into());
+        let shelf =
+            self.shelf.get_or_init(|| Shelf::new(self.settings(), self.topic.support()).into());
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(settings) = self.new_settings() {
             shelf.set_settings(settings);
@@ -387,7 +391,7 @@ impl<T: DdsType> ReaderCore<T> {
 }
 
 /// When its cache is filled although nobody looks.
-impl<T: DdsType> Collect for ReaderCore<T> {
+impl<T: TopicData> Collect for ReaderCore<T> {
     fn collect(&self) -> Found {
         // Whoever looks fills it.
         let Some(Ok(mut shelf)) = self.shelf.get().map(Mutex::try_lock) else {

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::DataReaderQos;
 
 use super::cache::Settings;
@@ -22,7 +22,7 @@ use crate::infrastructure::{
 use crate::mapping::policies::Policies;
 
 /// Policies and statuses. What a status counts since it was last read is read with it.
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// Its policies.
     pub fn qos(&self) -> DataReaderQos {
         if let Some(draft) = &*self.draft() {
@@ -156,7 +156,7 @@ impl<T: DdsType> DataReader<T> {
     }
 }
 
-impl<T: DdsType> ReaderCore<T> {
+impl<T: TopicData> ReaderCore<T> {
     /// The statuses that have changed since they were read.
     fn changed(&self) -> StatusMask {
         // First: what it brings into the cache may change others.

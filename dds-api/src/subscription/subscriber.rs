@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
 use super::{DataReader, DataReaderBuilder};
@@ -75,7 +75,7 @@ impl Subscriber {
     }
 
     /// A reader of it of the topic of this name and type, if there is one.
-    pub fn lookup_reader<T: DdsType>(&self, topic: &str) -> Option<DataReader<T>> {
+    pub fn lookup_reader<T: TopicData>(&self, topic: &str) -> Option<DataReader<T>> {
         self.0.lookup(topic)
     }
 

@@ -2,15 +2,14 @@
 //!
 //! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{
     DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
-    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind,
+    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind, Length,
     OwnershipQosPolicyKind, TopicQos,
 };
 
@@ -18,14 +17,16 @@ use super::keeping::KeepingOptions;
 use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
+use crate::mapping::endpoint::Endpoint;
 use crate::mapping::level::TopicLevel;
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
 
 /// A topic that is being made.
-pub struct TopicBuilder<T> {
+pub struct TopicBuilder<T: TopicData> {
     participant: Arc<Inner>,
+    support: T::TypeSupport,
     name: String,
     /// The profile that its policies are by, if they are.
     following: Option<Following>,
@@ -37,14 +38,14 @@ pub struct TopicBuilder<T> {
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
     options: KeepingOptions,
-    _type: PhantomData<fn() -> T>,
 }
 
-impl<T: DdsType> TopicBuilder<T> {
-    pub(crate) fn new(participant: Arc<Inner>, name: &str) -> Self {
+impl<T: TopicData> TopicBuilder<T> {
+    pub(crate) fn new(participant: Arc<Inner>, name: &str, support: T::TypeSupport) -> Self {
         let (set, usual) = (participant.policies.topic.get(), participant.profiles.usual());
         let builder = TopicBuilder {
             participant,
+            support,
             name: name.to_owned(),
             following: None,
             wrong: None,
@@ -54,7 +55,6 @@ impl<T: DdsType> TopicBuilder<T> {
             service: DurabilityServiceQosPolicy::default(),
             lifespan: None,
             options: KeepingOptions::default(),
-            _type: PhantomData,
         };
         match (set, usual) {
             (Some(qos), _) => builder.qos(&qos),
@@ -115,6 +115,38 @@ impl<T: DdsType> TopicBuilder<T> {
         };
         self.lifespan = qos.lifespan.duration.into();
         self.qos.clone_from(qos);
+    }
+
+    /// The same topic as this endpoint's, with these policies for writers and readers.
+    pub(super) fn like(mut self, of: &Endpoint, qos: &TopicQos) -> Self {
+        (self.following, self.wrong) = (None, None);
+        self.set(qos, of.level);
+        self.sharded = of.sharded;
+        let keeping = of.keeping;
+        let limit = |most: u32| match most {
+            0 => Length::UNLIMITED,
+            most => i32::try_from(most).ok().and_then(Length::new).unwrap_or(Length::UNLIMITED),
+        };
+        self.service = DurabilityServiceQosPolicy {
+            history_kind: match keeping.depth {
+                0 => HistoryQosPolicyKind::KeepAll,
+                _ => HistoryQosPolicyKind::KeepLast,
+            },
+            history_depth: keeping.depth.max(1),
+            max_samples: limit(keeping.most),
+            max_instances: limit(keeping.instances),
+            ..DurabilityServiceQosPolicy::default()
+        };
+        self.lifespan = (keeping.lifespan > 0).then(|| Duration::from_nanos(keeping.lifespan));
+        let some = |limit: u64| (limit > 0).then_some(limit);
+        self.options.durable_first = keeping.durable_first;
+        self.options.detach = keeping.detach;
+        self.options.log_retention = LogRetention {
+            time: some(keeping.log_time).map(Duration::from_nanos),
+            bytes: some(keeping.log_bytes),
+            samples: some(keeping.log_samples),
+        };
+        self
     }
 
     /// Each of its partitions is a stream by itself, and has an order of its own: writers and readers that share no partition
@@ -246,7 +278,7 @@ impl<T: DdsType> TopicBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let TopicBuilder { participant, name, following, level, sharded, .. } = self;
+        let TopicBuilder { participant, support, name, following, level, sharded, .. } = self;
         let TopicBuilder { mut qos, service, lifespan, options, .. } = self;
         participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
@@ -263,7 +295,7 @@ impl<T: DdsType> TopicBuilder<T> {
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let named = (name.into(), profile);
         let policies = TopicPolicies::new(named, sharded, (promise, options));
-        let topic = Topic::make(&participant, policies)?;
+        let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
             let entity = Shared::Topic(Arc::downgrade(topic.entity()));
             participant.profiles.note(entity, following);

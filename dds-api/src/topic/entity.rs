@@ -7,7 +7,7 @@ use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use derecho_core::ids::Time;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 use qos_profiles::{EntityKind, TopicQos};
 
 use super::{Topic, TopicPolicies};
@@ -18,7 +18,7 @@ use crate::infrastructure::listener::{Slot, teller};
 use crate::infrastructure::{
     DdsError, DdsResult, StatusCondition, StatusKind, StatusMask, TopicListener,
 };
-use crate::mapping::directory::TopicData;
+use crate::mapping::directory::TopicFacts;
 use crate::mapping::type_identity::TypeIdentity;
 
 /// See the [module](self).
@@ -26,6 +26,8 @@ pub(crate) struct TopicEntity {
     participant: Weak<Inner>,
     pub(super) id: u64,
     type_id: TypeId,
+    /// What is known of the type at run time, for handles.
+    support: Box<dyn Any + Send + Sync>,
     pub(super) identity: TypeIdentity,
     pub(crate) policies: Arc<TopicPolicies>,
     pub(super) lifecycle: Lifecycle,
@@ -39,8 +41,9 @@ pub(crate) struct TopicEntity {
 
 impl TopicEntity {
     /// A topic with samples of this type that is not enabled.
-    pub(super) fn new<T: DdsType>(
+    pub(super) fn new<T: TopicData>(
         participant: &Arc<Inner>,
+        support: &T::TypeSupport,
         policies: Arc<TopicPolicies>,
     ) -> Arc<TopicEntity> {
         let (id, board) = participant
@@ -50,7 +53,8 @@ impl TopicEntity {
             participant: Arc::downgrade(participant),
             id,
             type_id: TypeId::of::<T>(),
-            identity: TypeIdentity::of::<T>(),
+            support: Box::new(support.clone()),
+            identity: TypeIdentity::of::<T>(support),
             policies,
             lifecycle: Lifecycle::default(),
             changing: Mutex::new(()),
@@ -64,14 +68,15 @@ impl TopicEntity {
     }
 
     /// A handle on it, if its samples are of this type.
-    pub(super) fn topic<T: DdsType>(self: Arc<Self>) -> Option<Topic<T>> {
+    pub(super) fn topic<T: TopicData>(self: Arc<Self>) -> Option<Topic<T>> {
         let participant = self.participant.upgrade().filter(|_| self.type_id == TypeId::of::<T>());
-        participant.map(|participant| Topic::of(participant, self))
+        let support = self.support.downcast_ref::<T::TypeSupport>().cloned();
+        Some(Topic::of(participant?, support?, self))
     }
 
     /// What all are told of it, with these policies.
-    fn data(&self, qos: TopicQos) -> TopicData {
-        TopicData {
+    fn data(&self, qos: TopicQos) -> TopicFacts {
+        TopicFacts {
             name: self.policies.name.as_ref().to_owned(),
             data_type: self.identity.clone(),
             level: self.policies.level(),

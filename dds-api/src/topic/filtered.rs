@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use dds_sql::{ExpressionError, Filter};
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::{Topic, TopicEntity};
 use crate::domain::Inner;
@@ -34,7 +34,7 @@ impl SharedFilter {
     }
 
     /// Whether a sample passes.
-    pub(crate) fn accepts<T: DdsType>(&self, sample: &T) -> bool {
+    pub(crate) fn accepts<T: TopicData>(&self, sample: &T) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).accepts(sample)
     }
 }
@@ -67,10 +67,10 @@ pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
 /// # Ok(())
 /// # }
 /// ```
-pub struct ContentFilteredTopic<T>(Arc<Part<T>>);
+pub struct ContentFilteredTopic<T: TopicData>(Arc<Part<T>>);
 
 /// A part of a topic's samples.
-struct Part<T> {
+struct Part<T: TopicData> {
     name: Arc<str>,
     topic: Topic<T>,
     filter: Arc<SharedFilter>,
@@ -85,19 +85,19 @@ impl Parts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find<T: DdsType>(&self, name: &str) -> Option<ContentFilteredTopic<T>> {
+    fn find<T: TopicData>(&self, name: &str) -> Option<ContentFilteredTopic<T>> {
         let part = self.lock().get(name).and_then(Weak::upgrade)?;
         part.downcast().ok().map(ContentFilteredTopic)
     }
 }
 
-impl<T> Clone for ContentFilteredTopic<T> {
+impl<T: TopicData> Clone for ContentFilteredTopic<T> {
     fn clone(&self) -> Self {
         ContentFilteredTopic(Arc::clone(&self.0))
     }
 }
 
-impl<T: DdsType> ContentFilteredTopic<T> {
+impl<T: TopicData> ContentFilteredTopic<T> {
     /// A part of a topic, which its participant knows by this name from now on.
     pub(crate) fn new(
         (name, parts): (&str, &Parts),
@@ -105,7 +105,8 @@ impl<T: DdsType> ContentFilteredTopic<T> {
         expression: &str,
         parameters: &[String],
     ) -> DdsResult<Self> {
-        let filter = Filter::new::<T>(expression, parameters).map_err(|error| wrong(&error))?;
+        let filter = Filter::in_type(T::fields(topic.support()), expression, parameters)
+            .map_err(|error| wrong(&error))?;
         let filter = Arc::new(SharedFilter::new(filter));
         let name: Arc<str> = name.into();
         let part = Arc::new(Part { name: Arc::clone(&name), topic: topic.clone(), filter });
@@ -149,7 +150,7 @@ impl<T: DdsType> ContentFilteredTopic<T> {
 /// What readers are made of: a topic, or a part of its samples.
 pub trait TopicDescription: sealed::Sealed + Sized {
     /// The type of its samples.
-    type Data: DdsType;
+    type Data: TopicData;
 
     /// The topic that the samples come from.
     #[doc(hidden)]
@@ -168,7 +169,7 @@ pub trait TopicDescription: sealed::Sealed + Sized {
     }
 }
 
-impl<T: DdsType> TopicDescription for Topic<T> {
+impl<T: TopicData> TopicDescription for Topic<T> {
     type Data = T;
 
     fn topic(&self) -> &Topic<T> {
@@ -181,7 +182,7 @@ impl<T: DdsType> TopicDescription for Topic<T> {
     }
 }
 
-impl<T: DdsType> TopicDescription for ContentFilteredTopic<T> {
+impl<T: TopicData> TopicDescription for ContentFilteredTopic<T> {
     type Data = T;
 
     fn topic(&self) -> &Topic<T> {
@@ -200,9 +201,9 @@ impl<T: DdsType> TopicDescription for ContentFilteredTopic<T> {
 }
 
 mod sealed {
-    use super::{ContentFilteredTopic, Topic};
+    use super::{ContentFilteredTopic, Topic, TopicData};
 
     pub trait Sealed {}
-    impl<T> Sealed for Topic<T> {}
-    impl<T> Sealed for ContentFilteredTopic<T> {}
+    impl<T: TopicData> Sealed for Topic<T> {}
+    impl<T: TopicData> Sealed for ContentFilteredTopic<T> {}
 }

@@ -1,15 +1,15 @@
 //! The topic module of the standard: a name for samples of one type.
 
+mod announced;
 mod builder;
 mod entity;
 mod filtered;
 mod keeping;
 mod policies;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use idl_cdr::DdsType;
+use idl_xtypes::{DynamicType, TopicData};
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
 use self::keeping::{KeepingOptions, Promise};
@@ -18,12 +18,14 @@ use crate::infrastructure::{
     DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
     StatusMask, StorageStatus, TopicListener,
 };
-use crate::mapping::directory::TopicData;
+use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard, topic_key};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
 
+pub use announced::AnnouncedTopic;
+pub(crate) use announced::gathered;
 pub use builder::TopicBuilder;
 pub(crate) use entity::TopicEntity;
 pub use filtered::{ContentFilteredTopic, TopicDescription};
@@ -31,29 +33,39 @@ pub(crate) use filtered::{Parts, SharedFilter, wrong};
 pub(crate) use policies::TopicPolicies;
 
 /// A name under which samples of type `T` are written and read.
-pub struct Topic<T> {
+pub struct Topic<T: TopicData> {
     participant: Arc<Inner>,
     /// Shared by its clones.
     entity: Arc<TopicEntity>,
-    _type: PhantomData<fn() -> T>,
+    support: T::TypeSupport,
 }
 
-impl<T> Clone for Topic<T> {
+impl<T: TopicData> Clone for Topic<T> {
     fn clone(&self) -> Self {
         let (participant, entity) = (Arc::clone(&self.participant), Arc::clone(&self.entity));
-        Topic { participant, entity, _type: PhantomData }
+        Topic { participant, entity, support: self.support.clone() }
     }
 }
 
-impl<T: DdsType> Topic<T> {
+impl<T: TopicData> Topic<T> {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.policies().name
     }
 
     /// The name of its type.
-    pub fn type_name(&self) -> &'static str {
-        T::TYPE_NAME
+    pub fn type_name(&self) -> &str {
+        T::type_name(&self.support)
+    }
+
+    /// Its type.
+    pub fn dynamic_type(&self) -> DynamicType {
+        T::dynamic_type(&self.support)
+    }
+
+    /// What is known of its type at run time.
+    pub(crate) fn support(&self) -> &T::TypeSupport {
+        &self.support
     }
 
     /// Whether its samples come in one order at all readers.
@@ -212,9 +224,13 @@ impl<T: DdsType> Topic<T> {
     }
 
     /// A new topic with these policies, enabled if its participant enables what it makes.
-    fn make(participant: &Arc<Inner>, policies: Arc<TopicPolicies>) -> DdsResult<Topic<T>> {
-        let entity = TopicEntity::new::<T>(participant, policies);
-        let topic = Topic::of(Arc::clone(participant), entity);
+    fn make(
+        participant: &Arc<Inner>,
+        support: T::TypeSupport,
+        policies: Arc<TopicPolicies>,
+    ) -> DdsResult<Topic<T>> {
+        let entity = TopicEntity::new::<T>(participant, &support, policies);
+        let topic = Topic::of(Arc::clone(participant), support, entity);
         if participant.enables() {
             topic.enable()?;
         }
@@ -222,19 +238,26 @@ impl<T: DdsType> Topic<T> {
     }
 
     /// A topic as another participant has it.
-    pub(crate) fn of_others(participant: &Arc<Inner>, data: TopicData) -> DdsResult<Topic<T>> {
-        let TopicData { name, level, sharded, keeping, qos, .. } = data;
+    pub(crate) fn of_others(
+        participant: &Arc<Inner>,
+        support: T::TypeSupport,
+        data: TopicFacts,
+    ) -> DdsResult<Topic<T>> {
+        let TopicFacts { name, level, sharded, keeping, qos, .. } = data;
         let promise = Promise { qos, level, keeping };
         let promise = (promise, KeepingOptions::default());
-        let topic =
-            Topic::make(participant, TopicPolicies::new((name.into(), None), sharded, promise))?;
+        let topic = Topic::make(
+            participant,
+            support,
+            TopicPolicies::new((name.into(), None), sharded, promise),
+        )?;
         // What is found may be used.
         topic.enable()?;
         Ok(topic)
     }
 
-    fn of(participant: Arc<Inner>, entity: Arc<TopicEntity>) -> Topic<T> {
-        Topic { participant, entity, _type: PhantomData }
+    fn of(participant: Arc<Inner>, support: T::TypeSupport, entity: Arc<TopicEntity>) -> Topic<T> {
+        Topic { participant, entity, support }
     }
 
     /// An error if it is deleted.
@@ -260,7 +283,7 @@ impl<T: DdsType> Topic<T> {
     }
 
     pub(crate) fn identity(&self) -> TypeIdentity {
-        TypeIdentity::of::<T>()
+        TypeIdentity::of::<T>(&self.support)
     }
 
     /// Whether it belongs to this participant.

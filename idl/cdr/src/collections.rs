@@ -171,6 +171,11 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
         std::array::from_fn(|_| T::default_value())
     }
 
+    fn places(places: &mut Vec<u32>) {
+        places.push(size_of::<T>() as u32);
+        T::places(places);
+    }
+
     as_unbounded!();
 
     fn serialize_bounded(

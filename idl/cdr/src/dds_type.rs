@@ -93,6 +93,11 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     /// The value of a member that a sample lacks: zero, empty, or the first of several.
     fn default_value() -> Self;
 
+    /// Where the parts of a value lie that [`LAYOUT`](Self::LAYOUT) says is plain, for those who were built without it: of a
+    /// struct the offset of each member, followed by the member's own; of an array the distance of its elements, followed
+    /// by those of one; of a number nothing.
+    fn places(_places: &mut Vec<u32>) {}
+
     /// Writes the value.
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError>;
 

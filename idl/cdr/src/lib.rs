@@ -63,7 +63,7 @@ pub use idl_derive::DdsType;
 pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
 pub use limits::Limits;
 pub use member::{Form, MAX_DEPTH};
-pub use path::{MemberPath, PathError, PathStep, parse_path};
+pub use path::{MemberPath, PathError, PathStep, Step, parse_path};
 pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with};
 pub use plain::{PlainLayout, PlainMembers, from_plain_bytes, plain_bytes, plain_ref};
 pub use reader::{CdrReader, OpenRead, Parameter};

@@ -19,10 +19,14 @@ pub struct MemberPath {
     steps: Box<[Step]>,
 }
 
-#[derive(Clone, Debug)]
-enum Step {
+/// One step of a path as it is taken in a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To the part at a place.
     Part(usize),
+    /// To the entry of a map with this key.
     Text(String),
+    /// The same of a map whose keys are numbers.
     Number(i64),
 }
 
@@ -94,6 +98,11 @@ impl MemberPath {
             of = unwrapped(next.1);
         }
         Ok((Self { steps: steps.into() }, of))
+    }
+
+    /// The path that takes these steps.
+    pub fn of_steps(steps: Vec<Step>) -> Self {
+        Self { steps: steps.into() }
     }
 
     /// The path that takes the parts at these places, one in the other.

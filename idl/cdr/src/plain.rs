@@ -54,6 +54,39 @@ impl<T> PlainLayout<T> {
     pub const fn hash(&self) -> u64 {
         self.hash
     }
+
+    /// The bytes of a value, to be copied out. They are not `u8` because the padding between
+    /// members has no value.
+    #[inline]
+    pub fn bytes_of(self, value: &T) -> &[MaybeUninit<u8>] {
+        // SAFETY: the reference covers size_of::<T>() bytes, which `self.size` is, for its lifetime;
+        // they are not written meanwhile because a plain type has no interior mutability. Any byte,
+        // initialised or not, is a valid MaybeUninit<u8>, whose alignment is 1.
+        unsafe { std::slice::from_raw_parts((&raw const *value).cast(), self.size) }
+    }
+
+    /// A value from the bytes of another, if the size is right. The bytes need no alignment.
+    #[inline]
+    pub fn read(self, bytes: &[u8]) -> Option<T> {
+        if bytes.len() != self.size {
+            return None;
+        }
+        // SAFETY: size_of::<T>() initialised bytes can be read from the slice, read_unaligned asks for
+        // no alignment, and the layout proves that whatever they are is a valid T.
+        Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+    }
+
+    /// The value that lies in these bytes, without a copy, if size and alignment are right.
+    #[inline]
+    pub fn find(self, bytes: &[u8]) -> Option<&T> {
+        let start = bytes.as_ptr().cast::<T>();
+        if bytes.len() != self.size || !start.is_aligned() {
+            return None;
+        }
+        // SAFETY: the slice has size_of::<T>() initialised bytes at an address aligned for T, which the
+        // result borrows; the layout proves that whatever they are is a valid T.
+        Some(unsafe { &*start })
+    }
 }
 
 impl<T> Clone for PlainLayout<T> {
@@ -119,26 +152,14 @@ impl Default for PlainMembers {
     }
 }
 
-/// The bytes of a plain value, to be copied out. They are not `u8` because the padding between
-/// members has no value.
+/// The bytes of a value, if its type is plain: [`PlainLayout::bytes_of`].
 pub fn plain_bytes<T: DdsType>(value: &T) -> Option<&[MaybeUninit<u8>]> {
-    let layout = T::LAYOUT?;
-    // SAFETY: the reference covers size_of::<T>() bytes, which `layout.size` is, for its lifetime;
-    // they are not written meanwhile because a plain type has no interior mutability. Any byte,
-    // initialised or not, is a valid MaybeUninit<u8>, whose alignment is 1.
-    Some(unsafe { std::slice::from_raw_parts((&raw const *value).cast(), layout.size) })
+    T::LAYOUT.map(|layout| layout.bytes_of(value))
 }
 
-/// A value from the bytes of another, if the type is plain and the size is right. The bytes need no
-/// alignment.
+/// A value from the bytes of another, if its type is plain: [`PlainLayout::read`].
 pub fn from_plain_bytes<T: DdsType>(bytes: &[u8]) -> Option<T> {
-    let layout = T::LAYOUT?;
-    if bytes.len() != layout.size {
-        return None;
-    }
-    // SAFETY: size_of::<T>() initialised bytes can be read from the slice, read_unaligned asks for
-    // no alignment, and the layout proves that whatever they are is a valid T.
-    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+    T::LAYOUT?.read(bytes)
 }
 
 /// The values of which these are the bytes, side by side, if the type is plain; what is left over at the end is
@@ -158,15 +179,7 @@ pub(crate) fn plain_row<T: DdsType>(bytes: &[u8]) -> Option<Vec<T>> {
     Some(row)
 }
 
-/// The value that lies in these bytes, without a copy, if the type is plain and size and alignment
-/// are right.
+/// The value that lies in these bytes, if its type is plain: [`PlainLayout::find`].
 pub fn plain_ref<T: DdsType>(bytes: &[u8]) -> Option<&T> {
-    let layout = T::LAYOUT?;
-    let start = bytes.as_ptr().cast::<T>();
-    if bytes.len() != layout.size || !start.is_aligned() {
-        return None;
-    }
-    // SAFETY: the slice has size_of::<T>() initialised bytes at an address aligned for T, which the
-    // result borrows; the layout proves that whatever they are is a valid T.
-    Some(unsafe { &*start })
+    T::LAYOUT?.find(bytes)
 }

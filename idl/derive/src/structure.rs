@@ -199,9 +199,19 @@ impl Plan<'_> {
             let (ident, default) = (member.ident, member.default_function(types));
             quote!(#ident: (#default)())
         });
+        let this_type = self.ident;
+        let (idents, tys) = self.fields();
         quote! {
             fn default_value() -> Self {
                 Self { #base #(#defaults),* }
+            }
+
+            #[allow(unused_variables)]
+            fn places(places: &mut ::std::vec::Vec<u32>) {
+                #(
+                    places.push(::core::mem::offset_of!(#this_type, #idents) as u32);
+                    <#tys as #types::DdsType>::places(places);
+                )*
             }
 
             #[inline]

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use idl_cdr::{DdsType, TypeDescriptor, descriptor_of};
+use idl_cdr::{DdsType, Extensibility, TypeDescriptor, descriptor_of};
 
+use crate::data;
 use crate::descriptor::FromDescriptors;
 use crate::model::{Graph, NodeId};
 use crate::objects::{ObjectKind, Objects, TypeObjects};
@@ -37,6 +38,11 @@ impl DynamicType {
     /// Its name in IDL; of what has no name, none.
     pub fn name(&self) -> &str {
         &self.graph.node(self.root).name
+    }
+
+    /// How it may change.
+    pub fn extensibility(&self) -> Extensibility {
+        data::layout::extensibility_of(&self.graph, self.root)
     }
 
     /// What names it, and what it is made of. A type that is known by minimal objects has no names to tell:

@@ -12,6 +12,7 @@ mod data;
 mod description;
 mod descriptor;
 mod dynamic_type;
+mod fields;
 mod flags;
 mod from_idl;
 mod hash;
@@ -20,16 +21,19 @@ mod objects;
 mod resolve;
 mod soundness;
 pub mod standard;
+mod topic_data;
 mod words;
 
 pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
 pub use consistency::{ConsistencyKind, Mismatch, TypeConsistency};
-pub use data::{DataError, DynamicData, TextError, UnionValue, Value};
+pub use data::{DataError, DynamicData, SerializedData, TextError, UnionValue, Value};
 pub use description::{
     BitFieldDescription, CaseDescription, MemberDescription, TypeDescription, TypeShape,
 };
 pub use dynamic_type::DynamicType;
+pub use fields::ValueKind;
 pub use from_idl::topic_types;
 pub use model::Primitive;
 pub use objects::{ObjectKind, TypeObjects, object_bytes};
 pub use resolve::TypeObjectError;
+pub use topic_data::{Fields, TopicData};

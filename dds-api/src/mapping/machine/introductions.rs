@@ -12,7 +12,7 @@ use super::ParticipantMachine;
 use crate::domain::Known;
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::announcement::Announcement;
-use crate::mapping::directory::{ParticipantData, TopicData};
+use crate::mapping::directory::{ParticipantFacts, TopicFacts};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
 use crate::mapping::type_identity::TypeIdentity;
@@ -21,9 +21,9 @@ use crate::mapping::type_identity::TypeIdentity;
 #[derive(Clone, Default)]
 pub(super) struct Said {
     /// Of itself, once it is enabled.
-    participant: Option<ParticipantData>,
+    participant: Option<ParticipantFacts>,
     /// Of its topics that are enabled.
-    topics: BTreeMap<u64, TopicData>,
+    topics: BTreeMap<u64, TopicFacts>,
 }
 
 /// What is known of the topics of a name that others have.
@@ -31,7 +31,7 @@ pub(crate) enum FoundTopic {
     /// There is none.
     None,
     /// There is one whose type goes with the one that was asked for.
-    Fits(Box<TopicData>),
+    Fits(Box<TopicFacts>),
     /// There are some, and none fits; the text says why the first does not.
     Misfits(String),
 }
@@ -40,7 +40,7 @@ impl ParticipantMachine {
     /// This participant says this of itself from now on, if it is enabled; the error says why it cannot.
     pub(crate) fn introduce(
         &mut self,
-        data: ParticipantData,
+        data: ParticipantFacts,
         is_enabled: bool,
     ) -> Result<(), String> {
         check_length(data.encode().len(), "USER_DATA")?;
@@ -52,7 +52,7 @@ impl ParticipantMachine {
     }
 
     /// This participant has this topic from now on, or says something else of it; the error says why it cannot.
-    pub(crate) fn announce_topic(&mut self, id: u64, data: TopicData) -> Result<(), String> {
+    pub(crate) fn announce_topic(&mut self, id: u64, data: TopicFacts) -> Result<(), String> {
         check_length(data.encode().len(), "TOPIC_DATA")?;
         if self.said.topics.get(&id) != Some(&data) {
             self.said.topics.insert(id, data.clone());
@@ -61,7 +61,7 @@ impl ParticipantMachine {
         Ok(())
     }
 
-    fn say_topic(&mut self, id: u64, data: TopicData) {
+    fn say_topic(&mut self, id: u64, data: TopicFacts) {
         if let Some(told) = self.group.state().types().to_tell(&data.data_type) {
             self.group.submit(&Announcement::Type(told).to_bytes());
         }
@@ -112,7 +112,7 @@ impl ParticipantMachine {
     }
 
     /// What another participant says of itself.
-    pub(crate) fn participant_data(&self, node: NodeId) -> Option<ParticipantData> {
+    pub(crate) fn participant_data(&self, node: NodeId) -> Option<ParticipantFacts> {
         let me = self.group.node().id();
         let mut all = self.group.state().directory().participants();
         all.find(|(known, _)| *known == node && node != me).map(|(_, data)| data.clone())
@@ -126,7 +126,7 @@ impl ParticipantMachine {
     }
 
     /// What another participant says of a topic.
-    pub(crate) fn topic_data(&self, node: NodeId, id: u64) -> Option<TopicData> {
+    pub(crate) fn topic_data(&self, node: NodeId, id: u64) -> Option<TopicFacts> {
         let is_other = node != self.group.node().id();
         self.group.state().directory().topic(node, id).filter(|_| is_other).cloned()
     }
@@ -152,7 +152,7 @@ impl ParticipantMachine {
     }
 }
 
-impl TopicData {
+impl TopicFacts {
     /// A reader of it that reads its samples as this type.
     fn endpoint(&self, data_type: TypeIdentity) -> Endpoint {
         Endpoint {

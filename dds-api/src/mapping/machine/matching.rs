@@ -26,6 +26,7 @@ use crate::mapping::history::NOBODY;
 use crate::mapping::partners::Outcome;
 use crate::mapping::shares::{ReaderSource, SourceId};
 use crate::mapping::type_identity::Types;
+use crate::topic::AnnouncedTopic;
 
 impl ParticipantMachine {
     /// Takes in what all have heard of endpoints.
@@ -106,9 +107,12 @@ impl ParticipantMachine {
             return;
         };
         let state = self.group.state();
+        // What is kept may be of writers of which nothing else is known.
+        let layouts = state.types().layouts(&reader.endpoint.data_type.digest);
+        layouts.into_iter().for_each(|layout| reader.shared.layouts.learn(layout));
         state
             .writers_once(reader.endpoint.key())
-            .for_each(|(_, _, writer)| reader.leave_out(writer, state.types()));
+            .for_each(|(_, _, writer)| reader.get_to_know(writer, state.types()));
     }
 
     /// An endpoint of this participant.
@@ -144,7 +148,7 @@ impl ParticipantMachine {
             if let Outcome::Inconsistent(why) = &outcome {
                 reader.shared.refuse(why);
             }
-            reader.leave_out(other, self.group.state().types());
+            reader.get_to_know(other, self.group.state().types());
             if !other.level.is_ordered() && !reader.endpoint.level.is_ordered() {
                 self.subscribe(own, who, RegionId(other.stream));
             }
@@ -176,6 +180,16 @@ impl ParticipantMachine {
         }
     }
 
+    /// What is announced of the topic of this name.
+    pub(crate) fn announced_topic(&self, name: &str) -> Option<AnnouncedTopic> {
+        self.group.state().announced_topic(name)
+    }
+
+    /// What is announced of all topics.
+    pub(crate) fn announced_topics(&self) -> Vec<AnnouncedTopic> {
+        self.group.state().announced_topics()
+    }
+
     /// Where the statuses of a topic of this name are put up here.
     pub(crate) fn topic_board(&mut self, topic: &str) -> Arc<Board> {
         // Of a topic of which nobody has anything any more nobody asks.
@@ -189,7 +203,7 @@ impl ParticipantMachine {
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
             if let Some(reader) = self.readers.get_mut(own) {
                 // It may have been announced since the last look, have written, and be gone again.
-                reader.leave_out(endpoint, self.group.state().types());
+                reader.get_to_know(endpoint, self.group.state().types());
                 reader.partners.lose(&reader.shared.board, (node, id));
             } else if let Some(writer) = self.writers.get_mut(own) {
                 writer.partners.lose(&writer.shared.board, (node, id));
@@ -270,16 +284,23 @@ impl ParticipantMachine {
 }
 
 impl LocalReader {
-    /// In a topic's order there are samples of all versions of its type: those of a writer that this reader does not
-    /// understand are not for it (I-173).
-    fn leave_out(&self, writer: &Endpoint, types: &Types) {
+    /// What this reader has to know of records of a writer before the first one comes. In a topic's order there are samples
+    /// of all versions of its type: those of a writer that this reader does not understand are not for it (I-173). Those of
+    /// one whose values lie otherwise in memory are read by what was told of that (I-174).
+    fn get_to_know(&self, writer: &Endpoint, types: &Types) {
         let (ours, theirs) = (&self.endpoint.data_type, &writer.data_type);
-        let apart = ours.mark() == theirs.mark() || writer.kind != EndpointKind::Writer;
-        if !apart
-            && writer.level.is_ordered()
-            && self.endpoint.misunderstands(writer, types).is_some()
-        {
-            self.shared.leave_out(theirs.mark());
+        if writer.kind != EndpointKind::Writer || ours.mark() == theirs.mark() {
+            return;
+        }
+        let is_understood = self.endpoint.misunderstands(writer, types).is_none();
+        match theirs.evolves {
+            true if writer.level.is_ordered() && !is_understood => {
+                self.shared.leave_out(theirs.mark());
+            }
+            false if is_understood => {
+                types.layout(theirs).into_iter().for_each(|it| self.shared.layouts.learn(it));
+            }
+            _ => {}
         }
     }
 

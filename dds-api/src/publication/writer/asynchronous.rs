@@ -3,13 +3,13 @@
 //! They have no time-out of their own, not even max_blocking_time: whoever does not want to wait any more drops them, as
 //! runtimes' time-outs do.
 
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, Look, Timeout, Until};
 use crate::publication::Loan;
 
-impl<T: DdsType> DataWriter<T> {
+impl<T: TopicData> DataWriter<T> {
     /// As [`DataWriter::write`], once there is room.
     pub async fn write_async(&self, sample: &T) -> DdsResult<()> {
         let standing = &self.participant.standing;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use idl_cdr::DdsType;
+use idl_xtypes::TopicData;
 
 use super::{DataReader, Limit, Samples};
 use crate::infrastructure::{DdsResult, Driver, Ear, Look, Timeout, Until};
 use crate::subscription::Sample;
 
-impl<T: DdsType> DataReader<T> {
+impl<T: TopicData> DataReader<T> {
     /// As [`DataReader::take`], once there is a sample.
     pub async fn take_async(&self, limit: impl Limit) -> DdsResult<Samples<'_, T>> {
         let limit = limit.limit();
@@ -94,13 +94,13 @@ impl<T: DdsType> DataReader<T> {
 }
 
 /// The samples of a reader: see [`DataReader::stream`].
-pub struct SampleStream<'a, T: DdsType> {
+pub struct SampleStream<'a, T: TopicData> {
     reader: &'a DataReader<T>,
     ear: Option<Arc<Ear>>,
     is_over: bool,
 }
 
-impl<T: DdsType> Stream for SampleStream<'_, T> {
+impl<T: TopicData> Stream for SampleStream<'_, T> {
     type Item = DdsResult<Sample<T>>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

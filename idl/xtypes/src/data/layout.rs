@@ -67,6 +67,15 @@ pub(crate) fn key_members<'a>(members: &[&'a Member]) -> Vec<(usize, &'a Member)
     keys
 }
 
+/// How a type may change.
+pub(crate) fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
+    match graph.kind(of) {
+        Kind::Structure(of) => of.extensibility,
+        Kind::Union(of) => of.extensibility,
+        _ => Extensibility::Final,
+    }
+}
+
 /// Whether a type has a key.
 pub(crate) fn is_keyed(graph: &Graph, of: NodeId) -> bool {
     match graph.kind(of) {

@@ -5,6 +5,8 @@
 
 mod cdr;
 pub(crate) mod layout;
+mod plain;
+mod serialized;
 mod text;
 
 use std::cmp::Ordering;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use idl_cdr::{CdrError, Encoding, LongDouble, PathError, PathStep, Reflect, ValueRef, WChar};
 
 pub(crate) use cdr::default_of_descriptor;
+pub use serialized::SerializedData;
 pub use text::TextError;
 
 use crate::DynamicType;
@@ -264,6 +267,12 @@ impl DynamicData {
         Ok(Self { of: of.clone(), value: cdr::read(of, payload, true)? })
     }
 
+    /// The sample that lies so in memory; `places` are those of its parts, as [`DdsType::places`](idl_cdr::DdsType::places)
+    /// gives them.
+    pub fn from_plain(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Self, DataError> {
+        Ok(Self { of: of.clone(), value: plain::read(of, places, bytes)? })
+    }
+
     /// Its payload.
     pub fn to_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
         cdr::write(&self.of, &self.value, encoding)
@@ -277,6 +286,11 @@ impl DynamicData {
     /// A payload that has its key alone, framed as the type is; without a key, the header alone.
     pub fn key_to_cdr_with(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
         cdr::write_key_payload(&self.of, &self.value, encoding)
+    }
+
+    /// Whether its type has a key.
+    pub fn is_keyed(&self) -> bool {
+        layout::is_keyed(&self.of.graph, self.of.root)
     }
 
     /// Its key in 16 bytes: the key itself if that of every value of the type fits, else its MD5.
@@ -362,7 +376,7 @@ impl DynamicData {
 }
 
 /// A step into a value.
-enum Part {
+pub(crate) enum Part {
     Place(usize),
     /// Of a union.
     Case(usize),
@@ -370,7 +384,11 @@ enum Part {
 }
 
 /// The part of a type that a step leads to, and what that is of.
-fn part_of(graph: &Graph, of: NodeId, step: &PathStep) -> Result<(Part, NodeId), String> {
+pub(crate) fn part_of(
+    graph: &Graph,
+    of: NodeId,
+    step: &PathStep,
+) -> Result<(Part, NodeId), String> {
     let no_member = |name: &str, names: Vec<&str>| {
         let names = names.join(", ");
         Err(format!("`{}` has no member `{name}`; it has {names}", graph.node(of).name))

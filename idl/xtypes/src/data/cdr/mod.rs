@@ -6,15 +6,17 @@
 mod read;
 mod write;
 
+pub(super) use read::read_primitive;
+
 use idl_cdr::{
     CdrError, CdrReader, CdrVersion, CdrWriter, Encoding, Extensibility, Form, KeyForm, UNBOUNDED,
     WriteDefault,
 };
 
-use super::layout::is_keyed;
+use super::layout::{extensibility_of, is_keyed};
 use super::{DataError, Value, default_of};
 use crate::DynamicType;
-use crate::model::{Graph, Kind, Member, NO_BOUND, NodeId};
+use crate::model::{Graph, Member, NO_BOUND};
 
 /// In errors of CDR, which know names of derived types only; the path says which type it is.
 const NAME: &str = "the type";
@@ -23,14 +25,6 @@ const MOST_LEVELS: usize = 300;
 
 fn bound_of(bound: u32) -> u32 {
     if bound == NO_BOUND { UNBOUNDED } else { bound }
-}
-
-fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
-    match graph.kind(of) {
-        Kind::Structure(of) => of.extensibility,
-        Kind::Union(of) => of.extensibility,
-        _ => Extensibility::Final,
-    }
 }
 
 pub(crate) fn write(

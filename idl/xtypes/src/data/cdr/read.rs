@@ -482,7 +482,11 @@ fn trim(graph: &Graph, of: NodeId, value: &mut Value) {
     }
 }
 
-fn read_primitive(of: Primitive, reader: &mut CdrReader<'_>) -> Result<Value, CdrError> {
+/// A number or character.
+pub(in crate::data) fn read_primitive(
+    of: Primitive,
+    reader: &mut CdrReader<'_>,
+) -> Result<Value, CdrError> {
     Ok(match of {
         Primitive::Boolean => Value::Bool(reader.read_bool()?),
         Primitive::Byte | Primitive::Uint8 => Value::Unsigned(reader.read_u8()?.into()),

@@ -1,0 +1,88 @@
+//! Values as they lie in memory.
+//!
+//! Owns the walk through a type beside the places of its parts. Never trusts a place: whatever does not lie within
+//! the value is an error.
+
+use idl_cdr::derived::bytes_for;
+use idl_cdr::{CdrReader, Encoding, Endianness, LongDouble};
+
+use super::cdr::read_primitive;
+use super::{DataError, Value};
+use crate::DynamicType;
+use crate::model::{Graph, Kind, NodeId, Primitive};
+
+/// What lies in memory is as a writer of CDR with this byte order writes it.
+const NATIVE: Encoding = match Endianness::NATIVE {
+    Endianness::Big => Encoding::PLAIN_CDR2_BE,
+    Endianness::Little => Encoding::PLAIN_CDR2_LE,
+};
+
+/// The value of which these are the bytes; `places` are those of [`DdsType::places`](idl_cdr::DdsType::places).
+pub(super) fn read(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Value, DataError> {
+    let mut walk = Walk { graph: &of.graph, places: places.iter(), bytes };
+    let value = walk.read(of.root, 0).filter(|_| walk.places.len() == 0);
+    value.ok_or_else(|| DataError::Unfit {
+        path: of.name().to_owned(),
+        reason: format!("lies otherwise in memory than its {} bytes say", bytes.len()),
+    })
+}
+
+struct Walk<'a> {
+    graph: &'a Graph,
+    places: std::slice::Iter<'a, u32>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
+    fn read(&mut self, of: NodeId, at: usize) -> Option<Value> {
+        let graph = self.graph;
+        match graph.kind(of) {
+            Kind::Primitive(Primitive::Float128) => {
+                Some(Value::LongDouble(LongDouble(*self.bytes.get(at..)?.first_chunk()?)))
+            }
+            Kind::Primitive(primitive) => {
+                let bytes = self.bytes.get(at..at.checked_add(primitive.size())?)?;
+                read_primitive(*primitive, &mut CdrReader::new(bytes, NATIVE)).ok()
+            }
+            Kind::Bitmask { bit_bound, .. } => {
+                let size = bytes_for(*bit_bound);
+                let bytes = self.bytes.get(at..at.checked_add(size)?)?;
+                let mut wide = [0; 8];
+                match Endianness::NATIVE {
+                    Endianness::Little => wide[..size].copy_from_slice(bytes),
+                    Endianness::Big => wide[8 - size..].copy_from_slice(bytes),
+                }
+                Some(Value::Bitmask(u64::from_ne_bytes(wide)))
+            }
+            Kind::Alias(of) => self.read(*of, at),
+            Kind::Array { element, count } => {
+                let distance = *self.places.next()? as usize;
+                let inside = self.places.clone();
+                let mut elements = Vec::new();
+                for place in 0..*count as usize {
+                    self.places = inside.clone();
+                    let at = at.checked_add(place.checked_mul(distance)?)?;
+                    elements.push(self.read(element.of, at)?);
+                }
+                Some(Value::Collection(elements))
+            }
+            Kind::Structure(structure) => {
+                let mut parts = Vec::new();
+                if let Some(base) = structure.base {
+                    let at = at.checked_add(*self.places.next()? as usize)?;
+                    let Value::Structure(of_base) = self.read(base, at)? else { return None };
+                    parts = of_base;
+                }
+                for member in &structure.members {
+                    if member.optional || member.external {
+                        return None;
+                    }
+                    let at = at.checked_add(*self.places.next()? as usize)?;
+                    parts.push(self.read(member.of, at)?);
+                }
+                Some(Value::Structure(parts))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Members of a type of run time by their names, for those who look at many samples.
+//!
+//! Owns: where a path leads, and what can be compared there. Never looks at a sample.
+
+use idl_cdr::{MemberPath, PathError, PathStep, Step};
+
+use crate::data::{Part, part_of};
+use crate::model::Kind;
+use crate::{DynamicType, Primitive};
+
+/// What values of a type are, as far as it counts for who compares them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// A number, boolean or character.
+    Primitive(Primitive),
+    /// A string of 8 or 16 bits.
+    Text,
+    /// A decimal number.
+    Fixed,
+    /// An enum: names and values.
+    Enumeration(Vec<(String, i32)>),
+    /// Bits with names.
+    Bitmask,
+    /// A sequence or array.
+    Collection,
+    /// A map.
+    Map,
+    /// What has members.
+    Aggregate,
+}
+
+impl DynamicType {
+    /// What its values are.
+    pub fn value_kind(&self) -> ValueKind {
+        match self.graph.kind(self.root) {
+            Kind::Primitive(primitive) => ValueKind::Primitive(*primitive),
+            Kind::Text { .. } => ValueKind::Text,
+            Kind::Fixed { .. } => ValueKind::Fixed,
+            Kind::Enumeration { literals, .. } => ValueKind::Enumeration(
+                literals.iter().map(|one| (one.name.text.to_string(), one.value)).collect(),
+            ),
+            Kind::Bitmask { .. } => ValueKind::Bitmask,
+            Kind::Sequence { .. } | Kind::Array { .. } => ValueKind::Collection,
+            Kind::Map { .. } => ValueKind::Map,
+            Kind::Bitset(_)
+            | Kind::Structure(_)
+            | Kind::Union(_)
+            | Kind::Alias(_)
+            | Kind::Later => ValueKind::Aggregate,
+        }
+    }
+
+    /// Where a path leads in values of this type, and what is there: `position[1]`, `names["a"].x`.
+    ///
+    /// ```
+    /// use idl_cdr::{DdsType, ValueRef};
+    /// use idl_xtypes::{DynamicData, DynamicType};
+    ///
+    /// #[derive(DdsType)]
+    /// #[dds(crate = "idl_cdr")]
+    /// struct Track { name: String, position: [f64; 2] }
+    ///
+    /// let of = DynamicType::of::<Track>();
+    /// let (path, _) = of.member("position[1]")?;
+    /// let track = DynamicData::parse(&of, "{position: [1, 4.5]}").unwrap();
+    /// assert!(matches!(path.find(&track), ValueRef::Double(4.5)));
+    /// assert!(of.member("speed").is_err());
+    /// # Ok::<(), idl_cdr::PathError>(())
+    /// ```
+    pub fn member(&self, path: &str) -> Result<(MemberPath, DynamicType), PathError> {
+        let graph = &self.graph;
+        let (mut of, mut steps) = (graph.resolved(self.root), Vec::new());
+        for (offset, step) in idl_cdr::parse_path(path)? {
+            let fail = |reason| PathError { path: path.to_owned(), offset, reason };
+            let (part, next) = part_of(graph, of, &step).map_err(fail)?;
+            steps.push(match (part, step) {
+                (Part::Place(place), _) => Step::Part(place),
+                (Part::Case(case), _) => Step::Part(case + 1),
+                (Part::Key(_), PathStep::Index(number)) => Step::Number(number),
+                (Part::Key(_), PathStep::Key(text) | PathStep::Member(text)) => Step::Text(text),
+            });
+            of = graph.resolved(next);
+        }
+        Ok((MemberPath::of_steps(steps), DynamicType { graph: graph.clone(), root: of }))
+    }
+}

@@ -1,0 +1,267 @@
+//! What samples can be: of types that the program was compiled with, or of types that it meets.
+//!
+//! Owns the one face of the three for who carries samples, [`TopicData`]. Never carries any.
+
+use std::any::TypeId;
+use std::fmt;
+
+use idl_cdr::{
+    CdrError, DdsType, Encoding, Extensibility, PlainLayout, Reflect, TypeDescriptor, descriptor_of,
+};
+
+use crate::{DataError, DynamicData, DynamicType, SerializedData};
+
+/// Where the members of a type are looked up.
+#[derive(Clone, Copy, Debug)]
+pub enum Fields<'a> {
+    /// In a type that the program was compiled with.
+    Compiled(&'static TypeDescriptor),
+    /// In a type of run time.
+    Dynamic(&'a DynamicType),
+}
+
+/// A sample: every [`DdsType`] is one, [`DynamicData`] of a type that is known at run time only, and [`SerializedData`],
+/// the bytes of one.
+///
+/// Nothing but these is. Whoever carries samples needs nothing but this; the type of those that are not compiled
+/// goes beside, as [`TypeSupport`](Self::TypeSupport).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type that DDS can carry",
+    label = "not a DDS type",
+    note = "add `#[derive(DdsType)]` to `{Self}` if it is yours"
+)]
+pub trait TopicData: Reflect + Sized + Send + Sync + 'static {
+    /// What has to be known of the type at run time: nothing of one that the program was compiled with.
+    type TypeSupport: Clone + fmt::Debug + Send + Sync + 'static;
+    /// Why a sample could not be written or read.
+    type Error: fmt::Display;
+
+    /// How samples lie in memory, if they may travel so. Those of a type that may change may not: a reader of another version
+    /// would find other members there.
+    const LAYOUT: Option<PlainLayout<Self>>;
+
+    /// The type's name in IDL, with its modules.
+    fn type_name(support: &Self::TypeSupport) -> &str;
+
+    /// Which type it is, if the program was compiled with it.
+    fn compiled() -> Option<TypeId>;
+
+    /// The type.
+    fn dynamic_type(support: &Self::TypeSupport) -> DynamicType;
+
+    /// Where its members are.
+    fn fields(support: &Self::TypeSupport) -> Fields<'_>;
+
+    /// Where the parts of a sample lie that travels as it lies in memory: [`DdsType::places`].
+    fn places() -> Vec<u32>;
+
+    /// How the type may change.
+    fn extensibility(support: &Self::TypeSupport) -> Extensibility;
+
+    /// Whether it has a key.
+    fn has_key(&self) -> bool;
+
+    /// The size of what [`write_cdr`](Self::write_cdr) writes.
+    fn cdr_size(&self) -> Result<usize, Self::Error>;
+
+    /// Writes the payload at the start of the bytes, and gives its size.
+    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, Self::Error>;
+
+    /// The payload of the key alone.
+    fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, Self::Error>;
+
+    /// The key in 16 bytes.
+    fn hash_of_key(&self) -> Result<[u8; 16], Self::Error>;
+
+    /// The sample of which this is the payload.
+    fn read_cdr(support: &Self::TypeSupport, payload: &[u8]) -> Result<Self, Self::Error>;
+
+    /// The sample of which this is the payload of the key alone.
+    fn read_key(support: &Self::TypeSupport, payload: &[u8]) -> Result<Self, Self::Error>;
+}
+
+impl<T: DdsType> TopicData for T {
+    type TypeSupport = ();
+    type Error = CdrError;
+
+    const LAYOUT: Option<PlainLayout<Self>> = match T::EXTENSIBILITY {
+        Extensibility::Final => <T as DdsType>::LAYOUT,
+        _ => None,
+    };
+
+    #[inline(always)]
+    fn type_name((): &()) -> &str {
+        T::TYPE_NAME
+    }
+
+    fn compiled() -> Option<TypeId> {
+        Some(TypeId::of::<T>())
+    }
+
+    fn dynamic_type((): &()) -> DynamicType {
+        DynamicType::of::<T>()
+    }
+
+    fn fields((): &()) -> Fields<'_> {
+        Fields::Compiled(descriptor_of::<T>())
+    }
+
+    fn places() -> Vec<u32> {
+        let mut places = Vec::new();
+        <T as DdsType>::places(&mut places);
+        places
+    }
+
+    #[inline(always)]
+    fn extensibility((): &()) -> Extensibility {
+        T::EXTENSIBILITY
+    }
+
+    #[inline(always)]
+    fn has_key(&self) -> bool {
+        T::KEYED
+    }
+
+    #[inline(always)]
+    fn cdr_size(&self) -> Result<usize, CdrError> {
+        idl_cdr::serialized_size(self)
+    }
+
+    #[inline(always)]
+    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, CdrError> {
+        idl_cdr::serialize_into(self, bytes)
+    }
+
+    fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, CdrError> {
+        idl_cdr::key_to_cdr_with(self, encoding)
+    }
+
+    #[inline(always)]
+    fn hash_of_key(&self) -> Result<[u8; 16], CdrError> {
+        idl_cdr::key_hash(self)
+    }
+
+    #[inline(always)]
+    fn read_cdr((): &(), payload: &[u8]) -> Result<Self, CdrError> {
+        idl_cdr::from_cdr(payload)
+    }
+
+    #[inline(always)]
+    fn read_key((): &(), payload: &[u8]) -> Result<Self, CdrError> {
+        idl_cdr::key_from_cdr(payload)
+    }
+}
+
+/// What the two kinds of samples have in common whose type is known at run time only.
+macro_rules! of_run_time {
+    () => {
+        type TypeSupport = DynamicType;
+        type Error = DataError;
+
+        const LAYOUT: Option<PlainLayout<Self>> = None;
+
+        fn type_name(support: &DynamicType) -> &str {
+            support.name()
+        }
+
+        fn compiled() -> Option<TypeId> {
+            None
+        }
+
+        fn dynamic_type(support: &DynamicType) -> DynamicType {
+            support.clone()
+        }
+
+        fn fields(support: &DynamicType) -> Fields<'_> {
+            Fields::Dynamic(support)
+        }
+
+        fn places() -> Vec<u32> {
+            Vec::new()
+        }
+
+        fn extensibility(support: &DynamicType) -> Extensibility {
+            support.extensibility()
+        }
+    };
+}
+
+fn copied(payload: &[u8], bytes: &mut [u8]) -> Result<usize, DataError> {
+    match bytes.get_mut(..payload.len()) {
+        Some(room) => {
+            room.copy_from_slice(payload);
+            Ok(payload.len())
+        }
+        None => Err(DataError::Unfit {
+            path: "the sample".to_owned(),
+            reason: format!("has {} bytes, and {} are free", payload.len(), bytes.len()),
+        }),
+    }
+}
+
+impl TopicData for DynamicData {
+    of_run_time!();
+
+    fn has_key(&self) -> bool {
+        self.is_keyed()
+    }
+
+    fn cdr_size(&self) -> Result<usize, DataError> {
+        Ok(self.to_cdr(Encoding::default())?.len())
+    }
+
+    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, DataError> {
+        copied(&self.to_cdr(Encoding::default())?, bytes)
+    }
+
+    fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
+        self.key_to_cdr_with(encoding)
+    }
+
+    fn hash_of_key(&self) -> Result<[u8; 16], DataError> {
+        self.key_hash()
+    }
+
+    fn read_cdr(support: &DynamicType, payload: &[u8]) -> Result<Self, DataError> {
+        DynamicData::from_cdr(support, payload)
+    }
+
+    fn read_key(support: &DynamicType, payload: &[u8]) -> Result<Self, DataError> {
+        DynamicData::from_key(support, payload)
+    }
+}
+
+impl TopicData for SerializedData {
+    of_run_time!();
+
+    fn has_key(&self) -> bool {
+        crate::data::layout::is_keyed(&self.of().graph, self.of().root)
+    }
+
+    fn cdr_size(&self) -> Result<usize, DataError> {
+        Ok(self.payload().len())
+    }
+
+    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, DataError> {
+        copied(self.payload(), bytes)
+    }
+
+    fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
+        match self.is_key() {
+            true => Ok(self.payload().to_vec()),
+            false => self.data()?.key_to_cdr_with(encoding),
+        }
+    }
+
+    fn hash_of_key(&self) -> Result<[u8; 16], DataError> {
+        self.data()?.key_hash()
+    }
+
+    fn read_cdr(support: &DynamicType, payload: &[u8]) -> Result<Self, DataError> {
+        Ok(SerializedData::new(support, payload))
+    }
+
+    fn read_key(support: &DynamicType, payload: &[u8]) -> Result<Self, DataError> {
+        Ok(SerializedData::of_key(support, payload))
+    }
+}
