@@ -224,6 +224,8 @@ impl ParticipantConfig {
     /// ```
     ///
     /// [kept]: crate::topic::TopicBuilder::transient_local
+    /// [`DdsError::Isolated`]: crate::infrastructure::DdsError::Isolated
+    /// [`DomainParticipant::rejoins`]: super::DomainParticipant::rejoins
     /// [`DataReader::membership_changes`]: crate::subscription::DataReader::membership_changes
     /// [`DataWriter::wait_for_readers`]: crate::publication::DataWriter::wait_for_readers
     pub fn rejoin(mut self, rejoin: bool) -> Self {

@@ -97,9 +97,9 @@ impl<T: TopicData> Topic<T> {
     /// change, and so does its level if RELIABILITY or DURABILITY does, as [`TopicBuilder::qos`] says.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`](crate::infrastructure::DdsError::ImmutablePolicy) if a policy differs that may not change, or
+    /// [`DdsError::ImmutablePolicy`] if a policy differs that may not change, or
     /// LIFESPAN of a topic whose samples are kept, by which all keep them;
-    /// [`DdsError::InconsistentPolicy`](crate::infrastructure::DdsError::InconsistentPolicy) if they contradict each other.
+    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
         self.entity.set_qos(qos)
     }
@@ -112,8 +112,8 @@ impl<T: TopicData> Topic<T> {
     /// Enables it. Once it is enabled, nothing happens.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its participant is not enabled;
-    /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if TOPIC_DATA has more bytes than can be
+    /// [`DdsError::PreconditionNotMet`] if its participant is not enabled;
+    /// [`DdsError::BadParameter`] if TOPIC_DATA has more bytes than can be
     /// announced: some 12,000.
     pub fn enable(&self) -> DdsResult<()> {
         Arc::clone(&self.entity).enable()
@@ -127,7 +127,7 @@ impl<T: TopicData> Topic<T> {
     /// Deletes it: no writers and readers are made of it any more. Dropping the last handle on it does the same.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) as long as it has writers or readers.
+    /// [`DdsError::PreconditionNotMet`] as long as it has writers or readers.
     pub fn delete(self) -> DdsResult<()> {
         self.check_there()?;
         match self.participant.endpoints_of_topic(self.entity.id) {
