@@ -335,8 +335,8 @@ fn what_a_writer_has_left_is_read_by_who_has_no_type() {
     let keeper = meeting.join();
     let mut other = Actor::start("compiled", &meeting, 0);
     assert_eq!(other.hear(), "there");
-    let raw = keeper.find_serialized_topic("fix kept", SOON).unwrap();
-    let raw = keeper.reader(&raw).create().unwrap();
+    let kept = keeper.find_serialized_topic("fix kept", SOON).unwrap();
+    let raw = keeper.reader(&kept).create().unwrap();
     raw.wait_for_historical_data(SOON).unwrap();
     let writer = {
         let participant = meeting.join();
@@ -362,6 +362,6 @@ fn what_a_writer_has_left_is_read_by_who_has_no_type() {
             .collect::<Vec<_>>()
             .iter())
     );
-    drop((reader, topic, late, raw, keeper));
+    drop((reader, topic, late, raw, kept, keeper));
     meeting.assert_empty();
 }
