@@ -106,8 +106,8 @@ impl State for Hearsay {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
         type Told = Vec<(NodeId, Vec<u8>)>;
-        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
-        let (said, _) = All::from_bytes(bytes).unwrap();
+        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        let ((said, _), _) = <(Of, Vec<u8>)>::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
         self.said.get_mut().extend(said);
         true

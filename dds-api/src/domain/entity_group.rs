@@ -2,40 +2,67 @@
 //!
 //! Owns: the policies of the group, and those that its entities have if nothing else is said. Never does: write or read.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use derecho_core::ids::Time;
 use qos_profiles::{
-    EntityKind, EntityQos, PartitionQosPolicy, PolicyId, PublisherQos, SubscriberQos,
+    DataReaderQos, DataWriterQos, EntityKind, EntityQos, PartitionQosPolicy, PolicyId,
+    PublisherQos, SubscriberQos,
 };
 
 use super::Inner;
+use super::entity::{Entity, not_yet};
+use super::participant_policies::{ParticipantPolicies, Usual};
 use super::profiles::{Following, Shared};
+use super::roster::Attended;
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusMask, immutable};
-use crate::mapping::policies::Policies;
+use crate::infrastructure::{
+    DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, SubscriberListener,
+    immutable,
+};
+use crate::mapping::policies::{Policies, check_data};
 use crate::mapping::record::{LONGEST_NAMES, Terms};
+use crate::publication::{Changes, Publisher};
+use crate::subscription::Subscriber;
 
 /// The policies of a publisher or of a subscriber.
-pub(crate) trait GroupQos: Clone + Default {
+pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
+    /// What a group has of its own beside its policies: a publisher what it holds back.
+    type Own: Default + Send + Sync + 'static;
+
     /// Which of the two.
     const KIND: EntityKind;
     /// Those of this kind of entity, if these are.
     fn of(qos: &EntityQos) -> Option<&Self>;
+    /// Those that a participant gives if nothing is said, if any were set.
+    fn usual(policies: &ParticipantPolicies) -> Option<Self>;
     /// Those among the policies of an endpoint.
     fn within(policies: &mut Policies) -> Option<&mut Self>;
     /// PARTITION.
     fn partition(&self) -> &PartitionQosPolicy;
+    /// GROUP_DATA.
+    fn group_data(&self) -> &[u8];
+    /// ENTITY_FACTORY.
+    fn autoenables(&self) -> bool;
     /// Those that differ, and may not.
     fn immutable_changes(&self, other: &Self) -> Vec<PolicyId>;
 }
 
 macro_rules! group_qos {
-    ($qos:ident, $kind:ident, $policies:ident, $field:ident) => {
+    ($qos:ident, $kind:ident, $policies:ident, $field:ident, $own:ty) => {
         impl GroupQos for $qos {
+            type Own = $own;
+
             const KIND: EntityKind = EntityKind::$kind;
 
             fn of(qos: &EntityQos) -> Option<&Self> {
                 if let EntityQos::$kind(qos) = qos { Some(qos) } else { None }
+            }
+
+            fn usual(policies: &ParticipantPolicies) -> Option<Self> {
+                policies.$field.get()
             }
 
             fn within(policies: &mut Policies) -> Option<&mut Self> {
@@ -46,6 +73,14 @@ macro_rules! group_qos {
                 &self.partition
             }
 
+            fn group_data(&self) -> &[u8] {
+                &self.group_data.value
+            }
+
+            fn autoenables(&self) -> bool {
+                self.entity_factory.autoenable_created_entities
+            }
+
             fn immutable_changes(&self, other: &Self) -> Vec<PolicyId> {
                 $qos::immutable_changes(self, other)
             }
@@ -53,24 +88,107 @@ macro_rules! group_qos {
     };
 }
 
-group_qos!(PublisherQos, Publisher, Offered, publisher);
-group_qos!(SubscriberQos, Subscriber, Requested, subscriber);
+group_qos!(PublisherQos, Publisher, Offered, publisher, Changes);
+group_qos!(SubscriberQos, Subscriber, Requested, subscriber, ());
 
 /// A publisher or subscriber: its policies, and those that its entities have by default, if any were set.
-pub(crate) struct EntityGroup<Q, E, L: ?Sized> {
+pub(crate) struct EntityGroup<Q: GroupQos, E, L: ?Sized> {
     pub(crate) participant: Arc<Inner>,
     pub(crate) id: u64,
     qos: Mutex<Q>,
-    default: Mutex<Option<E>>,
+    default: Usual<E>,
+    lifecycle: Lifecycle,
+    pub(crate) own: Q::Own,
     pub(crate) listener: Slot<L>,
 }
 
-impl<Q: GroupQos, E: Clone + Into<EntityQos>, L: ?Sized> EntityGroup<Q, E, L> {
+/// What its entities have by default.
+pub(crate) trait MemberQos: Clone + Into<EntityQos> + Send + Sync + 'static {}
+
+impl<E: Clone + Into<EntityQos> + Send + Sync + 'static> MemberQos for E {}
+
+impl<Q: GroupQos, E: MemberQos, L: ?Sized + Send + 'static> EntityGroup<Q, E, L>
+where
+    Self: Grouped,
+{
     fn new(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
         let id = participant.engine.act(|machine, _, _| machine.fresh_group());
-        let (qos, default) = (Mutex::new(qos), Mutex::new(None));
-        let listener = Slot::default();
-        Arc::new(EntityGroup { participant, id, qos, default, listener })
+        let (qos, default) = (Mutex::new(qos), Usual::new());
+        let (lifecycle, listener) = (Lifecycle::default(), Slot::default());
+        let own = Q::Own::default();
+        let group = EntityGroup { participant, id, qos, default, lifecycle, own, listener };
+        if group.participant.enables() {
+            group.lifecycle.enable();
+        }
+        let group = Arc::new(group);
+        let entity: Weak<Self> = Arc::downgrade(&group);
+        group.participant.roster.enter(entity);
+        group
+    }
+
+    /// Whether it is enabled, and there.
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// An error unless it is enabled.
+    pub(crate) fn check(&self) -> DdsResult<()> {
+        self.lifecycle.check(format_args!("this {}", Q::KIND.word()))
+    }
+
+    /// An error if it is deleted.
+    pub(crate) fn check_there(&self) -> DdsResult<()> {
+        self.lifecycle.check_there(format_args!("this {}", Q::KIND.word()))
+    }
+
+    /// Whether its entities are enabled as they are made.
+    pub(crate) fn enables(&self) -> bool {
+        self.lifecycle.is_enabled() && self.lock_qos().autoenables()
+    }
+
+    /// An error unless its entities may be enabled.
+    pub(crate) fn check_enables(&self) -> DdsResult<()> {
+        match self.lifecycle.is_enabled() {
+            true => Ok(()),
+            false => Err(not_yet(&format!("its {}", Q::KIND.word()))),
+        }
+    }
+
+    /// Enables it, and its entities if ENTITY_FACTORY says so.
+    pub(crate) fn enable(&self) -> DdsResult<()> {
+        self.check_there()?;
+        if self.lifecycle.is_enabled() {
+            return Ok(());
+        }
+        self.participant.check_enables()?;
+        self.lifecycle.enable();
+        match self.enables() {
+            true => self.participant.endpoints_of(self.id).try_for_each(|it| it.enable()),
+            false => Ok(()),
+        }
+    }
+
+    /// Deletes its entities, whoever has handles on them.
+    pub(crate) fn delete_contents(&self) -> DdsResult<()> {
+        self.check_there()?;
+        self.participant.endpoints_of(self.id).for_each(|it| it.delete());
+        self.participant.engine.nudge();
+        Ok(())
+    }
+
+    /// Deletes it, if it has no entities; these are called so.
+    pub(crate) fn delete(&self, of: &str) -> DdsResult<()> {
+        self.check_there()?;
+        let what = Q::KIND.word();
+        match self.entities().len() {
+            0 => {
+                self.lifecycle.delete();
+                Ok(())
+            }
+            count => Err(DdsError::PreconditionNotMet(format!(
+                "this {what} has {count} {of}: drop them first, or call delete_contained_entities"
+            ))),
+        }
     }
 
     pub(crate) fn handle(&self) -> InstanceHandle {
@@ -89,9 +207,12 @@ impl<Q: GroupQos, E: Clone + Into<EntityQos>, L: ?Sized> EntityGroup<Q, E, L> {
 
     /// Gives it, and all its entities, other policies.
     pub(crate) fn set_qos(&self, qos: &Q) -> DdsResult<()> {
+        self.check_there()?;
         let mut present = self.lock_qos();
-        immutable(Q::KIND.word(), &present.immutable_changes(qos))?;
-        check_partition(qos.partition())?;
+        if self.lifecycle.is_enabled() {
+            immutable(Q::KIND.word(), &present.immutable_changes(qos))?;
+        }
+        check(qos)?;
         let change = |policies: &mut Policies| {
             if let Some(of_it) = Q::within(policies) {
                 of_it.clone_from(qos);
@@ -106,17 +227,12 @@ impl<Q: GroupQos, E: Clone + Into<EntityQos>, L: ?Sized> EntityGroup<Q, E, L> {
 
     /// The policies of entities of which nothing else is said, if any were set.
     pub(crate) fn default(&self) -> Option<E> {
-        self.default.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.default.get()
     }
 
     /// Sets them.
     pub(crate) fn set_default(&self, qos: Option<E>) -> DdsResult<()> {
-        let set: Option<EntityQos> = qos.clone().map(Into::into);
-        if let Some(wrong) = set.and_then(|set| set.inconsistencies().into_iter().next()) {
-            return Err(DdsError::InconsistentPolicy(wrong.to_string()));
-        }
-        *self.default.lock().unwrap_or_else(PoisonError::into_inner) = qos;
-        Ok(())
+        self.default.set(qos)
     }
 
     /// This one is told from now on what its entities do not tell their own.
@@ -127,29 +243,66 @@ impl<Q: GroupQos, E: Clone + Into<EntityQos>, L: ?Sized> EntityGroup<Q, E, L> {
 
     /// The entities that there are.
     pub(crate) fn entities(&self) -> Vec<InstanceHandle> {
-        let ids = self.participant.engine.act(|machine, _, _| machine.of_group(self.id));
         let node = self.participant.standing.node();
-        ids.into_iter().map(|entity| InstanceHandle { node, entity }).collect()
+        let all = self.participant.endpoints_of(self.id);
+        all.map(|it| InstanceHandle { node, entity: it.id() }).collect()
     }
 
     /// One of its entities, of a topic of this name and as this kind of handle.
     pub(crate) fn lookup<H: 'static>(&self, topic: &str) -> Option<H> {
-        let all = self.participant.roster.entities().into_iter();
-        let mut named = all.filter(|it| it.group() == self.id && it.topic_name() == topic);
-        named.find_map(|entity| entity.handle().downcast().ok().map(|handle| *handle))
-    }
-
-    /// An error as long as there are entities.
-    pub(crate) fn check_empty(&self, of: &str) -> DdsResult<()> {
-        let what = Q::KIND.word();
-        match self.entities().len() {
-            0 => Ok(()),
-            count => Err(DdsError::PreconditionNotMet(format!(
-                "this {what} has {count} {of}: drop them first"
-            ))),
-        }
+        let is_it = |it: &dyn Attended| it.group() == self.id && it.topic_name() == topic;
+        self.participant.look_up(is_it).next()
     }
 }
+
+/// A publisher or subscriber, of which handles are made.
+pub(crate) trait Grouped: Attended {}
+
+macro_rules! grouped {
+    ($handle:ident, $qos:ident, $member:ident, $listener:ident) => {
+        impl Entity for EntityGroup<$qos, $member, dyn $listener> {
+            fn kind(&self) -> EntityKind {
+                $qos::KIND
+            }
+
+            fn id(&self) -> u64 {
+                self.id
+            }
+
+            fn lifecycle(&self) -> &Lifecycle {
+                &self.lifecycle
+            }
+
+            fn handle(self: Arc<Self>) -> Box<dyn Any> {
+                Box::new($handle::of(self))
+            }
+
+            fn enable(self: Arc<Self>) -> DdsResult<()> {
+                EntityGroup::enable(&self)
+            }
+
+            fn delete(self: Arc<Self>) {
+                self.lifecycle.delete();
+            }
+        }
+
+        impl Attended for EntityGroup<$qos, $member, dyn $listener> {
+            // It is told of its entities' changes, and has none of its own.
+            fn tell(self: Arc<Self>) -> bool {
+                false
+            }
+
+            fn next_look(&self) -> Option<Time> {
+                None
+            }
+        }
+
+        impl Grouped for EntityGroup<$qos, $member, dyn $listener> {}
+    };
+}
+
+grouped!(Publisher, PublisherQos, DataWriterQos, PublisherListener);
+grouped!(Subscriber, SubscriberQos, DataReaderQos, SubscriberListener);
 
 /// A publisher or subscriber that is being made.
 pub(crate) struct Draft<Q> {
@@ -162,11 +315,12 @@ pub(crate) struct Draft<Q> {
 
 impl<Q: GroupQos> Draft<Q> {
     pub(crate) fn new(participant: Arc<Inner>) -> Self {
-        let usual = participant.profiles.usual();
+        let (set, usual) = (Q::usual(&participant.policies), participant.profiles.usual());
         let draft = Draft { participant, qos: Q::default(), following: None, wrong: None };
-        match usual {
-            Some(profile) => draft.profile(&profile),
-            None => draft,
+        match (set, usual) {
+            (Some(qos), _) => draft.all(&qos),
+            (None, Some(profile)) => draft.profile(&profile),
+            (None, None) => draft,
         }
     }
 
@@ -193,20 +347,30 @@ impl<Q: GroupQos> Draft<Q> {
     }
 
     /// Makes it. `shared`: as whoever reads profiles again knows it.
-    pub(crate) fn create<E: Clone + Into<EntityQos>, L: ?Sized>(
+    pub(crate) fn create<E: MemberQos, L: ?Sized + Send + 'static>(
         self,
         shared: impl FnOnce(Weak<EntityGroup<Q, E, L>>) -> Shared,
-    ) -> DdsResult<Arc<EntityGroup<Q, E, L>>> {
+    ) -> DdsResult<Arc<EntityGroup<Q, E, L>>>
+    where
+        EntityGroup<Q, E, L>: Grouped,
+    {
+        self.participant.lifecycle.check_there("the participant")?;
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        check_partition(self.qos.partition())?;
+        check(&self.qos)?;
         let group = EntityGroup::new(self.participant, self.qos);
         if let Some(following) = self.following {
             group.participant.profiles.note(shared(Arc::downgrade(&group)), following);
         }
         Ok(group)
     }
+}
+
+/// Whether policies can be announced and sent.
+fn check<Q: GroupQos>(qos: &Q) -> DdsResult<()> {
+    check_data(PolicyId::GroupData, qos.group_data())?;
+    check_partition(qos.partition())
 }
 
 /// Whether names of partitions can be sent.

@@ -4,18 +4,33 @@ mod application;
 mod assembly;
 mod attendant;
 mod bell;
+mod builtin;
 mod collector;
+mod config;
+mod discovered;
+mod entity;
 mod entity_group;
+mod factory;
+mod lookup;
 mod participant;
+mod participant_policies;
 mod profiles;
 mod rejoin;
 mod roster;
 
 pub use application::{Application, ApplicationFiles};
+pub(crate) use builtin::Known;
+pub use builtin::{
+    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
+    TopicBuiltinTopicData,
+};
 pub(crate) use collector::{Charge, Collect, Found};
+pub use config::ParticipantConfig;
+pub(crate) use entity::{Entity, not_yet};
 pub(crate) use entity_group::{Draft, EntityGroup};
+pub use factory::{DomainParticipantFactory, DomainParticipantFactoryQos};
+pub use participant::DomainParticipant;
 pub(crate) use participant::Inner;
-pub use participant::{DomainParticipant, ParticipantConfig};
 pub(crate) use profiles::{Following, Shared, usual_reader, usual_topic, usual_writer};
 pub use profiles::{QosReload, ReloadedEntity};
 pub(crate) use roster::Attended;

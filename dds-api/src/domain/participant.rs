@@ -1,14 +1,13 @@
 //! The participant: an application's membership in a domain, and the factory of its entities.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use derecho_core::group::watch::Patience;
 use derecho_core::ids::Time;
-use derecho_core::multicast::ablation::Ablation;
 use derecho_node::logs::Settings;
-use derecho_node::{Hearer, Pace, Waited, clock};
+use derecho_node::{Hearer, Waited, clock};
 use idl_cdr::DdsType;
 use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::xml::QosProvider;
@@ -16,9 +15,13 @@ use qos_profiles::xml::QosProvider;
 use super::assembly::{DomainEngine, Plan, assemble};
 use super::attendant::Attendant;
 use super::collector::Collector;
-use super::profiles::{Profiles, QosReload, Source};
+use super::config::ParticipantConfig;
+use super::factory::DomainParticipantFactory;
+use super::participant_policies::ParticipantPolicies;
+use super::profiles::{Profiles, QosReload, Shared};
 use super::rejoin::Rejoiner;
 use super::roster::Roster;
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DdsError, DdsResult, DomainParticipantListener, Driver, InstanceHandle, StatusMask,
@@ -28,7 +31,7 @@ use crate::mapping::standing::Standing;
 use crate::mapping::vigil::Pulse;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
 use crate::subscription::{DataReaderBuilder, SubscriberBuilder};
-use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder, TopicDescription};
+use crate::topic::{ContentFilteredTopic, Parts, Topic, TopicBuilder, TopicDescription};
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
@@ -37,208 +40,6 @@ const GOODBYE: Duration = Duration::from_millis(500);
 /// Says where logs are kept, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
 
-/// How a participant joins its domain. Everything has a default.
-#[derive(Clone, Debug, Default)]
-pub struct ParticipantConfig {
-    runtime_dir: Option<PathBuf>,
-    group: Option<String>,
-    memory_limit: Option<u64>,
-    patience: Patience,
-    ablation: Ablation,
-    pace: Pace,
-    unattended: bool,
-    rejoins: bool,
-    log_folder: Option<PathBuf>,
-    log_topics: Vec<String>,
-    profiles: Source,
-    profile: Option<String>,
-    log_queue: Option<usize>,
-}
-
-impl ParticipantConfig {
-    /// The defaults, with what the `SQUALL_*` environment variables say.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Meets other participants in this folder instead of the user's own under `/tmp`.
-    pub fn runtime_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.runtime_dir = Some(folder.into());
-        self
-    }
-
-    /// Shares the domain with all users of this UNIX group.
-    pub fn group(mut self, group: impl Into<String>) -> Self {
-        self.group = Some(group.into());
-        self
-    }
-
-    /// Takes at most so many bytes of shared memory.
-    pub fn memory_limit(mut self, bytes: u64) -> Self {
-        self.memory_limit = Some(bytes);
-        self
-    }
-
-    /// How long a participant for which the others wait may keep silent before they go on without it (1 s by
-    /// default); [`Timeout::FOREVER`]: for ever. One that has died is not waited for in any case, and one
-    /// for which nobody waits may be silent as long as it likes.
-    pub fn member_timeout(mut self, time: impl Into<Timeout>) -> Self {
-        self.patience.member_timeout = time.into().nanos();
-        self
-    }
-
-    /// Keeps logs of [persistent](crate::topic::TopicBuilder::persistent) topics in this folder, which has to be there:
-    /// of those that this participant takes part in, and of those of which there is a log from before. All participants
-    /// of a host are to have the same folder: each has a folder of its own in it, and takes over one that nobody has any
-    /// more. Without this the environment variable `SQUALL_LOG_FOLDER` says where; without that no logs are kept.
-    pub fn log_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.log_folder = Some(folder.into());
-        self
-    }
-
-    /// Keeps logs of all persistent topics whose names match one of these patterns, used here or not: `*` stands for any
-    /// text, `?` for one character. So their samples outlive the applications. Without a log folder nothing is kept.
-    pub fn log_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.log_topics = patterns.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Its profiles of policies are in these files, which may inherit from each other, and are those that are ready-made. Without
-    /// this the environment variable `SQUALL_QOS_FILES` says where they are, and `SQUALL_QOS_PROFILES.xml` is read too if it is in
-    /// the working folder.
-    ///
-    /// ```no_run
-    /// # use dds_api::prelude::*;
-    /// # #[derive(DdsType, Clone, Debug, Default)]
-    /// # struct Altitude { feet: f64 }
-    /// # fn main() -> DdsResult<()> {
-    /// let config = ParticipantConfig::new().qos_files(["fleet.xml"]);
-    /// let participant = DomainParticipant::with_config(0, config)?;
-    /// let topic = participant.topic::<Altitude>("Altitude").profile("Fleet::State").create()?;
-    /// let writer = participant.writer(&topic).create()?;                    // by Fleet::State too
-    /// let reader = participant.reader(&topic).profile("Fleet::Display").create()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn qos_files<P: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
-        self.profiles = Source::Files(files.into_iter().map(Into::into).collect());
-        self
-    }
-
-    pub(super) fn profile_files(&self) -> DdsResult<Vec<PathBuf>> {
-        self.profiles.files()
-    }
-
-    /// Its profiles of policies are those of this provider, which several participants may share.
-    pub fn qos_provider(mut self, provider: Arc<QosProvider>) -> Self {
-        self.profiles = Source::Provider(provider);
-        self
-    }
-
-    /// Its entities of which nothing is said have their policies by this profile. Without this, by the one that says
-    /// `is_default_qos`, if there is one.
-    pub fn profile(mut self, name: impl Into<String>) -> Self {
-        self.profile = Some(name.into());
-        self
-    }
-
-    /// What waits in memory for the disk of the logs takes so many bytes at most (64 MiB by default), all topics together.
-    /// More waits where it was delivered; beyond 64 MiB of a topic its writers wait, too.
-    pub fn log_queue(mut self, bytes: usize) -> Self {
-        self.log_queue = Some(bytes);
-        self
-    }
-
-    /// Switches optimisations of atomic topics off, to measure what each is worth.
-    #[doc(hidden)]
-    pub fn ablation(mut self, ablation: Ablation) -> Self {
-        self.ablation = ablation;
-        self
-    }
-
-    /// How long a thread that waits looks for news again and again (5 µs by default), before it
-    /// [lingers](ParticipantConfig::linger): longer answers sooner and burns more.
-    pub fn spin(mut self, spin: Duration) -> Self {
-        self.pace.spin = spin;
-        self
-    }
-
-    /// How long a thread that waits then stays awake, offering the processor to others between its
-    /// looks (95 µs by default), before it sleeps. A sleeper burns nothing, and answers later by
-    /// what it takes to wake it. With neither it sleeps as soon as it has found nothing.
-    pub fn linger(mut self, linger: Duration) -> Self {
-        self.pace.linger = linger;
-        self
-    }
-
-    /// Starts no thread that drives: the participant's work is done inside the application's own
-    /// calls. For applications that schedule everything themselves; they have to call often.
-    pub fn caller_drives(mut self) -> Self {
-        self.unattended = true;
-        self
-    }
-
-    /// Whether a participant comes back by itself when the others of the domain have gone on without it: it was
-    /// stopped for longer than the [`member_timeout`](ParticipantConfig::member_timeout), say. Not, by default.
-    ///
-    /// It joins anew, under a new name, and its writers and readers go on, as if all of them had been made anew:
-    ///
-    /// * What had been received and not been taken is discarded, for the others have used its memory again; and
-    ///   what was written meanwhile by others never comes. [`DataReader::membership_changes`] says that there may
-    ///   be such a gap, [`DomainParticipant::rejoins`] how often.
-    /// * Where samples are [kept] a reader goes on behind the last one that it has given out, with all that has
-    ///   come meanwhile and is still kept: there is no gap. What it gives out is a copy. It comes from the others,
-    ///   or from logs: what this participant alone had kept in memory is gone if nobody else is there.
-    /// * Its logs of [persistent](crate::topic::TopicBuilder::persistent) topics are completed, as after a restart.
-    /// * A writer writes for whoever has found it again; [`DataWriter::wait_for_readers`] waits for them. What it
-    ///   wrote just before may be lost.
-    /// * Calls that may wait go on to wait, up to their time-out. If the participant is not back by then they say
-    ///   [`DdsError::Isolated`], and that it is rejoining; so do those that do not wait.
-    /// * A loan that was taken before is published in the new membership, or dropped, like any other.
-    /// * A sample that was taken before may be held and dropped, but what it says may have been written anew:
-    ///   it was read in time if [`DataReader::membership_changes`] is after it what it was before.
-    ///
-    /// If it cannot join (no memory, no folder, as many participants as there can be) it tries again, with
-    /// pauses of up to five seconds, and says so through `tracing`; it pauses, too, if it falls out again within ten
-    /// seconds, for all others stop for a moment whenever somebody comes or goes. A thread of its own sees to that, with
-    /// [`caller_drives`](ParticipantConfig::caller_drives) too; it sleeps as long as nothing happens.
-    ///
-    /// ```no_run
-    /// # use dds_api::prelude::*;
-    /// # #[derive(DdsType, Clone, Debug, Default)]
-    /// # struct Altitude { feet: f64 }
-    /// # fn main() -> DdsResult<()> {
-    /// let config = ParticipantConfig::new().rejoin(true);
-    /// let participant = DomainParticipant::with_config(0, config)?;
-    /// let topic = participant.topic::<Altitude>("Altitude").create()?;
-    /// let reader = participant.reader(&topic).create()?;
-    /// let mut memberships = 0;
-    /// loop {
-    ///     match reader.take_next(Timeout::secs(1)) {
-    ///         Ok(Some(sample)) => {
-    ///             if memberships != reader.membership_changes() {
-    ///                 memberships = reader.membership_changes();
-    ///                 println!("samples may be missing here");
-    ///             }
-    ///             println!("{} ft", sample.feet);
-    ///         }
-    ///         Ok(None) => println!("nothing new"),
-    ///         Err(DdsError::Isolated(why)) => println!("{why}"), // for now
-    ///         Err(error) => return Err(error),
-    ///     }
-    /// }
-    /// # }
-    /// ```
-    ///
-    /// [kept]: crate::topic::TopicBuilder::transient_local
-    /// [`DataReader::membership_changes`]: crate::subscription::DataReader::membership_changes
-    /// [`DataWriter::wait_for_readers`]: crate::publication::DataWriter::wait_for_readers
-    pub fn rejoin(mut self, rejoin: bool) -> Self {
-        self.rejoins = rejoin;
-        self
-    }
-}
-
 /// What all entities of a participant share. The last of them to go ends the membership.
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
@@ -246,9 +47,16 @@ pub(crate) struct Inner {
     pub(crate) profiles: Profiles,
     /// Signs of life of the application.
     pub(crate) pulse: Arc<Pulse>,
+    /// Whether it is enabled, and there.
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) policies: ParticipantPolicies,
+    /// How many names were given to entities that are not enabled.
+    pub(super) provisional: AtomicU64,
+    /// Its content-filtered topics.
+    pub(crate) parts: Parts,
     domain: u32,
-    rejoiner: Option<Rejoiner>,
-    attendant: Option<Attendant>,
+    rejoiner: Mutex<Option<Rejoiner>>,
+    attendant: Mutex<Option<Attendant>>,
     pub(crate) collector: Collector,
     pub(crate) roster: Roster,
     pub(crate) listener: Slot<dyn DomainParticipantListener>,
@@ -297,15 +105,24 @@ impl Driver for Inner {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
+impl Inner {
+    pub(super) fn domain_id(&self) -> u32 {
+        self.domain
+    }
+
+    /// It leaves its domain, and its calls say so from then on.
+    pub(super) fn end(&self) {
+        if self.lifecycle.delete().is_none() {
+            return;
+        }
         self.standing.close();
-        if let Some(rejoiner) = self.rejoiner.take() {
+        let rejoiner = lock(&self.rejoiner).take();
+        if let Some(rejoiner) = rejoiner {
             // It may wait for a view.
             self.engine.poke();
             rejoiner.join();
         }
-        self.attendant.take().into_iter().for_each(Attendant::join);
+        lock(&self.attendant).take().into_iter().for_each(Attendant::join);
         self.collector.end();
         self.roster.end();
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
@@ -318,6 +135,16 @@ impl Drop for Inner {
             tracing::error!("the thread that ends logs panicked");
         }
         self.engine.stop();
+    }
+}
+
+fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -364,26 +191,53 @@ impl DomainParticipant {
             logs,
         };
         let profiles = Profiles::new(config.profiles, config.profile)?;
+        let (qos, following) = match config.qos {
+            Some(qos) => (qos, None),
+            None => profiles.of_participant()?,
+        };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;
         let (pulse, collector, roster) = (Arc::default(), Collector::default(), Roster::default());
         let listener = Slot::default();
-        let mut inner = Inner {
+        let inner = Arc::new(Inner {
             engine,
             standing,
             profiles,
             pulse,
+            lifecycle: Lifecycle::default(),
+            policies: ParticipantPolicies::new(qos),
+            provisional: AtomicU64::new(0),
+            parts: Parts::default(),
             domain,
-            rejoiner,
-            attendant: None,
+            rejoiner: Mutex::new(rejoiner),
+            attendant: Mutex::new(None),
             collector,
             roster,
             listener,
-        };
+        });
         if keeps_logs {
-            inner.attendant = Some(Attendant::start(inner.engine.clone())?);
+            *lock(&inner.attendant) = Some(Attendant::start(inner.engine.clone())?);
         }
-        Ok(DomainParticipant { inner: Arc::new(inner) })
+        if let Some(following) = following {
+            inner.profiles.note(Shared::Participant(Arc::downgrade(&inner)), following);
+        }
+        let factory = DomainParticipantFactory::instance();
+        factory.enter(&inner);
+        let participant = DomainParticipant { inner };
+        match factory.autoenables() {
+            true => participant.enable()?,
+            // What is wrong with its policies is said at once.
+            false => participant.set_qos(&participant.qos())?,
+        }
+        Ok(participant)
+    }
+
+    pub(super) fn of(inner: Arc<Inner>) -> DomainParticipant {
+        DomainParticipant { inner }
+    }
+
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     /// The domain's number.
@@ -537,6 +391,7 @@ impl DomainParticipant {
     /// write of one of them.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
         let standing = &self.inner.standing;
+        self.check()?;
         if standing.is_out_for_good() {
             return Err(standing.error());
         }
@@ -590,6 +445,11 @@ impl DomainParticipant {
                 topic.name()
             )));
         }
-        ContentFilteredTopic::new(name, topic, filter_expression, expression_parameters)
+        ContentFilteredTopic::new(
+            (name, &self.inner.parts),
+            topic,
+            filter_expression,
+            expression_parameters,
+        )
     }
 }

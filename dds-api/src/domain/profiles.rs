@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::xml::{QosProvider, ResolvedEntity};
 use qos_profiles::{
-    DataReaderQos, DataWriterQos, EntityKind, EntityQos, HistoryQosPolicyKind, PublisherQos,
-    ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
+    DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos,
+    HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
 };
 
-use super::EntityGroup;
+use super::factory::DomainParticipantFactory;
+use super::{EntityGroup, Inner};
 use crate::infrastructure::{DdsError, DdsResult, PublisherListener, SubscriberListener};
-use crate::topic::TopicPolicies;
+use crate::topic::{TopicEntity, TopicPolicies};
 
 pub use reload::{QosReload, ReloadedEntity};
 
@@ -81,7 +82,8 @@ type Group<Q, E, L> = Weak<EntityGroup<Q, E, L>>;
 
 /// An entity that shares its policies with whoever has a handle on it.
 pub(crate) enum Shared {
-    Topic(Weak<TopicPolicies>),
+    Participant(Weak<Inner>),
+    Topic(Weak<TopicEntity>),
     Publisher(Group<PublisherQos, DataWriterQos, dyn PublisherListener>),
     Subscriber(Group<SubscriberQos, DataReaderQos, dyn SubscriberListener>),
 }
@@ -89,6 +91,7 @@ pub(crate) enum Shared {
 impl Shared {
     fn is_there(&self) -> bool {
         match self {
+            Shared::Participant(participant) => participant.strong_count() > 0,
             Shared::Topic(topic) => topic.strong_count() > 0,
             Shared::Publisher(publisher) => publisher.strong_count() > 0,
             Shared::Subscriber(subscriber) => subscriber.strong_count() > 0,
@@ -160,6 +163,18 @@ impl Profiles {
         Ok(Some(found).filter(|found| !found.says_nothing()))
     }
 
+    /// What a participant of which nothing is said has: by its profile, or else as the factory says.
+    pub(super) fn of_participant(&self) -> DdsResult<(DomainParticipantQos, Option<Following>)> {
+        let usual = DomainParticipantFactory::instance().default_participant_qos();
+        let Some(profile) = self.usual() else { return Ok((usual.unwrap_or_default(), None)) };
+        let given = self.of_shared(EntityKind::DomainParticipant, &profile, None)?;
+        let qos = match (&given.qos, &given.said) {
+            (EntityQos::DomainParticipant(qos), Some(_)) => qos.clone(),
+            _ => usual.unwrap_or_default(),
+        };
+        Ok((qos, Some(Following::new(&profile, false, given))))
+    }
+
     /// What a topic, a publisher or a subscriber has by a profile.
     pub(crate) fn of_shared(
         &self,
@@ -193,13 +208,13 @@ impl Profiles {
         let Some(set) = &said else {
             return Ok(Given { qos: usual_endpoint(kind, &topic.qos()), said });
         };
-        if !by_topic && set.asks_for_order() && !topic.level.is_ordered() {
+        if !by_topic && set.asks_for_order() && !topic.level().is_ordered() {
             return Err(DdsError::InconsistentPolicy(format!(
                 "a {} of `{}`: `squall.delivery` is `atomic` in profile `{profile}`, and the topic is {}: make the topic by \
                  such a profile, or atomic()",
                 kind.word(),
                 topic.name,
-                topic.level
+                topic.level()
             )));
         }
         let mut qos = set.qos.clone();

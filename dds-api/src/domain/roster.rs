@@ -8,7 +8,6 @@
 //!
 //! Owns: when entities are asked. Never does: keep an entity that its application has dropped.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -19,19 +18,14 @@ use derecho_node::{Hearer, clock};
 
 use super::assembly::DomainEngine;
 use super::bell::Bell;
+use super::entity::Entity;
 
 /// After a look that found nothing there is none for so long: while samples come that nobody wants to be told of, every turn is
 /// news.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// An entity that may have something to tell its listeners.
-pub(crate) trait Attended: Send + Sync {
-    /// The publisher or subscriber that it belongs to.
-    fn group(&self) -> u64;
-    /// The name of its topic.
-    fn topic_name(&self) -> &str;
-    /// The entity itself, as it is handed to applications.
-    fn handle(self: Arc<Self>) -> Box<dyn Any>;
+pub(crate) trait Attended: Entity {
     /// Calls listeners for what has changed. Whether there was anything.
     fn tell(self: Arc<Self>) -> bool;
     /// When something changes without any news.

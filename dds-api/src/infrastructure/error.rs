@@ -13,6 +13,8 @@ pub enum DdsError {
     Error(String),
     /// An argument is wrong.
     BadParameter(String),
+    /// The entity is not enabled yet.
+    NotEnabled(String),
     /// The call does not fit the entity's state.
     PreconditionNotMet(String),
     /// Policies contradict each other.
@@ -35,6 +37,7 @@ impl DdsError {
         match self {
             DdsError::Error(text) => ("error", text),
             DdsError::BadParameter(text) => ("bad parameter", text),
+            DdsError::NotEnabled(text) => ("not enabled", text),
             DdsError::PreconditionNotMet(text) => ("precondition not met", text),
             DdsError::InconsistentPolicy(text) => ("inconsistent policy", text),
             DdsError::ImmutablePolicy(text) => ("immutable policy", text),

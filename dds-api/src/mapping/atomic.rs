@@ -29,7 +29,8 @@ use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{Origin, SubgroupId};
 use derecho_core::storage::depot::{Depot, porter_geometry};
 
-use super::discovery::{Announcement, Discovery};
+use super::announcement::Announcement;
+use super::discovery::Discovery;
 use super::endpoint::{Endpoint, EndpointKind};
 use super::history::{Catching, NOBODY};
 use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};

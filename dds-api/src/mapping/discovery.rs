@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use derecho_core::bytes::{Reader, Wire};
+use derecho_core::bytes::Wire;
 use derecho_core::group::State;
 use derecho_core::group::book::Book;
 use derecho_core::group::registry::{Layout, Seat};
@@ -18,6 +18,8 @@ use derecho_core::storage::depot::{Holding, Motion};
 use derecho_core::storage::holders::Holders;
 use derecho_core::storage::logbook::{LogBook, Standing};
 
+use super::announcement::Announcement;
+use super::directory::Directory;
 use super::endpoint::{Endpoint, EndpointKind};
 use super::level::TopicLevel;
 use super::policies::Policies;
@@ -35,54 +37,6 @@ pub(crate) const STAND_INS: u64 = 1 << 63;
 pub(crate) fn stream_of(key: u64) -> StreamKey {
     // Stream 0 is the log of views.
     StreamKey(u128::from(key) | 1 << 64)
-}
-
-/// What a participant says to all.
-pub(crate) enum Announcement {
-    /// It has this endpoint, which it calls so; none if it is no more.
-    Endpoint(u64, Option<Endpoint>),
-    /// Of what is kept of a topic.
-    Storage(u64, Motion),
-    /// A type that it has endpoints of.
-    Type(Vec<u8>),
-}
-
-impl Wire for Announcement {
-    fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Announcement::Endpoint(id, endpoint) => {
-                out.push(0);
-                id.encode(out);
-                endpoint.as_ref().map_or(Vec::new(), Endpoint::encode).encode(out);
-            }
-            Announcement::Storage(key, motion) => {
-                out.push(1);
-                key.encode(out);
-                motion.encode(out);
-            }
-            Announcement::Type(bytes) => {
-                out.push(2);
-                bytes.encode(out);
-            }
-        }
-    }
-
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        Some(match from.byte()? {
-            0 => {
-                let id = u64::decode(from)?;
-                let bytes = Vec::<u8>::decode(from)?;
-                let endpoint = match bytes.is_empty() {
-                    true => None,
-                    false => Some(Endpoint::decode(&bytes)?),
-                };
-                Announcement::Endpoint(id, endpoint)
-            }
-            1 => Announcement::Storage(Wire::decode(from)?, Wire::decode(from)?),
-            2 => Announcement::Type(Wire::decode(from)?),
-            _ => return None,
-        })
-    }
 }
 
 /// What has become of the endpoints.
@@ -116,6 +70,8 @@ pub(crate) struct Discovery {
     book: Option<Book>,
     /// What all have told of their types.
     types: Types,
+    /// What all have said of themselves and of their topics.
+    directory: Directory,
     /// What its participant has not heard of yet.
     news: RefCell<Vec<News>>,
 }
@@ -124,6 +80,11 @@ impl Discovery {
     /// What is known of types.
     pub(crate) fn types(&self) -> &Types {
         &self.types
+    }
+
+    /// What all have said of themselves and of their topics.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
     }
 
     /// What has happened since the last call.
@@ -391,6 +352,18 @@ impl State for Discovery {
                 self.types.tell(from, &bytes);
                 Vec::new()
             }
+            Some(Announcement::Participant(data)) => {
+                self.directory.introduced(from, data);
+                Vec::new()
+            }
+            Some(Announcement::Topic(id, Some(data))) => {
+                self.directory.announced(from, id, data);
+                Vec::new()
+            }
+            Some(Announcement::Topic(id, None)) => {
+                self.directory.retracted(from, id);
+                Vec::new()
+            }
             None => {
                 tracing::warn!(node = %from, "an announcement makes no sense and is left out");
                 Vec::new()
@@ -407,6 +380,7 @@ impl State for Discovery {
         self.latest.remove(&node);
         self.retired.remove(&node);
         self.types.forget(node);
+        self.directory.forget(node);
         self.topics.retain(|_, topic| !topic.is_empty());
     }
 
@@ -458,18 +432,21 @@ impl State for Discovery {
         };
         let storage = (self.holders.clone(), self.logs.clone());
         let past = (self.latest.clone(), encoded(&self.retired));
-        (encoded(&self.endpoints), (past, (self.types.all(), storage))).to_bytes()
+        let endpoints = (encoded(&self.endpoints), (past, (self.types.all(), storage)));
+        (endpoints, self.directory.snapshot()).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
         type Told = Vec<(NodeId, Vec<u8>)>;
-        type All = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
-        let Some((all, ((latest, retired), (told, (holders, logs))))) = All::from_bytes(bytes)
-        else {
+        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        let Some((of_endpoints, directory)) = <(Of, Vec<u8>)>::from_bytes(bytes) else {
             return false;
         };
+        let (all, ((latest, retired), (told, (holders, logs)))) = of_endpoints;
+        let Some(directory) = Directory::restored(&directory) else { return false };
+        self.directory = directory;
         self.types.take_over(&told);
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());

@@ -30,11 +30,13 @@ use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
 use crate::infrastructure::board::Board;
 
+mod introductions;
 mod matching;
 mod past;
 mod policies;
 mod rejoin;
 
+pub(crate) use introductions::FoundTopic;
 pub(crate) use policies::terms_of;
 
 /// So often it is looked whether an application has let go of what keeps a participant in a topic.
@@ -74,6 +76,8 @@ pub(crate) struct ParticipantMachine {
     /// The members of the view.
     members: Vec<NodeId>,
     next_endpoint: u64,
+    /// What it has said of itself and of its topics.
+    said: introductions::Said,
     look_at: Option<Time>,
     /// When whoever listens for news is to be told, whether there is any or not.
     alarm: Option<Time>,
@@ -114,6 +118,7 @@ impl ParticipantMachine {
             peers: BTreeMap::new(),
             members: Vec::new(),
             next_endpoint: 1,
+            said: introductions::Said::default(),
             look_at: None,
             alarm: None,
             vigil_at: None,

@@ -4,7 +4,9 @@
 //! application; the entities do.
 
 pub(crate) mod acquaintance;
+pub(crate) mod announcement;
 pub(crate) mod atomic;
+pub(crate) mod directory;
 pub(crate) mod discovery;
 pub(crate) mod endpoint;
 pub(crate) mod history;

@@ -14,6 +14,10 @@ use qos_profiles::{
 use super::level::TopicLevel;
 use super::record::Offer;
 use super::type_identity::Consistency;
+use crate::infrastructure::{DdsError, DdsResult};
+
+/// Bytes of an announcement: the control stream has to take it.
+pub(crate) const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
 
 /// What a writer offers, or a reader requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -173,21 +177,8 @@ impl Policies {
         if *self == usual {
             return Vec::new();
         }
-        let mut settings = Vec::new();
-        for (set, usual) in self.both().into_iter().zip(usual.both()) {
-            for (policy, _) in set.kind().policies() {
-                for field in 0..policy.fields().len() {
-                    let value = set.value(policy, field);
-                    if value != usual.value(policy, field)
-                        && let Some(value) = value
-                    {
-                        let (policy, field) = (policy.id() as u8, field as u8);
-                        settings.push(Setting { policy, field, value: value.into() });
-                    }
-                }
-            }
-        }
-        settings
+        let both = self.both().into_iter().zip(usual.both());
+        both.flat_map(|(set, usual)| settings_beyond(&usual, &set)).collect()
     }
 
     /// The policies of which this was said; none if it makes no sense.
@@ -201,14 +192,7 @@ impl Policies {
             return Some(usual);
         }
         let mut both = usual.both();
-        for Setting { policy, field, value } in settings {
-            let policy = PolicyId::from_id(policy.into())?;
-            let value = value.value()?;
-            let set = both.iter_mut().find(|set| set.value(policy, field.into()).is_some())?;
-            if !set.set_value(policy, field.into(), &value) {
-                return None;
-            }
-        }
+        tell(&mut both, settings)?;
         Policies::of_both(both)
     }
 
@@ -245,6 +229,55 @@ impl Policies {
             // Nobody asks: two readers, or two writers, have nothing to request of each other.
             _ => Vec::new(),
         }
+    }
+}
+
+/// What is to be said of policies where others are known.
+pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (policy, _) in set.kind().policies() {
+        for field in 0..policy.fields().len() {
+            let value = set.value(policy, field);
+            if value != known.value(policy, field)
+                && let Some(value) = value
+            {
+                let (policy, field) = (policy.id() as u8, field as u8);
+                settings.push(Setting { policy, field, value: value.into() });
+            }
+        }
+    }
+    settings
+}
+
+/// The policies of which this was said beyond what is known; none if it makes no sense.
+pub(crate) fn told_beyond(known: EntityQos, settings: Vec<Setting>) -> Option<EntityQos> {
+    let mut sets = [known];
+    tell(&mut sets, settings)?;
+    let [told] = sets;
+    Some(told)
+}
+
+/// Applies each setting to the first of these sets that has such a policy; none if it makes no sense.
+fn tell(sets: &mut [EntityQos], settings: Vec<Setting>) -> Option<()> {
+    for Setting { policy, field, value } in settings {
+        let policy = PolicyId::from_id(policy.into())?;
+        let value = value.value()?;
+        let set = sets.iter_mut().find(|set| set.value(policy, field.into()).is_some())?;
+        if !set.set_value(policy, field.into(), &value) {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Whether bytes that an application adds can be announced, whatever else there is to say.
+pub(crate) fn check_data(policy: PolicyId, bytes: &[u8]) -> DdsResult<()> {
+    match bytes.len() > LONGEST_ANNOUNCEMENT {
+        true => Err(DdsError::BadParameter(format!(
+            "{policy} has {} bytes, and what is announced has {LONGEST_ANNOUNCEMENT} at most, with all else that it says:              make it shorter",
+            bytes.len()
+        ))),
+        false => Ok(()),
     }
 }
 

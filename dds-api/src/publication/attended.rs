@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use derecho_core::ids::Time;
 use idl_xtypes::TopicData;
+use qos_profiles::EntityKind;
 
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
-use crate::domain::Attended;
+use crate::domain::{Attended, Entity};
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::teller;
 use crate::infrastructure::{
     AnyDataWriter, DataWriterListener, DdsResult, InstanceHandle, PublisherListener, StatusKind,
@@ -83,19 +85,45 @@ macro_rules! tell {
     }};
 }
 
-impl<T: TopicData> Attended for WriterCore<T> {
+impl<T: TopicData> Entity for WriterCore<T> {
+    fn kind(&self) -> EntityKind {
+        EntityKind::DataWriter
+    }
+
+    fn id(&self) -> u64 {
+        self.id()
+    }
+
     fn group(&self) -> u64 {
         self.publisher.as_ref().map_or(0, Publisher::group)
+    }
+
+    fn topic(&self) -> u64 {
+        self.topic.id()
     }
 
     fn topic_name(&self) -> &str {
         self.topic.name()
     }
 
+    fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
     fn handle(self: Arc<Self>) -> Box<dyn Any> {
         Box::new(DataWriter::of(self))
     }
 
+    fn enable(self: Arc<Self>) -> DdsResult<()> {
+        WriterCore::enable(&self)
+    }
+
+    fn delete(self: Arc<Self>) {
+        self.end();
+    }
+}
+
+impl<T: TopicData> Attended for WriterCore<T> {
     fn tell(self: Arc<Self>) -> bool {
         let of_publisher = self.publisher.as_ref().map(|publisher| publisher.listener().mask());
         let of_participant = self.participant.listener.mask();

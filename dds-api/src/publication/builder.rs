@@ -2,27 +2,24 @@
 //!
 //! Owns: what a writer is asked to be. Never does: write anything.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use derecho_core::multicast::geometry::Geometry;
-use derecho_node::clock;
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
-    OwnershipQosPolicyKind, PublisherQos,
+    OwnershipQosPolicyKind, PolicyId, PublisherQos,
 };
 
+use super::enabling::Draft;
 use super::instances::Registered;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
 use crate::domain::{Following, Inner, usual_writer};
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::endpoint::EndpointKind;
-use crate::mapping::machine::terms_of;
-use crate::mapping::policies::{self, Policies};
-use crate::mapping::record::{HEADER, KEY, STRENGTH, is_plain};
-use crate::mapping::set;
+use crate::mapping::policies;
+use crate::mapping::record::is_plain;
 use crate::mapping::shares::{Refusal, WriterShared};
 use crate::mapping::standing::Standing;
 use crate::topic::Topic;
@@ -32,8 +29,6 @@ const DEFAULT_MEMORY: usize = 1 << 20;
 /// Samples in flight of a writer that says nothing else; an order ring of 8192 entries, of which an
 /// atomic topic has an eighth for nulls.
 const DEFAULT_IN_FLIGHT: usize = 7168;
-/// Bytes for the names of partitions that a writer may get later.
-const ROOM_FOR_NAMES: usize = 256;
 
 /// A writer that is being made. Unless something else is said it has its policies by the profile that its topic was made by, or
 /// those of its topic.
@@ -163,7 +158,8 @@ impl<T: TopicData> DataWriterBuilder<T> {
         self
     }
 
-    /// Makes the writer and announces it.
+    /// Makes the writer and announces it, unless its publisher or participant [says](crate::domain::DomainParticipant::enable)
+    /// that it is to be enabled later.
     ///
     /// # Errors
     /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
@@ -182,59 +178,33 @@ impl<T: TopicData> DataWriterBuilder<T> {
                 topic.name()
             )));
         }
-        let level = topic.level();
+        participant.lifecycle.check_there("the participant")?;
+        topic.check_there()?;
+        publisher.iter().try_for_each(|publisher| publisher.entity().check_there())?;
         let group = publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
         check(&topic, &qos, &group)?;
-        let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
-        let mut endpoint = topic
-            .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
-        endpoint.group = publisher.as_ref().map_or(0, Publisher::group);
-        let entries = match level.is_ordered() {
-            true => in_flight.saturating_add(in_flight.div_ceil(7)),
-            false => in_flight,
-        };
-        let mark = endpoint.data_type.mark();
-        let terms = terms_of(&endpoint);
-        let names = if publisher.is_some() { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
-        // A deadline may be set later. The largest sample may be in a set.
-        let in_set = publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
-        let overhead = HEADER + names + KEY + if in_set { set::footprint(HEADER) } else { 0 };
-        let geometry = Geometry::fitting(memory, entries, largest.saturating_add(overhead))
-            .ok_or_else(|| {
-                DdsError::BadParameter(format!(
-                    "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
-                     {largest} bytes: the limits are 2^20 samples and 1 GiB for one",
-                    topic.name()
-                ))
-            })?;
+        let mark = topic.identity().mark();
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));
-        shared.set_policies(&endpoint.policies, terms);
-        if let Policies::Offered { writer, .. } = &*endpoint.policies {
-            shared.vigil.promise(writer, clock::now());
-        }
-        let machine_share = Arc::clone(&shared);
-        let made = participant.engine.act(|machine, link, effects| {
-            machine.add_writer(link, endpoint, geometry, machine_share, effects)
-        });
-        let (id, first) = made
-            .map_err(|refusal| refused(&refusal, &participant.standing, "writer", topic.name()))?;
-        if let Some(following) = following {
-            participant.profiles.note_endpoint(id, topic.policies(), following);
-        }
-        Ok(DataWriter::new(WriterCore {
+        let provisional = participant.provisional();
+        let draft = Draft { qos, following, memory, in_flight, largest };
+        let writer = DataWriter::new(WriterCore {
             participant,
             topic,
             shared,
-            first,
-            id,
-            max_blocking: blocking.map_or(Timeout::FOREVER, Timeout::from),
-            kept: level.is_kept(),
+            lifecycle: Lifecycle::default(),
+            provisional,
+            draft: Mutex::new(Some(draft)),
+            started: OnceLock::new(),
             mark,
             registered: Registered::default(),
             publisher,
             status_condition: OnceLock::new(),
             listener: Slot::default(),
-        }))
+        });
+        if writer.is_enabled_at_once() {
+            writer.enable()?;
+        }
+        Ok(writer)
     }
 }
 
@@ -244,6 +214,7 @@ pub(super) fn check<T: TopicData>(
     qos: &DataWriterQos,
     publisher: &PublisherQos,
 ) -> DdsResult<()> {
+    policies::check_data(PolicyId::UserData, &qos.user_data.value)?;
     let wrong = qos.inconsistencies().first().map(ToString::to_string);
     let durability = policies::check_durability(topic.level(), qos.durability.kind);
     let wrong = wrong.or(durability.err()).or(topic.wrong_partition(&publisher.partition));

@@ -7,7 +7,7 @@
 //!
 //! Owns: what was written in the set that is open. Never does: write; the writers do.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::PresentationQosPolicy;
@@ -49,26 +49,27 @@ struct State {
 }
 
 /// See the [module](self).
-pub(super) struct Changes {
+#[derive(Default)]
+pub(crate) struct Changes {
     /// PRESENTATION.coherent_access. Without it a set is not kept together.
-    is_coherent: bool,
+    is_coherent: AtomicBool,
     mode: AtomicU32,
     state: Mutex<State>,
 }
 
 impl Changes {
-    pub(super) fn of(presentation: &PresentationQosPolicy) -> Changes {
-        let is_coherent = presentation.coherent_access;
-        Changes { is_coherent, mode: AtomicU32::new(0), state: Mutex::default() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it keeps sets together.
     pub(super) fn is_coherent(&self) -> bool {
-        self.is_coherent
+        self.is_coherent.load(Ordering::Relaxed)
+    }
+
+    /// PRESENTATION is this when the first of its writers begins; before that it may change.
+    pub(super) fn agree(&self, presentation: &PresentationQosPolicy) {
+        self.is_coherent.store(presentation.coherent_access, Ordering::Relaxed);
     }
 
     /// Whether what is written now may have to be held back.
@@ -86,7 +87,7 @@ impl Changes {
     pub(super) fn begin(&self) {
         let mut state = self.lock();
         state.depth += 1;
-        if self.is_coherent {
+        if self.is_coherent() {
             self.mode.fetch_or(IN_SET, Ordering::Relaxed);
         }
     }

@@ -58,6 +58,7 @@ fn nanos(time: SystemTime) -> DdsResult<u64> {
 impl<T: TopicData> DataWriter<T> {
     /// Notes that this writer will write an instance. Nothing is sent.
     pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
+        self.check_enabled()?;
         let key = self.key_of(sample)?;
         let mut registered = self.registered.lock();
         if let std::collections::btree_map::Entry::Vacant(new) = registered.entry(key) {

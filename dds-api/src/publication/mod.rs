@@ -4,6 +4,7 @@ mod acknowledgment;
 mod attended;
 mod builder;
 mod changes;
+mod enabling;
 mod instances;
 mod loan;
 mod place;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use builder::DataWriterBuilder;
 pub(crate) use builder::refused;
+pub(crate) use changes::Changes;
 pub use loan::Loan;
 pub use publisher::{Publisher, PublisherBuilder};
 pub use writer::DataWriter;

@@ -39,10 +39,9 @@ use crate::topic::Topic;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Publisher(
-    Arc<EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>>,
-    Arc<Changes>,
-);
+pub struct Publisher(Arc<PublisherGroup>);
+
+type PublisherGroup = EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>;
 
 impl Publisher {
     /// Its name in the domain.
@@ -90,6 +89,7 @@ impl Publisher {
     /// Waits until all that its writers have written so far is acknowledged, as
     /// [`DataWriter::wait_for_acknowledgments`](super::DataWriter::wait_for_acknowledgments) does for one.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.0.check()?;
         let timeout = timeout.into();
         let deadline = timeout.deadline();
         for writer in self.writers() {
@@ -102,12 +102,12 @@ impl Publisher {
         Ok(())
     }
 
-    /// Deletes it. Dropping the last handle on it and its last writer does the same; this says whether there are any left.
+    /// Deletes it: no writer is made of it any more. Dropping the last handle on it and its last writer does the same.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`] as long as it has writers.
     pub fn delete(self) -> DdsResult<()> {
-        self.0.check_empty("writers")
+        self.0.delete("writers")
     }
 
     /// A writer of it of the topic of this name and type, if there is one.
@@ -132,7 +132,35 @@ impl Publisher {
     /// What it holds back.
     #[inline(always)]
     pub(super) fn changes(&self) -> &Changes {
-        &self.1
+        &self.0.own
+    }
+
+    /// Enables it, and its writers if its ENTITY_FACTORY says so. Once it is enabled, nothing happens.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its participant is not enabled; the
+    /// error of a writer that cannot be.
+    pub fn enable(&self) -> DdsResult<()> {
+        self.0.enable()
+    }
+
+    /// Whether it is enabled.
+    pub fn is_enabled(&self) -> bool {
+        self.0.lifecycle().is_enabled()
+    }
+
+    /// Deletes its writers, whoever has handles on them: their calls say
+    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted) from then on, those that wait included.
+    pub fn delete_contained_entities(&self) -> DdsResult<()> {
+        self.0.delete_contents()
+    }
+
+    pub(crate) fn of(group: Arc<PublisherGroup>) -> Publisher {
+        Publisher(group)
+    }
+
+    pub(super) fn entity(&self) -> &PublisherGroup {
+        &self.0
     }
 
     pub(super) fn listener(&self) -> &Slot<dyn PublisherListener> {
@@ -189,8 +217,8 @@ impl PublisherBuilder {
     /// # Errors
     /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
     pub fn create(self) -> DdsResult<Publisher> {
-        let changes = Changes::of(&self.0.qos.presentation);
-        let publisher = self.0.create(Shared::Publisher)?;
-        Ok(Publisher(publisher, Arc::new(changes)))
+        let publisher = Publisher(self.0.create(Shared::Publisher)?);
+        publisher.changes().agree(&publisher.qos().presentation);
+        Ok(publisher)
     }
 }

@@ -10,12 +10,13 @@ use qos_profiles::DataWriterQos;
 use super::builder::check;
 use super::publisher::Publisher;
 use super::writer::DataWriter;
+use crate::domain::SubscriptionBuiltinTopicData;
 use crate::infrastructure::{
     DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, StatusCondition, StatusKind, StatusMask,
     immutable,
 };
-use crate::mapping::policies::{self, Policies};
+use crate::mapping::policies::Policies;
 
 /// Policies and statuses. What a status counts since it was last read is read with it.
 ///
@@ -45,24 +46,31 @@ use crate::mapping::policies::{self, Policies};
 impl<T: TopicData> DataWriter<T> {
     /// Its policies.
     pub fn qos(&self) -> DataWriterQos {
-        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id));
+        if let Some(draft) = &*self.draft() {
+            return draft.qos.clone();
+        }
+        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id()));
         match policies.as_deref() {
             Some(Policies::Offered { writer, .. }) => writer.clone(),
             _ => DataWriterQos::default(),
         }
     }
 
-    /// Gives it other policies: of those that may change on a writer that is at work. What goes with its samples goes with the
+    /// Gives it other policies: of those that may change on a writer that is at work; any of one that is not enabled. What goes with its samples goes with the
     /// next one; readers are matched anew as they hear of it.
     ///
     /// # Errors
     /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
+        self.check_there()?;
+        check(&self.topic, qos, &self.publisher_qos())?;
+        if let Some(draft) = &mut *self.draft() {
+            draft.qos.clone_from(qos);
+            return Ok(());
+        }
         immutable("writer", &self.qos().immutable_changes(qos))?;
-        let publisher = self.publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
-        check(&self.topic, qos, &publisher)?;
         let changed = self.participant.engine.act(|machine, _, _| {
-            machine.change(self.id, |policies| {
+            machine.change(self.id(), |policies| {
                 if let Policies::Offered { writer, .. } = policies {
                     writer.clone_from(qos);
                 }
@@ -103,7 +111,26 @@ impl<T: TopicData> DataWriter<T> {
 
     /// The readers that it is matched with.
     pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
-        self.participant.engine.act(|machine, _, _| machine.partners(self.id))
+        self.participant.engine.act(|machine, _, _| machine.partners(self.id()))
+    }
+
+    /// What is known of a reader that it is matched with.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if it is not, or no more, matched with one of this name.
+    pub fn matched_subscription_data(
+        &self,
+        subscription: InstanceHandle,
+    ) -> DdsResult<SubscriptionBuiltinTopicData> {
+        self.check_enabled()?;
+        let (engine, own) = (&self.participant.engine, self.id());
+        let known = engine.act(|machine, _, _| machine.partner(own, subscription));
+        known.and_then(SubscriptionBuiltinTopicData::new).ok_or_else(|| {
+            DdsError::BadParameter(format!(
+                "{subscription} is no reader that this writer of `{}` is matched with: it may be gone",
+                self.topic.name()
+            ))
+        })
     }
 
     /// The statuses that have changed since they were read.

@@ -9,7 +9,7 @@ mod held;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
@@ -18,11 +18,13 @@ use derecho_node::{Waited, clock};
 use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
+use super::enabling::{Draft, Started};
 use super::instances::Registered;
 use super::loan::Loan;
 use super::place::Place;
 use super::publisher::Publisher;
 use crate::domain::Inner;
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
@@ -70,13 +72,14 @@ pub struct WriterCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
-    /// Where it writes in the life of its participant in which it was made. Kept to the end, so that to
-    /// write there costs no look at what there is since.
-    pub(super) first: Berth,
-    pub(super) id: u64,
-    pub(super) max_blocking: Timeout,
-    /// Samples are kept, so their keys go with them.
-    pub(super) kept: bool,
+    /// Whether it is enabled, and there.
+    pub(super) lifecycle: Lifecycle,
+    /// What its participant calls it until it is enabled.
+    pub(super) provisional: u64,
+    /// What it is to be, until it is enabled.
+    pub(super) draft: Mutex<Option<Draft>>,
+    /// What it has since then.
+    pub(super) started: OnceLock<Started>,
     /// What marks the version of its type.
     pub(super) mark: u32,
     pub(super) registered: Registered,
@@ -120,9 +123,9 @@ impl<T: TopicData> DataWriter<T> {
         &self.topic
     }
 
-    /// Its name in the domain.
+    /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.id() }
     }
 
     /// Readers that get what is written now.
@@ -132,15 +135,17 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Waits until at least so many readers get what is written.
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.check_enabled()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         // Asked once: they may be gone again before they are counted anew.
         let mut is_there = false;
         let ready = || {
             is_there = self.matched_readers() >= count && !standing.is_out();
-            is_there || standing.is_out_for_good()
+            is_there || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            _ if !self.is_enabled() => self.check_enabled(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -162,7 +167,8 @@ impl<T: TopicData> DataWriter<T> {
     /// [comes back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        if are_acknowledged(&self.participant, self.id, timeout.deadline())? {
+        self.check_enabled()?;
+        if are_acknowledged(&self.participant, self.id(), timeout.deadline())? {
             return Ok(());
         }
         let (name, waiting) = (self.topic.name(), self.topic.waiting());
@@ -183,7 +189,7 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, with the time at which it was written, in nanoseconds since 1970; none: now.
     #[inline(always)]
     pub(super) fn write_at(&self, sample: &T, time: Option<u64>) -> DdsResult<()> {
-        self.write_within(sample, time, self.max_blocking)
+        self.write_within(sample, time, self.max_blocking())
     }
 
     /// The same, and waits no longer than that for room.
@@ -247,7 +253,7 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, with these terms.
     #[inline(always)]
     pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
-        let key = match self.kept || terms.keyed {
+        let key = match self.is_kept() || terms.keyed {
             true => {
                 let key = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
                 Some(u128::from_le_bytes(key))
@@ -260,7 +266,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Bytes of what goes with a sample on these terms.
     #[inline(always)]
     fn seal_size(&self, terms: &Terms) -> usize {
-        terms.size() + if self.kept || terms.keyed { KEY } else { 0 }
+        terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
     }
 
     /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
@@ -269,7 +275,7 @@ impl<T: TopicData> DataWriter<T> {
     where
         T: Default,
     {
-        self.loan_within(self.max_blocking)
+        self.loan_within(self.max_blocking())
     }
 
     #[inline(always)]
@@ -325,7 +331,7 @@ impl<T: TopicData> DataWriter<T> {
 
     #[inline(always)]
     pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
-        self.claim_within(size, self.max_blocking)
+        self.claim_within(size, self.max_blocking())
     }
 
     #[inline(always)]
@@ -336,13 +342,34 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
+    /// Where it writes if nothing has happened since it was enabled.
+    #[inline(always)]
+    fn first(&self) -> Option<&Berth> {
+        let first = &self.started.get()?.first;
+        let is_at_work = self.lifecycle.is_enabled() && self.participant.standing.is_in(first.life);
+        is_at_work.then_some(first)
+    }
+
+    /// Of one that has written.
+    #[inline(always)]
+    fn started(&self) -> &Started {
+        self.started.get().expect("nothing is claimed of a writer that is not enabled")
+    }
+
+    #[inline(always)]
+    fn max_blocking(&self) -> Timeout {
+        self.started.get().map_or(Timeout::NOW, |started| started.max_blocking)
+    }
+
+    #[inline(always)]
+    fn is_kept(&self) -> bool {
+        self.started.get().is_some_and(|started| started.kept)
+    }
+
     /// A claim where it may write if nothing has happened, and if there is room.
     #[inline(always)]
     fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
-        if !self.participant.standing.is_in(self.first.life) {
-            return None;
-        }
-        self.first.memory.claim_on(thread(), size).ok().map(Place::in_first)
+        self.first()?.memory.claim_on(thread(), size).ok().map(Place::in_first)
     }
 
     #[cold]
@@ -350,6 +377,7 @@ impl<T: TopicData> DataWriter<T> {
         let standing = &self.participant.standing;
         let deadline = blocking.deadline();
         loop {
+            self.check_enabled()?;
             match self.try_claim(size) {
                 Some(Ok(place)) => return Ok(place),
                 Some(Err(ClaimError::TooLong { largest, .. })) => {
@@ -365,7 +393,7 @@ impl<T: TopicData> DataWriter<T> {
                 // Readers have to make room, or it has to come back first.
                 Some(Err(ClaimError::Full)) | None => {}
             }
-            let ready = || self.has_room(size) || standing.is_out_for_good();
+            let ready = || self.has_room(size) || standing.is_out_for_good() || !self.is_enabled();
             match self.participant.engine.wait(deadline, ready) {
                 // Another thread may be quicker.
                 Waited::Ready => {}
@@ -388,8 +416,8 @@ impl<T: TopicData> DataWriter<T> {
     /// A claim in this life of the participant; `None` if it is no member.
     fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
         let standing = &self.participant.standing;
-        if standing.is_in(self.first.life) {
-            return Some(self.first.memory.claim_on(thread(), size).map(Place::in_first));
+        if let Some(first) = self.first() {
+            return Some(first.memory.claim_on(thread(), size).map(Place::in_first));
         }
         let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
         Some(Place::in_later(berth, thread(), size))
@@ -398,8 +426,8 @@ impl<T: TopicData> DataWriter<T> {
     #[inline]
     fn has_room(&self, size: usize) -> bool {
         let standing = &self.participant.standing;
-        if standing.is_in(self.first.life) {
-            return self.first.memory.has_room(size);
+        if let Some(first) = self.first() {
+            return first.memory.has_room(size);
         }
         let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
         berth.is_some_and(|berth| berth.memory.has_room(size))
@@ -440,7 +468,7 @@ impl<T: TopicData> DataWriter<T> {
         with: (Seal, Option<u64>),
     ) -> DdsResult<()> {
         while !self.participant.standing.is_in(self.life_of(&place)) {
-            let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking)?;
+            let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking())?;
             next.bytes()[..size].copy_from_slice(&place.bytes()[..size]);
             place = next;
         }
@@ -450,19 +478,19 @@ impl<T: TopicData> DataWriter<T> {
 
     #[inline(always)]
     fn life_of(&self, place: &Place<'_>) -> Life {
-        place.berth().unwrap_or(&self.first).life
+        place.berth().unwrap_or_else(|| &self.started().first).life
     }
 
     #[inline(always)]
     fn commit_here(&self, place: Place<'_>, size: usize, (with, time): (Seal, Option<u64>)) {
         // A participant makes fewer endpoints than that.
-        let (now, id) = (clock::now(), self.id as u32);
+        let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         if self.shared.vigil.is_kept() {
             self.keep_vigil(&with, now);
         }
         let (claim, berth) = place.into_parts();
-        let Berth { memory, bells, .. } = berth.as_deref().unwrap_or(&self.first);
+        let Berth { memory, bells, .. } = berth.as_deref().unwrap_or_else(|| &self.started().first);
         let number = claim.commit_on(thread(), size + with.size(), |_, record| {
             seal::<T>(record, id, timestamp, &with);
         });
@@ -489,6 +517,7 @@ impl<T: TopicData> DataWriter<T> {
     /// LIVELINESS: says that the application is alive, as each write does. For writers whose liveliness is manual; for others it
     /// makes no difference.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
+        self.check_enabled()?;
         let standing = &self.participant.standing;
         if standing.is_out_for_good() {
             return Err(standing.error());
@@ -513,8 +542,6 @@ impl<T: TopicData> DataWriter<T> {
 
 impl<T: TopicData> Drop for WriterCore<T> {
     fn drop(&mut self) {
-        let id = self.id;
-        self.participant.profiles.forget(id);
-        self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
+        self.end();
     }
 }

@@ -8,10 +8,12 @@ use std::sync::atomic::Ordering;
 
 use derecho_core::ids::Time;
 use idl_xtypes::TopicData;
+use qos_profiles::EntityKind;
 
 use super::reader::{DataReader, ReaderLife};
 use super::subscriber::Subscriber;
-use crate::domain::Attended;
+use crate::domain::{Attended, Entity};
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::teller;
 use crate::infrastructure::{
     AnyDataReader, DataReaderListener, DdsResult, InstanceHandle, StatusKind, StatusMask,
@@ -85,19 +87,45 @@ macro_rules! tell {
     }};
 }
 
-impl<T: TopicData> Attended for ReaderLife<T> {
+impl<T: TopicData> Entity for ReaderLife<T> {
+    fn kind(&self) -> EntityKind {
+        EntityKind::DataReader
+    }
+
+    fn id(&self) -> u64 {
+        self.core.id()
+    }
+
     fn group(&self) -> u64 {
         self.core.subscriber.as_ref().map_or(0, Subscriber::group)
+    }
+
+    fn topic(&self) -> u64 {
+        self.core.topic.id()
     }
 
     fn topic_name(&self) -> &str {
         self.core.topic.name()
     }
 
+    fn lifecycle(&self) -> &Lifecycle {
+        &self.core.lifecycle
+    }
+
     fn handle(self: Arc<Self>) -> Box<dyn Any> {
         Box::new(DataReader::alive(self))
     }
 
+    fn enable(self: Arc<Self>) -> DdsResult<()> {
+        ReaderLife::enable(&self)
+    }
+
+    fn delete(self: Arc<Self>) {
+        self.end();
+    }
+}
+
+impl<T: TopicData> Attended for ReaderLife<T> {
     fn tell(self: Arc<Self>) -> bool {
         let core = &self.core;
         let of_subscriber = core.subscriber.as_ref().map(|subscriber| subscriber.listener().mask());

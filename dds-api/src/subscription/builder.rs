@@ -2,7 +2,7 @@
 //!
 //! Owns: what a reader is asked to be. Never does: read anything.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -15,19 +15,14 @@ use qos_profiles::{
 };
 
 use super::cache::Settings;
-use super::queues::Queues;
+use super::enabling::{Draft, check};
 use super::reader::{DataReader, ReaderCore};
 use super::sets::Opened;
-use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, usual_reader};
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::mapping::endpoint::EndpointKind;
-use crate::mapping::history::Given;
-use crate::mapping::policies::Policies;
-use crate::mapping::shares::ReaderShared;
-use crate::publication::refused;
 use crate::topic::{SharedFilter, Topic};
 
 /// A reader that is being made.
@@ -226,7 +221,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// Makes the reader and announces it.
+    /// Makes the reader and announces it, unless its subscriber or participant [says](crate::domain::DomainParticipant::enable)
+    /// that it is to be enabled later.
     ///
     /// # Errors
     /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
@@ -244,55 +240,37 @@ impl<T: TopicData> DataReaderBuilder<T> {
                 topic.name()
             )));
         }
-        let wrong = qos.inconsistencies().first().map(ToString::to_string);
-        if let Some(wrong) = wrong.or(topic.wrong_partition(&group.partition)) {
-            let wrong = format!("a reader of `{}`: {wrong}", topic.name());
-            return Err(DdsError::InconsistentPolicy(wrong));
-        }
+        participant.lifecycle.check_there("the participant")?;
+        topic.check_there()?;
+        subscriber.iter().try_for_each(|subscriber| subscriber.entity().check_there())?;
+        check(&topic, &qos, &group)?;
         let settings = Settings::new(&qos, &presentation);
-        let wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
-        let shared = Arc::new(ReaderShared::default());
-        let level = topic.level();
-        let policies = Policies::Requested { reader: qos, subscriber: group };
-        let mut endpoint = topic.endpoint(EndpointKind::Reader, policies);
-        endpoint.group = subscriber.as_ref().map_or(0, Subscriber::group);
-        let machine_share = (Arc::clone(&shared), wants_history);
-        shared.knows_history.store(!level.is_kept(), Ordering::Release);
-        let made = participant.engine.act(|machine, link, effects| {
-            machine.add_reader(link, endpoint, machine_share, effects)
-        });
-        let id = made
-            .map_err(|refusal| refused(&refusal, &participant.standing, "reader", topic.name()))?;
-        let (is_kept, unreadable) = (level.is_kept(), AtomicU64::new(0));
-        let remembers = is_kept && participant.standing.may_rejoin();
-        let given = remembers.then(Given::default);
-        let queues = Mutex::new(Queues::remembering(given));
-        let shelf = OnceLock::new();
-        if follows {
-            shelf.get_or_init(|| Mutex::new(Shelf::new(settings, topic.support())));
-        }
-        if let Some(following) = following {
-            participant.profiles.note_endpoint(id, topic.policies(), following);
-        }
-        Ok(DataReader::of(ReaderCore {
+        let provisional = participant.provisional();
+        let draft = Draft { qos, following, group, presentation, follows };
+        let reader = DataReader::of(ReaderCore {
             participant,
             topic,
-            shared,
-            queues,
+            shared: Arc::default(),
+            queues: Mutex::default(),
             opened: Opened::default(),
-            unreadable,
-            id,
+            unreadable: AtomicU64::new(0),
+            lifecycle: Lifecycle::default(),
+            provisional,
+            draft: Mutex::new(Some(draft)),
+            started: OnceLock::new(),
             settings: Mutex::new(settings),
-            shelf,
+            shelf: OnceLock::new(),
             filter,
-            is_kept,
-            remembers,
             subscriber,
             status_condition: OnceLock::new(),
             collected: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             listener: Slot::default(),
             told: AtomicU64::new(0),
-        }))
+        });
+        if reader.is_enabled_at_once() {
+            reader.enable()?;
+        }
+        Ok(reader)
     }
 }

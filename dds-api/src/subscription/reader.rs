@@ -19,6 +19,7 @@ use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
 use super::cache::Settings;
+use super::enabling::{Draft, Started};
 use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
@@ -26,6 +27,7 @@ use super::sets::Opened;
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Charge, Inner};
+use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
@@ -52,7 +54,7 @@ pub struct DataReader<T: TopicData> {
 pub(super) struct ReaderLife<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
-    charge: Option<Arc<Charge>>,
+    pub(super) charge: OnceLock<Arc<Charge>>,
 }
 
 impl<T: TopicData> Clone for DataReader<T> {
@@ -71,17 +73,20 @@ pub struct ReaderCore<T: TopicData> {
     /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
     pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
-    pub(super) id: u64,
+    /// Whether it is enabled, and there.
+    pub(super) lifecycle: Lifecycle,
+    /// What its participant calls it until it is enabled.
+    pub(super) provisional: u64,
+    /// What it is to be, until it is enabled.
+    pub(super) draft: Mutex<Option<Draft>>,
+    /// What it has since then.
+    pub(super) started: OnceLock<Started>,
     /// What the cache is to do.
     pub(super) settings: Mutex<Settings>,
     /// The cache, as soon as something asks for what only that knows.
     pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
     /// What samples have to pass.
     pub(super) filter: Option<Arc<SharedFilter>>,
-    /// Samples of its topic are kept.
-    pub(super) is_kept: bool,
-    /// It remembers what it has given out.
-    pub(super) remembers: bool,
     /// The subscriber that it belongs to, if it is not the participant's own.
     pub(super) subscriber: Option<Subscriber>,
     pub(super) status_condition: OnceLock<StatusCondition>,
@@ -125,17 +130,16 @@ impl Limit for RangeTo<usize> {
 pub use asynchronous::SampleStream;
 
 impl<T: TopicData> DataReader<T> {
-    /// A reader that consists of this. One that keeps the last samples alone is filled although nobody looks (I-144).
+    /// A reader that consists of this, and is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
-        let core = Arc::new(core);
-        let charge = core.settings().depth.is_some().then(|| {
-            let Inner { engine, collector, .. } = &*core.participant;
-            collector.add(engine, Arc::clone(&core) as _)
-        });
-        let life = Arc::new(ReaderLife { core, charge });
+        let life = Arc::new(ReaderLife { core: Arc::new(core), charge: OnceLock::new() });
         let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
         life.core.participant.roster.enter(entity);
         DataReader::alive(life)
+    }
+
+    pub(super) fn life(&self) -> &ReaderLife<T> {
+        &self.life
     }
 
     pub(super) fn alive(life: Arc<ReaderLife<T>>) -> DataReader<T> {
@@ -147,9 +151,9 @@ impl<T: TopicData> DataReader<T> {
         &self.topic
     }
 
-    /// Its name in the domain.
+    /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.id() }
     }
 
     /// Writers whose samples it gets now.
@@ -195,15 +199,17 @@ impl<T: TopicData> DataReader<T> {
 
     /// Waits until it gets the samples of at least so many writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.check_enabled()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         // Asked once: they may be gone again before they are counted anew.
         let mut is_there = false;
         let ready = || {
             is_there = self.matched_writers() >= count && !standing.is_out();
-            is_there || standing.is_out_for_good()
+            is_there || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            _ if !self.is_enabled() => self.check_enabled(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -278,6 +284,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Waits until there is a sample, or the participant is out for good, which is an error.
     fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
+        self.check_enabled()?;
         let (engine, standing) = (&self.participant.engine, &self.participant.standing);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
@@ -285,8 +292,10 @@ impl<T: TopicData> DataReader<T> {
             }
             Waited::TimedOut
         } else {
-            engine.wait(deadline, || self.has_samples() || standing.is_out_for_good())
+            let is_over = || standing.is_out_for_good() || !self.is_enabled();
+            engine.wait(deadline, || self.has_samples() || is_over())
         };
+        self.check_enabled()?;
         match waited {
             Waited::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
@@ -328,8 +337,9 @@ impl<T: TopicData> DataReader<T> {
         mut ready: impl FnMut() -> bool,
     ) -> DdsResult<Waited> {
         let standing = &self.participant.standing;
-        let waited =
-            self.participant.engine.wait(deadline, || ready() || standing.is_out_for_good());
+        let is_over = || standing.is_out_for_good() || !self.is_enabled();
+        let waited = self.participant.engine.wait(deadline, || ready() || is_over());
+        self.check_enabled()?;
         match waited {
             Waited::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
@@ -355,14 +365,16 @@ impl<T: TopicData> DataReader<T> {
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
+        self.check_enabled()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         let mut is_known = false;
         let ready = || {
             is_known = self.knows_history();
-            is_known || standing.is_out_for_good()
+            is_known || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
+            _ if !self.is_enabled() => self.check_enabled(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_known => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -396,9 +408,10 @@ impl<T: TopicData> DataReader<T> {
     /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
     /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
+        self.check_enabled()?;
         let shared = Arc::clone(&self.shared);
         PastSamples::open(self.log(), since, (shared, self.topic.support().clone()), || {
-            Others::new(&self.participant, self.id)
+            Others::new(&self.participant, self.id())
         })
     }
 
@@ -408,13 +421,14 @@ impl<T: TopicData> DataReader<T> {
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        let others = || Others::new(&self.participant, self.id);
+        self.check_enabled()?;
+        let others = || Others::new(&self.participant, self.id());
         PastSamples::state_at(self.log(), time, (&self.shared, self.topic.support()), others)
     }
 
     /// Where this participant's log of the topic is, if it keeps one.
     fn log(&self) -> Option<(PathBuf, StreamKey)> {
-        self.participant.engine.act(|machine, _, _| machine.log_of(self.id))
+        self.participant.engine.act(|machine, _, _| machine.log_of(self.id()))
     }
 
     fn deleted(&self) -> DdsError {
@@ -480,8 +494,9 @@ impl<T: TopicData> ReaderCore<T> {
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
-        if self.is_kept
-            && let Some(kept) = self.pop_kept()
+        let started = self.started.get()?;
+        if started.is_kept
+            && let Some(kept) = self.pop_kept(started)
         {
             return kept;
         }
@@ -507,7 +522,7 @@ impl<T: TopicData> ReaderCore<T> {
                 return None;
             }
             match sample {
-                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some((sample, writer)),
                 None => self.note_unreadable(),
             }
@@ -515,8 +530,8 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self) -> Option<Option<(Body<T>, StreamId)>> {
-        while self.remembers || self.shared.reads_history.load(Ordering::Acquire) {
+    fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
+        while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             if let Some(next) = self.opened.next() {
                 return Some(Some(next));
             }
@@ -538,7 +553,7 @@ impl<T: TopicData> ReaderCore<T> {
                     self.participant.engine.poke();
                     return Some(None);
                 }
-                Look::Over if !self.remembers => return None,
+                Look::Over if !started.remembers => return None,
                 Look::Over => {
                     let Some((record, stream, life)) = queues.take(&self.shared) else {
                         return Some(None);
@@ -567,7 +582,7 @@ impl<T: TopicData> ReaderCore<T> {
                 }
             };
             match found {
-                Some(sample) if self.is_expired(&sample) => {}
+                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some(Some((sample, stream))),
                 None => self.note_unreadable(),
             }
@@ -589,13 +604,6 @@ impl<T: TopicData> ReaderCore<T> {
             && self.shared.refuses(mark_of(record))
     }
 
-    /// LIFESPAN: whether it is too late for this sample.
-    #[inline(always)]
-    pub(super) fn is_expired(&self, sample: &Body<T>) -> bool {
-        let lifespan = self.topic.keeping().lifespan;
-        lifespan > 0 && outlives(sample, lifespan)
-    }
-
     #[cold]
     pub(super) fn discard(&self) {
         self.queues().discarded += 1;
@@ -610,20 +618,14 @@ impl<T: TopicData> ReaderCore<T> {
 
 impl<T: TopicData> Drop for ReaderLife<T> {
     fn drop(&mut self) {
-        // Nobody fills it any more.
-        self.charge.take().into_iter().for_each(|charge| charge.leave());
-        let core = &*self.core;
-        // What is in it refers to its writers' memory.
-        if let Some(shelf) = core.shelf.get() {
-            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
-        }
-        core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
-        core.opened.clear();
-        let id = core.id;
-        core.participant.profiles.forget(id);
-        core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
+        self.end();
     }
+}
+
+/// LIFESPAN: whether it is too late for a sample.
+#[inline(always)]
+pub(super) fn is_expired<T: TopicData>(sample: &Body<T>, started: &Started) -> bool {
+    started.lifespan > 0 && outlives(sample, started.lifespan)
 }
 
 /// Whether a sample is older than that.

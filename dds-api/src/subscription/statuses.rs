@@ -9,9 +9,11 @@ use qos_profiles::DataReaderQos;
 
 use super::cache::Settings;
 use super::condition::ReadCondition;
+use super::enabling::check;
 use super::reader::{DataReader, ReaderCore};
 use super::states::States;
 use super::subscriber::Subscriber;
+use crate::domain::PublicationBuiltinTopicData;
 use crate::infrastructure::{
     DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessChangedStatus,
     RequestedDeadlineMissedStatus, StatusCondition, StatusKind, StatusMask,
@@ -23,25 +25,37 @@ use crate::mapping::policies::Policies;
 impl<T: TopicData> DataReader<T> {
     /// Its policies.
     pub fn qos(&self) -> DataReaderQos {
-        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id));
+        if let Some(draft) = &*self.draft() {
+            return draft.qos.clone();
+        }
+        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id()));
         match policies.as_deref() {
             Some(Policies::Requested { reader, .. }) => reader.clone(),
             _ => DataReaderQos::default(),
         }
     }
 
-    /// Gives it other policies: of those that may change on a reader that is at work.
+    /// Gives it other policies: of those that may change on a reader that is at work; any of one that is not enabled.
     ///
     /// # Errors
     /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
+        self.check_there()?;
+        if let Some(draft) = &mut *self.draft() {
+            let group =
+                self.subscriber.as_ref().map_or_else(|| draft.group.clone(), Subscriber::qos);
+            check(&self.topic, qos, &group)?;
+            draft.qos.clone_from(qos);
+            draft.follows |= Settings::new(qos, &draft.presentation) != Settings::default();
+            return Ok(());
+        }
         immutable("reader", &self.qos().immutable_changes(qos))?;
         if let Some(wrong) = qos.inconsistencies().first() {
             let wrong = format!("a reader of `{}`: {wrong}", self.topic.name());
             return Err(DdsError::InconsistentPolicy(wrong));
         }
         let changed = self.participant.engine.act(|machine, _, _| {
-            machine.change(self.id, |policies| {
+            machine.change(self.id(), |policies| {
                 if let Policies::Requested { reader, .. } = policies {
                     reader.clone_from(qos);
                 }
@@ -93,7 +107,26 @@ impl<T: TopicData> DataReader<T> {
 
     /// The writers that it is matched with.
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
-        self.participant.engine.act(|machine, _, _| machine.partners(self.id))
+        self.participant.engine.act(|machine, _, _| machine.partners(self.id()))
+    }
+
+    /// What is known of a writer that it is matched with.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if it is not, or no more, matched with one of this name.
+    pub fn matched_publication_data(
+        &self,
+        publication: InstanceHandle,
+    ) -> DdsResult<PublicationBuiltinTopicData> {
+        self.check_enabled()?;
+        let (engine, own) = (&self.participant.engine, self.id());
+        let known = engine.act(|machine, _, _| machine.partner(own, publication));
+        known.and_then(PublicationBuiltinTopicData::new).ok_or_else(|| {
+            DdsError::BadParameter(format!(
+                "{publication} is no writer that this reader of `{}` is matched with: it may be gone",
+                self.topic.name()
+            ))
+        })
     }
 
     /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.

@@ -19,7 +19,9 @@ use crate::topic::TopicDescription;
 /// A reader needs none of its own: [`DomainParticipant::reader`](crate::domain::DomainParticipant::reader) makes one that
 /// belongs to no partition.
 #[derive(Clone)]
-pub struct Subscriber(Arc<EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>>);
+pub struct Subscriber(Arc<SubscriberGroup>);
+
+type SubscriberGroup = EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>;
 
 impl Subscriber {
     /// Its name in the domain.
@@ -64,12 +66,12 @@ impl Subscriber {
         self.0.entities()
     }
 
-    /// Deletes it. Dropping the last handle on it and its last reader does the same; this says whether there are any left.
+    /// Deletes it: no reader is made of it any more. Dropping the last handle on it and its last reader does the same.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) as long as it has readers.
     pub fn delete(self) -> DdsResult<()> {
-        self.0.check_empty("readers")
+        self.0.delete("readers")
     }
 
     /// A reader of it of the topic of this name and type, if there is one.
@@ -89,6 +91,34 @@ impl Subscriber {
     /// Has no listener for all its readers called any more.
     pub fn clear_listener(&self) {
         self.0.listener.clear();
+    }
+
+    /// Enables it, and its readers if its ENTITY_FACTORY says so. Once it is enabled, nothing happens.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its participant is not enabled; the
+    /// error of a reader that cannot be.
+    pub fn enable(&self) -> DdsResult<()> {
+        self.0.enable()
+    }
+
+    /// Whether it is enabled.
+    pub fn is_enabled(&self) -> bool {
+        self.0.lifecycle().is_enabled()
+    }
+
+    /// Deletes its readers, whoever has handles on them: their calls say
+    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted) from then on, those that wait included.
+    pub fn delete_contained_entities(&self) -> DdsResult<()> {
+        self.0.delete_contents()
+    }
+
+    pub(crate) fn of(group: Arc<SubscriberGroup>) -> Subscriber {
+        Subscriber(group)
+    }
+
+    pub(super) fn entity(&self) -> &SubscriberGroup {
+        &self.0
     }
 
     pub(super) fn listener(&self) -> &Slot<dyn SubscriberListener> {

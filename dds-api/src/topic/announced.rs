@@ -185,6 +185,7 @@ impl DomainParticipant {
         name: &str,
         timeout: Timeout,
     ) -> DdsResult<Topic<T>> {
+        self.check()?;
         let (engine, standing) = (&self.inner.engine, &self.inner.standing);
         let deadline = timeout.deadline();
         let found = loop {

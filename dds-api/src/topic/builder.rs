@@ -2,7 +2,7 @@
 //!
 //! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use idl_xtypes::TopicData;
@@ -13,13 +13,12 @@ use qos_profiles::{
     OwnershipQosPolicyKind, TopicQos,
 };
 
-use super::{Topic, TopicNotice, TopicPolicies};
+use super::keeping::KeepingOptions;
+use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
-use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::endpoint::Endpoint;
-use crate::mapping::level::{Keeping, TopicLevel};
-use crate::mapping::policies::durability;
+use crate::mapping::level::TopicLevel;
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
@@ -38,14 +37,12 @@ pub struct TopicBuilder<T: TopicData> {
     qos: TopicQos,
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
-    durable_first: bool,
-    detach: bool,
-    log_retention: LogRetention,
+    options: KeepingOptions,
 }
 
 impl<T: TopicData> TopicBuilder<T> {
     pub(crate) fn new(participant: Arc<Inner>, name: &str, support: T::TypeSupport) -> Self {
-        let usual = participant.profiles.usual();
+        let (set, usual) = (participant.policies.topic.get(), participant.profiles.usual());
         let builder = TopicBuilder {
             participant,
             support,
@@ -57,13 +54,12 @@ impl<T: TopicData> TopicBuilder<T> {
             qos: usual_topic(),
             service: DurabilityServiceQosPolicy::default(),
             lifespan: None,
-            durable_first: false,
-            detach: false,
-            log_retention: LogRetention::default(),
+            options: KeepingOptions::default(),
         };
-        match usual {
-            Some(profile) => builder.profile(&profile),
-            None => builder,
+        match (set, usual) {
+            (Some(qos), _) => builder.qos(&qos),
+            (None, Some(profile)) => builder.profile(&profile),
+            (None, None) => builder,
         }
     }
 
@@ -114,14 +110,7 @@ impl<T: TopicData> TopicBuilder<T> {
     fn set(&mut self, qos: &TopicQos, level: TopicLevel) {
         self.level = level;
         self.service = match qos.durability.kind {
-            DurabilityQosPolicyKind::TransientLocal => DurabilityServiceQosPolicy {
-                history_kind: qos.history.kind,
-                history_depth: qos.history.depth,
-                max_samples: qos.resource_limits.max_samples,
-                max_instances: qos.resource_limits.max_instances,
-                max_samples_per_instance: qos.resource_limits.max_samples_per_instance,
-                ..DurabilityServiceQosPolicy::default()
-            },
+            DurabilityQosPolicyKind::TransientLocal => KeepingOptions::service_of(qos),
             _ => qos.durability_service.clone(),
         };
         self.lifespan = qos.lifespan.duration.into();
@@ -149,9 +138,10 @@ impl<T: TopicData> TopicBuilder<T> {
             ..DurabilityServiceQosPolicy::default()
         };
         self.lifespan = (keeping.lifespan > 0).then(|| Duration::from_nanos(keeping.lifespan));
-        (self.durable_first, self.detach) = (keeping.durable_first, keeping.detach);
         let some = |limit: u64| (limit > 0).then_some(limit);
-        self.log_retention = LogRetention {
+        self.options.durable_first = keeping.durable_first;
+        self.options.detach = keeping.detach;
+        self.options.log_retention = LogRetention {
             time: some(keeping.log_time).map(Duration::from_nanos),
             bytes: some(keeping.log_bytes),
             samples: some(keeping.log_samples),
@@ -232,14 +222,14 @@ impl<T: TopicData> TopicBuilder<T> {
     /// Of a [persistent](Self::persistent) topic: samples are delivered only when they are durable in all logs. No reader
     /// sees what a crash could take back.
     pub fn durable_first(mut self) -> Self {
-        self.durable_first = true;
+        self.options.durable_first = true;
         self
     }
 
     /// Of a [persistent](Self::persistent) topic: a log whose disk is full takes no part any more, and the topic goes on
     /// without it; otherwise the topic waits for room.
     pub fn detach_full_logs(mut self) -> Self {
-        self.detach = true;
+        self.options.detach = true;
         self
     }
 
@@ -247,7 +237,7 @@ impl<T: TopicData> TopicBuilder<T> {
     /// late stays whatever is dropped; so a limit is needed for that too, and `keep_all` without any is refused.
     /// [`DataReader::past`](crate::subscription::DataReader::past) says what is no longer there.
     pub fn log_retention(mut self, retention: LogRetention) -> Self {
-        self.log_retention = retention;
+        self.options.log_retention = retention;
         self
     }
 
@@ -279,57 +269,6 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
-    /// Which samples are kept, as participants tell each other; or what is wrong with it.
-    fn keeping(&self) -> Result<Keeping, String> {
-        if !self.level.is_kept() {
-            return Ok(Keeping::default());
-        }
-        let service = &self.service;
-        let qos = TopicQos { durability_service: service.clone(), ..TopicQos::default() };
-        if let Some(wrong) = qos.inconsistencies().first() {
-            return Err(wrong.to_string());
-        }
-        let per_instance = service.max_samples_per_instance.limit();
-        let depth = match service.history_kind {
-            HistoryQosPolicyKind::KeepLast => Some(service.history_depth),
-            HistoryQosPolicyKind::KeepAll => per_instance,
-        };
-        let limit = |length: Length| length.limit().unwrap_or(0);
-        let lifespan = self.lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
-            return Err(
-                "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
-            );
-        }
-        let LogRetention { time, bytes, samples } = self.log_retention;
-        let limited = time.is_some() || bytes.is_some() || samples.is_some();
-        if limited && depth.is_none() && service.max_samples.limit().is_none() && lifespan.is_none()
-        {
-            return Err(
-                "all samples are kept for readers that come late, so no log may drop any: leave \
-                        `log_retention` out, or keep less (`keep_last`, `max_samples`, `lifespan`)"
-                    .into(),
-            );
-        }
-        let log_limit = |limit: Option<u64>| match limit.filter(|_| self.level.is_logged()) {
-            // Zero stands for no limit; of one the same is kept.
-            Some(limit) => limit.max(1),
-            None => 0,
-        };
-        let log_time = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Keeping {
-            log_time: log_limit(log_time),
-            log_bytes: log_limit(bytes),
-            log_samples: log_limit(samples),
-            depth: depth.unwrap_or(0),
-            most: limit(service.max_samples),
-            instances: limit(service.max_instances),
-            lifespan: lifespan.unwrap_or(0),
-            durable_first: self.durable_first && self.level.is_logged(),
-            detach: self.detach && self.level.is_logged(),
-        })
-    }
-
     /// Makes the topic.
     ///
     /// # Errors
@@ -339,61 +278,28 @@ impl<T: TopicData> TopicBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let keeping = self.keeping();
-        let following = self.following.clone();
-        let TopicBuilder {
-            participant,
-            support,
-            name,
-            level,
-            sharded,
-            mut qos,
-            service,
-            lifespan,
-            ..
-        } = self;
+        let TopicBuilder { participant, support, name, following, level, sharded, .. } = self;
+        let TopicBuilder { mut qos, service, lifespan, options, .. } = self;
+        participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(DdsError::BadParameter(format!(
                 "a topic's name has 1 to {LONGEST_NAME} bytes and no NUL; this one has {} bytes",
                 name.len()
             )));
         }
-        let keeping = keeping.map_err(|wrong| {
-            DdsError::InconsistentPolicy(format!("DURABILITY_SERVICE of topic `{name}`: {wrong}"))
-        })?;
-        if qos.durability.kind != DurabilityQosPolicyKind::Transient || !level.is_kept() {
-            qos.durability.kind = durability(level);
-        }
         qos.durability_service = service;
         if let Some(lifespan) = lifespan {
             qos.lifespan.duration = lifespan.into();
         }
-        if let Some(wrong) = qos.inconsistencies().first() {
-            return Err(DdsError::InconsistentPolicy(format!("topic `{name}`: {wrong}")));
-        }
-        let board = participant.engine.act(|machine, _, _| machine.topic_board(&name));
-        let name: Arc<str> = name.into();
-        let notice = Arc::new(TopicNotice {
-            name: Arc::clone(&name),
-            participant: Arc::downgrade(&participant),
-            board,
-            listener: Slot::default(),
-        });
-        let entity: Weak<TopicNotice> = Arc::downgrade(&notice);
-        participant.roster.enter(entity);
+        let promise = options.promise(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
-        let policies = TopicPolicies::new(name, level, profile, qos);
+        let named = (name.into(), profile);
+        let policies = TopicPolicies::new(named, sharded, (promise, options));
+        let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
-            participant.profiles.note(Shared::Topic(Arc::downgrade(&policies)), following);
+            let entity = Shared::Topic(Arc::downgrade(topic.entity()));
+            participant.profiles.note(entity, following);
         }
-        Ok(Topic {
-            participant,
-            support,
-            keeping,
-            sharded,
-            policies,
-            notice,
-            status_condition: Arc::new(OnceLock::new()),
-        })
+        Ok(topic)
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! Owns: the expression and its parameters. Never does: know what is written; the readers ask about each sample.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use dds_sql::{ExpressionError, Filter};
 use idl_xtypes::TopicData;
 
-use super::Topic;
+use super::{Topic, TopicEntity};
+use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// An expression that several ask about samples, and one changes the parameters of.
@@ -64,22 +67,40 @@ pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
 /// # Ok(())
 /// # }
 /// ```
-pub struct ContentFilteredTopic<T: TopicData> {
+pub struct ContentFilteredTopic<T: TopicData>(Arc<Part<T>>);
+
+/// A part of a topic's samples.
+struct Part<T: TopicData> {
     name: Arc<str>,
     topic: Topic<T>,
     filter: Arc<SharedFilter>,
 }
 
+/// The parts of topics that a participant has, by their names.
+#[derive(Default)]
+pub(crate) struct Parts(Mutex<BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>>);
+
+impl Parts {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find<T: TopicData>(&self, name: &str) -> Option<ContentFilteredTopic<T>> {
+        let part = self.lock().get(name).and_then(Weak::upgrade)?;
+        part.downcast().ok().map(ContentFilteredTopic)
+    }
+}
+
 impl<T: TopicData> Clone for ContentFilteredTopic<T> {
     fn clone(&self) -> Self {
-        let (name, filter) = (Arc::clone(&self.name), Arc::clone(&self.filter));
-        ContentFilteredTopic { name, topic: self.topic.clone(), filter }
+        ContentFilteredTopic(Arc::clone(&self.0))
     }
 }
 
 impl<T: TopicData> ContentFilteredTopic<T> {
+    /// A part of a topic, which its participant knows by this name from now on.
     pub(crate) fn new(
-        name: &str,
+        (name, parts): (&str, &Parts),
         topic: &Topic<T>,
         expression: &str,
         parameters: &[String],
@@ -87,27 +108,34 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         let filter = Filter::in_type(T::fields(topic.support()), expression, parameters)
             .map_err(|error| wrong(&error))?;
         let filter = Arc::new(SharedFilter::new(filter));
-        Ok(ContentFilteredTopic { name: name.into(), topic: topic.clone(), filter })
+        let name: Arc<str> = name.into();
+        let part = Arc::new(Part { name: Arc::clone(&name), topic: topic.clone(), filter });
+        let known: Weak<Part<T>> = Arc::downgrade(&part);
+        let mut all = parts.lock();
+        all.retain(|_, part| part.strong_count() > 0);
+        all.insert(name, known);
+        drop(all);
+        Ok(ContentFilteredTopic(part))
     }
 
     /// Its name, which is this participant's own business.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// The topic whose samples pass or do not.
     pub fn related_topic(&self) -> &Topic<T> {
-        &self.topic
+        &self.0.topic
     }
 
     /// The expression.
     pub fn filter_expression(&self) -> String {
-        self.filter.get().expression().to_owned()
+        self.0.filter.get().expression().to_owned()
     }
 
     /// The present values of its parameters.
     pub fn expression_parameters(&self) -> Vec<String> {
-        self.filter.get().parameters().to_vec()
+        self.0.filter.get().parameters().to_vec()
     }
 
     /// Gives the parameters other values: samples that readers look at from now on are asked about with those.
@@ -115,18 +143,23 @@ impl<T: TopicData> ContentFilteredTopic<T> {
     /// # Errors
     /// [`DdsError::BadParameter`] if one is missing or cannot be compared; then all stays as it was.
     pub fn set_expression_parameters(&self, parameters: &[String]) -> DdsResult<()> {
-        self.filter.set_parameters(parameters)
+        self.0.filter.set_parameters(parameters)
     }
 }
 
 /// What readers are made of: a topic, or a part of its samples.
-pub trait TopicDescription: sealed::Sealed {
+pub trait TopicDescription: sealed::Sealed + Sized {
     /// The type of its samples.
     type Data: TopicData;
 
     /// The topic that the samples come from.
     #[doc(hidden)]
     fn topic(&self) -> &Topic<Self::Data>;
+
+    /// That of this name, of a participant that has it.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn look_up(participant: &Inner, name: &str) -> Option<Self>;
 
     /// What they have to pass.
     #[doc(hidden)]
@@ -142,18 +175,28 @@ impl<T: TopicData> TopicDescription for Topic<T> {
     fn topic(&self) -> &Topic<T> {
         self
     }
+
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn look_up(participant: &Inner, name: &str) -> Option<Self> {
+        participant.topics(name).find_map(TopicEntity::topic)
+    }
 }
 
 impl<T: TopicData> TopicDescription for ContentFilteredTopic<T> {
     type Data = T;
 
     fn topic(&self) -> &Topic<T> {
-        &self.topic
+        &self.0.topic
+    }
+
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn look_up(participant: &Inner, name: &str) -> Option<Self> {
+        participant.parts.find(name)
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
     fn filter(&self) -> Option<Arc<SharedFilter>> {
-        Some(Arc::clone(&self.filter))
+        Some(Arc::clone(&self.0.filter))
     }
 }
 

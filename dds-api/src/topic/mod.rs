@@ -2,23 +2,23 @@
 
 mod announced;
 mod builder;
+mod entity;
 mod filtered;
+mod keeping;
 mod policies;
 
-use std::any::Any;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
-use derecho_core::ids::Time;
 use idl_xtypes::{DynamicType, TopicData};
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
-use crate::domain::{Attended, Inner};
-use crate::infrastructure::board::Board;
-use crate::infrastructure::listener::{Slot, teller};
+use self::keeping::{KeepingOptions, Promise};
+use crate::domain::{Entity, Inner};
 use crate::infrastructure::{
-    DdsResult, InconsistentTopicStatus, StatusCondition, StatusKind, StatusMask, StorageStatus,
-    TopicListener,
+    DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
+    StatusMask, StorageStatus, TopicListener,
 };
+use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard, topic_key};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::Policies;
@@ -27,86 +27,30 @@ use crate::mapping::type_identity::TypeIdentity;
 pub use announced::AnnouncedTopic;
 pub(crate) use announced::gathered;
 pub use builder::TopicBuilder;
+pub(crate) use entity::TopicEntity;
 pub use filtered::{ContentFilteredTopic, TopicDescription};
-pub(crate) use filtered::{SharedFilter, wrong};
+pub(crate) use filtered::{Parts, SharedFilter, wrong};
 pub(crate) use policies::TopicPolicies;
 
 /// A name under which samples of type `T` are written and read.
 pub struct Topic<T: TopicData> {
     participant: Arc<Inner>,
-    support: T::TypeSupport,
-    keeping: Keeping,
-    sharded: bool,
     /// Shared by its clones.
-    policies: Arc<TopicPolicies>,
-    notice: Arc<TopicNotice>,
-    status_condition: Arc<OnceLock<StatusCondition>>,
-}
-
-/// Where a topic's status is put up, and who is told.
-pub(crate) struct TopicNotice {
-    name: Arc<str>,
-    participant: Weak<Inner>,
-    /// Shared by all topics of this name that its participant has.
-    board: Arc<Board>,
-    listener: Slot<dyn TopicListener>,
-}
-
-impl Attended for TopicNotice {
-    fn group(&self) -> u64 {
-        0
-    }
-
-    fn topic_name(&self) -> &str {
-        &self.name
-    }
-
-    fn handle(self: Arc<Self>) -> Box<dyn Any> {
-        Box::new(())
-    }
-
-    fn tell(self: Arc<Self>) -> bool {
-        let kind = StatusKind::InconsistentTopic;
-        let Some(participant) = self.participant.upgrade() else { return false };
-        let masks = [self.listener.mask(), StatusMask::NONE, participant.listener.mask()];
-        let Some(level) = teller(kind, masks).filter(|_| self.board.changes().contains(kind))
-        else {
-            return false;
-        };
-        let status = self.board.take(kind, |all| &mut all.inconsistent_topic);
-        match level {
-            0 => self.listener.call(kind, |it| it.on_inconsistent_topic(&self.name, &status)),
-            _ => {
-                let slot = &participant.listener;
-                slot.call(kind, |it| it.on_inconsistent_topic(&self.name, &status));
-            }
-        }
-        true
-    }
-
-    fn next_look(&self) -> Option<Time> {
-        None
-    }
+    entity: Arc<TopicEntity>,
+    support: T::TypeSupport,
 }
 
 impl<T: TopicData> Clone for Topic<T> {
     fn clone(&self) -> Self {
-        Topic {
-            participant: Arc::clone(&self.participant),
-            support: self.support.clone(),
-            keeping: self.keeping,
-            sharded: self.sharded,
-            policies: Arc::clone(&self.policies),
-            notice: Arc::clone(&self.notice),
-            status_condition: Arc::clone(&self.status_condition),
-        }
+        let (participant, entity) = (Arc::clone(&self.participant), Arc::clone(&self.entity));
+        Topic { participant, entity, support: self.support.clone() }
     }
 }
 
 impl<T: TopicData> Topic<T> {
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.policies.name
+        &self.policies().name
     }
 
     /// The name of its type.
@@ -141,53 +85,92 @@ impl<T: TopicData> Topic<T> {
 
     /// Whether each of its partitions is a stream by itself.
     pub fn is_sharded(&self) -> bool {
-        self.sharded
+        self.policies().sharded
     }
 
     /// Its policies, which its writers and readers have if nothing else is said of them.
     pub fn qos(&self) -> TopicQos {
-        self.policies.qos()
+        self.policies().qos()
     }
 
-    /// Gives it other policies, for writers and readers that are made from now on.
+    /// Gives it other policies, for writers and readers that are made from now on. Of a topic that is not enabled any may
+    /// change, and so does its level if RELIABILITY or DURABILITY does, as [`TopicBuilder::qos`] says.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`](crate::infrastructure::DdsError::ImmutablePolicy) if a policy differs that may not change, or
+    /// [`DdsError::ImmutablePolicy`] if a policy differs that may not change, or
     /// LIFESPAN of a topic whose samples are kept, by which all keep them;
-    /// [`DdsError::InconsistentPolicy`](crate::infrastructure::DdsError::InconsistentPolicy) if they contradict each other.
+    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
-        self.policies.set_qos(qos)
+        self.entity.set_qos(qos)
+    }
+
+    /// Its name in the domain.
+    pub fn instance_handle(&self) -> InstanceHandle {
+        InstanceHandle { node: self.participant.standing.node(), entity: self.entity.id }
+    }
+
+    /// Enables it. Once it is enabled, nothing happens.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] if its participant is not enabled;
+    /// [`DdsError::BadParameter`] if TOPIC_DATA has more bytes than can be
+    /// announced: some 12,000.
+    pub fn enable(&self) -> DdsResult<()> {
+        Arc::clone(&self.entity).enable()
+    }
+
+    /// Whether it is enabled.
+    pub fn is_enabled(&self) -> bool {
+        self.entity.lifecycle.is_enabled()
+    }
+
+    /// Deletes it: no writers and readers are made of it any more. Dropping the last handle on it does the same.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] as long as it has writers or readers.
+    pub fn delete(self) -> DdsResult<()> {
+        self.check_there()?;
+        match self.participant.endpoints_of_topic(self.entity.id) {
+            0 => {
+                Arc::clone(&self.entity).delete();
+                Ok(())
+            }
+            count => Err(DdsError::PreconditionNotMet(format!(
+                "topic `{}` has {count} writers and readers: drop them first",
+                self.name()
+            ))),
+        }
     }
 
     /// INCONSISTENT_TOPIC: endpoints of others that mean something else by this name.
     pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
-        self.notice.board.take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
+        self.entity.board.take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
     }
 
     /// The statuses that have changed since they were read.
     pub fn status_changes(&self) -> StatusMask {
-        self.notice.board.changes()
+        self.entity.board.changes()
     }
 
     /// Has this called when others mean something else by its name, on the thread that calls all listeners of the participant.
     pub fn set_listener(&self, listener: impl TopicListener + 'static) -> DdsResult<()> {
-        self.notice.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
+        self.entity.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
         self.participant.attend()
     }
 
     /// Has no listener of its own called any more.
     pub fn clear_listener(&self) {
-        self.notice.listener.clear();
+        self.entity.listener.clear();
     }
 
     /// Holds as long as a status that is enabled in it has changed and was not read since.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (board, participant) =
-                (Arc::clone(&self.notice.board), Arc::clone(&self.participant));
+                (Arc::clone(&self.entity.board), Arc::clone(&self.participant));
             StatusCondition::new(move || board.changes(), participant)
         };
-        self.status_condition.get_or_init(made).clone()
+        self.entity.status_condition.get_or_init(made).clone()
     }
 
     /// How its samples are kept, as far as this participant knows. None if they are not, or if this participant takes no
@@ -208,7 +191,7 @@ impl<T: TopicData> Topic<T> {
     }
 
     pub(crate) fn keeping(&self) -> Keeping {
-        self.keeping
+        self.policies().keeping()
     }
 
     /// An endpoint of it with these policies.
@@ -218,8 +201,8 @@ impl<T: TopicData> Topic<T> {
             topic: self.name().to_owned(),
             data_type: self.identity(),
             level: self.level(),
-            sharded: self.sharded,
-            keeping: self.keeping,
+            sharded: self.policies().sharded,
+            keeping: self.keeping(),
             stream: 0,
             lines: 0,
             group: 0,
@@ -230,7 +213,7 @@ impl<T: TopicData> Topic<T> {
 
     /// Why its endpoints cannot be in these partitions, if they cannot.
     pub(crate) fn wrong_partition(&self, partition: &PartitionQosPolicy) -> Option<String> {
-        let is_wrong = self.sharded && shard(partition).is_none();
+        let is_wrong = self.policies().sharded && shard(partition).is_none();
         is_wrong.then(|| {
             format!(
                 "PARTITION {:?}: the topic is sharded by it, so each writer and reader is in one, and that is a name: make \
@@ -240,12 +223,63 @@ impl<T: TopicData> Topic<T> {
         })
     }
 
+    /// A new topic with these policies, enabled if its participant enables what it makes.
+    fn make(
+        participant: &Arc<Inner>,
+        support: T::TypeSupport,
+        policies: Arc<TopicPolicies>,
+    ) -> DdsResult<Topic<T>> {
+        let entity = TopicEntity::new::<T>(participant, &support, policies);
+        let topic = Topic::of(Arc::clone(participant), support, entity);
+        if participant.enables() {
+            topic.enable()?;
+        }
+        Ok(topic)
+    }
+
+    /// A topic as another participant has it.
+    pub(crate) fn of_others(
+        participant: &Arc<Inner>,
+        support: T::TypeSupport,
+        data: TopicFacts,
+    ) -> DdsResult<Topic<T>> {
+        let TopicFacts { name, level, sharded, keeping, qos, .. } = data;
+        let promise = Promise { qos, level, keeping };
+        let promise = (promise, KeepingOptions::default());
+        let topic = Topic::make(
+            participant,
+            support,
+            TopicPolicies::new((name.into(), None), sharded, promise),
+        )?;
+        // What is found may be used.
+        topic.enable()?;
+        Ok(topic)
+    }
+
+    fn of(participant: Arc<Inner>, support: T::TypeSupport, entity: Arc<TopicEntity>) -> Topic<T> {
+        Topic { participant, entity, support }
+    }
+
+    /// An error if it is deleted.
+    pub(crate) fn check_there(&self) -> DdsResult<()> {
+        self.entity.check_there()
+    }
+
+    pub(crate) fn entity(&self) -> &Arc<TopicEntity> {
+        &self.entity
+    }
+
+    /// What its participant calls it.
+    pub(crate) fn id(&self) -> u64 {
+        self.entity.id
+    }
+
     pub(crate) fn level(&self) -> TopicLevel {
-        self.policies.level
+        self.policies().level()
     }
 
     pub(crate) fn policies(&self) -> &Arc<TopicPolicies> {
-        &self.policies
+        &self.entity.policies
     }
 
     pub(crate) fn identity(&self) -> TypeIdentity {

@@ -2,51 +2,102 @@
 //!
 //! Owns: how they change. Never does: change an endpoint that is there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use qos_profiles::{PolicyId, TopicQos};
+use qos_profiles::xml::DeliveryLevel;
+use qos_profiles::{DurabilityQosPolicyKind, PolicyId, TopicQos};
 
+use super::keeping::{KeepingOptions, Promise};
 use crate::infrastructure::{DdsError, DdsResult, immutable};
-use crate::mapping::level::TopicLevel;
+use crate::mapping::level::{Keeping, TopicLevel};
 
 /// See the [module](self).
 pub(crate) struct TopicPolicies {
     pub(crate) name: Arc<str>,
-    pub(crate) level: TopicLevel,
     /// The profile that it was made by, if it was: its writers and readers follow it if nothing is said of them.
     pub(crate) profile: Option<Arc<str>>,
-    qos: Mutex<TopicQos>,
+    /// Each partition of it is a stream by itself.
+    pub(crate) sharded: bool,
+    options: KeepingOptions,
+    /// What it promises, once it is enabled.
+    fixed: OnceLock<(TopicLevel, Keeping)>,
+    present: Mutex<Promise>,
 }
 
 impl TopicPolicies {
     pub(super) fn new(
-        name: Arc<str>,
-        level: TopicLevel,
-        profile: Option<Arc<str>>,
-        qos: TopicQos,
+        (name, profile): (Arc<str>, Option<Arc<str>>),
+        sharded: bool,
+        (present, options): (Promise, KeepingOptions),
     ) -> Arc<Self> {
-        Arc::new(TopicPolicies { name, level, profile, qos: Mutex::new(qos) })
+        let (fixed, present) = (OnceLock::new(), Mutex::new(present));
+        Arc::new(TopicPolicies { name, profile, sharded, options, fixed, present })
+    }
+
+    fn present(&self) -> MutexGuard<'_, Promise> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn qos(&self) -> TopicQos {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.present().qos.clone()
+    }
+
+    /// What it promises of its samples.
+    #[inline]
+    pub(crate) fn level(&self) -> TopicLevel {
+        self.fixed.get().map_or_else(|| self.present().level, |(level, _)| *level)
+    }
+
+    /// Which of them are kept.
+    pub(crate) fn keeping(&self) -> Keeping {
+        self.fixed.get().map_or_else(|| self.present().keeping, |(_, keeping)| *keeping)
+    }
+
+    /// From now on what may not change does not.
+    pub(super) fn fix(&self) {
+        let present = self.present();
+        self.fixed.get_or_init(|| (present.level, present.keeping));
     }
 
     /// Whether a policy may change. How long samples are kept all participants have said to each other.
     pub(crate) fn may_change(&self, policy: PolicyId) -> bool {
-        let is_agreed = policy == PolicyId::Lifespan && self.level.is_kept();
-        policy.changeable_after_enable() && !is_agreed
+        let is_agreed = policy == PolicyId::Lifespan && self.level().is_kept();
+        self.fixed.get().is_none() || policy.changeable_after_enable() && !is_agreed
     }
 
-    pub(crate) fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
-        let mut present = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = present.changed(qos);
+    /// Changes those that may change of a topic that is enabled, unless `announce` refuses.
+    pub(super) fn change(
+        &self,
+        qos: &TopicQos,
+        announce: impl FnOnce(&TopicQos) -> DdsResult<()>,
+    ) -> DdsResult<()> {
+        let mut changed = self.qos().changed(qos);
         changed.retain(|policy| !self.may_change(*policy));
         immutable("topic", &changed)?;
         if let Some(wrong) = qos.inconsistencies().first() {
             return Err(DdsError::InconsistentPolicy(format!("topic `{}`: {wrong}", self.name)));
         }
-        present.clone_from(qos);
+        announce(qos)?;
+        self.present().qos.clone_from(qos);
+        Ok(())
+    }
+
+    /// Changes any of a topic that is not enabled: its level is another one if RELIABILITY or DURABILITY is.
+    pub(super) fn change_all(&self, qos: &TopicQos) -> DdsResult<()> {
+        let mut present = self.present();
+        let changed = present.qos.changed(qos);
+        let has_changed = |policies: &[PolicyId]| policies.iter().any(|it| changed.contains(it));
+        let mut qos = qos.clone();
+        let mut level = present.level;
+        if has_changed(&[PolicyId::Reliability, PolicyId::Durability]) {
+            level = DeliveryLevel::of(qos.reliability.kind, qos.durability.kind).into();
+        }
+        if qos.durability.kind == DurabilityQosPolicyKind::TransientLocal
+            && has_changed(&[PolicyId::Durability, PolicyId::History, PolicyId::ResourceLimits])
+        {
+            qos.durability_service = KeepingOptions::service_of(&qos);
+        }
+        *present = self.options.promise(&self.name, level, qos)?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use qos_profiles::{EntityKind, EntityQos, PolicyId};
 
 use super::{Following, Given, Profiles, Shared};
 use crate::domain::Inner;
-use crate::domain::entity_group::{EntityGroup, GroupQos};
+use crate::domain::entity_group::{EntityGroup, GroupQos, Grouped, MemberQos};
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::policies::Policies;
 use crate::topic::TopicPolicies;
@@ -155,14 +155,20 @@ impl Profiles {
 
     fn reload_shared(&self, shared: &Shared, following: &mut Following, report: &mut QosReload) {
         match shared {
+            Shared::Participant(participant) => {
+                let Some(participant) = participant.upgrade() else { return };
+                reload_participant(self, &participant, following, report);
+            }
             Shared::Topic(topic) => {
                 let Some(topic) = topic.upgrade() else { return };
-                let entity = entity(EntityKind::Topic, None, Some(&topic), following);
-                let new = self.of_shared(EntityKind::Topic, &following.profile, Some(&topic.name));
+                let policies = &topic.policies;
+                let entity = entity(EntityKind::Topic, None, Some(policies), following);
+                let name = Some(&*policies.name);
+                let new = self.of_shared(EntityKind::Topic, &following.profile, name);
                 let Some(new) = known(new, &entity, report) else { return };
                 check_level(&following.given, &new, &entity, report);
-                let may_change = |policy| topic.may_change(policy);
-                let present = topic.qos().into();
+                let may_change = |policy| policies.may_change(policy);
+                let present = policies.qos().into();
                 let change = Change::new(present, &following.given.qos, &new.qos, may_change);
                 let apply = |qos| match qos {
                     EntityQos::Topic(qos) => topic.set_qos(&qos),
@@ -182,8 +188,9 @@ impl Profiles {
         report: &mut QosReload,
     ) where
         Q: GroupQos + Into<EntityQos>,
-        E: Clone + Into<EntityQos>,
-        L: ?Sized,
+        E: MemberQos,
+        L: ?Sized + Send + 'static,
+        EntityGroup<Q, E, L>: Grouped,
     {
         let Some(group) = group.upgrade() else { return };
         let entity = entity(Q::KIND, Some(group.handle()), None, following);
@@ -241,6 +248,26 @@ impl Profiles {
         };
         change.apply(&entity, &mut following.given.qos, apply, report);
     }
+}
+
+fn reload_participant(
+    profiles: &Profiles,
+    participant: &Inner,
+    following: &mut Following,
+    report: &mut QosReload,
+) {
+    let handle = InstanceHandle { node: participant.standing.node(), entity: 0 };
+    let kind = EntityKind::DomainParticipant;
+    let entity = entity(kind, Some(handle), None, following);
+    let new = profiles.of_shared(kind, &following.profile, None);
+    let Some(new) = known(new, &entity, report) else { return };
+    let apply = |qos| match qos {
+        EntityQos::DomainParticipant(qos) => participant.set_qos(&qos),
+        _ => Ok(()),
+    };
+    let (present, given) = (participant.policies.qos().into(), &mut following.given.qos);
+    Change::new(present, given, &new.qos, PolicyId::changeable_after_enable)
+        .apply(&entity, given, apply, report);
 }
 
 /// What is reported of an entity, with no policies yet.

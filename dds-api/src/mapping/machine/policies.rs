@@ -15,12 +15,9 @@ use crate::infrastructure::board::Board;
 use crate::infrastructure::status::StatusKind;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
 use crate::mapping::partners::Partners;
-use crate::mapping::policies::Policies;
+use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
 use crate::mapping::record::{Offer, Terms};
 use crate::mapping::vigil::Due;
-
-/// Bytes of an announcement: the control stream has to take it.
-const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
 
 impl ParticipantMachine {
     /// A name for a publisher or subscriber.
@@ -29,7 +26,7 @@ impl ParticipantMachine {
     }
 
     /// The endpoints of a publisher or subscriber.
-    pub(crate) fn of_group(&self, group: u64) -> Vec<u64> {
+    fn of_group(&self, group: u64) -> Vec<u64> {
         let readers = self.readers.iter().map(|(id, reader)| (id, &reader.endpoint));
         let all = readers.chain(self.writers.iter().map(|(id, writer)| (id, &writer.endpoint)));
         all.filter(|(_, endpoint)| endpoint.group == group).map(|(id, _)| *id).collect()

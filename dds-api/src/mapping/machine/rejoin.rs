@@ -40,6 +40,7 @@ impl ParticipantMachine {
         next.has_to_log = Arc::clone(&self.has_to_log);
         next.past = Arc::clone(&self.past);
         logs.into_iter().for_each(|logs| next.keep_logs(logs));
+        next.say_again(&self.said);
         let mut berths = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {
             let share = (*geometry, Arc::clone(shared));

@@ -65,6 +65,9 @@ impl<T: TopicData> DataWriter<T> {
     /// Waits for this, or until nothing will ever come.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = &self.participant.standing;
-        Until::new(&*self.participant, || Look::from(ready() || standing.is_out_for_good())).await;
+        Until::new(&*self.participant, || {
+            Look::from(ready() || standing.is_out_for_good() || !self.is_enabled())
+        })
+        .await;
     }
 }

@@ -38,6 +38,9 @@ impl<T: TopicData> DataWriter<T> {
         fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
     ) -> Option<DdsResult<()>> {
         let standing = &self.participant.standing;
+        if let Err(error) = self.check_enabled() {
+            return Some(Err(error));
+        }
         if standing.is_out_for_good() {
             return Some(Err(standing.error()));
         }
@@ -47,9 +50,9 @@ impl<T: TopicData> DataWriter<T> {
         let terms = Terms { partition: None, ..with.terms.clone() };
         let own = Seal { terms, ..with.clone() };
         let length = size + own.size();
-        let largest = self.first.memory.geometry().largest();
+        let largest = self.started().first.memory.geometry().largest();
         let held = changes.gather(
-            self.id,
+            self.id(),
             || self.held_back(),
             |gathered| {
                 if HEADER + gathered.size() + footprint(length) + names > largest {
@@ -57,7 +60,7 @@ impl<T: TopicData> DataWriter<T> {
                 }
                 let added = gathered.add(timestamp, length, |record| {
                     fill(record)?;
-                    seal::<T>(record, self.id as u32, timestamp, &own);
+                    seal::<T>(record, self.id() as u32, timestamp, &own);
                     Ok(())
                 });
                 added.map_err(|error| self.not_encodable(&error))
@@ -95,7 +98,7 @@ impl<T: TopicData> DataWriter<T> {
     pub(super) fn is_quiet(&self) -> bool {
         let changes = self.publisher.as_ref().map(Publisher::changes);
         let changes = changes.filter(|changes| changes.is_suspended());
-        changes.is_some_and(|changes| changes.wakes_later(self.id, || self.held_back()))
+        changes.is_some_and(|changes| changes.wakes_later(self.id(), || self.held_back()))
     }
 }
 
@@ -108,7 +111,7 @@ impl<T: TopicData> HeldBack for WriterCore<T> {
     fn publish(self: Arc<Self>, gathered: &Gathered, blocking: Option<Timeout>) -> DdsResult<()> {
         let writer = DataWriter::of(self);
         let (with, size) = (writer.seal_of_set(), HEADER + gathered.size());
-        let blocking = blocking.unwrap_or(writer.max_blocking);
+        let blocking = blocking.unwrap_or(writer.max_blocking());
         let mut place = writer.claim_within(size + with.size(), blocking)?;
         place.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
         writer.commit_at(place, size, (with, Some(gathered.latest())))
@@ -117,15 +120,17 @@ impl<T: TopicData> HeldBack for WriterCore<T> {
     fn has_room_for_set(&self, gathered: &Gathered) -> bool {
         let size = HEADER + gathered.size() + names_of(&self.shared.terms());
         let standing = &self.participant.standing;
-        match standing.is_in(self.first.life) {
-            true => self.first.memory.has_room(size),
-            false => self.shared.berth().is_some_and(|berth| berth.memory.has_room(size)),
+        let first = self.started.get().map(|started| &started.first);
+        match first.filter(|first| standing.is_in(first.life)) {
+            Some(first) => first.memory.has_room(size),
+            None => self.shared.berth().is_some_and(|berth| berth.memory.has_room(size)),
         }
     }
 
     fn wake(&self) {
         let berth = self.shared.berth();
-        let berth = berth.as_deref().unwrap_or(&self.first);
+        let first = self.started.get().map(|started| &started.first);
+        let Some(berth) = berth.as_deref().or(first) else { return };
         berth.bells.before_looking();
         berth.bells.ring(berth.memory.audience());
         self.participant.engine.poke();

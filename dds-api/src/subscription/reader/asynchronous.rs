@@ -85,7 +85,7 @@ impl<T: TopicData> DataReader<T> {
     /// Waits for this, or until nothing will ever come.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = self.standing();
-        let look = || match ready() || standing.is_out_for_good() {
+        let look = || match ready() || standing.is_out_for_good() || !self.is_enabled() {
             true => Look::Ready,
             false => self.next_look().map_or(Look::NotYet, Look::NotBefore),
         };
@@ -116,7 +116,8 @@ impl<T: TopicData> Stream for SampleStream<'_, T> {
                 }
             }
             Ear::listen(&mut self.ear, &*reader.participant, context.waker());
-            if !reader.has_samples() && !reader.standing().is_out_for_good() {
+            let is_over = reader.standing().is_out_for_good() || !reader.is_enabled();
+            if !reader.has_samples() && !is_over {
                 if let Some(time) = reader.next_look() {
                     reader.participant.alarm(time);
                 }

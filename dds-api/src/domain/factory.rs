@@ -1,0 +1,136 @@
+//! The factory of participants: the standard's `DomainParticipantFactory`.
+//!
+//! Owns: which participants this process has, and their policies of which nothing is said. Never does: keep a participant that
+//! its application has dropped.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use qos_profiles::{DomainParticipantQos, EntityFactoryQosPolicy};
+
+use super::participant_policies::Usual;
+use super::{DomainParticipant, Inner, ParticipantConfig};
+use crate::infrastructure::{DdsError, DdsResult};
+
+/// The policies of the factory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct DomainParticipantFactoryQos {
+    /// ENTITY_FACTORY: whether participants are enabled as they are made.
+    pub entity_factory: EntityFactoryQosPolicy,
+}
+
+/// The factory of participants, of which each process has one. [`DomainParticipant::new`] asks it as well.
+///
+/// ```no_run
+/// use dds_api::domain::DomainParticipantFactory;
+/// use dds_api::prelude::*;
+///
+/// # fn main() -> DdsResult<()> {
+/// let factory = DomainParticipantFactory::instance();
+/// let participant = factory.create_participant(0)?;
+/// assert!(factory.lookup_participant(0).is_some());
+/// participant.delete_contained_entities()?;
+/// factory.delete_participant(&participant)?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct DomainParticipantFactory {
+    autoenables: Mutex<bool>,
+    usual: Usual<DomainParticipantQos>,
+    participants: Mutex<Vec<Weak<Inner>>>,
+}
+
+static FACTORY: DomainParticipantFactory = DomainParticipantFactory {
+    autoenables: Mutex::new(true),
+    usual: Usual::new(),
+    participants: Mutex::new(Vec::new()),
+};
+
+impl DomainParticipantFactory {
+    /// The factory of this process.
+    pub fn instance() -> &'static DomainParticipantFactory {
+        &FACTORY
+    }
+
+    /// Joins a domain with all defaults: [`DomainParticipant::new`].
+    pub fn create_participant(&self, domain: u32) -> DdsResult<DomainParticipant> {
+        DomainParticipant::new(domain)
+    }
+
+    /// Joins a domain: [`DomainParticipant::with_config`].
+    pub fn create_participant_with(
+        &self,
+        domain: u32,
+        config: ParticipantConfig,
+    ) -> DdsResult<DomainParticipant> {
+        DomainParticipant::with_config(domain, config)
+    }
+
+    /// Has a participant leave its domain, whoever still has handles on it: their calls say
+    /// [`DdsError::AlreadyDeleted`] from then on. Its memory is given back with the last handle; dropping that does the same.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] as long as it contains entities: see
+    /// [`DomainParticipant::delete_contained_entities`].
+    pub fn delete_participant(&self, participant: &DomainParticipant) -> DdsResult<()> {
+        participant.check_there()?;
+        match participant.inner().count() {
+            0 => {
+                participant.inner().end();
+                Ok(())
+            }
+            count => Err(DdsError::PreconditionNotMet(format!(
+                "this participant contains {count} entities: drop them first, or call delete_contained_entities"
+            ))),
+        }
+    }
+
+    /// A participant of this process in this domain, if there is one: the one that was made first.
+    pub fn lookup_participant(&self, domain: u32) -> Option<DomainParticipant> {
+        let all = self.participants().clone();
+        let mut all = all.iter().filter_map(Weak::upgrade);
+        let found = all.find(|it| it.domain_id() == domain && !it.lifecycle.is_deleted());
+        found.map(DomainParticipant::of)
+    }
+
+    /// The policies of participants of which nothing is said; none: the standard's.
+    pub fn default_participant_qos(&self) -> Option<DomainParticipantQos> {
+        self.usual.get()
+    }
+
+    /// Sets the policies of participants that are made from now on, of which nothing is said and no
+    /// [profile](ParticipantConfig::profile) either.
+    pub fn set_default_participant_qos(&self, qos: Option<DomainParticipantQos>) -> DdsResult<()> {
+        self.usual.set(qos)
+    }
+
+    /// Its policies.
+    pub fn qos(&self) -> DomainParticipantFactoryQos {
+        let mut qos = DomainParticipantFactoryQos::default();
+        qos.entity_factory.autoenable_created_entities = self.autoenables();
+        qos
+    }
+
+    /// Gives it other policies, for participants that are made from now on.
+    pub fn set_qos(&self, qos: &DomainParticipantFactoryQos) -> DdsResult<()> {
+        *self.autoenables.lock().unwrap_or_else(PoisonError::into_inner) =
+            qos.entity_factory.autoenable_created_entities;
+        Ok(())
+    }
+
+    /// Whether participants are enabled as they are made.
+    pub(super) fn autoenables(&self) -> bool {
+        *self.autoenables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn participants(&self) -> MutexGuard<'_, Vec<Weak<Inner>>> {
+        self.participants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// There is this participant.
+    pub(super) fn enter(&self, participant: &Arc<Inner>) {
+        let mut participants = self.participants();
+        participants.retain(|known| known.strong_count() > 0);
+        participants.push(Arc::downgrade(participant));
+    }
+}

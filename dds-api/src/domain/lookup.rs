@@ -1,0 +1,265 @@
+//! The participant as an entity and as the container of entities: policies, enabling, looking up, finding, deleting.
+//!
+//! Owns: the calls. Never does: keep a list of its own; the roster has it.
+
+use std::any::TypeId;
+use std::time::{Duration, SystemTime};
+
+use derecho_node::{Waited, clock};
+use idl_cdr::DdsType;
+use qos_profiles::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+
+use super::DomainParticipant;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::mapping::machine::FoundTopic;
+use crate::mapping::type_identity::TypeIdentity;
+use crate::topic::{Topic, TopicDescription};
+
+/// Its policies, and those of its entities of which nothing is said.
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+/// use dds_api::qos::PublisherQos;
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let mut qos = participant.qos();
+/// qos.user_data.value = b"flight computer 2".to_vec();
+/// participant.set_qos(&qos)?;
+/// let mut left = PublisherQos::default();
+/// left.partition.name = vec!["left".to_owned()];
+/// participant.set_default_publisher_qos(Some(left))?;
+/// let publisher = participant.publisher().create()?; // of partition `left`
+/// # Ok(())
+/// # }
+/// ```
+impl DomainParticipant {
+    /// Its policies.
+    pub fn qos(&self) -> DomainParticipantQos {
+        self.inner().policies.qos()
+    }
+
+    /// Gives it other policies; both may change at any time. ENTITY_FACTORY counts for entities that are made from then on.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if USER_DATA has more bytes than can be announced: some 12,000.
+    pub fn set_qos(&self, qos: &DomainParticipantQos) -> DdsResult<()> {
+        self.check_there()?;
+        self.inner().set_qos(qos)
+    }
+
+    /// The policies of its publishers of which nothing is said, if any were set.
+    pub fn default_publisher_qos(&self) -> Option<PublisherQos> {
+        self.inner().policies.publisher.get()
+    }
+
+    /// Sets the policies of publishers that are made from now on and of which nothing is said; none: as its profile says, or
+    /// the standard.
+    ///
+    /// # Errors
+    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    pub fn set_default_publisher_qos(&self, qos: Option<PublisherQos>) -> DdsResult<()> {
+        self.inner().policies.publisher.set(qos)
+    }
+
+    /// The policies of its subscribers of which nothing is said, if any were set.
+    pub fn default_subscriber_qos(&self) -> Option<SubscriberQos> {
+        self.inner().policies.subscriber.get()
+    }
+
+    /// Sets the policies of subscribers that are made from now on and of which nothing is said; none: as its profile says, or
+    /// the standard.
+    ///
+    /// # Errors
+    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    pub fn set_default_subscriber_qos(&self, qos: Option<SubscriberQos>) -> DdsResult<()> {
+        self.inner().policies.subscriber.set(qos)
+    }
+
+    /// The policies of its topics of which nothing is said, if any were set.
+    pub fn default_topic_qos(&self) -> Option<TopicQos> {
+        self.inner().policies.topic.get()
+    }
+
+    /// Sets the policies of topics that are made from now on and of which nothing is said, as
+    /// [`TopicBuilder::qos`](crate::topic::TopicBuilder::qos) does for one; none: as its profile says, or reliable and unordered.
+    ///
+    /// # Errors
+    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    pub fn set_default_topic_qos(&self, qos: Option<TopicQos>) -> DdsResult<()> {
+        self.inner().policies.topic.set(qos)
+    }
+
+    /// The wall clock, by which samples are stamped.
+    pub fn current_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(clock::wall(clock::now()))
+    }
+}
+
+/// Enabling. An entity that is made by one whose ENTITY_FACTORY says `autoenable_created_entities = false`, or that is not
+/// enabled itself, is not enabled: nobody hears of it, and its calls say [`DdsError::NotEnabled`], but for those that give or take
+/// policies, listeners, conditions and statuses, make or look up entities, or delete them. Its policies may change, also those
+/// that may not later on.
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+/// use dds_api::qos::ReliabilityQosPolicyKind;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Thrust { newtons: f64 }
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let topic = participant.topic::<Thrust>("Thrust").create()?;
+/// let mut qos = participant.qos();
+/// qos.entity_factory.autoenable_created_entities = false;
+/// participant.set_qos(&qos)?;
+///
+/// let writer = participant.writer(&topic).create()?;
+/// let mut qos = writer.qos();
+/// qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort; // not once it is enabled
+/// writer.set_qos(&qos)?;
+/// assert!(matches!(writer.write(&Thrust::default()), Err(DdsError::NotEnabled(_))));
+/// writer.enable()?;
+/// # Ok(())
+/// # }
+/// ```
+impl DomainParticipant {
+    /// Enables it, and what it contains if its ENTITY_FACTORY says so. A participant that is not enabled is a member of its
+    /// domain's group, and says nothing there. Once it is enabled, nothing happens.
+    ///
+    /// # Errors
+    /// The error of an entity that cannot be enabled.
+    pub fn enable(&self) -> DdsResult<()> {
+        self.check_there()?;
+        if self.is_enabled() {
+            return Ok(());
+        }
+        self.inner().introduce()?;
+        match self.inner().enables() {
+            true => self.inner().enable_contents(),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it is enabled.
+    pub fn is_enabled(&self) -> bool {
+        self.inner().lifecycle.is_enabled()
+    }
+
+    /// An error unless it is enabled.
+    pub(crate) fn check(&self) -> DdsResult<()> {
+        self.inner().lifecycle.check("the participant")
+    }
+
+    /// An error if it is deleted.
+    pub(super) fn check_there(&self) -> DdsResult<()> {
+        self.inner().lifecycle.check_there("the participant")
+    }
+}
+
+/// The entities that it contains.
+impl DomainParticipant {
+    /// Whether it contains an entity of this name, itself or in one of its publishers and subscribers.
+    pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
+        self.inner().contains(handle)
+    }
+
+    /// Deletes all its writers, readers, publishers, subscribers and topics, whoever has handles on them: their calls say
+    /// [`DdsError::AlreadyDeleted`] from then on, those that wait included. What readers have given out stays whole. What another
+    /// thread is in the middle of writing may come or not.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # fn stop(participant: &DomainParticipant) -> DdsResult<()> {
+    /// participant.delete_contained_entities()
+    /// # }
+    /// ```
+    pub fn delete_contained_entities(&self) -> DdsResult<()> {
+        self.check_there()?;
+        self.inner().delete_contents();
+        Ok(())
+    }
+
+    /// A topic of this name that this participant has, or a [part](DomainParticipant::content_filtered_topic) of one: the
+    /// standard's `lookup_topicdescription`. None if there is none, or if it is of another type.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// use dds_api::topic::ContentFilteredTopic;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { altitude: f64 }
+    /// # fn look(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let tracks: Option<Topic<Track>> = participant.lookup_topic("Tracks");
+    /// let low: Option<ContentFilteredTopic<Track>> = participant.lookup_topic("Low");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lookup_topic<D: TopicDescription>(&self, name: &str) -> Option<D> {
+        D::look_up(self.inner(), name)
+    }
+
+    /// A topic of this name: one that this participant has, or else one as another participant of the domain has it, with its
+    /// policies, whoever makes it meanwhile.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] if there is one of another type, and none whose samples can be read as this one;
+    /// [`DdsError::Timeout`] if there is none in time.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { altitude: f64 }
+    /// # fn find(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let tracks = participant.find_topic::<Track>("Tracks", Timeout::secs(5))?;
+    /// let reader = participant.reader(&tracks).create()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn find_topic<T: DdsType>(
+        &self,
+        name: &str,
+        timeout: impl Into<Timeout>,
+    ) -> DdsResult<Topic<T>> {
+        self.check()?;
+        let timeout = timeout.into();
+        let deadline = timeout.deadline();
+        let (inner, identity) = (self.inner(), TypeIdentity::of::<T>(&()));
+        let (engine, standing) = (&inner.engine, &inner.standing);
+        loop {
+            // Before the look, so that no turn in between is missed.
+            let turns = engine.counters().busy_turns();
+            if let Some(topic) = self.lookup_topic::<Topic<T>>(name).filter(Topic::is_enabled) {
+                return Ok(topic);
+            }
+            self.check()?;
+            if let Some(other) = inner.other_type_of(name, TypeId::of::<T>()) {
+                return Err(DdsError::PreconditionNotMet(format!(
+                    "topic `{name}` has type `{other}` here, and `{}` is asked for: find it by its own type",
+                    identity.name
+                )));
+            }
+            match engine.act(|machine, _, _| machine.find_topic(name, &identity)) {
+                FoundTopic::Fits(data) => return Topic::of_others(inner, (), *data),
+                FoundTopic::Misfits(why) => return Err(DdsError::PreconditionNotMet(why)),
+                FoundTopic::None if standing.is_out_for_good() => return Err(standing.error()),
+                FoundTopic::None => {}
+            }
+            let ready = || {
+                engine.counters().busy_turns() != turns
+                    || standing.is_out_for_good()
+                    || inner.lifecycle.is_deleted()
+            };
+            match engine.wait(deadline, ready) {
+                Waited::Ready => {}
+                Waited::Stopped => self.check()?,
+                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
+                Waited::TimedOut => {
+                    return Err(DdsError::Timeout(format!(
+                        "nobody has a topic `{name}` after {timeout}: {}",
+                        inner.why_nobody()
+                    )));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The policies of a participant, and those of its publishers, subscribers and topics of which nothing is said.
+//!
+//! Owns: them. Never does: announce any.
+
+use std::sync::{Mutex, PoisonError};
+
+use qos_profiles::{DomainParticipantQos, EntityQos, PublisherQos, SubscriberQos, TopicQos};
+
+use super::Inner;
+use crate::infrastructure::{DdsError, DdsResult};
+use crate::mapping::directory::ParticipantFacts;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct ParticipantPolicies {
+    qos: Mutex<DomainParticipantQos>,
+    pub(crate) publisher: Usual<PublisherQos>,
+    pub(crate) subscriber: Usual<SubscriberQos>,
+    pub(crate) topic: Usual<TopicQos>,
+}
+
+/// Policies of entities of which nothing is said, if any were set.
+pub(crate) struct Usual<Q>(Mutex<Option<Q>>);
+
+impl<Q> Usual<Q> {
+    pub(crate) const fn new() -> Self {
+        Usual(Mutex::new(None))
+    }
+}
+
+impl<Q> Default for Usual<Q> {
+    fn default() -> Self {
+        Usual::new()
+    }
+}
+
+impl<Q: Clone + Into<EntityQos>> Usual<Q> {
+    pub(crate) fn get(&self) -> Option<Q> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets them.
+    ///
+    /// # Errors
+    /// If they contradict each other.
+    pub(crate) fn set(&self, qos: Option<Q>) -> DdsResult<()> {
+        let set: Option<EntityQos> = qos.clone().map(Into::into);
+        if let Some(wrong) = set.and_then(|set| set.inconsistencies().into_iter().next()) {
+            return Err(DdsError::InconsistentPolicy(wrong.to_string()));
+        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = qos;
+        Ok(())
+    }
+}
+
+impl ParticipantPolicies {
+    pub(super) fn new(qos: DomainParticipantQos) -> ParticipantPolicies {
+        ParticipantPolicies { qos: Mutex::new(qos), ..ParticipantPolicies::default() }
+    }
+
+    pub(crate) fn qos(&self) -> DomainParticipantQos {
+        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// ENTITY_FACTORY.
+    pub(crate) fn autoenables(&self) -> bool {
+        let qos = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        qos.entity_factory.autoenable_created_entities
+    }
+}
+
+impl Inner {
+    /// Gives the participant other policies; all hear of them if it is enabled.
+    pub(crate) fn set_qos(&self, qos: &DomainParticipantQos) -> DdsResult<()> {
+        // Whoever enables it meanwhile waits, and announces these.
+        let mut present = self.policies.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        self.announce(qos, self.lifecycle.is_enabled())?;
+        present.clone_from(qos);
+        Ok(())
+    }
+
+    /// The participant is enabled, and all hear of it.
+    pub(super) fn introduce(&self) -> DdsResult<()> {
+        let present = self.policies.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        self.announce(&present, true)?;
+        self.lifecycle.enable();
+        Ok(())
+    }
+
+    fn announce(&self, qos: &DomainParticipantQos, is_enabled: bool) -> DdsResult<()> {
+        let data = ParticipantFacts { user_data: qos.user_data.value.clone() };
+        let announced = self.engine.act(|machine, _, _| machine.introduce(data, is_enabled));
+        announced.map_err(|wrong| DdsError::BadParameter(format!("a participant: {wrong}")))
+    }
+}

@@ -1,0 +1,224 @@
+//! What participants say of themselves and of their topics: a part of the state that the domain's group replicates.
+//!
+//! Owns: who has said what, and how it is told (CDR, like any sample). Never does: decide anything by it: writers and readers
+//! are matched by their own announcements, which say all that matters there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derecho_core::bytes::Wire;
+use derecho_core::ids::NodeId;
+use idl_cdr::{DdsType, from_cdr, to_cdr};
+use qos_profiles::{EntityKind, EntityQos, TopicQos};
+
+use super::level::{Keeping, TopicLevel};
+use super::policies::{Setting, settings_beyond, told_beyond};
+use super::type_identity::TypeIdentity;
+
+/// Topics that one participant may announce. It is left out with whatever comes beyond that.
+const MOST_TOPICS: usize = 1 << 16;
+
+/// What a participant says of itself.
+#[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
+#[dds(crate = "idl_cdr")]
+pub(crate) struct ParticipantFacts {
+    pub(crate) user_data: Vec<u8>,
+}
+
+/// What a participant says of a topic that it has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TopicFacts {
+    pub(crate) name: String,
+    pub(crate) data_type: TypeIdentity,
+    pub(crate) level: TopicLevel,
+    pub(crate) sharded: bool,
+    pub(crate) keeping: Keeping,
+    pub(crate) qos: TopicQos,
+}
+
+/// The same, as it is told.
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct Told {
+    name: String,
+    data_type: TypeIdentity,
+    level: TopicLevel,
+    sharded: bool,
+    keeping: Keeping,
+    settings: Vec<Setting>,
+}
+
+impl ParticipantFacts {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        to_cdr(self).expect("bytes have no bounds that they could break")
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        from_cdr(bytes).ok()
+    }
+}
+
+impl TopicFacts {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let TopicFacts { name, data_type, level, sharded, keeping, qos } = self.clone();
+        let settings = settings_beyond(&EntityKind::Topic.default_qos(), &qos.into());
+        to_cdr(&Told { name, data_type, level, sharded, keeping, settings })
+            .expect("a topic has no bounds that it could break")
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let Told { name, data_type, level, sharded, keeping, settings } = from_cdr(bytes).ok()?;
+        match told_beyond(EntityKind::Topic.default_qos(), settings)? {
+            EntityQos::Topic(qos) => {
+                Some(TopicFacts { name, data_type, level, sharded, keeping, qos })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Directory {
+    participants: BTreeMap<NodeId, ParticipantFacts>,
+    topics: BTreeMap<NodeId, BTreeMap<u64, TopicFacts>>,
+    /// The topics by their names.
+    names: BTreeMap<String, BTreeSet<(NodeId, u64)>>,
+}
+
+impl Directory {
+    /// Of topics of this name: who has them, what that calls them, and what it says of them.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
+        let all = self.names.get(name).into_iter().flatten();
+        all.filter_map(|&(node, id)| Some((node, id, self.topic(node, id)?)))
+    }
+
+    /// The participants that have said something of themselves.
+    pub(crate) fn participants(&self) -> impl Iterator<Item = (NodeId, &ParticipantFacts)> {
+        self.participants.iter().map(|(node, data)| (*node, data))
+    }
+
+    /// The topics that there are: who has them, and what that calls them.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
+        let all = self.topics.iter();
+        all.flat_map(|(node, all)| all.iter().map(move |(id, data)| (*node, *id, data)))
+    }
+
+    /// What is said of a topic.
+    pub(crate) fn topic(&self, node: NodeId, id: u64) -> Option<&TopicFacts> {
+        self.topics.get(&node)?.get(&id)
+    }
+
+    /// A participant says something of itself.
+    pub(super) fn introduced(&mut self, node: NodeId, data: ParticipantFacts) {
+        self.participants.insert(node, data);
+    }
+
+    /// A participant has this topic, which it calls so.
+    pub(super) fn announced(&mut self, node: NodeId, id: u64, data: TopicFacts) {
+        let of_node = self.topics.entry(node).or_default();
+        if of_node.len() >= MOST_TOPICS && !of_node.contains_key(&id) {
+            tracing::warn!(%node, "a participant announces too many topics; the rest is left out");
+            return;
+        }
+        self.retracted(node, id);
+        self.names.entry(data.name.clone()).or_default().insert((node, id));
+        self.topics.entry(node).or_default().insert(id, data);
+    }
+
+    /// It has it no more.
+    pub(super) fn retracted(&mut self, node: NodeId, id: u64) {
+        let Some(data) = self.topics.get_mut(&node).and_then(|all| all.remove(&id)) else { return };
+        if let Some(named) = self.names.get_mut(&data.name) {
+            named.remove(&(node, id));
+            if named.is_empty() {
+                self.names.remove(&data.name);
+            }
+        }
+    }
+
+    /// A participant is gone, and with it what it has said.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        let ids: Vec<u64> =
+            self.topics.get(&node).into_iter().flatten().map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.retracted(node, id));
+        self.topics.remove(&node);
+        self.participants.remove(&node);
+    }
+
+    /// All that was said, for one that comes in.
+    pub(super) fn snapshot(&self) -> Vec<u8> {
+        let participants: Vec<(NodeId, Vec<u8>)> =
+            self.participants.iter().map(|(node, data)| (*node, data.encode())).collect();
+        let of_node = |(node, all): (&NodeId, &BTreeMap<u64, TopicFacts>)| {
+            all.iter().map(|(id, data)| ((*node, *id), data.encode())).collect::<Vec<_>>()
+        };
+        let topics: Vec<((NodeId, u64), Vec<u8>)> = self.topics.iter().flat_map(of_node).collect();
+        (participants, topics).to_bytes()
+    }
+
+    /// What others have been told so far; none if it makes no sense.
+    pub(super) fn restored(bytes: &[u8]) -> Option<Directory> {
+        type Participants = Vec<(NodeId, Vec<u8>)>;
+        type Topics = Vec<((NodeId, u64), Vec<u8>)>;
+        let (participants, topics) = <(Participants, Topics)>::from_bytes(bytes)?;
+        let mut directory = Directory::default();
+        for (node, bytes) in participants {
+            directory.introduced(node, ParticipantFacts::decode(&bytes)?);
+        }
+        for ((node, id), bytes) in topics {
+            directory.announced(node, id, TopicFacts::decode(&bytes)?);
+        }
+        Some(directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+
+    fn topic(name: &str, data: &[u8]) -> TopicFacts {
+        let data_type =
+            TypeIdentity { name: "T".into(), digest: [1; 14], layout: 2, evolves: false };
+        let (level, keeping) = (TopicLevel::Atomic, Keeping::default());
+        let mut qos = TopicQos::default();
+        qos.topic_data.value = data.into();
+        TopicFacts { name: name.into(), data_type, level, sharded: true, keeping, qos }
+    }
+
+    #[test]
+    fn what_is_said_comes_back_and_a_cut_saying_does_not() {
+        let (who, what) =
+            (ParticipantFacts { user_data: vec![1, 2, 3] }, topic("Attitude", &[9; 5]));
+        assert_eq!(ParticipantFacts::decode(&who.encode()), Some(who.clone()));
+        let bytes = what.encode();
+        assert_eq!(TopicFacts::decode(&bytes), Some(what.clone()));
+        for end in 0..bytes.len() - 4 {
+            assert_eq!(TopicFacts::decode(&bytes[..end]), None);
+        }
+        let mut directory = Directory::default();
+        directory.introduced(A, who);
+        directory.announced(A, 7, what);
+        let bytes = directory.snapshot();
+        assert_eq!(Directory::restored(&bytes).unwrap().snapshot(), bytes);
+        assert!(Directory::restored(&bytes[..bytes.len() - 1]).is_none());
+    }
+
+    #[test]
+    fn topics_are_found_by_their_names_as_long_as_they_are_there() {
+        let mut directory = Directory::default();
+        directory.announced(A, 7, topic("a", &[]));
+        directory.announced(B, 3, topic("a", &[1]));
+        let named = |directory: &Directory| {
+            directory.named("a").map(|(node, id, _)| (node, id)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&directory), [(A, 7), (B, 3)]);
+        directory.announced(A, 7, topic("b", &[]));
+        assert_eq!(named(&directory), [(B, 3)], "it is another one now");
+        directory.forget(B);
+        directory.retracted(A, 7);
+        assert!(directory.names.is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! What this participant says of itself and of its topics.
+//!
+//! Owns: what was said, so that it is said again in the next life. Never does: make a topic; applications do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use derecho_core::bytes::Wire;
+use derecho_core::ids::NodeId;
+
+use super::ParticipantMachine;
+use crate::domain::Known;
+use crate::infrastructure::InstanceHandle;
+use crate::mapping::announcement::Announcement;
+use crate::mapping::directory::{ParticipantFacts, TopicFacts};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
+use crate::mapping::type_identity::TypeIdentity;
+
+/// What a participant has said.
+#[derive(Clone, Default)]
+pub(super) struct Said {
+    /// Of itself, once it is enabled.
+    participant: Option<ParticipantFacts>,
+    /// Of its topics that are enabled.
+    topics: BTreeMap<u64, TopicFacts>,
+}
+
+/// What is known of the topics of a name that others have.
+pub(crate) enum FoundTopic {
+    /// There is none.
+    None,
+    /// There is one whose type goes with the one that was asked for.
+    Fits(Box<TopicFacts>),
+    /// There are some, and none fits; the text says why the first does not.
+    Misfits(String),
+}
+
+impl ParticipantMachine {
+    /// This participant says this of itself from now on, if it is enabled; the error says why it cannot.
+    pub(crate) fn introduce(
+        &mut self,
+        data: ParticipantFacts,
+        is_enabled: bool,
+    ) -> Result<(), String> {
+        check_length(data.encode().len(), "USER_DATA")?;
+        if is_enabled && self.said.participant.as_ref() != Some(&data) {
+            self.said.participant = Some(data.clone());
+            self.group.submit(&Announcement::Participant(data).to_bytes());
+        }
+        Ok(())
+    }
+
+    /// This participant has this topic from now on, or says something else of it; the error says why it cannot.
+    pub(crate) fn announce_topic(&mut self, id: u64, data: TopicFacts) -> Result<(), String> {
+        check_length(data.encode().len(), "TOPIC_DATA")?;
+        if self.said.topics.get(&id) != Some(&data) {
+            self.said.topics.insert(id, data.clone());
+            self.say_topic(id, data);
+        }
+        Ok(())
+    }
+
+    fn say_topic(&mut self, id: u64, data: TopicFacts) {
+        if let Some(told) = self.group.state().types().to_tell(&data.data_type) {
+            self.group.submit(&Announcement::Type(told).to_bytes());
+        }
+        self.group.submit(&Announcement::Topic(id, Some(data)).to_bytes());
+    }
+
+    /// It has it no more.
+    pub(crate) fn retract_topic(&mut self, id: u64) {
+        if self.said.topics.remove(&id).is_some() {
+            self.group.submit(&Announcement::Topic(id, None).to_bytes());
+        }
+    }
+
+    /// Says anew what was said in the last life.
+    pub(super) fn say_again(&mut self, said: &Said) {
+        self.said = said.clone();
+        if let Some(data) = said.participant.clone() {
+            self.group.submit(&Announcement::Participant(data).to_bytes());
+        }
+        said.topics.iter().for_each(|(id, data)| self.say_topic(*id, data.clone()));
+    }
+
+    /// A topic of this name that another participant has, whose samples can be read as this type.
+    pub(crate) fn find_topic(&self, name: &str, data_type: &TypeIdentity) -> FoundTopic {
+        let (state, me) = (self.group.state(), self.group.node().id());
+        let mut found = FoundTopic::None;
+        for (_, _, data) in state.directory().named(name).filter(|(node, ..)| *node != me) {
+            let there = data.endpoint(data.data_type.clone());
+            let here = data.endpoint(data_type.clone());
+            let misfit = here.contradicts(&there);
+            match misfit.or_else(|| here.misunderstands(&there, state.types())) {
+                None => return FoundTopic::Fits(Box::new(data.clone())),
+                Some(why) if matches!(found, FoundTopic::None) => found = FoundTopic::Misfits(why),
+                Some(_) => {}
+            }
+        }
+        found
+    }
+}
+
+/// What is known of others, and of endpoints that ours are matched with.
+impl ParticipantMachine {
+    /// The other participants.
+    pub(crate) fn discovered_participants(&self) -> Vec<NodeId> {
+        let me = self.group.node().id();
+        let all = self.group.state().directory().participants().map(|(node, _)| node);
+        all.filter(|node| *node != me).collect()
+    }
+
+    /// What another participant says of itself.
+    pub(crate) fn participant_data(&self, node: NodeId) -> Option<ParticipantFacts> {
+        let me = self.group.node().id();
+        let mut all = self.group.state().directory().participants();
+        all.find(|(known, _)| *known == node && node != me).map(|(_, data)| data.clone())
+    }
+
+    /// The topics of other participants.
+    pub(crate) fn discovered_topics(&self) -> Vec<(NodeId, u64)> {
+        let me = self.group.node().id();
+        let all = self.group.state().directory().topics();
+        all.filter(|(node, ..)| *node != me).map(|(node, id, _)| (node, id)).collect()
+    }
+
+    /// What another participant says of a topic.
+    pub(crate) fn topic_data(&self, node: NodeId, id: u64) -> Option<TopicFacts> {
+        let is_other = node != self.group.node().id();
+        self.group.state().directory().topic(node, id).filter(|_| is_other).cloned()
+    }
+
+    /// What is known of an endpoint that one of ours is matched with; none if it is not.
+    pub(crate) fn partner(&self, own: u64, partner: InstanceHandle) -> Option<Known> {
+        let InstanceHandle { node, entity } = partner;
+        if !self.partners(own).contains(&partner) {
+            return None;
+        }
+        let (state, is_own) = (self.group.state(), node == self.group.node().id());
+        // What this participant has need not have been announced yet.
+        let endpoint = if is_own { self.own(entity) } else { state.endpoint(node, entity) }?;
+        let topic = match is_own {
+            true => self.said.topics.values().find(|topic| topic.name == endpoint.topic),
+            false => {
+                let mut named = state.directory().named(&endpoint.topic);
+                named.find(|(of, ..)| *of == node).map(|(_, _, topic)| topic)
+            }
+        };
+        let topic_data = topic.map(|topic| topic.qos.topic_data.clone()).unwrap_or_default();
+        Some((partner, endpoint.clone(), topic_data))
+    }
+}
+
+impl TopicFacts {
+    /// A reader of it that reads its samples as this type.
+    fn endpoint(&self, data_type: TypeIdentity) -> Endpoint {
+        Endpoint {
+            kind: EndpointKind::Reader,
+            topic: self.name.clone(),
+            data_type,
+            level: self.level,
+            sharded: self.sharded,
+            keeping: self.keeping,
+            stream: 0,
+            lines: 0,
+            group: 0,
+            alive: true,
+            policies: Arc::new(Policies::requested(self.level)),
+        }
+    }
+}
+
+/// Whether so many bytes can be announced; the error says why not.
+fn check_length(length: usize, what: &str) -> Result<(), String> {
+    match length > LONGEST_ANNOUNCEMENT {
+        true => Err(format!(
+            "what is to be announced of it has {length} bytes, and the most is {LONGEST_ANNOUNCEMENT}: give it less \
+             {what}"
+        )),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,220 @@
+//! How a reader comes to work, and how that ends.
+//!
+//! ```text
+//!   draft ──enable──> started, announced, matched ──delete, or the last handle──> gone
+//! ```
+//! Owns: what a reader is to be until it is enabled. Never does: read anything.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use idl_xtypes::TopicData;
+use qos_profiles::{
+    DataReaderQos, DurabilityQosPolicyKind, PolicyId, PresentationQosPolicy, SubscriberQos,
+};
+
+use super::cache::Settings;
+use super::queues::Queues;
+use super::reader::{DataReader, ReaderCore, ReaderLife};
+use super::shelf::Shelf;
+use super::subscriber::Subscriber;
+use crate::domain::{Following, Inner, not_yet};
+use crate::infrastructure::{DdsError, DdsResult};
+use crate::mapping::endpoint::EndpointKind;
+use crate::mapping::history::Given;
+use crate::mapping::policies::{Policies, check_data};
+use crate::publication::refused;
+use crate::topic::Topic;
+
+/// What a reader is to be once it is enabled.
+pub(super) struct Draft {
+    pub(super) qos: DataReaderQos,
+    /// The profile that its policies are by, if they are.
+    pub(super) following: Option<Following>,
+    /// What it requests of order and coherence, as it was when it was made.
+    pub(super) group: SubscriberQos,
+    /// What its cache does.
+    pub(super) presentation: PresentationQosPolicy,
+    /// Some policy asks for the cache.
+    pub(super) follows: bool,
+}
+
+/// What a reader has since it was enabled.
+pub(super) struct Started {
+    pub(super) id: u64,
+    /// Samples of its topic are kept.
+    pub(super) is_kept: bool,
+    /// It remembers what it has given out.
+    pub(super) remembers: bool,
+    /// LIFESPAN of its topic, in nanoseconds; zero if samples are not kept.
+    pub(super) lifespan: u64,
+}
+
+/// Whether a reader's policies go together, and with its topic.
+pub(super) fn check<T: TopicData>(
+    topic: &Topic<T>,
+    qos: &DataReaderQos,
+    group: &SubscriberQos,
+) -> DdsResult<()> {
+    check_data(PolicyId::UserData, &qos.user_data.value)?;
+    let wrong = qos.inconsistencies().first().map(ToString::to_string);
+    match wrong.or(topic.wrong_partition(&group.partition)) {
+        Some(wrong) => {
+            Err(DdsError::InconsistentPolicy(format!("a reader of `{}`: {wrong}", topic.name())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
+impl<T: TopicData> DataReader<T> {
+    /// Enables it. Once it is enabled, nothing happens.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`] if its subscriber, its participant or its topic is not enabled, and those of
+    /// [`DataReaderBuilder::create`](super::DataReaderBuilder::create).
+    pub fn enable(&self) -> DdsResult<()> {
+        self.life().enable()
+    }
+
+    /// Whether it is enabled.
+    pub fn is_enabled(&self) -> bool {
+        self.lifecycle.is_enabled()
+    }
+
+    /// Deletes it, whoever else has handles on it: their calls say [`DdsError::AlreadyDeleted`] from then on, those that wait
+    /// included. What it has given out stays whole. Dropping the last handle does the same.
+    pub fn delete(self) {
+        self.life().end();
+        self.participant.engine.nudge();
+    }
+}
+
+impl<T: TopicData> ReaderCore<T> {
+    /// What it is to be; none once it is enabled.
+    pub(super) fn draft(&self) -> MutexGuard<'_, Option<Draft>> {
+        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What its participant calls it.
+    pub(super) fn id(&self) -> u64 {
+        self.started.get().map_or(self.provisional, |started| started.id)
+    }
+
+    /// An error unless it is enabled.
+    #[inline]
+    pub(super) fn check_enabled(&self) -> DdsResult<()> {
+        if self.lifecycle.is_enabled() { Ok(()) } else { self.refuse() }
+    }
+
+    #[cold]
+    fn refuse(&self) -> DdsResult<()> {
+        self.lifecycle.check(format_args!("a reader of `{}`", self.topic.name()))
+    }
+
+    /// An error if it is deleted.
+    pub(super) fn check_there(&self) -> DdsResult<()> {
+        self.lifecycle.check_there(format_args!("a reader of `{}`", self.topic.name()))
+    }
+
+    /// Whether it is enabled as it is made.
+    pub(super) fn is_enabled_at_once(&self) -> bool {
+        let by = match &self.subscriber {
+            Some(subscriber) => subscriber.entity().enables(),
+            None => self.participant.enables(),
+        };
+        by && self.topic.is_enabled()
+    }
+
+    fn start(&self, to_be: &Draft) -> DdsResult<Started> {
+        let Draft { qos, group: former, presentation, follows, .. } = to_be;
+        let group = self.subscriber.as_ref().map_or_else(|| former.clone(), Subscriber::qos);
+        check(&self.topic, qos, &group)?;
+        // What the subscriber says anew is for its readers' caches as well.
+        let anew = group.presentation != former.presentation;
+        let presentation = if anew { &group.presentation } else { presentation };
+        let settings = Settings::new(qos, presentation);
+        let wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
+        let (level, lifespan) = (self.topic.level(), self.topic.keeping().lifespan);
+        let remembers = level.is_kept() && self.participant.standing.may_rejoin();
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) =
+            Queues::remembering(remembers.then(Given::default));
+        if *follows || anew {
+            self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
+        }
+        let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
+        let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
+        endpoint.group = self.subscriber.as_ref().map_or(0, Subscriber::group);
+        self.shared.knows_history.store(!level.is_kept(), Ordering::Release);
+        let machine_share = (Arc::clone(&self.shared), wants_history);
+        let made = self.participant.engine.act(|machine, link, effects| {
+            machine.add_reader(link, endpoint, machine_share, effects)
+        });
+        let id = made.map_err(|refusal| {
+            refused(&refusal, &self.participant.standing, "reader", self.topic.name())
+        })?;
+        Ok(Started { id, is_kept: level.is_kept(), remembers, lifespan })
+    }
+}
+
+impl<T: TopicData> ReaderLife<T> {
+    /// Enables it: announces it. One that keeps the last samples alone is filled although nobody looks (I-144).
+    pub(super) fn enable(&self) -> DdsResult<()> {
+        let core = &self.core;
+        let mut draft = core.draft();
+        core.check_there()?;
+        let Some(to_be) = &*draft else { return Ok(()) };
+        match &core.subscriber {
+            Some(subscriber) => subscriber.entity().check_enables()?,
+            None => core.participant.check_enables()?,
+        }
+        if !core.topic.is_enabled() {
+            return Err(not_yet(&format!("its topic `{}`", core.topic.name())));
+        }
+        let started = core.start(to_be)?;
+        if let Some(following) = to_be.following.clone() {
+            let topic = core.topic.policies();
+            core.participant.profiles.note_endpoint(started.id, topic, following);
+        }
+        core.started.get_or_init(|| started);
+        core.lifecycle.enable();
+        if core.settings().depth.is_some() {
+            let Inner { engine, collector, .. } = &*core.participant;
+            self.charge.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
+        }
+        *draft = None;
+        Ok(())
+    }
+
+    /// It reads no more, and nobody hears of it any more. What it has given out stays whole.
+    pub(super) fn end(&self) {
+        let core = &*self.core;
+        // Whoever enables it is done.
+        let draft = core.draft();
+        let was_enabled = core.lifecycle.delete();
+        drop(draft);
+        if was_enabled != Some(true) {
+            return;
+        }
+        // Nobody fills it any more.
+        self.charge.get().into_iter().for_each(|charge| charge.leave());
+        // What is in it refers to its writers' memory.
+        self.empty();
+        let id = core.id();
+        core.participant.profiles.forget(id);
+        core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
+        // It may have been matched with another one meanwhile.
+        self.empty();
+    }
+
+    fn empty(&self) {
+        let core = &*self.core;
+        if let Some(shelf) = core.shelf.get() {
+            shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
+        }
+        core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
+        core.opened.clear();
+    }
+}

@@ -1,0 +1,214 @@
+//! A topic as an entity of its participant: what its clones share, and what the others of the domain hear of it.
+//!
+//! Owns: that it is announced while it is enabled and there. Never does: write or read; its endpoints say by themselves what
+//! matters to those they are matched with.
+
+use std::any::{Any, TypeId};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use derecho_core::ids::Time;
+use idl_xtypes::TopicData;
+use qos_profiles::{EntityKind, TopicQos};
+
+use super::{Topic, TopicPolicies};
+use crate::domain::{Attended, Entity, Inner};
+use crate::infrastructure::board::Board;
+use crate::infrastructure::lifecycle::Lifecycle;
+use crate::infrastructure::listener::{Slot, teller};
+use crate::infrastructure::{
+    DdsError, DdsResult, StatusCondition, StatusKind, StatusMask, TopicListener,
+};
+use crate::mapping::directory::TopicFacts;
+use crate::mapping::type_identity::TypeIdentity;
+
+/// See the [module](self).
+pub(crate) struct TopicEntity {
+    participant: Weak<Inner>,
+    pub(super) id: u64,
+    type_id: TypeId,
+    /// What is known of the type at run time, for handles.
+    support: Box<dyn Any + Send + Sync>,
+    pub(super) identity: TypeIdentity,
+    pub(crate) policies: Arc<TopicPolicies>,
+    pub(super) lifecycle: Lifecycle,
+    /// One at a time enables it, changes what is announced of it, or deletes it.
+    changing: Mutex<()>,
+    /// Where its status is put up: shared by all topics of this name that its participant has.
+    pub(super) board: Arc<Board>,
+    pub(super) listener: Slot<dyn TopicListener>,
+    pub(super) status_condition: OnceLock<StatusCondition>,
+}
+
+impl TopicEntity {
+    /// A topic with samples of this type that is not enabled.
+    pub(super) fn new<T: TopicData>(
+        participant: &Arc<Inner>,
+        support: &T::TypeSupport,
+        policies: Arc<TopicPolicies>,
+    ) -> Arc<TopicEntity> {
+        let (id, board) = participant
+            .engine
+            .act(|machine, _, _| (machine.fresh_group(), machine.topic_board(&policies.name)));
+        let topic = Arc::new(TopicEntity {
+            participant: Arc::downgrade(participant),
+            id,
+            type_id: TypeId::of::<T>(),
+            support: Box::new(support.clone()),
+            identity: TypeIdentity::of::<T>(support),
+            policies,
+            lifecycle: Lifecycle::default(),
+            changing: Mutex::new(()),
+            board,
+            listener: Slot::default(),
+            status_condition: OnceLock::new(),
+        });
+        let entity: Weak<TopicEntity> = Arc::downgrade(&topic);
+        participant.roster.enter(entity);
+        topic
+    }
+
+    /// A handle on it, if its samples are of this type.
+    pub(super) fn topic<T: TopicData>(self: Arc<Self>) -> Option<Topic<T>> {
+        let participant = self.participant.upgrade().filter(|_| self.type_id == TypeId::of::<T>());
+        let support = self.support.downcast_ref::<T::TypeSupport>().cloned();
+        Some(Topic::of(participant?, support?, self))
+    }
+
+    /// What all are told of it, with these policies.
+    fn data(&self, qos: TopicQos) -> TopicFacts {
+        TopicFacts {
+            name: self.policies.name.as_ref().to_owned(),
+            data_type: self.identity.clone(),
+            level: self.policies.level(),
+            sharded: self.policies.sharded,
+            keeping: self.policies.keeping(),
+            qos,
+        }
+    }
+
+    fn announce(&self, participant: &Inner, qos: TopicQos) -> DdsResult<()> {
+        let data = self.data(qos);
+        let announced =
+            participant.engine.act(|machine, _, _| machine.announce_topic(self.id, data));
+        announced.map_err(|wrong| {
+            DdsError::BadParameter(format!("topic `{}`: {wrong}", self.policies.name))
+        })
+    }
+
+    /// An error if it is deleted.
+    pub(super) fn check_there(&self) -> DdsResult<()> {
+        self.lifecycle.check_there(format_args!("topic `{}`", self.policies.name))
+    }
+
+    /// Gives it other policies: any as long as it is not enabled.
+    pub(crate) fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_there()?;
+        match self.participant.upgrade().filter(|_| self.lifecycle.is_enabled()) {
+            Some(participant) => {
+                let announce = |qos: &TopicQos| self.announce(&participant, qos.clone());
+                self.policies.change(qos, announce)
+            }
+            None => self.policies.change_all(qos),
+        }
+    }
+
+    fn enable_now(&self) -> DdsResult<()> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_there()?;
+        let Some(participant) = self.participant.upgrade().filter(|_| !self.lifecycle.is_enabled())
+        else {
+            return Ok(());
+        };
+        participant.check_enables()?;
+        self.announce(&participant, self.policies.qos())?;
+        self.policies.fix();
+        self.lifecycle.enable();
+        Ok(())
+    }
+
+    fn end(&self) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lifecycle.delete() == Some(true)
+            && let Some(participant) = self.participant.upgrade()
+        {
+            participant.engine.act(|machine, _, _| machine.retract_topic(self.id));
+        }
+    }
+}
+
+impl Drop for TopicEntity {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Entity for TopicEntity {
+    fn kind(&self) -> EntityKind {
+        EntityKind::Topic
+    }
+
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn topic_name(&self) -> &str {
+        &self.policies.name
+    }
+
+    fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    fn handle(self: Arc<Self>) -> Box<dyn Any> {
+        Box::new(self)
+    }
+
+    fn enable(self: Arc<Self>) -> DdsResult<()> {
+        self.enable_now()
+    }
+
+    fn delete(self: Arc<Self>) {
+        self.end();
+    }
+}
+
+impl Attended for TopicEntity {
+    fn tell(self: Arc<Self>) -> bool {
+        let kind = StatusKind::InconsistentTopic;
+        let Some(participant) = self.participant.upgrade() else { return false };
+        let masks = [self.listener.mask(), StatusMask::NONE, participant.listener.mask()];
+        let Some(level) = teller(kind, masks).filter(|_| self.board.changes().contains(kind))
+        else {
+            return false;
+        };
+        let (name, status) =
+            (&self.policies.name, self.board.take(kind, |all| &mut all.inconsistent_topic));
+        match level {
+            0 => self.listener.call(kind, |it| it.on_inconsistent_topic(name, &status)),
+            _ => {
+                let slot = &participant.listener;
+                slot.call(kind, |it| it.on_inconsistent_topic(name, &status));
+            }
+        }
+        true
+    }
+
+    fn next_look(&self) -> Option<Time> {
+        None
+    }
+}
+
+impl Inner {
+    /// The topics of this name that are here.
+    pub(super) fn topics(&self, name: &str) -> impl Iterator<Item = Arc<TopicEntity>> {
+        self.look_up(move |it| it.kind() == EntityKind::Topic && it.topic_name() == name)
+    }
+
+    /// The name of the type of a topic of this name that is here, if there is none of this type.
+    pub(crate) fn other_type_of(&self, name: &str, data_type: TypeId) -> Option<String> {
+        let mut topics = self.topics(name).peekable();
+        let first = topics.peek().map(|topic| topic.identity.name.clone());
+        first.filter(|_| topics.all(|topic| topic.type_id != data_type))
+    }
+}

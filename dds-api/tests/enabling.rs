@@ -1,0 +1,306 @@
+//! Enabling: what is made by one whose ENTITY_FACTORY says so is heard of, matched and used when it is enabled, and not before.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::time::Duration;
+
+use dds_api::domain::DomainParticipantFactory;
+use dds_api::prelude::*;
+use dds_api::qos::{
+    DurabilityQosPolicyKind, EntityFactoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
+    PresentationQosPolicyAccessScopeKind, PublisherQos, SubscriberQos,
+};
+use dds_api::subscription::States;
+use futures_util::FutureExt;
+use support::{Meeting, SOON};
+
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Track {
+    #[dds(key)]
+    id: u32,
+    altitude: f64,
+}
+
+/// A moment in which whoever was announced would be matched.
+const MOMENT: Timeout = Timeout::millis(100);
+
+const LATER: EntityFactoryQosPolicy = EntityFactoryQosPolicy { autoenable_created_entities: false };
+
+/// One that is enabled, whatever the factory says just now.
+fn come(meeting: &Meeting) -> DomainParticipant {
+    let participant = meeting.join();
+    participant.enable().unwrap();
+    participant
+}
+
+/// One that enables nothing by itself.
+fn join(meeting: &Meeting) -> DomainParticipant {
+    let participant = come(meeting);
+    let mut qos = participant.qos();
+    qos.entity_factory = LATER;
+    participant.set_qos(&qos).unwrap();
+    participant
+}
+
+fn track(id: u32) -> Track {
+    Track { id, altitude: f64::from(id) }
+}
+
+#[track_caller]
+fn not_enabled<R>(result: DdsResult<R>) {
+    match result {
+        Err(DdsError::NotEnabled(_)) => {}
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it is not enabled"),
+    }
+}
+
+#[track_caller]
+fn too_early<R>(result: DdsResult<R>) {
+    assert!(matches!(result, Err(DdsError::PreconditionNotMet(_))));
+}
+
+#[test]
+fn a_writer_that_is_not_enabled_is_not_heard_of() {
+    for atomic in [false, true] {
+        let meeting = Meeting::new();
+        let (here, there) = (join(&meeting), come(&meeting));
+        let of = |participant: &DomainParticipant| {
+            let topic = participant.topic::<Track>("Tracks");
+            if atomic { topic.atomic().create().unwrap() } else { topic.create().unwrap() }
+        };
+        let (topic, theirs) = (of(&here), of(&there));
+        assert!(!topic.is_enabled() && here.is_enabled());
+        let reader = there.reader(&theirs).create().unwrap();
+        let writer = here.writer(&topic).create().unwrap();
+        too_early(writer.enable());
+        topic.enable().unwrap();
+        assert!(!writer.is_enabled(), "its topic is, and it is not");
+
+        not_enabled(writer.write(&track(1)));
+        not_enabled(writer.loan().map(drop));
+        not_enabled(writer.write_with(|track| track.id = 1));
+        not_enabled(writer.dispose(&track(1)));
+        not_enabled(writer.unregister_instance(&track(1)));
+        not_enabled(writer.register_instance(&track(1)));
+        not_enabled(writer.wait_for_readers(1, SOON));
+        not_enabled(writer.wait_for_acknowledgments(SOON));
+        not_enabled(writer.assert_liveliness());
+        // These are allowed.
+        assert!(!writer.status_condition().trigger_value() && writer.status_changes().is_empty());
+        assert_eq!(writer.publication_matched_status().total_count, 0);
+        assert!(writer.matched_subscriptions().is_empty() && !writer.has_room_for(&track(1)));
+        assert!(here.contains_entity(writer.instance_handle()));
+        assert!(!there.wait_until(MOMENT, || reader.matched_writers() > 0).unwrap());
+
+        let draft = writer.instance_handle();
+        writer.enable().unwrap();
+        writer.enable().unwrap();
+        assert!(writer.is_enabled() && draft != writer.instance_handle());
+        assert!(here.contains_entity(writer.instance_handle()) && !here.contains_entity(draft));
+        writer.wait_for_readers(1, SOON).unwrap();
+        writer.write(&track(2)).unwrap();
+        let sample = reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!(
+            (*sample, sample.info().publication_handle),
+            (track(2), writer.instance_handle())
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_is_not_enabled_gets_nothing() {
+    let meeting = Meeting::new();
+    let (here, there) = (join(&meeting), come(&meeting));
+    let theirs = there.topic::<Track>("Tracks").transient_local().create().unwrap();
+    let writer = there.writer(&theirs).create().unwrap();
+    let topic = here.topic::<Track>("Tracks").transient_local().create().unwrap();
+    topic.enable().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
+    writer.write(&track(1)).unwrap();
+    not_enabled(reader.take(.., SOON).map(drop));
+    not_enabled(reader.take_next(SOON));
+    not_enabled(reader.read(.., SOON));
+    not_enabled(reader.take_next_sample());
+    not_enabled(reader.wait_for_condition(&States::not_read().into(), SOON));
+    not_enabled(reader.wait_for_writers(1, SOON));
+    not_enabled(reader.wait_for_historical_data(SOON));
+    not_enabled(reader.state_at(std::time::SystemTime::now()));
+    assert!(!reader.has_samples() && reader.matched_publications().is_empty());
+    assert_eq!(reader.subscription_matched_status().total_count, 0);
+    assert!(!there.wait_until(MOMENT, || writer.matched_readers() > 0).unwrap());
+    reader.enable().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), track(1));
+}
+
+#[test]
+fn policies_that_may_not_change_do_before_it_is_enabled() {
+    let meeting = Meeting::new();
+    let (here, there) = (join(&meeting), come(&meeting));
+    let topic = here.topic::<Track>("Tracks").create().unwrap();
+    let mut qos = topic.qos();
+    qos.durability.kind = DurabilityQosPolicyKind::TransientLocal;
+    qos.history.depth = 2;
+    topic.set_qos(&qos).unwrap();
+    assert!(topic.is_kept() && topic.is_atomic());
+    let writer = here.writer(&topic).create().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
+    topic.enable().unwrap();
+    qos.durability.kind = DurabilityQosPolicyKind::Volatile;
+    assert!(matches!(topic.set_qos(&qos), Err(DdsError::ImmutablePolicy(_))));
+
+    let mut of_writer = writer.qos();
+    assert_eq!(of_writer.durability.kind, DurabilityQosPolicyKind::TransientLocal);
+    of_writer.ownership.kind = OwnershipQosPolicyKind::Exclusive;
+    writer.set_qos(&of_writer).unwrap();
+    assert_eq!(writer.qos(), of_writer);
+    let mut wrong = of_writer.clone();
+    wrong.history.depth = 0;
+    assert!(matches!(writer.set_qos(&wrong), Err(DdsError::InconsistentPolicy(_))));
+    let mut of_reader = reader.qos();
+    of_reader.ownership.kind = OwnershipQosPolicyKind::Exclusive;
+    of_reader.history.kind = HistoryQosPolicyKind::KeepLast;
+    of_reader.history.depth = 1;
+    reader.set_qos(&of_reader).unwrap();
+    assert_eq!(reader.qos(), of_reader);
+    writer.enable().unwrap();
+    reader.enable().unwrap();
+    assert_eq!((writer.qos(), reader.qos()), (of_writer.clone(), of_reader));
+    of_writer.ownership.kind = OwnershipQosPolicyKind::Shared;
+    assert!(matches!(writer.set_qos(&of_writer), Err(DdsError::ImmutablePolicy(_))));
+
+    writer.wait_for_readers(1, SOON).unwrap();
+    for altitude in [1.0, 2.0, 3.0] {
+        writer.write(&Track { id: 1, altitude }).unwrap();
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let kept: Vec<f64> = reader.read(.., SOON).unwrap().iter().map(|it| it.altitude).collect();
+    assert_eq!(kept, [3.0], "HISTORY of the reader is as it was set");
+
+    // Who comes later gets what the topic keeps: two samples, as was said before it was enabled.
+    let found = there.find_topic::<Track>("Tracks", SOON).unwrap();
+    let late = there.reader(&found).exclusive_ownership().create().unwrap();
+    late.wait_for_historical_data(SOON).unwrap();
+    let kept: Vec<f64> = late.take(.., SOON).unwrap().map(|it| it.altitude).collect();
+    assert_eq!(kept, [2.0, 3.0]);
+}
+
+#[test]
+fn what_contains_it_comes_first_and_enables_it_if_it_is_to() {
+    let meeting = Meeting::new();
+    let here = join(&meeting);
+    let topic = here.topic::<Track>("Tracks").create().unwrap();
+    topic.enable().unwrap();
+    let publisher = here.publisher().create().unwrap();
+    let mut later = SubscriberQos { entity_factory: LATER, ..SubscriberQos::default() };
+    let subscriber = here.subscriber().qos(&later).create().unwrap();
+    assert!(!publisher.is_enabled() && !subscriber.is_enabled());
+    not_enabled(publisher.wait_for_acknowledgments(SOON));
+    let writer = publisher.writer(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).create().unwrap();
+    assert_eq!(
+        publisher.lookup_writer::<Track>("Tracks").unwrap().instance_handle(),
+        writer.instance_handle()
+    );
+    too_early(writer.enable());
+    too_early(reader.enable());
+
+    // PRESENTATION may not change once it is enabled.
+    let mut qos = publisher.qos();
+    qos.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Topic;
+    qos.presentation.ordered_access = true;
+    publisher.set_qos(&qos).unwrap();
+    later.presentation = qos.presentation.clone();
+    subscriber.set_qos(&later).unwrap();
+
+    publisher.enable().unwrap();
+    subscriber.enable().unwrap();
+    assert!(writer.is_enabled(), "a publisher enables its writers unless it says otherwise");
+    assert!(!reader.is_enabled(), "this subscriber says otherwise");
+    qos.presentation.ordered_access = false;
+    assert!(matches!(publisher.set_qos(&qos), Err(DdsError::ImmutablePolicy(_))));
+    reader.enable().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&track(1)).unwrap();
+    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), track(1));
+    assert!(publisher.writer(&topic).create().unwrap().is_enabled());
+    assert!(!subscriber.reader(&topic).create().unwrap().is_enabled());
+    let publisher = here.publisher().qos(&PublisherQos::default()).create().unwrap();
+    assert!(!publisher.writer(&topic).create().unwrap().is_enabled(), "nor is its publisher");
+}
+
+/// What the factory says counts for all of this process: the other tests here enable their participants by hand.
+#[test]
+fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
+    let meeting = Meeting::new();
+    let there = come(&meeting);
+    let factory = DomainParticipantFactory::instance();
+    let mut qos = factory.qos();
+    qos.entity_factory = LATER;
+    factory.set_qos(&qos).unwrap();
+    let here = meeting.join();
+    qos.entity_factory.autoenable_created_entities = true;
+    factory.set_qos(&qos).unwrap();
+
+    assert!(!here.is_enabled());
+    assert!(factory.lookup_participant(0).is_some());
+    not_enabled(here.assert_liveliness());
+    not_enabled(here.find_topic::<Track>("Tracks", SOON));
+    let topic = here.topic::<Track>("Tracks").create().unwrap();
+    let publisher = here.publisher().create().unwrap();
+    let (writer, own) =
+        (publisher.writer(&topic).create().unwrap(), here.writer(&topic).create().unwrap());
+    too_early(topic.enable());
+    too_early(publisher.enable());
+    too_early(own.enable());
+    let theirs = there.find_topic::<Track>("Tracks", MOMENT).err().unwrap();
+    assert!(matches!(theirs, DdsError::Timeout(_)), "{theirs}");
+    here.enable().unwrap();
+    assert!(topic.is_enabled() && publisher.is_enabled());
+    assert!(writer.is_enabled() && own.is_enabled());
+    let theirs = there.find_topic::<Track>("Tracks", SOON).unwrap();
+    let reader = there.reader(&theirs).create().unwrap();
+    reader.wait_for_writers(2, SOON).unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&track(7)).unwrap();
+    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), track(7));
+}
+
+#[test]
+fn one_that_is_never_enabled_leaves_nothing_behind() {
+    let meeting = Meeting::new();
+    let here = join(&meeting);
+    let topic = here.topic::<Track>("Tracks").atomic().create().unwrap();
+    let writer = here.writer(&topic).create().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
+    let waits = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| reader.take_next(SOON));
+        std::thread::sleep(Duration::from_millis(10));
+        waits.join().unwrap()
+    });
+    not_enabled(waits);
+    writer.clone().delete();
+    assert!(matches!(writer.enable(), Err(DdsError::AlreadyDeleted(_))));
+    here.delete_contained_entities().unwrap();
+    assert!(matches!(reader.enable(), Err(DdsError::AlreadyDeleted(_))));
+    assert!(matches!(topic.enable(), Err(DdsError::AlreadyDeleted(_))));
+    drop((writer, reader, topic, here));
+    meeting.assert_empty();
+}
+
+#[test]
+fn calls_that_are_futures_say_so_as_well() {
+    let meeting = Meeting::new();
+    let here = join(&meeting);
+    let topic = here.topic::<Track>("Tracks").create().unwrap();
+    topic.enable().unwrap();
+    let writer = here.writer(&topic).create().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
+    not_enabled(writer.write_async(&track(1)).now_or_never().unwrap());
+    not_enabled(writer.wait_for_readers_async(1).now_or_never().unwrap());
+    not_enabled(reader.take_next_async().now_or_never().unwrap());
+    not_enabled(reader.wait_for_writers_async(1).now_or_never().unwrap());
+}
