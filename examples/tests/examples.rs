@@ -39,6 +39,14 @@ fn hello() {
     assert!(program.ends_with(&bare(shown)), "{shown}");
 }
 
+/// All that it is made of stands in a file; the display gets the one warning alone.
+#[test]
+fn applications() {
+    says(env!("CARGO_BIN_EXE_applications"), 1, "Screen::Attitude: {");
+    says(env!("CARGO_BIN_EXE_applications"), 1, "Screen::Warnings: {");
+    says(env!("CARGO_BIN_EXE_applications"), 1, "\"Fire\"");
+}
+
 /// The computers hand over twice, and a display that comes late shows the alarm.
 #[test]
 fn avionics() {
