@@ -86,7 +86,7 @@ mod tests {
     use crate::ids::{NodeId, RegionId};
 
     const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
-    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0 };
+    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0, several: |_| None };
 
     /// A member that waits for what was kept before.
     fn newcomer() -> Keeper {
