@@ -353,11 +353,12 @@ impl DomainParticipant {
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
-    /// use dds_api::types::{DynamicData, DynamicType, Primitive, StructBuilder, Value};
+    /// use dds_api::types::{DynamicData, DynamicType, Extensibility, MemberOptions, Primitive, StructBuilder, Value};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let number = DynamicType::primitive(Primitive::Float64);
-    /// let of = StructBuilder::new("Wind").member("speed", &number)?.build()?;
+    /// let of = StructBuilder::new("Wind", Extensibility::Final).member("speed", &number, MemberOptions::default());
+    /// let of = of.build()?;
     /// let participant = DomainParticipant::new(0)?;
     /// let topic = participant.dynamic_topic("Wind", &of).create()?;
     /// let writer = participant.writer(&topic).create()?;
