@@ -218,7 +218,9 @@ fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
     let states = States::any().of_instances(InstanceState::NotAliveNoWriters);
     assert!(their_reader.wait_for_condition(&ReadCondition::new(states), SOON).unwrap());
     there.wait_until(SOON, || their_writer.matched_readers() == 1).unwrap();
-    assert_eq!(their_reader.matched_publications(), [their_writer.instance_handle()]);
+    until("who was matched is told", || {
+        their_reader.matched_publications() == [their_writer.instance_handle()]
+    });
     assert!(!here.contains_entity(topic.instance_handle()));
 
     // And it goes on.
