@@ -508,9 +508,8 @@ fn convert(args: &ConvertArgs, json: bool) -> Done {
     let sample = DynamicData::parse(&of, &text)
         .map_err(|error| Failure::new(format!("standard input: {error}")))?;
     if json {
-        // No line ends within a value, so what begins a line is only there to be looked at. It does not go
-        // through a parser: not all numbers that types have are numbers to it.
-        println!("{}", sample.to_json().lines().map(str::trim_start).collect::<String>());
+        // It does not go through a parser: not all numbers that types have are numbers to it.
+        println!("{}", sample.to_json_line());
     } else {
         println!("{}", sample.to_text());
     }

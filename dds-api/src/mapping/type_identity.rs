@@ -92,19 +92,21 @@ struct Known {
 }
 
 impl Known {
-    /// A type whose values lie so in memory; no places if they do not travel so.
-    fn new(of: DynamicType, (layout, places): (u64, Vec<u32>)) -> Known {
-        let minimal = of.objects(ObjectKind::Minimal);
-        let digest = TypeObjects::digest(&encoded(&minimal));
+    /// A type of this program, whose values lie so in memory; no places if they do not travel so.
+    fn own(of: DynamicType, layout: u64, places: Vec<u32>) -> Known {
+        let told = |kind| {
+            let (objects, places) = (of.objects(kind), places.clone());
+            encoded(&Description { objects, layout, places })
+        };
+        let mut forms = [ObjectKind::Complete, ObjectKind::Minimal].into_iter().map(told);
+        let told = forms.find(|told| told.len() <= LONGEST);
+        Known::new(of, layout, places, told)
+    }
+
+    fn new(of: DynamicType, layout: u64, places: Vec<u32>, told: Option<Vec<u8>>) -> Known {
+        let digest = TypeObjects::digest(&encoded(&of.objects(ObjectKind::Minimal)));
         let evolves = of.extensibility() != Extensibility::Final;
         let identity = TypeIdentity { name: of.name().to_owned(), digest, layout, evolves };
-        let told = |objects| encoded(&Description { objects, layout, places: places.clone() });
-        let with_names = told(of.objects(ObjectKind::Complete));
-        let told = match with_names.len() <= LONGEST {
-            true => with_names,
-            false => told(minimal),
-        };
-        let told = Some(told).filter(|told| told.len() <= LONGEST);
         Known { identity, told, of, places: places.into() }
     }
 
@@ -116,7 +118,7 @@ impl Known {
             return Err("it says of no layout where parts lie".to_owned());
         }
         let of = DynamicType::from_objects(&objects).map_err(|error| error.to_string())?;
-        Ok(Known { told: Some(told.to_vec()), ..Known::new(of, (layout, places)) })
+        Ok(Known::new(of, layout, places, Some(told.to_vec())))
     }
 
     fn name(&self) -> TypeName {
@@ -159,11 +161,11 @@ fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<Known> {
     if let Some(known) = catalogue(find) {
         return known;
     }
-    let layout = match T::LAYOUT.filter(|_| is_plain::<T>()) {
+    let (layout, places) = match T::LAYOUT.filter(|_| is_plain::<T>()) {
         Some(layout) => (layout.hash(), T::places()),
         None => (0, Vec::new()),
     };
-    let known = Arc::new(Known::new(T::dynamic_type(support), layout));
+    let known = Arc::new(Known::own(T::dynamic_type(support), layout, places));
     catalogue(|all| {
         let known = Arc::clone(all.by_name.entry(known.name()).or_insert(known));
         if let Some(compiled) = compiled {

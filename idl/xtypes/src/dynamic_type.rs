@@ -45,6 +45,11 @@ impl DynamicType {
         data::layout::extensibility_of(&self.graph, self.root)
     }
 
+    /// Whether it has a key.
+    pub fn is_keyed(&self) -> bool {
+        data::layout::is_keyed(&self.graph, self.root)
+    }
+
     /// What names it, and what it is made of. A type that is known by minimal objects has no names to tell:
     /// its objects are minimal, whatever is asked for.
     pub fn objects(&self, kind: ObjectKind) -> TypeObjects {

@@ -186,32 +186,19 @@ macro_rules! of_run_time {
     };
 }
 
-fn copied(payload: &[u8], bytes: &mut [u8]) -> Result<usize, DataError> {
-    match bytes.get_mut(..payload.len()) {
-        Some(room) => {
-            room.copy_from_slice(payload);
-            Ok(payload.len())
-        }
-        None => Err(DataError::Unfit {
-            path: "the sample".to_owned(),
-            reason: format!("has {} bytes, and {} are free", payload.len(), bytes.len()),
-        }),
-    }
-}
-
 impl TopicData for DynamicData {
     of_run_time!();
 
     fn has_key(&self) -> bool {
-        self.is_keyed()
+        self.of().is_keyed()
     }
 
     fn cdr_size(&self) -> Result<usize, DataError> {
-        Ok(self.to_cdr(Encoding::default())?.len())
+        DynamicData::cdr_size(self, Encoding::default())
     }
 
     fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, DataError> {
-        copied(&self.to_cdr(Encoding::default())?, bytes)
+        DynamicData::write_cdr(self, Encoding::default(), bytes)
     }
 
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
@@ -235,7 +222,7 @@ impl TopicData for SerializedData {
     of_run_time!();
 
     fn has_key(&self) -> bool {
-        crate::data::layout::is_keyed(&self.of().graph, self.of().root)
+        self.of().is_keyed()
     }
 
     fn cdr_size(&self) -> Result<usize, DataError> {
@@ -243,7 +230,13 @@ impl TopicData for SerializedData {
     }
 
     fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, DataError> {
-        copied(self.payload(), bytes)
+        let (payload, free) = (self.payload(), bytes.len());
+        let room = bytes.get_mut(..payload.len()).ok_or_else(|| DataError::Unfit {
+            path: "the sample".to_owned(),
+            reason: format!("has {} bytes, and {free} are free", payload.len()),
+        })?;
+        room.copy_from_slice(payload);
+        Ok(payload.len())
     }
 
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {

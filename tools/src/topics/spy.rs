@@ -99,12 +99,11 @@ fn text(sample: &Sample<DynamicData>) -> String {
     format!("-- {when} by {by}, {state}\n{}", sample.to_text())
 }
 
-/// One line: no line of a value's JSON ends within a value, so what begins one is only there to be looked at. It does not go through
-/// a parser: not all numbers that types have are numbers to it.
+/// One line. It does not go through a parser: not all numbers that types have are numbers to it.
 fn line(sample: &Sample<DynamicData>) -> String {
     let info = sample.info();
     let nanos = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let data: String = sample.to_json().lines().map(str::trim_start).collect();
+    let data = sample.to_json_line();
     let (writer, number) = (info.publication_handle, info.sequence_number);
     let state = state(sample);
     format!(

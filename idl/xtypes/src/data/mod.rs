@@ -288,11 +288,6 @@ impl DynamicData {
         cdr::write_key_payload(&self.of, &self.value, encoding)
     }
 
-    /// Whether its type has a key.
-    pub fn is_keyed(&self) -> bool {
-        layout::is_keyed(&self.of.graph, self.of.root)
-    }
-
     /// Its key in 16 bytes: the key itself if that of every value of the type fits, else its MD5.
     pub fn key_hash(&self) -> Result<[u8; 16], DataError> {
         let key = self.key_to_cdr()?;
@@ -309,6 +304,16 @@ impl DynamicData {
         Ok(Self { of: of.clone(), value: text::parse(of, text)? })
     }
 
+    /// The size of what [`write_cdr`](Self::write_cdr) writes.
+    pub fn cdr_size(&self, encoding: Encoding) -> Result<usize, DataError> {
+        cdr::size(&self.of, &self.value, encoding)
+    }
+
+    /// Writes its payload at the start of the bytes, and gives its size. Allocates nothing.
+    pub fn write_cdr(&self, encoding: Encoding, bytes: &mut [u8]) -> Result<usize, DataError> {
+        cdr::write_into(&self.of, &self.value, encoding, bytes)
+    }
+
     /// It as text, for people: names without quotes.
     pub fn to_text(&self) -> String {
         text::print(&self.of, &self.value, text::Style::Text)
@@ -317,6 +322,12 @@ impl DynamicData {
     /// It as JSON.
     pub fn to_json(&self) -> String {
         text::print(&self.of, &self.value, text::Style::Json)
+    }
+
+    /// It as JSON on one line.
+    pub fn to_json_line(&self) -> String {
+        // No line ends within a value, so what begins a line is only there to be looked at.
+        self.to_json().lines().map(str::trim_start).collect()
     }
 
     /// Its type.

@@ -13,7 +13,6 @@ use idl_cdr::{
     WriteDefault,
 };
 
-use super::layout::{extensibility_of, is_keyed};
 use super::{DataError, Value, default_of};
 use crate::DynamicType;
 use crate::model::{Graph, Member, NO_BOUND};
@@ -35,6 +34,25 @@ pub(crate) fn write(
     write_payload(of, value, encoding, None)
 }
 
+/// The size of the payload of a value.
+pub(crate) fn size(
+    of: &DynamicType,
+    value: &Value,
+    encoding: Encoding,
+) -> Result<usize, DataError> {
+    pass(of, value, CdrWriter::counting(encoding), false)
+}
+
+/// Writes the payload of a value at the start of the bytes, and gives its size.
+pub(crate) fn write_into(
+    of: &DynamicType,
+    value: &Value,
+    encoding: Encoding,
+    bytes: &mut [u8],
+) -> Result<usize, DataError> {
+    pass(of, value, CdrWriter::over(bytes, encoding), false)
+}
+
 /// The payload of a value, or of its key alone.
 pub(crate) fn write_key_payload(
     of: &DynamicType,
@@ -50,34 +68,41 @@ fn write_payload(
     encoding: Encoding,
     key: Option<KeyForm>,
 ) -> Result<Vec<u8>, DataError> {
-    let extensibility = extensibility_of(&of.graph, of.root);
-    let is_empty = key.is_some() && !is_keyed(&of.graph, of.root);
-    let mut payload = Vec::new();
-    for writing in [false, true] {
-        let mut writer = match writing {
-            false => CdrWriter::counting(encoding),
-            true => CdrWriter::over(&mut payload, encoding),
-        };
-        if let Some(form) = key {
-            writer = writer.of_keys(form);
-        }
-        let mut walk = Walk::new(of);
-        let size = writer
-            .write_header(extensibility)
-            .and_then(|()| match is_empty {
-                true => Ok(()),
-                false => walk.write(of.root, value, &mut writer),
-            })
-            .and_then(|()| writer.finish())
-            .map_err(|source| walk.fail(source))?;
-        payload.resize(size, 0);
-    }
+    let is_empty = key.is_some() && !of.is_keyed();
+    let counted = of_key(CdrWriter::counting(encoding), key);
+    let mut payload = vec![0; pass(of, value, counted, is_empty)?];
+    pass(of, value, of_key(CdrWriter::over(&mut payload, encoding), key), is_empty)?;
     Ok(payload)
+}
+
+fn of_key(writer: CdrWriter<'_>, key: Option<KeyForm>) -> CdrWriter<'_> {
+    match key {
+        Some(form) => writer.of_keys(form),
+        None => writer,
+    }
+}
+
+/// Writes, or counts, a payload; one with nothing in it if it is empty.
+fn pass(
+    of: &DynamicType,
+    value: &Value,
+    mut writer: CdrWriter<'_>,
+    is_empty: bool,
+) -> Result<usize, DataError> {
+    let mut walk = Walk::new(of);
+    writer
+        .write_header(of.extensibility())
+        .and_then(|()| match is_empty {
+            true => Ok(()),
+            false => walk.write(of.root, value, &mut writer),
+        })
+        .and_then(|()| writer.finish())
+        .map_err(|source| walk.fail(source))
 }
 
 pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, DataError> {
     let mut key = Vec::new();
-    if !is_keyed(&of.graph, of.root) {
+    if !of.is_keyed() {
         return Ok(key);
     }
     for writing in [false, true] {
@@ -97,10 +122,10 @@ pub(crate) fn write_key(of: &DynamicType, value: &Value) -> Result<Vec<u8>, Data
 pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value, DataError> {
     let mut walk = Walk::new(of);
     let mut reader = CdrReader::from_payload(payload).map_err(|source| walk.fail(source))?;
-    let extensibility = extensibility_of(&of.graph, of.root);
+    let extensibility = of.extensibility();
     if key {
         reader = reader.of_keys();
-        if !is_keyed(&of.graph, of.root) {
+        if !of.is_keyed() {
             return Ok(default_of(&of.graph, of.root));
         }
     }
