@@ -13,8 +13,7 @@ use qos_profiles::{
 };
 
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::directory::{ParticipantFacts, TopicFacts};
-use crate::mapping::endpoint::Endpoint;
+use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
 use crate::mapping::policies::Policies;
 
 /// What is known of an entity, with its policies of these kinds.
@@ -183,9 +182,6 @@ impl TopicBuiltinTopicData {
         }
     }
 }
-
-/// An endpoint, its name, and TOPIC_DATA of its topic.
-pub(crate) type Known = (InstanceHandle, Endpoint, TopicDataQosPolicy);
 
 fn participant_of(key: InstanceHandle) -> InstanceHandle {
     InstanceHandle { entity: 0, ..key }

@@ -220,29 +220,43 @@ impl DomainParticipant {
         name: &str,
         timeout: impl Into<Timeout>,
     ) -> DdsResult<Topic<T>> {
-        self.check()?;
-        let timeout = timeout.into();
-        let deadline = timeout.deadline();
         let (inner, identity) = (self.inner(), TypeIdentity::of::<T>(&()));
-        let (engine, standing) = (&inner.engine, &inner.standing);
-        loop {
-            // Before the look, so that no turn in between is missed.
-            let turns = engine.counters().busy_turns();
+        self.find(name, timeout.into(), || {
             if let Some(topic) = self.lookup_topic::<Topic<T>>(name).filter(Topic::is_enabled) {
-                return Ok(topic);
+                return Ok(Some(topic));
             }
-            self.check()?;
             if let Some(other) = inner.other_type_of(name, TypeId::of::<T>()) {
                 return Err(DdsError::PreconditionNotMet(format!(
                     "topic `{name}` has type `{other}` here, and `{}` is asked for: find it by its own type",
                     identity.name
                 )));
             }
-            match engine.act(|machine, _, _| machine.find_topic(name, &identity)) {
-                FoundTopic::Fits(data) => return Topic::of_others(inner, (), *data),
-                FoundTopic::Misfits(why) => return Err(DdsError::PreconditionNotMet(why)),
-                FoundTopic::None if standing.is_out_for_good() => return Err(standing.error()),
-                FoundTopic::None => {}
+            match inner.engine.act(|machine, _, _| machine.find_topic(name, &identity)) {
+                FoundTopic::Fits(data) => Topic::of_others(inner, (), *data).map(Some),
+                FoundTopic::Misfits(why) => Err(DdsError::PreconditionNotMet(why)),
+                FoundTopic::None => Ok(None),
+            }
+        })
+    }
+
+    /// What `look` finds of a topic of this name, as soon as it finds anything.
+    pub(crate) fn find<T>(
+        &self,
+        name: &str,
+        timeout: Timeout,
+        look: impl Fn() -> DdsResult<Option<T>>,
+    ) -> DdsResult<T> {
+        let (deadline, inner) = (timeout.deadline(), self.inner());
+        let (engine, standing) = (&inner.engine, &inner.standing);
+        loop {
+            self.check()?;
+            // Before the look, so that no turn in between is missed.
+            let turns = engine.counters().busy_turns();
+            if let Some(found) = look()? {
+                return Ok(found);
+            }
+            if standing.is_out_for_good() {
+                return Err(standing.error());
             }
             let ready = || {
                 engine.counters().busy_turns() != turns

@@ -19,7 +19,6 @@ mod rejoin;
 mod roster;
 
 pub use application::{Application, ApplicationFiles};
-pub(crate) use builtin::Known;
 pub use builtin::{
     ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
     TopicBuiltinTopicData,

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use idl_cdr::{DdsType, from_cdr, to_cdr};
-use qos_profiles::{EntityKind, EntityQos, TopicQos};
+use qos_profiles::{EntityKind, EntityQos, TopicDataQosPolicy, TopicQos};
 
+use super::endpoint::Endpoint;
 use super::level::{Keeping, TopicLevel};
 use super::policies::{Setting, settings_beyond, told_beyond};
 use super::type_identity::TypeIdentity;
+use crate::infrastructure::InstanceHandle;
 
 /// Topics that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_TOPICS: usize = 1 << 16;
@@ -76,6 +78,9 @@ impl TopicFacts {
     }
 }
 
+/// An endpoint, its name, and TOPIC_DATA of its topic.
+pub(crate) type Known = (InstanceHandle, Endpoint, TopicDataQosPolicy);
+
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Directory {
@@ -101,6 +106,14 @@ impl Directory {
     pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
         let all = self.topics.iter();
         all.flat_map(|(node, all)| all.iter().map(move |(id, data)| (*node, *id, data)))
+    }
+
+    /// What a participant says of the topic of its endpoint.
+    pub(crate) fn topic_of(&self, node: NodeId, endpoint: &Endpoint) -> Option<&TopicFacts> {
+        let mut named = self.named(&endpoint.topic);
+        let is_it =
+            |of: NodeId, data: &TopicFacts| of == node && data.data_type == endpoint.data_type;
+        named.find(|(of, _, data)| is_it(*of, data)).map(|(_, _, data)| data)
     }
 
     /// What is said of a topic.

@@ -23,8 +23,8 @@ use super::directory::Directory;
 use super::endpoint::{Endpoint, EndpointKind};
 use super::level::TopicLevel;
 use super::policies::Policies;
+use super::sight::Sight;
 use super::type_identity::Types;
-use crate::topic::{AnnouncedTopic, gathered};
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -107,15 +107,19 @@ impl Discovery {
         self.names.get(topic).into_iter().flatten().copied()
     }
 
-    /// What is announced of the topic of this name.
-    pub(crate) fn announced_topic(&self, name: &str) -> Option<AnnouncedTopic> {
-        let all = self.of_topic(name).filter_map(|(node, id)| self.endpoint(node, id));
-        gathered(all, |endpoint| self.types.find(&endpoint.data_type.digest))
+    /// What is seen of the topic of this name.
+    pub(crate) fn sight(&self, name: &str) -> Option<Sight> {
+        let known = |(node, id)| {
+            let endpoint = self.endpoint(node, id)?;
+            Some((endpoint, self.directory.topic_of(node, endpoint)))
+        };
+        let all = self.of_topic(name).filter_map(known);
+        Sight::of(all, |endpoint| self.types.find(&endpoint.data_type.digest))
     }
 
-    /// What is announced of all topics.
-    pub(crate) fn announced_topics(&self) -> Vec<AnnouncedTopic> {
-        self.names.keys().filter_map(|name| self.announced_topic(name)).collect()
+    /// What is seen of all topics.
+    pub(crate) fn sights(&self) -> Vec<Sight> {
+        self.names.keys().filter_map(|name| self.sight(name)).collect()
     }
 
     /// The endpoints of an ordered topic of this kind.

@@ -19,6 +19,7 @@ pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod set;
 pub(crate) mod shares;
+pub(crate) mod sight;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;
 pub(crate) mod type_identity;

@@ -2,19 +2,15 @@
 //!
 //! Owns: what is shown of a topic that others have announced. Never does: know more of it than all participants do.
 
-use std::sync::Arc;
-
-use derecho_node::clock;
 use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::{EntityQos, PolicyId, TopicQos};
 
-use super::{Topic, TopicBuilder};
+use super::Topic;
 use crate::domain::{DomainParticipant, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::endpoint::{Endpoint, EndpointKind};
-
-/// How often whoever waits for a topic looks for it, in nanoseconds.
-const LOOK: u64 = 2_000_000;
+use crate::mapping::directory::TopicFacts;
+use crate::mapping::endpoint::Endpoint;
+use crate::mapping::sight::Sight;
 
 /// Of which writer and reader have to say the same, or which the writer must not promise less of.
 const AGREED: [PolicyId; 6] = [
@@ -25,6 +21,9 @@ const AGREED: [PolicyId; 6] = [
     PolicyId::Liveliness,
     PolicyId::Reliability,
 ];
+
+/// What says which samples a topic keeps.
+const KEPT: [PolicyId; 3] = [PolicyId::Durability, PolicyId::DurabilityService, PolicyId::Lifespan];
 
 /// A topic as the participants of the domain have announced it, this one among them.
 ///
@@ -41,8 +40,8 @@ const AGREED: [PolicyId; 6] = [
 /// ```
 #[derive(Clone, Debug)]
 pub struct AnnouncedTopic {
-    /// One that stands for all, a writer if there is one.
-    endpoint: Endpoint,
+    /// As one participant has it, who has a writer of it if there is one.
+    facts: TopicFacts,
     of: Option<DynamicType>,
     writers: usize,
     readers: usize,
@@ -52,12 +51,12 @@ pub struct AnnouncedTopic {
 impl AnnouncedTopic {
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.endpoint.topic
+        &self.facts.name
     }
 
     /// The name of its type.
     pub fn type_name(&self) -> &str {
-        &self.endpoint.data_type.name
+        &self.facts.data_type.name
     }
 
     /// Its type; none if nobody tells of it.
@@ -67,22 +66,22 @@ impl AnnouncedTopic {
 
     /// What it gives, in a word or two.
     pub fn level(&self) -> String {
-        self.endpoint.level.to_string()
+        self.facts.level.to_string()
     }
 
     /// Whether its samples come in one order at all readers.
     pub fn is_atomic(&self) -> bool {
-        self.endpoint.level.is_ordered()
+        self.facts.level.is_ordered()
     }
 
     /// Whether its samples are kept for those who come later.
     pub fn is_kept(&self) -> bool {
-        self.endpoint.level.is_kept()
+        self.facts.level.is_kept()
     }
 
     /// Whether each of its partitions is a stream by itself.
     pub fn is_sharded(&self) -> bool {
-        self.endpoint.sharded
+        self.facts.sharded
     }
 
     /// How many writers there are.
@@ -101,43 +100,21 @@ impl AnnouncedTopic {
     }
 }
 
-/// What is announced of topics, each with the endpoints of its name.
-pub(crate) fn gathered<'a>(
-    endpoints: impl Iterator<Item = &'a Endpoint>,
-    find: impl Fn(&Endpoint) -> Option<DynamicType>,
-) -> Option<AnnouncedTopic> {
-    let mut found: Option<AnnouncedTopic> = None;
-    for endpoint in endpoints {
-        let is_writer = match endpoint.kind {
-            EndpointKind::Writer => true,
-            EndpointKind::Reader => false,
-            _ => continue,
-        };
-        let topic = found.get_or_insert_with(|| AnnouncedTopic {
-            endpoint: endpoint.clone(),
-            of: None,
-            writers: 0,
-            readers: 0,
-            partitions: Vec::new(),
-        });
-        if is_writer && topic.writers == 0 {
-            topic.endpoint = endpoint.clone();
-        }
-        topic.writers += usize::from(is_writer);
-        topic.readers += usize::from(!is_writer);
-        topic.partitions.extend(endpoint.policies.partition().name.iter().cloned());
+impl From<Sight> for AnnouncedTopic {
+    fn from(sight: Sight) -> AnnouncedTopic {
+        let Sight { endpoint, topic, of, writers, readers, partitions } = sight;
+        let qos = agreed(&endpoint, topic);
+        let Endpoint { topic: name, data_type, level, sharded, keeping, .. } = endpoint;
+        let facts = TopicFacts { name, data_type, level, sharded, keeping, qos };
+        AnnouncedTopic { facts, of, writers, readers, partitions }
     }
-    let mut topic = found?;
-    topic.partitions.sort();
-    topic.partitions.dedup();
-    topic.of = find(&topic.endpoint);
-    Some(topic)
 }
 
 impl DomainParticipant {
     /// The topics that the participants of the domain have writers or readers of, as this one knows it now.
     pub fn announced_topics(&self) -> Vec<AnnouncedTopic> {
-        self.inner.engine.act(|machine, _, _| machine.announced_topics())
+        let all = self.inner.engine.act(|machine, _, _| machine.sights());
+        all.into_iter().map(AnnouncedTopic::from).collect()
     }
 
     /// The topic of this name that others have, or will have before the time is over, for a program that was not compiled with its
@@ -185,44 +162,29 @@ impl DomainParticipant {
         name: &str,
         timeout: Timeout,
     ) -> DdsResult<Topic<T>> {
-        self.check()?;
-        let (engine, standing) = (&self.inner.engine, &self.inner.standing);
-        let deadline = timeout.deadline();
-        let found = loop {
-            let found = engine.act(|machine, _, _| machine.announced_topic(name));
-            let is_over = deadline.is_some_and(|deadline| clock::now() >= deadline);
-            if found.is_some() || is_over || standing.is_out_for_good() {
-                break found;
-            }
-            engine.wait(Some(clock::now().after(LOOK)), || false);
-        };
-        let Some(AnnouncedTopic { endpoint, of, .. }) = found else {
-            return Err(match standing.is_out() {
-                true => standing.error(),
-                false => DdsError::Timeout(format!(
-                    "nobody has a writer or reader of a topic `{name}` after {timeout}: {}",
-                    self.inner.why_nobody()
-                )),
-            });
-        };
-        let of = of.ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!(
-                "of the type `{}` of topic `{name}` nothing is told but its name: make the topic with its type",
-                endpoint.data_type.name
-            ))
-        })?;
-        TopicBuilder::new(Arc::clone(&self.inner), name, of)
-            .like(&endpoint, &agreed(&endpoint))
-            .create()
+        self.find(name, timeout, || {
+            let found = self.inner.engine.act(|machine, _, _| machine.sight(name));
+            let Some(found) = found.map(AnnouncedTopic::from) else { return Ok(None) };
+            let AnnouncedTopic { facts, of, .. } = found;
+            let of = of.ok_or_else(|| {
+                DdsError::PreconditionNotMet(format!(
+                    "of the type `{}` of topic `{name}` nothing is told but its name: make the topic with its type",
+                    facts.data_type.name
+                ))
+            })?;
+            Topic::of_others(&self.inner, of, facts).map(Some)
+        })
     }
 }
 
-/// Policies that let a reader be matched with this writer, or a writer with this reader.
-fn agreed(of: &Endpoint) -> TopicQos {
+/// Policies of a topic that let a reader be matched with this writer, or a writer with this reader, and keep what the topic keeps.
+fn agreed(of: &Endpoint, topic: Option<TopicQos>) -> TopicQos {
     let [own, _] = of.policies.both();
     let mut qos = EntityQos::from(usual_topic());
-    for policy in AGREED {
-        qos.adopt(&own, policy);
+    AGREED.into_iter().for_each(|policy| qos.adopt(&own, policy));
+    if let Some(topic) = topic {
+        let topic = EntityQos::from(topic);
+        KEPT.into_iter().for_each(|policy| qos.adopt(&topic, policy));
     }
     match qos {
         EntityQos::Topic(qos) => qos,

@@ -9,7 +9,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{
     DeadlineQosPolicy, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
-    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind, Length,
+    DurabilityServiceQosPolicy, EntityKind, EntityQos, HistoryQosPolicyKind,
     OwnershipQosPolicyKind, TopicQos,
 };
 
@@ -17,7 +17,6 @@ use super::keeping::KeepingOptions;
 use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
-use crate::mapping::endpoint::Endpoint;
 use crate::mapping::level::TopicLevel;
 
 /// The longest topic name, as in other DDS products.
@@ -115,38 +114,6 @@ impl<T: TopicData> TopicBuilder<T> {
         };
         self.lifespan = qos.lifespan.duration.into();
         self.qos.clone_from(qos);
-    }
-
-    /// The same topic as this endpoint's, with these policies for writers and readers.
-    pub(super) fn like(mut self, of: &Endpoint, qos: &TopicQos) -> Self {
-        (self.following, self.wrong) = (None, None);
-        self.set(qos, of.level);
-        self.sharded = of.sharded;
-        let keeping = of.keeping;
-        let limit = |most: u32| match most {
-            0 => Length::UNLIMITED,
-            most => i32::try_from(most).ok().and_then(Length::new).unwrap_or(Length::UNLIMITED),
-        };
-        self.service = DurabilityServiceQosPolicy {
-            history_kind: match keeping.depth {
-                0 => HistoryQosPolicyKind::KeepAll,
-                _ => HistoryQosPolicyKind::KeepLast,
-            },
-            history_depth: keeping.depth.max(1),
-            max_samples: limit(keeping.most),
-            max_instances: limit(keeping.instances),
-            ..DurabilityServiceQosPolicy::default()
-        };
-        self.lifespan = (keeping.lifespan > 0).then(|| Duration::from_nanos(keeping.lifespan));
-        let some = |limit: u64| (limit > 0).then_some(limit);
-        self.options.durable_first = keeping.durable_first;
-        self.options.detach = keeping.detach;
-        self.options.log_retention = LogRetention {
-            time: some(keeping.log_time).map(Duration::from_nanos),
-            bytes: some(keeping.log_bytes),
-            samples: some(keeping.log_samples),
-        };
-        self
     }
 
     /// Each of its partitions is a stream by itself, and has an order of its own: writers and readers that share no partition

@@ -25,7 +25,6 @@ use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
 
 pub use announced::AnnouncedTopic;
-pub(crate) use announced::gathered;
 pub use builder::TopicBuilder;
 pub(crate) use entity::TopicEntity;
 pub use filtered::{ContentFilteredTopic, TopicDescription};

@@ -9,10 +9,9 @@ use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 
 use super::ParticipantMachine;
-use crate::domain::Known;
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::announcement::Announcement;
-use crate::mapping::directory::{ParticipantFacts, TopicFacts};
+use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
 use crate::mapping::type_identity::TypeIdentity;
@@ -142,10 +141,7 @@ impl ParticipantMachine {
         let endpoint = if is_own { self.own(entity) } else { state.endpoint(node, entity) }?;
         let topic = match is_own {
             true => self.said.topics.values().find(|topic| topic.name == endpoint.topic),
-            false => {
-                let mut named = state.directory().named(&endpoint.topic);
-                named.find(|(of, ..)| *of == node).map(|(_, _, topic)| topic)
-            }
+            false => state.directory().topic_of(node, endpoint),
         };
         let topic_data = topic.map(|topic| topic.qos.topic_data.clone()).unwrap_or_default();
         Some((partner, endpoint.clone(), topic_data))

@@ -25,8 +25,8 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::NOBODY;
 use crate::mapping::partners::Outcome;
 use crate::mapping::shares::{ReaderSource, SourceId};
+use crate::mapping::sight::Sight;
 use crate::mapping::type_identity::Types;
-use crate::topic::AnnouncedTopic;
 
 impl ParticipantMachine {
     /// Takes in what all have heard of endpoints.
@@ -180,14 +180,14 @@ impl ParticipantMachine {
         }
     }
 
-    /// What is announced of the topic of this name.
-    pub(crate) fn announced_topic(&self, name: &str) -> Option<AnnouncedTopic> {
-        self.group.state().announced_topic(name)
+    /// What is seen of the topic of this name.
+    pub(crate) fn sight(&self, name: &str) -> Option<Sight> {
+        self.group.state().sight(name)
     }
 
-    /// What is announced of all topics.
-    pub(crate) fn announced_topics(&self) -> Vec<AnnouncedTopic> {
-        self.group.state().announced_topics()
+    /// What is seen of all topics.
+    pub(crate) fn sights(&self) -> Vec<Sight> {
+        self.group.state().sights()
     }
 
     /// Where the statuses of a topic of this name are put up here.
