@@ -14,52 +14,48 @@ use dds_api::topic::TopicBuilder;
 use dds_api::types::{DynamicData, DynamicType, TopicData, Value, ValueRef};
 use support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, until};
 
-/// How the compiler lays it out.
-mod usual {
-    use dds_api::prelude::*;
+/// A plain type, and a sample of it, in a module of this name, laid out so.
+macro_rules! fix {
+    ($(#[$doc:meta])* $name:ident $(, $layout:meta)?) => {
+        $(#[$doc])*
+        mod $name {
+            use dds_api::prelude::*;
 
-    #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-    #[dds(name = "Nav::Fix")]
-    pub(crate) struct Fix {
-        pub(crate) quality: u8,
-        #[dds(key)]
-        pub(crate) id: u32,
-        pub(crate) flag: u8,
-        pub(crate) at: [Corner; 2],
-    }
+            #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+            #[dds(name = "Nav::Fix")]
+            $(#[$layout])?
+            pub(crate) struct Fix {
+                pub(crate) quality: u8,
+                #[dds(key)]
+                pub(crate) id: u32,
+                pub(crate) flag: u8,
+                pub(crate) at: [Corner; 2],
+            }
 
-    #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-    #[dds(name = "Nav::Corner")]
-    pub(crate) struct Corner {
-        pub(crate) turn: i8,
-        pub(crate) x: f64,
-        pub(crate) y: f32,
-    }
+            #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+            #[dds(name = "Nav::Corner")]
+            $(#[$layout])?
+            pub(crate) struct Corner {
+                pub(crate) turn: i8,
+                pub(crate) x: f64,
+                pub(crate) y: f32,
+            }
+
+            pub(crate) fn fix(id: u32) -> Fix {
+                let corner = |x: f64| Corner { turn: -3, x, y: 0.5 };
+                Fix { quality: 9, id, flag: 4, at: [corner(f64::from(id)), corner(-1.5)] }
+            }
+        }
+    };
 }
 
-/// The same type, as it is declared.
-mod declared {
-    use dds_api::prelude::*;
-
-    #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-    #[dds(name = "Nav::Fix")]
-    #[repr(C)]
-    pub(crate) struct Fix {
-        pub(crate) quality: u8,
-        #[dds(key)]
-        pub(crate) id: u32,
-        pub(crate) flag: u8,
-        pub(crate) at: [Corner; 2],
-    }
-
-    #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-    #[dds(name = "Nav::Corner")]
-    #[repr(C)]
-    pub(crate) struct Corner {
-        pub(crate) turn: i8,
-        pub(crate) x: f64,
-        pub(crate) y: f32,
-    }
+fix! {
+    /// How the compiler lays it out.
+    usual
+}
+fix! {
+    /// The same type, as it is declared.
+    declared, repr(C)
 }
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -100,16 +96,6 @@ fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -
     all
 }
 
-fn declared_fix(id: u32) -> declared::Fix {
-    let corner = |x: f64| declared::Corner { turn: -3, x, y: 0.5 };
-    declared::Fix { quality: 9, id, flag: 4, at: [corner(f64::from(id)), corner(-1.5)] }
-}
-
-fn usual_fix(id: u32) -> usual::Fix {
-    let corner = |x: f64| usual::Corner { turn: -3, x, y: 0.5 };
-    usual::Fix { quality: 9, id, flag: 4, at: [corner(f64::from(id)), corner(-1.5)] }
-}
-
 fn fix_json(id: u32) -> String {
     let corner = |x: &str| format!("{{\"turn\": -3, \"x\": {x}, \"y\": 0.5}}");
     let (first, second) = (corner(&format!("{id}.0")), corner("-1.5"));
@@ -147,19 +133,19 @@ fn act_compiled(folder: &Path) {
         let readers = if *level == "unordered" { readers } else { 2 };
         to.wait_for_readers(readers, SOON).unwrap();
         track_to.wait_for_readers(readers, SOON).unwrap();
-        (0..MANY).for_each(|id| to.write(&declared_fix(id)).unwrap());
+        (0..MANY).for_each(|id| to.write(&declared::fix(id)).unwrap());
         (0..MANY).for_each(|number| track_to.write(&track(number)).unwrap());
         say("written");
         listen().unwrap();
         let mut got = take(fixes, 2 * MANY as usize, |fix| *fix);
         got.sort_by_key(|fix| fix.id);
-        assert!(got.into_iter().eq((0..2 * MANY).map(declared_fix)));
+        assert!(got.into_iter().eq((0..2 * MANY).map(declared::fix)));
         let mut got = take(tracks, 2 * MANY as usize, Clone::clone);
         got.sort_by_key(|track| track.altitude as u64);
         assert!(got.into_iter().eq((0..2 * MANY).map(track)));
         say("read");
         listen().unwrap();
-        to.dispose(&declared_fix(7)).unwrap();
+        to.dispose(&declared::fix(7)).unwrap();
     }
     while listen().is_some() {}
 }
@@ -208,7 +194,7 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
         };
         let mut read: Vec<_> = raws.iter().map(read).collect();
         read.sort_by_key(|fix| fix.id);
-        assert!(read.into_iter().eq((0..MANY).map(usual_fix)));
+        assert!(read.into_iter().eq((0..MANY).map(usual::fix)));
         assert_eq!(take(high, MANY as usize / 2, |_| ()).len(), MANY as usize / 2);
         // What it writes itself it gets as well.
         to.wait_for_readers(2, SOON).unwrap();
@@ -272,15 +258,15 @@ fn values_that_lie_otherwise_in_memory_are_read_as_they_were_written() {
         assert_eq!(other.hear(), "written");
         let mut got = take(fixes, MANY as usize, |fix| *fix);
         got.sort_by_key(|fix| fix.id);
-        assert!(got.into_iter().eq((0..MANY).map(usual_fix)));
+        assert!(got.into_iter().eq((0..MANY).map(usual::fix)));
         to.wait_for_readers(2, SOON).unwrap();
         track_to.wait_for_readers(2, SOON).unwrap();
-        (MANY..2 * MANY).for_each(|id| to.write(&usual_fix(id)).unwrap());
+        (MANY..2 * MANY).for_each(|id| to.write(&usual::fix(id)).unwrap());
         (MANY..2 * MANY).for_each(|number| track_to.write(&track(number)).unwrap());
         other.tell("read");
         assert_eq!(other.hear(), "read");
         assert!(
-            take(fixes, MANY as usize, |fix| *fix).into_iter().eq((MANY..2 * MANY).map(usual_fix))
+            take(fixes, MANY as usize, |fix| *fix).into_iter().eq((MANY..2 * MANY).map(usual::fix))
         );
         other.tell("dispose");
     }
@@ -342,7 +328,7 @@ fn what_a_writer_has_left_is_read_by_who_has_no_type() {
         let topic = at_level(participant.topic::<usual::Fix>("fix kept"), "kept");
         let writer = participant.writer(&topic).create().unwrap();
         writer.wait_for_readers(2, SOON).unwrap();
-        (0..MANY).for_each(|id| writer.write(&usual_fix(id)).unwrap());
+        (0..MANY).for_each(|id| writer.write(&usual::fix(id)).unwrap());
         writer.wait_for_acknowledgments(SOON).unwrap();
         writer
     };

@@ -2,6 +2,8 @@
 //!
 //! Owns: the four forms. Never does: find out anything; discovery does.
 
+use std::sync::Arc;
+
 use qos_profiles::{
     DataReaderQos, DataRepresentationQosPolicy, DataWriterQos, DeadlineQosPolicy,
     DestinationOrderQosPolicy, DurabilityQosPolicy, DurabilityServiceQosPolicy, GroupDataQosPolicy,
@@ -16,13 +18,13 @@ use crate::infrastructure::InstanceHandle;
 use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
 use crate::mapping::policies::Policies;
 
-/// What is known of an entity, with its policies of these kinds.
+/// What is known of an entity: what is said of it, and policies out of these sets.
 macro_rules! data {
     (
         $(#[$doc:meta])* $name:ident {
             $($(#[$field_doc:meta])* $field:ident: $ty:ty,)*
             ;
-            $($policy:ident: $policy_type:ident,)*
+            $(from $set:ident: $set_type:ident { $($policy:ident: $policy_type:ident,)* })*
         }
     ) => {
         $(#[$doc])*
@@ -30,10 +32,16 @@ macro_rules! data {
         #[non_exhaustive]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $ty,)*
-            $(
+            $($(
                 #[doc = concat!("The [", stringify!($policy_type), "].")]
                 pub $policy: $policy_type,
-            )*
+            )*)*
+        }
+
+        impl $name {
+            fn of(($($field,)*): ($($ty,)*), ($($set,)*): ($($set_type,)*)) -> Self {
+                $name { $($field,)* $($($policy: $set.$policy,)*)* }
+            }
         }
     };
 }
@@ -43,8 +51,9 @@ data! {
     ParticipantBuiltinTopicData {
         /// Its name in the domain.
         key: InstanceHandle,
-        ;
+        /// The [UserDataQosPolicy].
         user_data: UserDataQosPolicy,
+        ;
     }
 }
 
@@ -58,20 +67,22 @@ data! {
         /// The name of its type.
         type_name: String,
         ;
-        durability: DurabilityQosPolicy,
-        durability_service: DurabilityServiceQosPolicy,
-        deadline: DeadlineQosPolicy,
-        latency_budget: LatencyBudgetQosPolicy,
-        liveliness: LivelinessQosPolicy,
-        reliability: ReliabilityQosPolicy,
-        transport_priority: TransportPriorityQosPolicy,
-        lifespan: LifespanQosPolicy,
-        destination_order: DestinationOrderQosPolicy,
-        history: HistoryQosPolicy,
-        resource_limits: ResourceLimitsQosPolicy,
-        ownership: OwnershipQosPolicy,
-        topic_data: TopicDataQosPolicy,
-        representation: DataRepresentationQosPolicy,
+        from topic: TopicQos {
+            durability: DurabilityQosPolicy,
+            durability_service: DurabilityServiceQosPolicy,
+            deadline: DeadlineQosPolicy,
+            latency_budget: LatencyBudgetQosPolicy,
+            liveliness: LivelinessQosPolicy,
+            reliability: ReliabilityQosPolicy,
+            transport_priority: TransportPriorityQosPolicy,
+            lifespan: LifespanQosPolicy,
+            destination_order: DestinationOrderQosPolicy,
+            history: HistoryQosPolicy,
+            resource_limits: ResourceLimitsQosPolicy,
+            ownership: OwnershipQosPolicy,
+            topic_data: TopicDataQosPolicy,
+            representation: DataRepresentationQosPolicy,
+        }
     }
 }
 
@@ -86,23 +97,28 @@ data! {
         topic_name: String,
         /// The name of its type.
         type_name: String,
-        ;
-        durability: DurabilityQosPolicy,
-        durability_service: DurabilityServiceQosPolicy,
-        deadline: DeadlineQosPolicy,
-        latency_budget: LatencyBudgetQosPolicy,
-        liveliness: LivelinessQosPolicy,
-        reliability: ReliabilityQosPolicy,
-        lifespan: LifespanQosPolicy,
-        user_data: UserDataQosPolicy,
-        ownership: OwnershipQosPolicy,
-        ownership_strength: OwnershipStrengthQosPolicy,
-        destination_order: DestinationOrderQosPolicy,
-        presentation: PresentationQosPolicy,
-        partition: PartitionQosPolicy,
+        /// The [TopicDataQosPolicy].
         topic_data: TopicDataQosPolicy,
-        group_data: GroupDataQosPolicy,
-        representation: DataRepresentationQosPolicy,
+        ;
+        from writer: DataWriterQos {
+            durability: DurabilityQosPolicy,
+            durability_service: DurabilityServiceQosPolicy,
+            deadline: DeadlineQosPolicy,
+            latency_budget: LatencyBudgetQosPolicy,
+            liveliness: LivelinessQosPolicy,
+            reliability: ReliabilityQosPolicy,
+            lifespan: LifespanQosPolicy,
+            user_data: UserDataQosPolicy,
+            ownership: OwnershipQosPolicy,
+            ownership_strength: OwnershipStrengthQosPolicy,
+            destination_order: DestinationOrderQosPolicy,
+            representation: DataRepresentationQosPolicy,
+        }
+        from publisher: PublisherQos {
+            presentation: PresentationQosPolicy,
+            partition: PartitionQosPolicy,
+            group_data: GroupDataQosPolicy,
+        }
     }
 }
 
@@ -117,164 +133,71 @@ data! {
         topic_name: String,
         /// The name of its type.
         type_name: String,
-        ;
-        durability: DurabilityQosPolicy,
-        deadline: DeadlineQosPolicy,
-        latency_budget: LatencyBudgetQosPolicy,
-        liveliness: LivelinessQosPolicy,
-        reliability: ReliabilityQosPolicy,
-        ownership: OwnershipQosPolicy,
-        destination_order: DestinationOrderQosPolicy,
-        user_data: UserDataQosPolicy,
-        time_based_filter: TimeBasedFilterQosPolicy,
-        presentation: PresentationQosPolicy,
-        partition: PartitionQosPolicy,
+        /// The [TopicDataQosPolicy].
         topic_data: TopicDataQosPolicy,
-        group_data: GroupDataQosPolicy,
-        representation: DataRepresentationQosPolicy,
-        type_consistency: TypeConsistencyEnforcementQosPolicy,
+        ;
+        from reader: DataReaderQos {
+            durability: DurabilityQosPolicy,
+            deadline: DeadlineQosPolicy,
+            latency_budget: LatencyBudgetQosPolicy,
+            liveliness: LivelinessQosPolicy,
+            reliability: ReliabilityQosPolicy,
+            ownership: OwnershipQosPolicy,
+            destination_order: DestinationOrderQosPolicy,
+            user_data: UserDataQosPolicy,
+            time_based_filter: TimeBasedFilterQosPolicy,
+            representation: DataRepresentationQosPolicy,
+            type_consistency: TypeConsistencyEnforcementQosPolicy,
+        }
+        from subscriber: SubscriberQos {
+            presentation: PresentationQosPolicy,
+            partition: PartitionQosPolicy,
+            group_data: GroupDataQosPolicy,
+        }
     }
 }
 
 impl ParticipantBuiltinTopicData {
     pub(super) fn new(key: InstanceHandle, data: ParticipantFacts) -> Self {
-        let user_data = UserDataQosPolicy { value: data.user_data };
-        ParticipantBuiltinTopicData { key, user_data }
+        Self::of((key, UserDataQosPolicy { value: data.user_data }), ())
     }
 }
 
 impl TopicBuiltinTopicData {
     pub(super) fn new(key: InstanceHandle, data: TopicFacts) -> Self {
-        let TopicQos {
-            topic_data,
-            durability,
-            durability_service,
-            deadline,
-            latency_budget,
-            liveliness,
-            reliability,
-            destination_order,
-            history,
-            resource_limits,
-            transport_priority,
-            lifespan,
-            ownership,
-            representation,
-        } = data.qos;
-        TopicBuiltinTopicData {
-            key,
-            name: data.name,
-            type_name: data.data_type.name,
-            durability,
-            durability_service,
-            deadline,
-            latency_budget,
-            liveliness,
-            reliability,
-            transport_priority,
-            lifespan,
-            destination_order,
-            history,
-            resource_limits,
-            ownership,
-            topic_data,
-            representation,
-        }
+        Self::of((key, data.name, data.data_type.name), (data.qos,))
     }
 }
 
-fn participant_of(key: InstanceHandle) -> InstanceHandle {
-    InstanceHandle { entity: 0, ..key }
+/// What is said of an endpoint beside its policies.
+type Said = (InstanceHandle, InstanceHandle, String, String, TopicDataQosPolicy);
+
+fn said((key, endpoint, topic_data): Known) -> (Said, Policies) {
+    let participant = InstanceHandle { entity: 0, ..key };
+    let said = (key, participant, endpoint.topic, endpoint.data_type.name, topic_data);
+    (said, Arc::unwrap_or_clone(endpoint.policies))
 }
 
 impl PublicationBuiltinTopicData {
     /// That of a writer; none if it is something else.
-    pub(crate) fn new((key, endpoint, topic_data): Known) -> Option<Self> {
-        let Policies::Offered { writer, publisher } = (*endpoint.policies).clone() else {
-            return None;
-        };
-        let DataWriterQos {
-            durability,
-            durability_service,
-            deadline,
-            latency_budget,
-            liveliness,
-            reliability,
-            destination_order,
-            lifespan,
-            user_data,
-            ownership,
-            ownership_strength,
-            representation,
-            ..
-        } = writer;
-        let PublisherQos { presentation, partition, group_data, .. } = publisher;
-        Some(PublicationBuiltinTopicData {
-            key,
-            participant_key: participant_of(key),
-            topic_name: endpoint.topic,
-            type_name: endpoint.data_type.name,
-            durability,
-            durability_service,
-            deadline,
-            latency_budget,
-            liveliness,
-            reliability,
-            lifespan,
-            user_data,
-            ownership,
-            ownership_strength,
-            destination_order,
-            presentation,
-            partition,
-            topic_data,
-            group_data,
-            representation,
-        })
+    pub(crate) fn new(known: Known) -> Option<Self> {
+        match said(known) {
+            (said, Policies::Offered { writer, publisher }) => {
+                Some(Self::of(said, (writer, publisher)))
+            }
+            _ => None,
+        }
     }
 }
 
 impl SubscriptionBuiltinTopicData {
     /// That of a reader; none if it is something else.
-    pub(crate) fn new((key, endpoint, topic_data): Known) -> Option<Self> {
-        let Policies::Requested { reader, subscriber } = (*endpoint.policies).clone() else {
-            return None;
-        };
-        let DataReaderQos {
-            durability,
-            deadline,
-            latency_budget,
-            liveliness,
-            reliability,
-            destination_order,
-            user_data,
-            ownership,
-            time_based_filter,
-            representation,
-            type_consistency,
-            ..
-        } = reader;
-        let SubscriberQos { presentation, partition, group_data, .. } = subscriber;
-        Some(SubscriptionBuiltinTopicData {
-            key,
-            participant_key: participant_of(key),
-            topic_name: endpoint.topic,
-            type_name: endpoint.data_type.name,
-            durability,
-            deadline,
-            latency_budget,
-            liveliness,
-            reliability,
-            ownership,
-            destination_order,
-            user_data,
-            time_based_filter,
-            presentation,
-            partition,
-            topic_data,
-            group_data,
-            representation,
-            type_consistency,
-        })
+    pub(crate) fn new(known: Known) -> Option<Self> {
+        match said(known) {
+            (said, Policies::Requested { reader, subscriber }) => {
+                Some(Self::of(said, (reader, subscriber)))
+            }
+            _ => None,
+        }
     }
 }

@@ -27,8 +27,7 @@ impl Wire for Announcement {
         match self {
             Announcement::Endpoint(id, endpoint) => {
                 out.push(0);
-                id.encode(out);
-                endpoint.as_ref().map_or(Vec::new(), Endpoint::encode).encode(out);
+                encode_named(*id, endpoint.as_ref().map(Endpoint::encode), out);
             }
             Announcement::Storage(key, motion) => {
                 out.push(1);
@@ -45,8 +44,7 @@ impl Wire for Announcement {
             }
             Announcement::Topic(id, data) => {
                 out.push(4);
-                id.encode(out);
-                data.as_ref().map_or(Vec::new(), TopicFacts::encode).encode(out);
+                encode_named(*id, data.as_ref().map(TopicFacts::encode), out);
             }
         }
     }
@@ -54,12 +52,7 @@ impl Wire for Announcement {
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         Some(match from.byte()? {
             0 => {
-                let id = u64::decode(from)?;
-                let bytes = Vec::<u8>::decode(from)?;
-                let endpoint = match bytes.is_empty() {
-                    true => None,
-                    false => Some(Endpoint::decode(&bytes)?),
-                };
+                let (id, endpoint) = decode_named(from, Endpoint::decode)?;
                 Announcement::Endpoint(id, endpoint)
             }
             1 => Announcement::Storage(Wire::decode(from)?, Wire::decode(from)?),
@@ -69,15 +62,25 @@ impl Wire for Announcement {
                 Announcement::Participant(ParticipantFacts::decode(&bytes)?)
             }
             4 => {
-                let id = u64::decode(from)?;
-                let bytes = Vec::<u8>::decode(from)?;
-                let data = match bytes.is_empty() {
-                    true => None,
-                    false => Some(TopicFacts::decode(&bytes)?),
-                };
+                let (id, data) = decode_named(from, TopicFacts::decode)?;
                 Announcement::Topic(id, data)
             }
             _ => return None,
         })
     }
+}
+
+/// What is called so, or that it is no more: nothing at all.
+fn encode_named(id: u64, what: Option<Vec<u8>>, out: &mut Vec<u8>) {
+    id.encode(out);
+    what.unwrap_or_default().encode(out);
+}
+
+fn decode_named<T>(
+    from: &mut Reader<'_>,
+    decode: fn(&[u8]) -> Option<T>,
+) -> Option<(u64, Option<T>)> {
+    let (id, bytes) = (u64::decode(from)?, Vec::<u8>::decode(from)?);
+    let what = if bytes.is_empty() { None } else { Some(decode(&bytes)?) };
+    Some((id, what))
 }

@@ -58,7 +58,7 @@ fn nanos(time: SystemTime) -> DdsResult<u64> {
 impl<T: TopicData> DataWriter<T> {
     /// Notes that this writer will write an instance. Nothing is sent.
     pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let key = self.key_of(sample)?;
         let mut registered = self.registered.lock();
         if let std::collections::btree_map::Entry::Vacant(new) = registered.entry(key) {
@@ -160,15 +160,16 @@ impl<T: TopicData> DataWriter<T> {
         let payload = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = Seal { fate, ..self.seal_of(sample)? };
         let size = HEADER + payload.len();
-        let fill = |record: &mut [u8]| {
-            record[HEADER..size].copy_from_slice(&payload);
+        let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
+        let held = self.hold(&seal, time, size, |record| {
+            fill(record);
             Ok(size)
-        };
-        match self.hold(&seal, time, size, fill) {
+        });
+        match held {
             Some(held) => held?,
             None => {
                 let mut place = self.claim(size + seal.size())?;
-                place.bytes()[HEADER..size].copy_from_slice(&payload);
+                fill(place.bytes());
                 self.commit_at(place, size, (seal, time))?;
             }
         }

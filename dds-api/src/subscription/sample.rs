@@ -151,9 +151,7 @@ impl<T: TopicData> Body<T> {
         writer: NodeId,
         with: &Reading<'_, T>,
     ) -> Option<Body<T>> {
-        let bytes = record.bytes();
-        let read = record::read_out::<T>(bytes, with)?;
-        Some(Body::decoded(read, record::strength_of(bytes), record.number(), writer))
+        Body::of_bytes(record.bytes(), (record.number(), writer), with)
     }
 
     /// The same of a record that was kept.
@@ -167,8 +165,8 @@ impl<T: TopicData> Body<T> {
         })
     }
 
-    /// The sample of a record in a coherent set.
-    pub(super) fn of_set(
+    /// The same of a record that lies anywhere, as those in a coherent set do.
+    pub(super) fn of_bytes(
         record: &[u8],
         (number, writer): (u64, NodeId),
         with: &Reading<'_, T>,
@@ -293,7 +291,7 @@ impl<T: TopicData> Sample<T> {
         from: (u64, NodeId),
         with: &Reading<'_, T>,
     ) -> Option<Sample<T>> {
-        Body::of_set(record, from, with).map(Body::fresh)
+        Body::of_bytes(record, from, with).map(Body::fresh)
     }
 
     /// What is known of it besides its data. Made when it is asked for: most samples never are.

@@ -6,8 +6,8 @@ use clap::Args;
 use dds_api::topic::AnnouncedTopic;
 use serde_json::{Value, json};
 
-use super::Domain;
-use crate::outcome::{Done, Failure, Outcome, show};
+use super::{Domain, time};
+use crate::outcome::{Done, Outcome, show};
 
 /// Show the topics of a domain.
 #[derive(Args, Debug)]
@@ -23,8 +23,7 @@ pub(crate) struct LsArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &LsArgs, json: bool) -> Done {
-    let patience = Duration::try_from_secs_f64(args.wait)
-        .map_err(|error| Failure::Usage(format!("--wait: {error}")))?;
+    let patience = time("wait", args.wait)?;
     let participant = args.domain.join()?;
     let deadline = Instant::now() + patience;
     let mut topics = participant.announced_topics();

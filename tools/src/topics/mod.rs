@@ -45,6 +45,12 @@ impl Domain {
     }
 }
 
+/// A time that an option says in seconds.
+fn time(option: &str, seconds: f64) -> Result<Duration, Failure> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| Failure::Usage(format!("--{option}: {error}")))
+}
+
 /// When a command ends by itself.
 struct Until {
     ends: Ends,
@@ -53,9 +59,8 @@ struct Until {
 
 impl Until {
     fn new(seconds: Option<f64>) -> Result<Until, Failure> {
-        let time = seconds.map(Duration::try_from_secs_f64).transpose();
-        let time = time.map_err(|error| Failure::Usage(format!("--for: {error}")))?;
-        Ok(Until { ends: Ends::new()?, deadline: time.map(|time| Instant::now() + time) })
+        let limit = seconds.map(|seconds| time("for", seconds)).transpose()?;
+        Ok(Until { ends: Ends::new()?, deadline: limit.map(|limit| Instant::now() + limit) })
     }
 
     fn is_over(&self) -> bool {
@@ -79,9 +84,7 @@ fn announced(
     name: &str,
     seconds: f64,
 ) -> Result<AnnouncedTopic, Failure> {
-    let patience = Duration::try_from_secs_f64(seconds)
-        .map_err(|error| Failure::Usage(format!("--wait: {error}")))?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + time("wait", seconds)?;
     loop {
         let topics = participant.announced_topics();
         let names: Vec<String> = topics.iter().map(|topic| format!("`{}`", topic.name())).collect();

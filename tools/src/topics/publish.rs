@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dds_api::domain::DomainParticipant;
 use dds_api::infrastructure::Timeout;
-use dds_api::publication::DataWriter;
 use dds_api::topic::Topic;
 use dds_api::types::{DynamicData, DynamicType};
 use serde_json::json;
 
-use super::{Domain, Until, announced, require_membership};
+use super::{Domain, Until, announced, require_membership, time};
 use crate::idl::Search;
 use crate::outcome::{Done, Failure, Outcome, show};
 use crate::types::Source;
@@ -74,11 +73,7 @@ pub(crate) struct PublishArgs {
 /// Runs the command.
 pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
     let until = Until::new(None)?;
-    let seconds = |option: &str, value: f64| {
-        Duration::try_from_secs_f64(value)
-            .map_err(|error| Failure::Usage(format!("--{option}: {error}")))
-    };
-    let (every, wait) = (seconds("every", args.every)?, seconds("wait", args.wait)?);
+    let (every, wait) = (time("every", args.every)?, time("wait", args.wait)?);
     let of = match &args.idl {
         Some(file) => {
             let source = Source::read(file, &args.search)?;
@@ -97,36 +92,32 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
     let publisher = participant.publisher().partition(args.partition.clone()).create()?;
     let writer = publisher.writer(&topic).max_sample_size(1 << 20).memory(4 << 20).create()?;
     writer.wait_for_readers(args.readers, wait)?;
-    let mut written = 0;
-    match given {
-        Some(sample) => {
-            let mut next = Instant::now();
-            while written < args.count && !until.is_over() {
-                write(args, &writer, &sample)?;
-                written += 1;
-                next += every;
-                pause(next, &until);
+    let (mut written, mut next) = (0, Instant::now());
+    let mut write = |sample: DynamicData| -> Result<(), Failure> {
+        for _ in 0..args.count {
+            if until.is_over() {
+                break;
             }
+            if args.dispose { writer.dispose(&sample) } else { writer.write(&sample) }?;
+            written += 1;
+            next += every;
+            pause(next, &until);
         }
+        Ok(())
+    };
+    match given {
+        Some(sample) => write(sample)?,
         None => {
-            let mut next = Instant::now();
             for (number, line) in std::io::stdin().lock().lines().enumerate() {
                 let line = line.map_err(|error| {
                     Failure::new(format!("standard input cannot be read: {error}"))
                 })?;
-                if line.trim().is_empty() {
-                    continue;
-                }
-                let what = format!("line {} of standard input", number + 1);
-                let sample = parsed(&topic.dynamic_type(), &line, &what)?;
-                for _ in 0..args.count {
-                    write(args, &writer, &sample)?;
-                    written += 1;
-                    next += every;
-                    pause(next, &until);
-                }
                 if until.is_over() {
                     break;
+                }
+                if !line.trim().is_empty() {
+                    let what = format!("line {} of standard input", number + 1);
+                    write(parsed(&topic.dynamic_type(), &line, &what)?)?;
                 }
             }
         }
@@ -159,14 +150,6 @@ fn topic(
 
 fn parsed(of: &DynamicType, text: &str, what: &str) -> Result<DynamicData, Failure> {
     DynamicData::parse(of, text).map_err(|error| Failure::Usage(format!("{what}: {error}")))
-}
-
-fn write(
-    args: &PublishArgs,
-    writer: &DataWriter<DynamicData>,
-    sample: &DynamicData,
-) -> Result<(), Failure> {
-    Ok(if args.dispose { writer.dispose(sample) } else { writer.write(sample) }?)
 }
 
 /// Waits, but not beyond a signal.

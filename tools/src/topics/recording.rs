@@ -130,8 +130,7 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn open(path: &Path) -> Result<Recording, Failure> {
-        let file = File::open(path)
-            .map_err(|error| Failure::new(format!("{} cannot be read: {error}", path.display())))?;
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
         let mut recording = Recording {
             path: path.to_owned(),
             from: BufReader::with_capacity(1 << 20, file),
@@ -148,6 +147,7 @@ impl Recording {
                 "it is of version {version}, and this command reads version {VERSION}"
             )));
         }
+        recording.at = head.len() as u64;
         Ok(recording)
     }
 
@@ -163,12 +163,7 @@ impl Recording {
                 Ok(0) => return Ok(false),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(Failure::new(format!(
-                        "{} cannot be read: {error}",
-                        self.path.display()
-                    )));
-                }
+                Err(error) => return Err(unreadable(&self.path, &error)),
             }
         }
         Ok(true)
@@ -176,7 +171,6 @@ impl Recording {
 
     /// The next entry; none at the end, or where a crash has cut it.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, Failure> {
-        self.at = if self.at == 0 { 12 } else { self.at };
         let mut head = [0; 8];
         if !self.fill(&mut head)? {
             return Ok(None);
@@ -189,9 +183,7 @@ impl Recording {
         // Room is made for what is there, not for what a damaged number says.
         let mut bytes = Vec::new();
         let read = self.from.by_ref().take(size.into()).read_to_end(&mut bytes);
-        read.map_err(|error| {
-            Failure::new(format!("{} cannot be read: {error}", self.path.display()))
-        })?;
+        read.map_err(|error| unreadable(&self.path, &error))?;
         if bytes.len() < size as usize {
             return Ok(None);
         }
@@ -202,4 +194,8 @@ impl Recording {
         self.at += 8 + u64::from(size);
         Ok(Some(entry))
     }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{} cannot be read: {error}", path.display()))
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::record::globs;
 use super::recording::{Entry, RecordedSample, RecordedTopic, Recording};
-use super::{Domain, Until, require_membership};
+use super::{Domain, Until, require_membership, time};
 use crate::outcome::{Done, Failure, Outcome, show};
 
 /// How long readers may take to get what was written before the command ends.
@@ -62,8 +62,7 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
     if !(args.speed >= 0.0 && args.speed.is_finite()) {
         return Err(Failure::Usage(format!("--speed {}: 0 or more is wanted", args.speed)));
     }
-    let wait = Duration::try_from_secs_f64(args.wait)
-        .map_err(|error| Failure::Usage(format!("--wait: {error}")))?;
+    let wait = time("wait", args.wait)?;
     let mut recording = Recording::open(&args.file)?;
     let until = Until::new(None)?;
     let participant = args.domain.join()?;

@@ -19,9 +19,9 @@ use qos_profiles::xml::{
 use self::types::Types;
 use super::{DomainParticipant, ParticipantConfig};
 use crate::infrastructure::{DdsError, DdsResult};
-use crate::publication::{DataWriter, Publisher};
-use crate::subscription::{DataReader, Subscriber};
-use crate::topic::{ContentFilteredTopic, Topic};
+use crate::publication::{DataWriter, DataWriterBuilder, Publisher, PublisherBuilder};
+use crate::subscription::{DataReader, DataReaderBuilder, Subscriber, SubscriberBuilder};
+use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder};
 
 /// Files that describe applications, read and found sound.
 pub struct ApplicationFiles {
@@ -159,10 +159,7 @@ impl Application {
                 DdsError::BadParameter(format!("there is no type `{}`", topic.type_name))
             })?;
             let builder = self.participant.dynamic_topic(&topic.name, of);
-            let builder = match &topic.qos {
-                Some(qos) => builder.profile(qos),
-                None => builder,
-            };
+            let builder = by(&topic.qos, builder, TopicBuilder::profile);
             self.topics.insert(topic.name.clone(), builder.create()?);
         }
         said.publishers.iter().try_for_each(|group| self.publisher_of(group))?;
@@ -174,11 +171,7 @@ impl Application {
             None => None,
             Some(name) => {
                 let builder = self.participant.publisher();
-                let builder = match &group.qos {
-                    Some(qos) => builder.profile(qos),
-                    None => builder,
-                };
-                let publisher = builder.create()?;
+                let publisher = by(&group.qos, builder, PublisherBuilder::profile).create()?;
                 self.publishers.insert(name.clone(), publisher.clone());
                 Some(publisher)
             }
@@ -189,11 +182,8 @@ impl Application {
                 Some(publisher) => publisher.writer(&topic),
                 None => self.participant.writer(&topic),
             };
-            let builder = match &writer.qos {
-                Some(qos) => builder.profile(qos),
-                None => builder,
-            };
-            self.writers.insert(path(group, writer), builder.create()?);
+            let writer_of = by(&writer.qos, builder, DataWriterBuilder::profile).create()?;
+            self.writers.insert(path(group, writer), writer_of);
         }
         Ok(())
     }
@@ -203,11 +193,7 @@ impl Application {
             None => None,
             Some(name) => {
                 let builder = self.participant.subscriber();
-                let builder = match &group.qos {
-                    Some(qos) => builder.profile(qos),
-                    None => builder,
-                };
-                let subscriber = builder.create()?;
+                let subscriber = by(&group.qos, builder, SubscriberBuilder::profile).create()?;
                 self.subscribers.insert(name.clone(), subscriber.clone());
                 Some(subscriber)
             }
@@ -233,10 +219,7 @@ impl Application {
                 (None, Some(filtered)) => self.participant.reader(filtered),
                 (None, None) => self.participant.reader(&topic),
             };
-            let builder = match &reader.qos {
-                Some(qos) => builder.profile(qos),
-                None => builder,
-            };
+            let builder = by(&reader.qos, builder, DataReaderBuilder::profile);
             self.readers.insert(path, builder.create()?);
         }
         Ok(())
@@ -304,6 +287,14 @@ impl Application {
                 self.name
             ))
         })
+    }
+}
+
+/// What is being made, by a profile if one is said.
+fn by<B>(profile: &Option<String>, builder: B, set: fn(B, &str) -> B) -> B {
+    match profile {
+        Some(profile) => set(builder, profile),
+        None => builder,
     }
 }
 

@@ -54,6 +54,18 @@ impl TypeReader<'_> {
         value
     }
 
+    /// An attribute has a value that it cannot have.
+    fn unfit(
+        &mut self,
+        (attribute, text): (&str, &str),
+        expected: &str,
+        element: &Element,
+        path: &Path<'_>,
+    ) {
+        let found = format!("{attribute}: found {}", quoted(text));
+        self.wrong(element, path, Wrong::new(found, expected));
+    }
+
     /// An attribute that has two spellings.
     pub(super) fn either<'e>(
         &mut self,
@@ -89,9 +101,8 @@ impl TypeReader<'_> {
         if is_word(name) {
             return Some(format!("_{name}"));
         }
-        let found = format!("name: found {}", quoted(name));
         let expected = "expected a letter, then letters, digits and `_`";
-        self.wrong(element, path, Wrong::new(found, expected));
+        self.unfit(("name", name), expected, element, path);
         None
     }
 
@@ -112,12 +123,8 @@ impl TypeReader<'_> {
             let parts: Vec<String> = parts.iter().map(|part| format!("_{part}")).collect();
             return Some(absolute.to_owned() + &parts.join("::"));
         }
-        let found = format!("{attribute}: found {}", quoted(text));
-        self.wrong(
-            element,
-            path,
-            Wrong::new(found, "expected a name, with `::` after each module"),
-        );
+        let expected = "expected a name, with `::` after each module";
+        self.unfit((attribute, text), expected, element, path);
         None
     }
 
@@ -138,12 +145,8 @@ impl TypeReader<'_> {
         if sound && depth == 0 && !text.is_empty() && !text.contains("//") && !text.contains("/*") {
             return Some(text.to_owned());
         }
-        let found = format!("{attribute}: found {}", quoted(text));
-        self.wrong(
-            element,
-            path,
-            Wrong::new(found, "expected a number, or an expression of numbers and constants"),
-        );
+        let expected = "expected a number, or an expression of numbers and constants";
+        self.unfit((attribute, text), expected, element, path);
         None
     }
 
@@ -181,8 +184,8 @@ impl TypeReader<'_> {
         let mut literal = format!("{wide}{mark}");
         for letter in inner.chars() {
             if letter.is_control() {
-                let found = format!("{attribute}: found {}", quoted(text));
-                self.wrong(element, path, Wrong::new(found, "expected printable letters"));
+                let expected = "expected printable letters";
+                self.unfit((attribute, text), expected, element, path);
                 return None;
             }
             if letter == mark || letter == '\\' {
@@ -224,8 +227,7 @@ impl TypeReader<'_> {
             Some((_, kind)) if kind == "hash" => notes += "@autoid(HASH) ",
             Some((_, kind)) if kind == "sequential" => notes += "@autoid(SEQUENTIAL) ",
             Some((text, _)) => {
-                let found = format!("autoid: found {}", quoted(text));
-                self.wrong(element, path, Wrong::new(found, "expected `sequential` or `hash`"));
+                self.unfit(("autoid", text), "expected `sequential` or `hash`", element, path);
             }
         }
         notes
