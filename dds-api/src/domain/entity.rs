@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use qos_profiles::EntityKind;
 
 use super::Inner;
+use super::enabling::Encloses;
 use super::roster::Attended;
 use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
@@ -112,14 +113,14 @@ impl Inner {
     pub(crate) fn provisional(&self) -> u64 {
         PROVISIONAL + self.provisional.fetch_add(1, Ordering::Relaxed)
     }
+}
 
-    /// Whether what it makes is enabled as it is made.
-    pub(crate) fn enables(&self) -> bool {
+impl Encloses for Inner {
+    fn enables(&self) -> bool {
         self.lifecycle.is_enabled() && self.policies.autoenables()
     }
 
-    /// An error unless what it contains may be enabled.
-    pub(crate) fn check_enables(&self) -> DdsResult<()> {
+    fn check_enables(&self) -> DdsResult<()> {
         match self.lifecycle.is_enabled() {
             true => Ok(()),
             false => Err(not_yet("its participant")),

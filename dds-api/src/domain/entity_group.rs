@@ -12,6 +12,7 @@ use qos_profiles::{
 };
 
 use super::Inner;
+use super::enabling::Encloses;
 use super::entity::{Entity, not_yet};
 use super::participant_policies::{ParticipantPolicies, Usual};
 use super::profiles::{Following, Shared};
@@ -107,6 +108,22 @@ pub(crate) trait MemberQos: Clone + Into<EntityQos> + Send + Sync + 'static {}
 
 impl<E: Clone + Into<EntityQos> + Send + Sync + 'static> MemberQos for E {}
 
+impl<Q: GroupQos, E: MemberQos, L: ?Sized + Send + 'static> Encloses for EntityGroup<Q, E, L>
+where
+    Self: Grouped,
+{
+    fn enables(&self) -> bool {
+        self.lifecycle.is_enabled() && self.lock_qos().autoenables()
+    }
+
+    fn check_enables(&self) -> DdsResult<()> {
+        match self.lifecycle.is_enabled() {
+            true => Ok(()),
+            false => Err(not_yet(&format!("its {}", Q::KIND.word()))),
+        }
+    }
+}
+
 impl<Q: GroupQos, E: MemberQos, L: ?Sized + Send + 'static> EntityGroup<Q, E, L>
 where
     Self: Grouped,
@@ -139,19 +156,6 @@ where
     /// An error if it is deleted.
     pub(crate) fn check_there(&self) -> DdsResult<()> {
         self.lifecycle.check_there(format_args!("this {}", Q::KIND.word()))
-    }
-
-    /// Whether its entities are enabled as they are made.
-    pub(crate) fn enables(&self) -> bool {
-        self.lifecycle.is_enabled() && self.lock_qos().autoenables()
-    }
-
-    /// An error unless its entities may be enabled.
-    pub(crate) fn check_enables(&self) -> DdsResult<()> {
-        match self.lifecycle.is_enabled() {
-            true => Ok(()),
-            false => Err(not_yet(&format!("its {}", Q::KIND.word()))),
-        }
     }
 
     /// Enables it, and its entities if ENTITY_FACTORY says so.

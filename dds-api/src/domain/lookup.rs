@@ -10,6 +10,7 @@ use idl_cdr::DdsType;
 use qos_profiles::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use super::DomainParticipant;
+use super::enabling::Encloses;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
 use crate::mapping::machine::FoundTopic;
 use crate::mapping::type_identity::TypeIdentity;

@@ -8,6 +8,7 @@ mod builtin;
 mod collector;
 mod config;
 mod discovered;
+pub(crate) mod enabling;
 mod entity;
 mod entity_group;
 mod factory;
@@ -25,7 +26,7 @@ pub use builtin::{
 };
 pub(crate) use collector::{Charge, Collect, Found};
 pub use config::ParticipantConfig;
-pub(crate) use entity::{Entity, not_yet};
+pub(crate) use entity::Entity;
 pub(crate) use entity_group::{Draft, EntityGroup};
 pub use factory::{DomainParticipantFactory, DomainParticipantFactoryQos};
 pub use participant::DomainParticipant;

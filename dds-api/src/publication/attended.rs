@@ -91,7 +91,7 @@ impl<T: TopicData> Entity for WriterCore<T> {
     }
 
     fn id(&self) -> u64 {
-        self.id()
+        self.enabling.id()
     }
 
     fn group(&self) -> u64 {
@@ -107,7 +107,7 @@ impl<T: TopicData> Entity for WriterCore<T> {
     }
 
     fn lifecycle(&self) -> &Lifecycle {
-        &self.lifecycle
+        self.enabling.lifecycle()
     }
 
     fn handle(self: Arc<Self>) -> Box<dyn Any> {

@@ -2,7 +2,7 @@
 //!
 //! Owns: what a writer is asked to be. Never does: write anything.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use idl_xtypes::TopicData;
 use qos_profiles::{
@@ -14,8 +14,8 @@ use super::enabling::Draft;
 use super::instances::Registered;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
+use crate::domain::enabling::Enabling;
 use crate::domain::{Following, Inner, usual_writer};
-use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::policies;
@@ -185,23 +185,23 @@ impl<T: TopicData> DataWriterBuilder<T> {
         check(&topic, &qos, &group)?;
         let mark = topic.identity().mark();
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));
-        let provisional = participant.provisional();
+        let of =
+            publisher.as_ref().map_or_else(|| Arc::clone(&participant) as _, Publisher::encloses);
         let draft = Draft { qos, following, memory, in_flight, largest };
+        let belongs = (of, participant.provisional());
+        let enabling = Enabling::new("a writer", belongs, topic.entity(), draft);
         let writer = DataWriter::new(WriterCore {
             participant,
             topic,
             shared,
-            lifecycle: Lifecycle::default(),
-            provisional,
-            draft: Mutex::new(Some(draft)),
-            started: OnceLock::new(),
+            enabling,
             mark,
             registered: Registered::default(),
             publisher,
             status_condition: OnceLock::new(),
             listener: Slot::default(),
         });
-        if writer.is_enabled_at_once() {
+        if writer.enabling.is_at_once() {
             writer.enable()?;
         }
         Ok(writer)

@@ -1,11 +1,8 @@
-//! How a writer comes to work, and how that ends.
+//! What a writer is to be, and what it has once it is enabled.
 //!
-//! ```text
-//!   draft ──enable──> started, announced, matched ──delete, or the last handle──> gone
-//! ```
-//! Owns: what a writer is to be until it is enabled. Never does: write anything.
+//! Owns: how it is announced, and taken back. Never does: write anything, or decide when it may be enabled.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::clock;
@@ -15,7 +12,7 @@ use qos_profiles::{DataWriterQos, PublisherQos};
 use super::builder::{check, refused};
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
-use crate::domain::{Following, not_yet};
+use crate::domain::{Following, enabling};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
@@ -48,6 +45,18 @@ pub(super) struct Started {
     pub(super) kept: bool,
 }
 
+impl enabling::Draft for Draft {
+    type Started = Started;
+
+    fn following(&self) -> Option<&Following> {
+        self.following.as_ref()
+    }
+
+    fn id(started: &Started) -> u64 {
+        started.id
+    }
+}
+
 /// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
 impl<T: TopicData> DataWriter<T> {
     /// Enables it. Once it is enabled, nothing happens.
@@ -61,7 +70,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Whether it is enabled.
     pub fn is_enabled(&self) -> bool {
-        self.lifecycle.is_enabled()
+        self.enabling.is_enabled()
     }
 
     /// Deletes it, whoever else has handles on it: their calls say [`DdsError::AlreadyDeleted`] from then on, those that wait
@@ -73,67 +82,14 @@ impl<T: TopicData> DataWriter<T> {
 }
 
 impl<T: TopicData> WriterCore<T> {
-    /// What it is to be; none once it is enabled.
-    pub(super) fn draft(&self) -> MutexGuard<'_, Option<Draft>> {
-        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What its participant calls it.
-    pub(super) fn id(&self) -> u64 {
-        self.started.get().map_or(self.provisional, |started| started.id)
-    }
-
-    /// An error unless it is enabled.
-    #[inline]
-    pub(super) fn check_enabled(&self) -> DdsResult<()> {
-        if self.lifecycle.is_enabled() { Ok(()) } else { self.refuse() }
-    }
-
-    #[cold]
-    fn refuse(&self) -> DdsResult<()> {
-        self.lifecycle.check(format_args!("a writer of `{}`", self.topic.name()))
-    }
-
-    /// An error if it is deleted.
-    pub(super) fn check_there(&self) -> DdsResult<()> {
-        self.lifecycle.check_there(format_args!("a writer of `{}`", self.topic.name()))
-    }
-
     /// The policies around its own.
     pub(super) fn publisher_qos(&self) -> PublisherQos {
         self.publisher.as_ref().map_or_else(policies::publisher, Publisher::qos)
     }
 
-    /// Whether it is enabled as it is made.
-    pub(super) fn is_enabled_at_once(&self) -> bool {
-        let by = match &self.publisher {
-            Some(publisher) => publisher.entity().enables(),
-            None => self.participant.enables(),
-        };
-        by && self.topic.is_enabled()
-    }
-
     /// Enables it: announces it, with memory to write in.
     pub(super) fn enable(&self) -> DdsResult<()> {
-        let mut draft = self.draft();
-        self.check_there()?;
-        let Some(to_be) = &*draft else { return Ok(()) };
-        match &self.publisher {
-            Some(publisher) => publisher.entity().check_enables()?,
-            None => self.participant.check_enables()?,
-        }
-        if !self.topic.is_enabled() {
-            return Err(not_yet(&format!("its topic `{}`", self.topic.name())));
-        }
-        let started = self.start(to_be)?;
-        if let Some(following) = to_be.following.clone() {
-            let topic = self.topic.policies();
-            self.participant.profiles.note_endpoint(started.id, topic, following);
-        }
-        self.started.get_or_init(|| started);
-        self.lifecycle.enable();
-        *draft = None;
-        Ok(())
+        self.enabling.enable(&self.participant, |to_be| self.start(to_be), || {})
     }
 
     fn start(&self, to_be: &Draft) -> DdsResult<Started> {
@@ -184,12 +140,8 @@ impl<T: TopicData> WriterCore<T> {
 
     /// It writes no more, and nobody hears of it any more.
     pub(super) fn end(&self) {
-        // Whoever enables it is done.
-        let draft = self.draft();
-        let was_enabled = self.lifecycle.delete();
-        drop(draft);
-        if was_enabled == Some(true) {
-            let id = self.id();
+        if self.enabling.end() {
+            let id = self.enabling.id();
             self.participant.profiles.forget(id);
             self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
         }

@@ -69,7 +69,7 @@ impl<T: TopicData> Loan<'_, T> {
     /// Publishes the sample.
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
-        self.writer.check_enabled()?;
+        self.writer.enabling.check()?;
         // On the terms on which room was claimed for it.
         let terms = match &mut self.build {
             Build::InPlace { terms, .. } => std::mem::take(terms),

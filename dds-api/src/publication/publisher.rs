@@ -12,6 +12,7 @@ use qos_profiles::{DataWriterQos, PresentationQosPolicy, PublisherQos};
 use super::acknowledgment::are_acknowledged;
 use super::changes::Changes;
 use super::{DataWriter, DataWriterBuilder};
+use crate::domain::enabling::Encloses;
 use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
@@ -157,6 +158,11 @@ impl Publisher {
 
     pub(crate) fn of(group: Arc<PublisherGroup>) -> Publisher {
         Publisher(group)
+    }
+
+    /// As what its entities belong to.
+    pub(super) fn encloses(&self) -> Arc<dyn Encloses> {
+        Arc::clone(&self.0) as _
     }
 
     pub(super) fn entity(&self) -> &PublisherGroup {

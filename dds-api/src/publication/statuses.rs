@@ -46,10 +46,11 @@ use crate::mapping::policies::Policies;
 impl<T: TopicData> DataWriter<T> {
     /// Its policies.
     pub fn qos(&self) -> DataWriterQos {
-        if let Some(draft) = &*self.draft() {
+        if let Some(draft) = &*self.enabling.draft() {
             return draft.qos.clone();
         }
-        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id()));
+        let policies =
+            self.participant.engine.act(|machine, _, _| machine.policies(self.enabling.id()));
         match policies.as_deref() {
             Some(Policies::Offered { writer, .. }) => writer.clone(),
             _ => DataWriterQos::default(),
@@ -62,15 +63,15 @@ impl<T: TopicData> DataWriter<T> {
     /// # Errors
     /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
-        self.check_there()?;
+        self.enabling.check_there()?;
         check(&self.topic, qos, &self.publisher_qos())?;
-        if let Some(draft) = &mut *self.draft() {
+        if let Some(draft) = &mut *self.enabling.draft() {
             draft.qos.clone_from(qos);
             return Ok(());
         }
         immutable("writer", &self.qos().immutable_changes(qos))?;
         let changed = self.participant.engine.act(|machine, _, _| {
-            machine.change(self.id(), |policies| {
+            machine.change(self.enabling.id(), |policies| {
                 if let Policies::Offered { writer, .. } = policies {
                     writer.clone_from(qos);
                 }
@@ -111,7 +112,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// The readers that it is matched with.
     pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
-        self.participant.engine.act(|machine, _, _| machine.partners(self.id()))
+        self.participant.engine.act(|machine, _, _| machine.partners(self.enabling.id()))
     }
 
     /// What is known of a reader that it is matched with.
@@ -122,8 +123,8 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         subscription: InstanceHandle,
     ) -> DdsResult<SubscriptionBuiltinTopicData> {
-        self.check_enabled()?;
-        let (engine, own) = (&self.participant.engine, self.id());
+        self.enabling.check()?;
+        let (engine, own) = (&self.participant.engine, self.enabling.id());
         let known = engine.act(|machine, _, _| machine.partner(own, subscription));
         known.and_then(SubscriptionBuiltinTopicData::new).ok_or_else(|| {
             DdsError::BadParameter(format!(

@@ -9,7 +9,7 @@ mod held;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
@@ -24,7 +24,7 @@ use super::loan::Loan;
 use super::place::Place;
 use super::publisher::Publisher;
 use crate::domain::Inner;
-use crate::infrastructure::lifecycle::Lifecycle;
+use crate::domain::enabling::Enabling;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
@@ -72,14 +72,8 @@ pub struct WriterCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
-    /// Whether it is enabled, and there.
-    pub(super) lifecycle: Lifecycle,
-    /// What its participant calls it until it is enabled.
-    pub(super) provisional: u64,
-    /// What it is to be, until it is enabled.
-    pub(super) draft: Mutex<Option<Draft>>,
-    /// What it has since then.
-    pub(super) started: OnceLock<Started>,
+    /// Whether it is enabled, and what it has since then.
+    pub(super) enabling: Enabling<Draft>,
     /// What marks the version of its type.
     pub(super) mark: u32,
     pub(super) registered: Registered,
@@ -125,7 +119,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.id() }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
     }
 
     /// Readers that get what is written now.
@@ -135,7 +129,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Waits until at least so many readers get what is written.
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         // Asked once: they may be gone again before they are counted anew.
@@ -145,7 +139,7 @@ impl<T: TopicData> DataWriter<T> {
             is_there || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
-            _ if !self.is_enabled() => self.check_enabled(),
+            _ if !self.is_enabled() => self.enabling.check(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -167,8 +161,8 @@ impl<T: TopicData> DataWriter<T> {
     /// [comes back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
-        self.check_enabled()?;
-        if are_acknowledged(&self.participant, self.id(), timeout.deadline())? {
+        self.enabling.check()?;
+        if are_acknowledged(&self.participant, self.enabling.id(), timeout.deadline())? {
             return Ok(());
         }
         let (name, waiting) = (self.topic.name(), self.topic.waiting());
@@ -342,28 +336,20 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Where it writes if nothing has happened since it was enabled.
-    #[inline(always)]
-    fn first(&self) -> Option<&Berth> {
-        let first = &self.started.get()?.first;
-        let is_at_work = self.lifecycle.is_enabled() && self.participant.standing.is_in(first.life);
-        is_at_work.then_some(first)
-    }
-
     /// Of one that has written.
     #[inline(always)]
     fn started(&self) -> &Started {
-        self.started.get().expect("nothing is claimed of a writer that is not enabled")
+        self.enabling.started().expect("nothing is claimed of a writer that is not enabled")
     }
 
     #[inline(always)]
     fn max_blocking(&self) -> Timeout {
-        self.started.get().map_or(Timeout::NOW, |started| started.max_blocking)
+        self.enabling.started().map_or(Timeout::NOW, |started| started.max_blocking)
     }
 
     #[inline(always)]
     fn is_kept(&self) -> bool {
-        self.started.get().is_some_and(|started| started.kept)
+        self.enabling.started().is_some_and(|started| started.kept)
     }
 
     /// A claim where it may write if nothing has happened, and if there is room.
@@ -377,7 +363,7 @@ impl<T: TopicData> DataWriter<T> {
         let standing = &self.participant.standing;
         let deadline = blocking.deadline();
         loop {
-            self.check_enabled()?;
+            self.enabling.check()?;
             match self.try_claim(size) {
                 Some(Ok(place)) => return Ok(place),
                 Some(Err(ClaimError::TooLong { largest, .. })) => {
@@ -421,16 +407,6 @@ impl<T: TopicData> DataWriter<T> {
         }
         let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
         Some(Place::in_later(berth, thread(), size))
-    }
-
-    #[inline]
-    fn has_room(&self, size: usize) -> bool {
-        let standing = &self.participant.standing;
-        if let Some(first) = self.first() {
-            return first.memory.has_room(size);
-        }
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
-        berth.is_some_and(|berth| berth.memory.has_room(size))
     }
 
     /// A claim was given back unused: whoever sleeps until there is room looks again.
@@ -517,7 +493,7 @@ impl<T: TopicData> DataWriter<T> {
     /// LIVELINESS: says that the application is alive, as each write does. For writers whose liveliness is manual; for others it
     /// makes no difference.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let standing = &self.participant.standing;
         if standing.is_out_for_good() {
             return Err(standing.error());
@@ -537,6 +513,26 @@ impl<T: TopicData> DataWriter<T> {
 
     fn deleted(&self) -> DdsError {
         DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
+    }
+}
+
+impl<T: TopicData> WriterCore<T> {
+    /// Where it writes if nothing has happened since it was enabled.
+    #[inline(always)]
+    fn first(&self) -> Option<&Berth> {
+        let first = &self.enabling.started()?.first;
+        let is_at_work = self.enabling.is_enabled() && self.participant.standing.is_in(first.life);
+        is_at_work.then_some(first)
+    }
+
+    #[inline]
+    fn has_room(&self, size: usize) -> bool {
+        let standing = &self.participant.standing;
+        if let Some(first) = self.first() {
+            return first.memory.has_room(size);
+        }
+        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
+        berth.is_some_and(|berth| berth.memory.has_room(size))
     }
 }
 

@@ -93,7 +93,7 @@ impl<T: TopicData> Entity for ReaderLife<T> {
     }
 
     fn id(&self) -> u64 {
-        self.core.id()
+        self.core.enabling.id()
     }
 
     fn group(&self) -> u64 {
@@ -109,7 +109,7 @@ impl<T: TopicData> Entity for ReaderLife<T> {
     }
 
     fn lifecycle(&self) -> &Lifecycle {
-        &self.core.lifecycle
+        self.core.enabling.lifecycle()
     }
 
     fn handle(self: Arc<Self>) -> Box<dyn Any> {

@@ -19,8 +19,8 @@ use super::enabling::{Draft, check};
 use super::reader::{DataReader, ReaderCore};
 use super::sets::Opened;
 use super::subscriber::Subscriber;
+use crate::domain::enabling::Enabling;
 use crate::domain::{Following, Inner, usual_reader};
-use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::topic::{SharedFilter, Topic};
@@ -245,8 +245,11 @@ impl<T: TopicData> DataReaderBuilder<T> {
         subscriber.iter().try_for_each(|subscriber| subscriber.entity().check_there())?;
         check(&topic, &qos, &group)?;
         let settings = Settings::new(&qos, &presentation);
-        let provisional = participant.provisional();
+        let of =
+            subscriber.as_ref().map_or_else(|| Arc::clone(&participant) as _, Subscriber::encloses);
         let draft = Draft { qos, following, group, presentation, follows };
+        let belongs = (of, participant.provisional());
+        let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
         let reader = DataReader::of(ReaderCore {
             participant,
             topic,
@@ -254,10 +257,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             queues: Mutex::default(),
             opened: Opened::default(),
             unreadable: AtomicU64::new(0),
-            lifecycle: Lifecycle::default(),
-            provisional,
-            draft: Mutex::new(Some(draft)),
-            started: OnceLock::new(),
+            enabling,
             settings: Mutex::new(settings),
             shelf: OnceLock::new(),
             filter,
@@ -268,7 +268,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             listener: Slot::default(),
             told: AtomicU64::new(0),
         });
-        if reader.is_enabled_at_once() {
+        if reader.enabling.is_at_once() {
             reader.enable()?;
         }
         Ok(reader)

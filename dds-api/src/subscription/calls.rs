@@ -257,7 +257,7 @@ impl<T: TopicData> DataReader<T> {
         let asks = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
         let mut is_over = timeout == Timeout::NOW;
         loop {
-            self.check_enabled()?;
+            self.enabling.check()?;
             let mut shelf = self.shelf();
             if is_over && shelf.cache.is_empty() {
                 // What is under way may be here after a turn.
@@ -303,7 +303,8 @@ impl<T: TopicData> DataReader<T> {
 impl<T: TopicData> ReaderCore<T> {
     /// Whether a call with this condition has something to say.
     pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
-        let is_out = self.participant.standing.is_out_for_good() || self.lifecycle.is_deleted();
+        let is_out =
+            self.participant.standing.is_out_for_good() || self.enabling.lifecycle().is_deleted();
         is_out || self.has_any(condition)
     }
 

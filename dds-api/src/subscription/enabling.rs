@@ -1,12 +1,9 @@
-//! How a reader comes to work, and how that ends.
+//! What a reader is to be, and what it has once it is enabled.
 //!
-//! ```text
-//!   draft ──enable──> started, announced, matched ──delete, or the last handle──> gone
-//! ```
-//! Owns: what a reader is to be until it is enabled. Never does: read anything.
+//! Owns: how it is announced, and taken back. Never does: read anything, or decide when it may be enabled.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use idl_xtypes::TopicData;
 use qos_profiles::{
@@ -18,7 +15,7 @@ use super::queues::Queues;
 use super::reader::{DataReader, ReaderCore, ReaderLife};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
-use crate::domain::{Following, Inner, not_yet};
+use crate::domain::{Following, Inner, enabling};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::history::Given;
@@ -66,6 +63,18 @@ pub(super) fn check<T: TopicData>(
     }
 }
 
+impl enabling::Draft for Draft {
+    type Started = Started;
+
+    fn following(&self) -> Option<&Following> {
+        self.following.as_ref()
+    }
+
+    fn id(started: &Started) -> u64 {
+        started.id
+    }
+}
+
 /// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
 impl<T: TopicData> DataReader<T> {
     /// Enables it. Once it is enabled, nothing happens.
@@ -79,7 +88,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Whether it is enabled.
     pub fn is_enabled(&self) -> bool {
-        self.lifecycle.is_enabled()
+        self.enabling.is_enabled()
     }
 
     /// Deletes it, whoever else has handles on it: their calls say [`DdsError::AlreadyDeleted`] from then on, those that wait
@@ -91,41 +100,6 @@ impl<T: TopicData> DataReader<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    /// What it is to be; none once it is enabled.
-    pub(super) fn draft(&self) -> MutexGuard<'_, Option<Draft>> {
-        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What its participant calls it.
-    pub(super) fn id(&self) -> u64 {
-        self.started.get().map_or(self.provisional, |started| started.id)
-    }
-
-    /// An error unless it is enabled.
-    #[inline]
-    pub(super) fn check_enabled(&self) -> DdsResult<()> {
-        if self.lifecycle.is_enabled() { Ok(()) } else { self.refuse() }
-    }
-
-    #[cold]
-    fn refuse(&self) -> DdsResult<()> {
-        self.lifecycle.check(format_args!("a reader of `{}`", self.topic.name()))
-    }
-
-    /// An error if it is deleted.
-    pub(super) fn check_there(&self) -> DdsResult<()> {
-        self.lifecycle.check_there(format_args!("a reader of `{}`", self.topic.name()))
-    }
-
-    /// Whether it is enabled as it is made.
-    pub(super) fn is_enabled_at_once(&self) -> bool {
-        let by = match &self.subscriber {
-            Some(subscriber) => subscriber.entity().enables(),
-            None => self.participant.enables(),
-        };
-        by && self.topic.is_enabled()
-    }
-
     fn start(&self, to_be: &Draft) -> DdsResult<Started> {
         let Draft { qos, group: former, presentation, follows, .. } = to_be;
         let group = self.subscriber.as_ref().map_or_else(|| former.clone(), Subscriber::qos);
@@ -162,46 +136,26 @@ impl<T: TopicData> ReaderLife<T> {
     /// Enables it: announces it. One that keeps the last samples alone is filled although nobody looks (I-144).
     pub(super) fn enable(&self) -> DdsResult<()> {
         let core = &self.core;
-        let mut draft = core.draft();
-        core.check_there()?;
-        let Some(to_be) = &*draft else { return Ok(()) };
-        match &core.subscriber {
-            Some(subscriber) => subscriber.entity().check_enables()?,
-            None => core.participant.check_enables()?,
-        }
-        if !core.topic.is_enabled() {
-            return Err(not_yet(&format!("its topic `{}`", core.topic.name())));
-        }
-        let started = core.start(to_be)?;
-        if let Some(following) = to_be.following.clone() {
-            let topic = core.topic.policies();
-            core.participant.profiles.note_endpoint(started.id, topic, following);
-        }
-        core.started.get_or_init(|| started);
-        core.lifecycle.enable();
-        if core.settings().depth.is_some() {
-            let Inner { engine, collector, .. } = &*core.participant;
-            self.charge.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
-        }
-        *draft = None;
-        Ok(())
+        let keep_filled = || {
+            if core.settings().depth.is_some() {
+                let Inner { engine, collector, .. } = &*core.participant;
+                self.charge.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
+            }
+        };
+        core.enabling.enable(&core.participant, |to_be| core.start(to_be), keep_filled)
     }
 
     /// It reads no more, and nobody hears of it any more. What it has given out stays whole.
     pub(super) fn end(&self) {
         let core = &*self.core;
-        // Whoever enables it is done.
-        let draft = core.draft();
-        let was_enabled = core.lifecycle.delete();
-        drop(draft);
-        if was_enabled != Some(true) {
+        if !core.enabling.end() {
             return;
         }
         // Nobody fills it any more.
         self.charge.get().into_iter().for_each(|charge| charge.leave());
         // What is in it refers to its writers' memory.
         self.empty();
-        let id = core.id();
+        let id = core.enabling.id();
         core.participant.profiles.forget(id);
         core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
         // It may have been matched with another one meanwhile.

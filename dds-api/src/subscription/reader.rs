@@ -26,8 +26,8 @@ use super::sample::{Body, Sample};
 use super::sets::Opened;
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
+use crate::domain::enabling::Enabling;
 use crate::domain::{Charge, Inner};
-use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
@@ -73,14 +73,8 @@ pub struct ReaderCore<T: TopicData> {
     /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
     pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
-    /// Whether it is enabled, and there.
-    pub(super) lifecycle: Lifecycle,
-    /// What its participant calls it until it is enabled.
-    pub(super) provisional: u64,
-    /// What it is to be, until it is enabled.
-    pub(super) draft: Mutex<Option<Draft>>,
-    /// What it has since then.
-    pub(super) started: OnceLock<Started>,
+    /// Whether it is enabled, and what it has since then.
+    pub(super) enabling: Enabling<Draft>,
     /// What the cache is to do.
     pub(super) settings: Mutex<Settings>,
     /// The cache, as soon as something asks for what only that knows.
@@ -153,7 +147,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.id() }
+        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
     }
 
     /// Writers whose samples it gets now.
@@ -199,7 +193,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Waits until it gets the samples of at least so many writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         // Asked once: they may be gone again before they are counted anew.
@@ -209,7 +203,7 @@ impl<T: TopicData> DataReader<T> {
             is_there || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
-            _ if !self.is_enabled() => self.check_enabled(),
+            _ if !self.is_enabled() => self.enabling.check(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -284,7 +278,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Waits until there is a sample, or the participant is out for good, which is an error.
     fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let (engine, standing) = (&self.participant.engine, &self.participant.standing);
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
@@ -295,7 +289,7 @@ impl<T: TopicData> DataReader<T> {
             let is_over = || standing.is_out_for_good() || !self.is_enabled();
             engine.wait(deadline, || self.has_samples() || is_over())
         };
-        self.check_enabled()?;
+        self.enabling.check()?;
         match waited {
             Waited::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
@@ -339,7 +333,7 @@ impl<T: TopicData> DataReader<T> {
         let standing = &self.participant.standing;
         let is_over = || standing.is_out_for_good() || !self.is_enabled();
         let waited = self.participant.engine.wait(deadline, || ready() || is_over());
-        self.check_enabled()?;
+        self.enabling.check()?;
         match waited {
             Waited::Stopped => Err(self.deleted()),
             _ if standing.is_out_for_good() => Err(standing.error()),
@@ -365,7 +359,7 @@ impl<T: TopicData> DataReader<T> {
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
         let mut is_known = false;
@@ -374,7 +368,7 @@ impl<T: TopicData> DataReader<T> {
             is_known || standing.is_out_for_good() || !self.is_enabled()
         };
         match self.participant.engine.wait(timeout.deadline(), ready) {
-            _ if !self.is_enabled() => self.check_enabled(),
+            _ if !self.is_enabled() => self.enabling.check(),
             Waited::Stopped => Err(self.deleted()),
             _ if is_known => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
@@ -408,10 +402,10 @@ impl<T: TopicData> DataReader<T> {
     /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
     /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
-        self.check_enabled()?;
+        self.enabling.check()?;
         let shared = Arc::clone(&self.shared);
         PastSamples::open(self.log(), since, (shared, self.topic.support().clone()), || {
-            Others::new(&self.participant, self.id())
+            Others::new(&self.participant, self.enabling.id())
         })
     }
 
@@ -421,14 +415,14 @@ impl<T: TopicData> DataReader<T> {
     /// # Errors
     /// As of [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
-        self.check_enabled()?;
-        let others = || Others::new(&self.participant, self.id());
+        self.enabling.check()?;
+        let others = || Others::new(&self.participant, self.enabling.id());
         PastSamples::state_at(self.log(), time, (&self.shared, self.topic.support()), others)
     }
 
     /// Where this participant's log of the topic is, if it keeps one.
     fn log(&self) -> Option<(PathBuf, StreamKey)> {
-        self.participant.engine.act(|machine, _, _| machine.log_of(self.id()))
+        self.participant.engine.act(|machine, _, _| machine.log_of(self.enabling.id()))
     }
 
     fn deleted(&self) -> DdsError {
@@ -494,7 +488,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
-        let started = self.started.get()?;
+        let started = self.enabling.started()?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
         {

@@ -95,7 +95,7 @@ impl<T: TopicData> ReaderCore<T> {
     ) -> Option<Vec<(Body<T>, StreamId)>> {
         let (from, with) = ((number, stream.node), self.reading());
         let read = |record: Result<&[u8], set::Broken>| {
-            Some((Body::of_set(record.ok()?, from, &with)?, stream))
+            Some((Body::of_bytes(record.ok()?, from, &with)?, stream))
         };
         set::records(record)?.map(read).collect()
     }
@@ -103,7 +103,7 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn keep_set(&self, samples: Option<Vec<(Body<T>, StreamId)>>) {
         match samples {
             Some(samples) => {
-                let started = self.started.get();
+                let started = self.enabling.started();
                 let is_over = |it: &Body<T>| started.is_some_and(|started| is_expired(it, started));
                 self.opened.put(samples.into_iter().filter(|(sample, _)| !is_over(sample)));
             }

@@ -367,7 +367,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// Puts into the cache what the queues hold; `false` if it does not all find room.
     fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
-        let lifespan = self.started.get().map_or(0, |started| started.lifespan);
+        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         loop {
             let next = match shelf.next.take() {
                 Some(next) => next,

@@ -25,10 +25,11 @@ use crate::mapping::policies::Policies;
 impl<T: TopicData> DataReader<T> {
     /// Its policies.
     pub fn qos(&self) -> DataReaderQos {
-        if let Some(draft) = &*self.draft() {
+        if let Some(draft) = &*self.enabling.draft() {
             return draft.qos.clone();
         }
-        let policies = self.participant.engine.act(|machine, _, _| machine.policies(self.id()));
+        let policies =
+            self.participant.engine.act(|machine, _, _| machine.policies(self.enabling.id()));
         match policies.as_deref() {
             Some(Policies::Requested { reader, .. }) => reader.clone(),
             _ => DataReaderQos::default(),
@@ -40,8 +41,8 @@ impl<T: TopicData> DataReader<T> {
     /// # Errors
     /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
-        self.check_there()?;
-        if let Some(draft) = &mut *self.draft() {
+        self.enabling.check_there()?;
+        if let Some(draft) = &mut *self.enabling.draft() {
             let group =
                 self.subscriber.as_ref().map_or_else(|| draft.group.clone(), Subscriber::qos);
             check(&self.topic, qos, &group)?;
@@ -55,7 +56,7 @@ impl<T: TopicData> DataReader<T> {
             return Err(DdsError::InconsistentPolicy(wrong));
         }
         let changed = self.participant.engine.act(|machine, _, _| {
-            machine.change(self.id(), |policies| {
+            machine.change(self.enabling.id(), |policies| {
                 if let Policies::Requested { reader, .. } = policies {
                     reader.clone_from(qos);
                 }
@@ -107,7 +108,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// The writers that it is matched with.
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
-        self.participant.engine.act(|machine, _, _| machine.partners(self.id()))
+        self.participant.engine.act(|machine, _, _| machine.partners(self.enabling.id()))
     }
 
     /// What is known of a writer that it is matched with.
@@ -118,8 +119,8 @@ impl<T: TopicData> DataReader<T> {
         &self,
         publication: InstanceHandle,
     ) -> DdsResult<PublicationBuiltinTopicData> {
-        self.check_enabled()?;
-        let (engine, own) = (&self.participant.engine, self.id());
+        self.enabling.check()?;
+        let (engine, own) = (&self.participant.engine, self.enabling.id());
         let known = engine.act(|machine, _, _| machine.partner(own, publication));
         known.and_then(PublicationBuiltinTopicData::new).ok_or_else(|| {
             DdsError::BadParameter(format!(

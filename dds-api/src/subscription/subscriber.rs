@@ -8,6 +8,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
 use super::{DataReader, DataReaderBuilder};
+use crate::domain::enabling::Encloses;
 use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsResult, InstanceHandle, StatusMask, SubscriberListener};
@@ -115,6 +116,11 @@ impl Subscriber {
 
     pub(crate) fn of(group: Arc<SubscriberGroup>) -> Subscriber {
         Subscriber(group)
+    }
+
+    /// As what its entities belong to.
+    pub(super) fn encloses(&self) -> Arc<dyn Encloses> {
+        Arc::clone(&self.0) as _
     }
 
     pub(super) fn entity(&self) -> &SubscriberGroup {

@@ -11,6 +11,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::{EntityKind, TopicQos};
 
 use super::{Topic, TopicPolicies};
+use crate::domain::enabling::Encloses;
 use crate::domain::{Attended, Entity, Inner};
 use crate::infrastructure::board::Board;
 use crate::infrastructure::lifecycle::Lifecycle;
@@ -93,6 +94,11 @@ impl TopicEntity {
         announced.map_err(|wrong| {
             DdsError::BadParameter(format!("topic `{}`: {wrong}", self.policies.name))
         })
+    }
+
+    /// Whether it is enabled, and there.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.lifecycle.is_enabled()
     }
 
     /// An error if it is deleted.

@@ -13,6 +13,7 @@ use idl_xtypes::{DynamicType, TopicData};
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
 use self::keeping::{KeepingOptions, Promise};
+use crate::domain::enabling::Encloses;
 use crate::domain::{Entity, Inner};
 use crate::infrastructure::{
     DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
@@ -120,7 +121,7 @@ impl<T: TopicData> Topic<T> {
 
     /// Whether it is enabled.
     pub fn is_enabled(&self) -> bool {
-        self.entity.lifecycle.is_enabled()
+        self.entity.is_enabled()
     }
 
     /// Deletes it: no writers and readers are made of it any more. Dropping the last handle on it does the same.

@@ -38,7 +38,7 @@ impl<T: TopicData> DataWriter<T> {
         fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
     ) -> Option<DdsResult<()>> {
         let standing = &self.participant.standing;
-        if let Err(error) = self.check_enabled() {
+        if let Err(error) = self.enabling.check() {
             return Some(Err(error));
         }
         if standing.is_out_for_good() {
@@ -52,7 +52,7 @@ impl<T: TopicData> DataWriter<T> {
         let length = size + own.size();
         let largest = self.started().first.memory.geometry().largest();
         let held = changes.gather(
-            self.id(),
+            self.enabling.id(),
             || self.held_back(),
             |gathered| {
                 if HEADER + gathered.size() + footprint(length) + names > largest {
@@ -60,7 +60,7 @@ impl<T: TopicData> DataWriter<T> {
                 }
                 let added = gathered.add(timestamp, length, |record| {
                     fill(record)?;
-                    seal::<T>(record, self.id() as u32, timestamp, &own);
+                    seal::<T>(record, self.enabling.id() as u32, timestamp, &own);
                     Ok(())
                 });
                 added.map_err(|error| self.not_encodable(&error))
@@ -98,7 +98,7 @@ impl<T: TopicData> DataWriter<T> {
     pub(super) fn is_quiet(&self) -> bool {
         let changes = self.publisher.as_ref().map(Publisher::changes);
         let changes = changes.filter(|changes| changes.is_suspended());
-        changes.is_some_and(|changes| changes.wakes_later(self.id(), || self.held_back()))
+        changes.is_some_and(|changes| changes.wakes_later(self.enabling.id(), || self.held_back()))
     }
 }
 
@@ -118,18 +118,12 @@ impl<T: TopicData> HeldBack for WriterCore<T> {
     }
 
     fn has_room_for_set(&self, gathered: &Gathered) -> bool {
-        let size = HEADER + gathered.size() + names_of(&self.shared.terms());
-        let standing = &self.participant.standing;
-        let first = self.started.get().map(|started| &started.first);
-        match first.filter(|first| standing.is_in(first.life)) {
-            Some(first) => first.memory.has_room(size),
-            None => self.shared.berth().is_some_and(|berth| berth.memory.has_room(size)),
-        }
+        self.has_room(HEADER + gathered.size() + names_of(&self.shared.terms()))
     }
 
     fn wake(&self) {
         let berth = self.shared.berth();
-        let first = self.started.get().map(|started| &started.first);
+        let first = self.enabling.started().map(|started| &started.first);
         let Some(berth) = berth.as_deref().or(first) else { return };
         berth.bells.before_looking();
         berth.bells.ring(berth.memory.audience());
