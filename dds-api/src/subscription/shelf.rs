@@ -243,12 +243,12 @@ impl<T: TopicData> Shelf<T> {
         self.cache.set_settings(settings);
     }
 
-    /// The writers whose streams bring nothing any more are lost.
-    fn lose(&mut self, now: u64) {
+    /// These writers are lost, given the streams that bring samples yet.
+    fn lose(&mut self, now: u64, are: impl Fn(InstanceHandle, &StreamId, &[StreamId]) -> bool) {
         let (cache, sending, support) = (&mut self.cache, &self.sending, &self.support);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
-            let is_there = sending.contains(stream);
+            let is_there = !are(writer, stream, sending);
             if !is_there {
                 let read = |key: &[u8]| T::read_key(support, key).ok();
                 let told = |key: &[u8]| Some(Body::of_loss(read(key)?, now, writer));
@@ -256,6 +256,16 @@ impl<T: TopicData> Shelf<T> {
             }
             is_there
         });
+    }
+
+    /// These writers are ignored from now on: they own no instance, and what waits for room is not theirs.
+    #[cold]
+    fn part_from(&mut self, now: u64, parted: &[InstanceHandle]) {
+        let is_parted = |(arrival, _): &Incoming<T>| parted.contains(&arrival.writer);
+        self.stalled.take_if(|it| is_parted(it));
+        self.next.take_if(|it| is_parted(it));
+        self.stalled_set.retain(|it| !is_parted(it));
+        self.lose(now, |writer, _, _| parted.contains(&writer));
     }
 
     /// What is wanted, given away or kept.
@@ -334,6 +344,9 @@ impl<T: TopicData> ReaderCore<T> {
     fn fill(&self, shelf: &mut Shelf<T>) {
         let now = wall();
         shelf.cache.advance(now);
+        if let Some(parted) = self.shared.take_parted() {
+            shelf.part_from(now, &parted);
+        }
         if let Some(stalled) = shelf.stalled.take()
             && !shelf.put(now, stalled, true)
         {
@@ -358,7 +371,7 @@ impl<T: TopicData> ReaderCore<T> {
             if changes == self.changes() {
                 if std::mem::take(&mut shelf.has_news) || !is_seen {
                     shelf.seen = Some(changes);
-                    shelf.lose(now);
+                    shelf.lose(now, |_, stream, sending| !sending.contains(stream));
                 }
                 return;
             }
