@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use derecho_core::ids::NodeId;
 use derecho_core::membership::View;
-use qos_profiles::PartitionQosPolicy;
+use qos_profiles::{PartitionQosPolicy, PolicyId};
 
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
@@ -35,8 +35,8 @@ pub(crate) struct Acquaintance {
     writers: BTreeMap<(NodeId, u32), bool>,
     /// The members, each with the last endpoint that it has announced.
     members: BTreeMap<NodeId, u64>,
-    /// Whether a writer does of which nothing is remembered: it offers what is usual, and of PRESENTATION what its records say.
-    usual: [bool; 4],
+    /// Whether a writer does of which nothing is remembered: it offers what is usual, and what its records say.
+    usual: [bool; Offer::COUNT],
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
     /// What this participant ignores.
@@ -47,10 +47,16 @@ pub(crate) struct Acquaintance {
     me: NodeId,
 }
 
+/// So many writers whose participants are gone a reader remembers: what they have written may wait to be taken.
+const MOST_GONE: usize = 1 << 12;
+
+/// Policies by which a writer promises something for the time to come: who is gone keeps no promise, and breaks none.
+const PROMISES: [PolicyId; 3] = [PolicyId::Deadline, PolicyId::LatencyBudget, PolicyId::Liveliness];
+
 impl Acquaintance {
-    /// What a reader of a participant may know now.
+    /// What a reader of a participant may know now, if it knew this before.
     pub(super) fn new(
-        reader: &Endpoint,
+        (reader, before): (&Endpoint, Option<&Acquaintance>),
         (state, view): (&Discovery, &View),
         (me, ignored): (NodeId, &Arc<Ignored>),
     ) -> Acquaintance {
@@ -59,10 +65,24 @@ impl Acquaintance {
         let writers =
             writers.map(|(node, id, writer)| ((node, id as u32), accepts(&writer.policies)));
         let members = view.members.iter().map(|member| member.node);
+        let members: BTreeMap<NodeId, u64> =
+            members.map(|node| (node, state.latest(node))).collect();
+        // What it was told while they were there holds for all that they have written.
+        let known = || before.into_iter().flat_map(|before| &before.writers);
+        let gone = || known().filter(|((node, _), _)| !members.contains_key(node));
+        let was_there = |node| before.is_some_and(|before| before.members.contains_key(node));
+        let just_now = gone().filter(|((node, _), _)| was_there(node));
+        let earlier = gone().filter(|((node, _), _)| !was_there(node)).take(MOST_GONE);
+        let gone = just_now.chain(earlier).map(|(writer, accepted)| (*writer, *accepted));
+        let fits = |offer: usize| {
+            let offered = Policies::offered(reader.level).with(Offer::at(offer));
+            let refused = reader.policies.refuses(&offered);
+            refused.iter().all(|refused| PROMISES.contains(&refused.policy))
+        };
         Acquaintance {
-            writers: writers.collect(),
-            members: members.map(|node| (node, state.latest(node))).collect(),
-            usual: Offer::ALL.map(|offer| accepts(&Policies::offered(reader.level).with(offer))),
+            writers: gone.chain(writers).collect(),
+            members,
+            usual: std::array::from_fn(fits),
             partition: (!reader.sharded).then(|| reader.policies.partition().clone()),
             ignored: Arc::clone(ignored),
             ignores_others: ignored.has_topic(&reader.topic),
@@ -70,7 +90,7 @@ impl Acquaintance {
         }
     }
 
-    /// The verdict on a writer, which offers this of PRESENTATION.
+    /// The verdict on a writer, whose record says that it offers this.
     pub(crate) fn judge(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
         if self.ignores(node, writer) {
             return Verdict::No;
@@ -108,7 +128,7 @@ mod tests {
         let known = Acquaintance {
             writers: [((A, 3), false)].into(),
             members: [(A, 5)].into(),
-            usual: [true, true, false, false],
+            usual: std::array::from_fn(|offer| offer < 2),
             partition: None,
             ignored: Arc::default(),
             ignores_others: false,
@@ -119,9 +139,9 @@ mod tests {
         assert_eq!(judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
         assert_eq!(judge(A, 6), Verdict::NotYet);
         assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
-        let of_group = Offer { coherent: false, group: true };
-        assert_eq!(known.judge(NodeId(2), 6, of_group), Verdict::No, "it offered that");
+        assert_eq!(known.judge(NodeId(2), 6, Offer::at(2)), Verdict::No, "it offered that");
     }
+
     #[test]
     fn who_is_ignored_is_not_waited_for_and_everybody_else_is_as_before() {
         let (me, other) = (NodeId(7), NodeId(2));
@@ -131,7 +151,7 @@ mod tests {
         let mut known = Acquaintance {
             writers: [((A, 3), true), ((A, 4), true), ((me, 3), true)].into(),
             members: [(A, 5), (other, 0), (me, 9)].into(),
-            usual: [true; 4],
+            usual: [true; Offer::COUNT],
             partition: None,
             ignored: Arc::new(ignored),
             ignores_others: false,

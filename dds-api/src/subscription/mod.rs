@@ -7,6 +7,7 @@ mod builtin;
 pub mod cache;
 mod calls;
 mod condition;
+mod departures;
 mod enabling;
 mod past;
 mod queues;

@@ -243,12 +243,12 @@ impl<T: TopicData> Shelf<T> {
         self.cache.set_settings(settings);
     }
 
-    /// These writers are lost, given the streams that bring samples yet.
-    fn lose(&mut self, now: u64, are: impl Fn(InstanceHandle, &StreamId, &[StreamId]) -> bool) {
-        let (cache, sending, support) = (&mut self.cache, &self.sending, &self.support);
+    /// The writers of which nothing comes any more are lost: those of which, with their stream, this is so.
+    fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
+        let (cache, support) = (&mut self.cache, &self.support);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
-            let is_there = !are(writer, stream, sending);
+            let is_there = !is_over(writer, *stream);
             if !is_there {
                 let read = |key: &[u8]| T::read_key(support, key).ok();
                 let told = |key: &[u8]| Some(Body::of_loss(read(key)?, now, writer));
@@ -265,7 +265,7 @@ impl<T: TopicData> Shelf<T> {
         self.stalled.take_if(|it| is_parted(it));
         self.next.take_if(|it| is_parted(it));
         self.stalled_set.retain(|it| !is_parted(it));
-        self.lose(now, |writer, _, _| parted.contains(&writer));
+        self.lose(now, |writer, _| parted.contains(&writer));
     }
 
     /// What is wanted, given away or kept.
@@ -371,7 +371,11 @@ impl<T: TopicData> ReaderCore<T> {
             if changes == self.changes() {
                 if std::mem::take(&mut shelf.has_news) || !is_seen {
                     shelf.seen = Some(changes);
-                    shelf.lose(now, |_, stream, sending| !sending.contains(stream));
+                    if !self.reads_history() {
+                        let sending = std::mem::take(&mut shelf.sending);
+                        shelf.lose(now, |_, stream| !sending.contains(&stream));
+                        shelf.sending = sending;
+                    }
                 }
                 return;
             }
@@ -385,7 +389,12 @@ impl<T: TopicData> ReaderCore<T> {
             let next = match shelf.next.take() {
                 Some(next) => next,
                 None => {
-                    let Some((sample, stream)) = self.pop() else { return true };
+                    let popped = self.pop();
+                    // What was taken in before was before they had ended (I-145).
+                    if let Some(gone) = self.departures.take() {
+                        shelf.lose(now, |_, stream| gone.has(stream));
+                    }
+                    let Some((sample, stream)) = popped else { return true };
                     if self.opened.has_next() {
                         let set = self.whole_set((sample, stream), shelf, lifespan);
                         if !shelf.put_set(now, set, false) {
