@@ -16,7 +16,8 @@ pub struct ExpressionError {
 const SHOWN: usize = 60;
 
 impl ExpressionError {
-    pub(crate) fn new(expression: &str, position: usize, reason: impl Into<String>) -> Self {
+    /// Something is wrong at this place, in bytes from the beginning.
+    pub fn new(expression: &str, position: usize, reason: impl Into<String>) -> Self {
         let position = position.min(expression.len());
         ExpressionError { expression: expression.to_owned(), position, reason: reason.into() }
     }

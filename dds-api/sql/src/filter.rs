@@ -15,7 +15,7 @@ use crate::bind::{Binder, Slot};
 use crate::constant::Constant;
 use crate::error::ExpressionError;
 use crate::pattern::is_like;
-use crate::syntax::{Condition, Query, Relation};
+use crate::syntax::{Condition, Query, Relation, Selection};
 
 /// A test with its members found; values are places in the list of constants.
 #[derive(Debug)]
@@ -101,6 +101,18 @@ impl Filter {
     ) -> Result<Filter, ExpressionError> {
         let query = Query::parse(expression)?;
         Self::of_query(of, expression, query, parameters)
+    }
+
+    /// A topic expression, and the condition in it over samples of this type, whose members are what it selects.
+    pub fn of_selection(
+        of: Fields<'_>,
+        expression: &str,
+        parameters: &[String],
+    ) -> Result<(Selection, Filter), ExpressionError> {
+        let mut selection = Selection::parse(expression)?;
+        let query = Query { condition: selection.condition.take(), order_by: Vec::new() };
+        let filter = Self::of_query(of, expression, query, parameters)?;
+        Ok((selection, filter))
     }
 
     fn of_query(

@@ -31,7 +31,9 @@ use crate::mapping::standing::Standing;
 use crate::mapping::vigil::Pulse;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
 use crate::subscription::{DataReaderBuilder, SubscriberBuilder, SubscriberGroup};
-use crate::topic::{ContentFilteredTopic, Parts, Topic, TopicBuilder, TopicDescription};
+use crate::topic::{
+    ContentFilteredTopic, MultiTopic, Parts, Topic, TopicBuilder, TopicDescription,
+};
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
@@ -389,7 +391,7 @@ impl DomainParticipant {
 
     /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
-        DataReaderBuilder::new(Arc::clone(&self.inner), topic.topic().clone(), topic.filter())
+        DataReaderBuilder::of(Arc::clone(&self.inner), topic)
     }
 
     /// LIVELINESS manual by participant: says that the application is alive, for all its writers that live by that. So does each
@@ -456,5 +458,36 @@ impl DomainParticipant {
             filter_expression,
             expression_parameters,
         )
+    }
+
+    /// A topic of this name whose samples are put together from those of topics that this participant has: a
+    /// [multi-topic](MultiTopic), with readers as any topic has.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if the expression is wrong, or does not go with the types; it says where and why.
+    /// [`DdsError::PreconditionNotMet`] if the participant has none of the topics.
+    pub fn multi_topic<T: DdsType>(
+        &self,
+        name: &str,
+        subscription_expression: &str,
+        expression_parameters: &[String],
+    ) -> DdsResult<MultiTopic<T>> {
+        let expression = (subscription_expression, expression_parameters);
+        MultiTopic::new(&self.inner, name, (), expression)
+    }
+
+    /// The same with samples of a type that is known at run time only.
+    ///
+    /// # Errors
+    /// As of [`DomainParticipant::multi_topic`].
+    pub fn dynamic_multi_topic(
+        &self,
+        name: &str,
+        of: &DynamicType,
+        subscription_expression: &str,
+        expression_parameters: &[String],
+    ) -> DdsResult<MultiTopic<DynamicData>> {
+        let expression = (subscription_expression, expression_parameters);
+        MultiTopic::new(&self.inner, name, of.clone(), expression)
     }
 }

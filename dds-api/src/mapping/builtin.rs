@@ -66,7 +66,8 @@ pub(crate) type Told = (InstanceHandle, Option<Fact>);
 
 /// Who listens for one kind of entities: a reader of their builtin topic.
 pub(crate) trait Hears: Send + Sync {
-    fn kind(&self) -> BuiltinKind;
+    /// Of which; none if of none.
+    fn kind(&self) -> Option<BuiltinKind>;
 
     /// Called by the machine: it takes this in, and neither waits nor calls anybody.
     fn hear(&self, told: Vec<Told>);
@@ -90,7 +91,7 @@ impl Listener {
         Listener { ear, shared, policies, known: BTreeMap::new() }
     }
 
-    pub(super) fn kind(&self) -> BuiltinKind {
+    pub(super) fn kind(&self) -> Option<BuiltinKind> {
         self.ear.kind()
     }
 

@@ -57,6 +57,11 @@ impl TypeIdentity {
         known::<T>(support).identity.clone()
     }
 
+    /// The type itself.
+    pub(crate) fn type_of<T: TopicData>(support: &T::TypeSupport) -> DynamicType {
+        known::<T>(support).of.clone()
+    }
+
     /// Whether samples of both may be in one order: they are versions of a type that may change, or of one type.
     pub(crate) fn shares_order(&self, other: &TypeIdentity) -> bool {
         self.evolves == other.evolves && (self.evolves || self.digest == other.digest)

@@ -171,7 +171,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         }
         let DataWriterBuilder { participant, topic, publisher, qos, .. } = self;
         let DataWriterBuilder { memory, in_flight, largest, following, .. } = self;
-        if topic.entity().is_builtin {
+        if !topic.entity().is_announced() {
             return Err(not_with_builtin("this topic"));
         }
         if !topic.is_of(&participant)

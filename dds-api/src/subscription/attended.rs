@@ -19,6 +19,7 @@ use crate::infrastructure::{
     AnyDataReader, DataReaderListener, DdsResult, InstanceHandle, StatusKind, StatusMask,
     SubscriberListener,
 };
+use crate::topic::TopicOrigin;
 
 impl<T: TopicData> AnyDataReader for DataReader<T> {
     fn topic_name(&self) -> &str {
@@ -109,7 +110,7 @@ impl<T: TopicData> Entity for ReaderLife<T> {
     }
 
     fn is_builtin(&self) -> bool {
-        self.core.topic.entity().is_builtin
+        self.core.topic.entity().origin == TopicOrigin::Discovery
     }
 
     fn lifecycle(&self) -> &Lifecycle {

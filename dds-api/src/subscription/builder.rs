@@ -9,7 +9,7 @@ use std::time::Duration;
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, EntityKind, EntityQos,
-    HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
+    HistoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
     PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy,
     SubscriberQos, TypeConsistencyEnforcementQosPolicy,
 };
@@ -25,7 +25,7 @@ use crate::domain::{Following, Inner, usual_reader};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::Hears;
-use crate::topic::{SharedFilter, Topic};
+use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin};
 
 /// A reader that is being made.
 ///
@@ -49,14 +49,26 @@ pub struct DataReaderBuilder<T: TopicData> {
     filter: Option<Arc<SharedFilter>>,
     /// Of a builtin topic: what it hears by.
     ear: Option<Arc<dyn Hears>>,
+    /// Of a multi-topic: what it is joined of.
+    joined: Option<Arc<Joined>>,
 }
 
 impl<T: TopicData> DataReaderBuilder<T> {
-    pub(crate) fn new(
+    /// Of a topic, a part of one, or several.
+    pub(crate) fn of(
         participant: Arc<Inner>,
-        topic: Topic<T>,
-        filter: Option<Arc<SharedFilter>>,
+        description: &impl TopicDescription<Data = T>,
     ) -> Self {
+        let mut builder = DataReaderBuilder::new(participant, description.topic());
+        (builder.filter, builder.joined) = (description.filter(), description.joined());
+        // What does not pass is no reason to wake whoever waits: that takes a cache.
+        builder.follows |= builder.filter.is_some();
+        builder
+    }
+
+    /// Of a topic.
+    pub(super) fn new(participant: Arc<Inner>, topic: &Topic<T>) -> Self {
+        let topic = topic.clone();
         let (qos, profile) = (usual_reader(&topic.qos()), topic.policies().profile.clone());
         let presentation = PresentationQosPolicy {
             access_scope: PresentationQosPolicyAccessScopeKind::Topic,
@@ -64,9 +76,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
             ..PresentationQosPolicy::default()
         };
         let (subscriber, group) = (None, SubscriberQos::default());
-        // What does not pass is no reason to wake whoever waits: that takes a cache. So does what a topic's policies ask for.
-        let usual = Settings::new(&qos, &presentation) == Settings::default();
-        let follows = filter.is_some() || !usual;
+        // What a topic's policies ask for takes a cache.
+        let follows = Settings::new(&qos, &presentation) != Settings::default();
         let builder = DataReaderBuilder {
             participant,
             topic,
@@ -77,13 +88,21 @@ impl<T: TopicData> DataReaderBuilder<T> {
             group,
             presentation,
             follows,
-            filter,
+            filter: None,
             ear: None,
+            joined: None,
         };
         match profile {
             Some(profile) => builder.follow(&profile, true),
             None => builder,
         }
+    }
+
+    /// It follows instances, and keeps this of each.
+    pub(super) fn following(self, history: &HistoryQosPolicy) -> Self {
+        let mut builder = self.with(|qos| qos.history.clone_from(history));
+        builder.follows = true;
+        builder
     }
 
     /// It belongs to this subscriber.
@@ -234,7 +253,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
     /// no profile of the name that was said.
     pub fn create(self) -> DdsResult<DataReader<T>> {
         let is_builtin = |subscriber: &Subscriber| subscriber.entity().is_builtin;
-        if self.topic.entity().is_builtin || self.subscriber.as_ref().is_some_and(is_builtin) {
+        let of_discovery = self.topic.entity().origin == TopicOrigin::Discovery;
+        if of_discovery || self.subscriber.as_ref().is_some_and(is_builtin) {
             return Err(not_with_builtin("the topic or subscriber"));
         }
         let reader = self.make()?;
@@ -255,7 +275,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
             return Err(wrong);
         }
         let DataReaderBuilder { participant, topic, qos, presentation, .. } = self;
-        let DataReaderBuilder { subscriber, group, follows, filter, following, ear, .. } = self;
+        let DataReaderBuilder { subscriber, group, follows, filter, following, .. } = self;
+        let DataReaderBuilder { ear, joined, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -270,7 +291,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let settings = Settings::new(&qos, &presentation);
         let of =
             subscriber.as_ref().map_or_else(|| Arc::clone(&participant) as _, Subscriber::encloses);
-        let draft = Draft { qos, following, group, presentation, follows, ear };
+        let draft = Draft { qos, following, group, presentation, follows, ear, joined };
         let belongs = (of, participant.provisional());
         let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
         Ok(DataReader::of(ReaderCore {
@@ -279,6 +300,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             shared: Arc::default(),
             queues: Mutex::default(),
             departures: Arc::default(),
+            joining: OnceLock::new(),
             opened: Opened::default(),
             unreadable: AtomicU64::new(0),
             enabling,

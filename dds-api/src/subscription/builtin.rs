@@ -27,7 +27,7 @@ use crate::domain::{
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::{BuiltinKind, Hears, Told};
 use crate::mapping::history::NOBODY;
-use crate::topic::Topic;
+use crate::topic::{Topic, TopicOrigin};
 
 /// Whether a topic of this name is a builtin one.
 pub(crate) fn is_builtin(topic: &str) -> bool {
@@ -43,7 +43,8 @@ pub(crate) fn is_builtin(topic: &str) -> bool {
 /// The error of what is not to be done with builtin entities.
 pub(crate) fn not_with_builtin(what: &str) -> DdsError {
     DdsError::PreconditionNotMet(format!(
-        "{what} is builtin: it is the participant's own; its readers come from builtin_reader"
+        "{what} is the participant's own: nothing is written or changed there; readers of builtin topics come from \
+         builtin_reader, those of a multi-topic from the multi-topic"
     ))
 }
 
@@ -65,8 +66,8 @@ fn subscriber_qos() -> SubscriberQos {
 struct Ear<T: BuiltinTopicData>(OnceLock<Weak<ReaderCore<T>>>);
 
 impl<T: BuiltinTopicData> Hears for Ear<T> {
-    fn kind(&self) -> BuiltinKind {
-        T::SOURCE.kind
+    fn kind(&self) -> Option<BuiltinKind> {
+        Some(T::SOURCE.kind)
     }
 
     fn hear(&self, told: Vec<Told>) {
@@ -169,9 +170,9 @@ fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataRead
     if let Some(reader) = subscriber.entity().lookup(T::TOPIC_NAME) {
         return Ok(reader);
     }
-    let topic = Topic::<T>::builtin(participant, T::TOPIC_NAME)?;
+    let topic = Topic::<T>::local((participant, T::TOPIC_NAME), (), TopicOrigin::Discovery)?;
     let ear = Arc::new(Ear(OnceLock::new()));
-    let builder = DataReaderBuilder::new(Arc::clone(participant), topic, None);
+    let builder = DataReaderBuilder::new(Arc::clone(participant), &topic);
     let builder = builder.within(subscriber.clone()).qos(&reader_qos());
     let reader: DataReader<T> = builder.listening(Arc::clone(&ear) as _)?;
     ear.0.get_or_init(|| Arc::downgrade(&reader.core));

@@ -11,6 +11,7 @@ use qos_profiles::{
 };
 
 use super::cache::Settings;
+use super::joined::{Deaf, Joining};
 use super::queues::Queues;
 use super::reader::{DataReader, ReaderCore, ReaderLife};
 use super::shelf::Shelf;
@@ -23,7 +24,7 @@ use crate::mapping::history::{Given, NOBODY};
 use crate::mapping::machine::ParticipantMachine;
 use crate::mapping::policies::{Policies, check_data};
 use crate::publication::refused;
-use crate::topic::Topic;
+use crate::topic::{Joined, Topic};
 
 /// What a reader is to be once it is enabled.
 pub(super) struct Draft {
@@ -38,6 +39,8 @@ pub(super) struct Draft {
     pub(super) follows: bool,
     /// Of a builtin topic: what it hears by.
     pub(super) ear: Option<Arc<dyn Hears>>,
+    /// Of a multi-topic: what it is joined of.
+    pub(super) joined: Option<Arc<Joined>>,
 }
 
 /// What a reader has since it was enabled.
@@ -123,7 +126,13 @@ impl<T: TopicData> ReaderCore<T> {
         }
         let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
         if let Some(ear) = &to_be.ear {
-            return Ok(self.listen(ear, policies));
+            return Ok(self.listen(Arc::clone(ear), policies));
+        }
+        if let Some(joined) = &to_be.joined {
+            let within = (&self.participant, self.subscriber.as_ref());
+            let joining = Joining::new(joined, within, &qos.history)?;
+            self.joining.get_or_init(|| joining);
+            return Ok(self.listen(Arc::new(Deaf), policies));
         }
         let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
         endpoint.group = self.subscriber.as_ref().map_or(0, Subscriber::group);
@@ -139,10 +148,10 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// It hears of what discovery has from now on, which comes where samples of coherent sets wait that were opened.
-    fn listen(&self, ear: &Arc<dyn Hears>, policies: Policies) -> Started {
+    fn listen(&self, ear: Arc<dyn Hears>, policies: Policies) -> Started {
         self.shared.knows_history.store(true, Ordering::Release);
         self.shared.is_sent_by(&(Arc::new([NOBODY]) as _));
-        let (ear, shared) = (Arc::clone(ear), Arc::clone(&self.shared));
+        let shared = Arc::clone(&self.shared);
         let listen = |machine: &mut ParticipantMachine| machine.listen(ear, shared, policies);
         let id = self.participant.engine.act(|machine, _, _| listen(machine));
         Started { id, is_kept: false, remembers: false, lifespan: 0 }

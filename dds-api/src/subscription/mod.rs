@@ -9,6 +9,7 @@ mod calls;
 mod condition;
 mod departures;
 mod enabling;
+mod joined;
 mod past;
 mod queues;
 mod reader;

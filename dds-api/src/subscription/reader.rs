@@ -21,6 +21,7 @@ use idl_xtypes::TopicData;
 use super::cache::Settings;
 use super::departures::Departures;
 use super::enabling::{Draft, Started};
+use super::joined::Joining;
 use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
 use super::sample::{Body, Sample};
@@ -73,6 +74,8 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) queues: Mutex<Queues>,
     /// Who sends no more, as of what was taken out of these last.
     pub(super) departures: Arc<Departures>,
+    /// Of a multi-topic: the way to the samples of its topics.
+    pub(super) joining: OnceLock<Joining>,
     /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
     pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
@@ -155,6 +158,9 @@ impl<T: TopicData> DataReader<T> {
 
     /// Writers whose samples it gets now.
     pub fn matched_writers(&self) -> usize {
+        if let Some(joining) = self.joining.get() {
+            return joining.matched_writers();
+        }
         self.shared.matched.load(Ordering::Acquire) as usize
     }
 
@@ -385,6 +391,9 @@ impl<T: TopicData> DataReader<T> {
     }
 
     fn knows_history(&self) -> bool {
+        if let Some(joining) = self.joining.get() {
+            return joining.readers.iter().all(DataReader::knows_history);
+        }
         self.shared.knows_history.load(Ordering::Acquire) && !self.standing().is_out()
     }
 
@@ -453,6 +462,9 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a record waits in the queues.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
+        if let Some(joining) = self.joining.get() {
+            self.join_news(joining);
+        }
         self.opened.has_next() || self.queues().has_any(&self.shared, &self.participant.standing)
     }
 

@@ -344,6 +344,9 @@ impl<T: TopicData> ReaderCore<T> {
     fn fill(&self, shelf: &mut Shelf<T>) {
         let now = wall();
         shelf.cache.advance(now);
+        if let Some(joining) = self.joining.get() {
+            self.join_news(joining);
+        }
         if let Some(parted) = self.shared.take_parted() {
             shelf.part_from(now, &parted);
         }

@@ -48,7 +48,7 @@ impl Subscriber {
     /// A reader of a topic, or of a part of it.
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         let participant = Arc::clone(&self.0.participant);
-        let builder = DataReaderBuilder::new(participant, topic.topic().clone(), topic.filter());
+        let builder = DataReaderBuilder::of(participant, topic);
         builder.within(self.clone())
     }
 

@@ -7,7 +7,7 @@ use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use derecho_core::ids::Time;
-use idl_xtypes::TopicData;
+use idl_xtypes::{DynamicData, DynamicType, TopicData};
 use qos_profiles::{EntityKind, TopicQos};
 
 use super::{Topic, TopicPolicies};
@@ -23,6 +23,17 @@ use crate::mapping::directory::TopicFacts;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::subscription::not_with_builtin;
 
+/// Where a topic's samples come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TopicOrigin {
+    /// From writers: it is announced.
+    Writers,
+    /// From what discovery knows.
+    Discovery,
+    /// From other topics, whose samples are joined.
+    Topics,
+}
+
 /// See the [module](self).
 pub(crate) struct TopicEntity {
     participant: Weak<Inner>,
@@ -32,8 +43,9 @@ pub(crate) struct TopicEntity {
     support: Box<dyn Any + Send + Sync>,
     pub(super) identity: TypeIdentity,
     pub(crate) policies: Arc<TopicPolicies>,
-    /// It is not announced: discovery tells of what its samples are.
-    pub(crate) is_builtin: bool,
+    pub(crate) origin: TopicOrigin,
+    /// The type of its samples.
+    pub(super) of: DynamicType,
     pub(super) lifecycle: Lifecycle,
     /// One at a time enables it, changes what is announced of it, or deletes it.
     changing: Mutex<()>,
@@ -49,7 +61,7 @@ impl TopicEntity {
         participant: &Arc<Inner>,
         support: &T::TypeSupport,
         policies: Arc<TopicPolicies>,
-        is_builtin: bool,
+        origin: TopicOrigin,
     ) -> Arc<TopicEntity> {
         let (id, board) = participant
             .engine
@@ -61,7 +73,8 @@ impl TopicEntity {
             support: Box::new(support.clone()),
             identity: TypeIdentity::of::<T>(support),
             policies,
-            is_builtin,
+            origin,
+            of: TypeIdentity::type_of::<T>(support),
             lifecycle: Lifecycle::default(),
             changing: Mutex::new(()),
             board,
@@ -78,6 +91,12 @@ impl TopicEntity {
         let participant = self.participant.upgrade().filter(|_| self.type_id == TypeId::of::<T>());
         let support = self.support.downcast_ref::<T::TypeSupport>().cloned();
         Some(Topic::of(participant?, support?, self))
+    }
+
+    /// The same whatever its samples are, as it has them at run time.
+    pub(super) fn any_topic(self: Arc<Self>) -> Option<Topic<DynamicData>> {
+        let participant = self.participant.upgrade()?;
+        Some(Topic::of(participant, self.of.clone(), self))
     }
 
     /// What all are told of it, with these policies.
@@ -101,6 +120,11 @@ impl TopicEntity {
         })
     }
 
+    /// Whether all hear of it.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.origin == TopicOrigin::Writers
+    }
+
     /// Whether it is enabled, and there.
     pub(crate) fn is_enabled(&self) -> bool {
         self.lifecycle.is_enabled()
@@ -115,7 +139,7 @@ impl TopicEntity {
     pub(crate) fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_there()?;
-        if self.is_builtin {
+        if !self.is_announced() {
             return Err(not_with_builtin("this topic"));
         }
         match self.participant.upgrade().filter(|_| self.lifecycle.is_enabled()) {
@@ -135,7 +159,7 @@ impl TopicEntity {
             return Ok(());
         };
         participant.check_enables()?;
-        if !self.is_builtin {
+        if self.is_announced() {
             self.announce(&participant, self.policies.qos())?;
         }
         self.policies.fix();
@@ -173,7 +197,7 @@ impl Entity for TopicEntity {
     }
 
     fn is_builtin(&self) -> bool {
-        self.is_builtin
+        !self.is_announced()
     }
 
     fn lifecycle(&self) -> &Lifecycle {
@@ -222,7 +246,10 @@ impl Attended for TopicEntity {
 impl Inner {
     /// The topics of this name that are here.
     pub(super) fn topics(&self, name: &str) -> impl Iterator<Item = Arc<TopicEntity>> {
-        self.look_up(move |it| it.kind() == EntityKind::Topic && it.topic_name() == name)
+        let all = self.look_up::<Arc<TopicEntity>>(move |it| {
+            it.kind() == EntityKind::Topic && it.topic_name() == name
+        });
+        all.filter(|topic| topic.is_announced())
     }
 
     /// The name of the type of a topic of this name that is here, if there is none of this type.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use dds_sql::{ExpressionError, Filter};
 use idl_xtypes::TopicData;
 
+use super::multi::Joined;
 use super::{Topic, TopicEntity};
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
@@ -76,7 +77,7 @@ struct Part<T: TopicData> {
     filter: Arc<SharedFilter>,
 }
 
-/// The parts of topics that a participant has, by their names.
+/// The parts of topics and multi-topics that a participant has, by their names.
 #[derive(Default)]
 pub(crate) struct Parts(Mutex<BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>>);
 
@@ -85,9 +86,16 @@ impl Parts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find<T: TopicData>(&self, name: &str) -> Option<ContentFilteredTopic<T>> {
+    /// The one of this name, if it is of this type.
+    pub(super) fn find<P: Any + Send + Sync>(&self, name: &str) -> Option<Arc<P>> {
         let part = self.lock().get(name).and_then(Weak::upgrade)?;
-        part.downcast().ok().map(ContentFilteredTopic)
+        part.downcast().ok()
+    }
+
+    pub(super) fn enter(&self, name: &Arc<str>, part: Weak<dyn Any + Send + Sync>) {
+        let mut all = self.lock();
+        all.retain(|_, part| part.strong_count() > 0);
+        all.insert(Arc::clone(name), part);
     }
 }
 
@@ -111,10 +119,7 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         let name: Arc<str> = name.into();
         let part = Arc::new(Part { name: Arc::clone(&name), topic: topic.clone(), filter });
         let known: Weak<Part<T>> = Arc::downgrade(&part);
-        let mut all = parts.lock();
-        all.retain(|_, part| part.strong_count() > 0);
-        all.insert(name, known);
-        drop(all);
+        parts.enter(&name, known);
         Ok(ContentFilteredTopic(part))
     }
 
@@ -167,6 +172,13 @@ pub trait TopicDescription: sealed::Sealed + Sized {
     fn filter(&self) -> Option<Arc<SharedFilter>> {
         None
     }
+
+    /// The topics that they are joined of.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn joined(&self) -> Option<Arc<Joined>> {
+        None
+    }
 }
 
 impl<T: TopicData> TopicDescription for Topic<T> {
@@ -191,7 +203,7 @@ impl<T: TopicData> TopicDescription for ContentFilteredTopic<T> {
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
     fn look_up(participant: &Inner, name: &str) -> Option<Self> {
-        participant.parts.find(name)
+        participant.parts.find(name).map(ContentFilteredTopic)
     }
 
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
@@ -202,8 +214,10 @@ impl<T: TopicData> TopicDescription for ContentFilteredTopic<T> {
 
 mod sealed {
     use super::{ContentFilteredTopic, Topic, TopicData};
+    use crate::topic::MultiTopic;
 
     pub trait Sealed {}
     impl<T: TopicData> Sealed for Topic<T> {}
     impl<T: TopicData> Sealed for ContentFilteredTopic<T> {}
+    impl<T: TopicData> Sealed for MultiTopic<T> {}
 }

@@ -5,6 +5,7 @@ mod builder;
 mod entity;
 mod filtered;
 mod keeping;
+mod multi;
 mod policies;
 
 use std::sync::Arc;
@@ -28,9 +29,11 @@ use crate::subscription::not_with_builtin;
 
 pub use announced::AnnouncedTopic;
 pub use builder::TopicBuilder;
-pub(crate) use entity::TopicEntity;
+pub(crate) use entity::{TopicEntity, TopicOrigin};
 pub use filtered::{ContentFilteredTopic, TopicDescription};
 pub(crate) use filtered::{Parts, SharedFilter, wrong};
+pub use multi::MultiTopic;
+pub(crate) use multi::{Joined, join};
 pub(crate) use policies::TopicPolicies;
 
 /// A name under which samples of type `T` are written and read.
@@ -131,7 +134,7 @@ impl<T: TopicData> Topic<T> {
     /// [`DdsError::PreconditionNotMet`] as long as it has writers or readers.
     pub fn delete(self) -> DdsResult<()> {
         self.check_there()?;
-        if self.entity.is_builtin {
+        if !self.entity.is_announced() {
             return Err(not_with_builtin("this topic"));
         }
         match self.participant.endpoints_of_topic(self.entity.id) {
@@ -233,7 +236,7 @@ impl<T: TopicData> Topic<T> {
         support: T::TypeSupport,
         policies: Arc<TopicPolicies>,
     ) -> DdsResult<Topic<T>> {
-        let entity = TopicEntity::new::<T>(participant, &support, policies, false);
+        let entity = TopicEntity::new::<T>(participant, &support, policies, TopicOrigin::Writers);
         let topic = Topic::of(Arc::clone(participant), support, entity);
         if participant.enables() {
             topic.enable()?;
@@ -241,16 +244,17 @@ impl<T: TopicData> Topic<T> {
         Ok(topic)
     }
 
-    /// A builtin topic.
-    pub(crate) fn builtin(participant: &Arc<Inner>, name: &str) -> DdsResult<Topic<T>>
-    where
-        T: TopicData<TypeSupport = ()>,
-    {
+    /// A topic that nobody else hears of.
+    pub(crate) fn local(
+        (participant, name): (&Arc<Inner>, &str),
+        support: T::TypeSupport,
+        origin: TopicOrigin,
+    ) -> DdsResult<Topic<T>> {
         let keeping = KeepingOptions::default();
         let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
         let policies = TopicPolicies::new((name.into(), None), false, (promise, keeping));
-        let entity = TopicEntity::new::<T>(participant, &(), policies, true);
-        let topic = Topic::of(Arc::clone(participant), (), entity);
+        let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
+        let topic = Topic::of(Arc::clone(participant), support, entity);
         topic.enable()?;
         Ok(topic)
     }

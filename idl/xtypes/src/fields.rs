@@ -50,6 +50,20 @@ impl DynamicType {
         }
     }
 
+    /// The names of its members, if it has any: of a struct those of its base first.
+    pub fn member_names(&self) -> Vec<String> {
+        match self.graph.kind(self.graph.resolved(self.root)) {
+            Kind::Structure(structure) => {
+                let members = self.graph.members(structure);
+                members.iter().map(|member| member.name.text.to_string()).collect()
+            }
+            Kind::Bitset(fields) => {
+                fields.iter().map(|field| field.name.text.to_string()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Where a path leads in values of this type, and what is there: `position[1]`, `names["a"].x`.
     ///
     /// ```

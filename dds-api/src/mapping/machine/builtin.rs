@@ -25,8 +25,10 @@ impl ParticipantMachine {
     ) -> u64 {
         let id = self.fresh_endpoint();
         let mut listener = Listener::new(ear, shared, Arc::new(policies));
-        let present = self.entities(listener.kind()).into_iter();
-        listener.tell(present.map(|handle| self.told(listener.kind(), handle)).collect::<Vec<_>>());
+        if let Some(kind) = listener.kind() {
+            let present = self.entities(kind).into_iter();
+            listener.tell(present.map(|handle| self.told(kind, handle)).collect::<Vec<_>>());
+        }
         self.listeners.insert(id, listener);
         id
     }
@@ -88,11 +90,12 @@ impl ParticipantMachine {
 
     /// Something has become of an entity: whoever listens for its kind hears of it.
     fn tell_of(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
-        if !self.listeners.values().any(|listener| listener.kind() == kind) {
+        if !self.listeners.values().any(|listener| listener.kind() == Some(kind)) {
             return;
         }
         let present: Vec<Told> = handles.iter().map(|handle| self.told(kind, *handle)).collect();
-        for listener in self.listeners.values_mut().filter(|listener| listener.kind() == kind) {
+        for listener in self.listeners.values_mut().filter(|listener| listener.kind() == Some(kind))
+        {
             listener.tell(present.iter().cloned());
         }
     }
@@ -135,7 +138,7 @@ impl ParticipantMachine {
         let ids: Vec<u64> = self.listeners.keys().copied().collect();
         for id in ids {
             let Some(listener) = self.listeners.get(&id) else { continue };
-            let kind = listener.kind();
+            let Some(kind) = listener.kind() else { continue };
             let mut handles: BTreeSet<InstanceHandle> = listener.known().collect();
             handles.extend(self.entities(kind));
             let present: Vec<Told> =

@@ -342,6 +342,11 @@ impl DynamicData {
 
     /// What is at a path: `position[1]`, `names["a"].x`, `choice.discriminator`.
     pub fn get(&self, path: &str) -> Result<ValueRef<'_>, DataError> {
+        self.get_value(path).map(Value::value)
+    }
+
+    /// The same as a value, to be cloned, say; absent if there is nothing.
+    pub fn get_value(&self, path: &str) -> Result<&Value, DataError> {
         let graph = &self.of.graph;
         let (mut of, mut value) = (graph.resolved(self.of.root), Some(&self.value));
         for (offset, step) in idl_cdr::parse_path(path).map_err(DataError::Path)? {
@@ -351,7 +356,7 @@ impl DynamicData {
             value = value.and_then(|value| inside(value, &part));
             of = graph.resolved(next);
         }
-        Ok(value.map_or(ValueRef::Absent, Value::value))
+        Ok(value.unwrap_or(&Value::Absent))
     }
 
     /// Sets what is at a path. An optional member on the way is there afterwards; a member of a union selects

@@ -1,0 +1,273 @@
+//! Multi-topics: topics whose samples are put together from those of others.
+//!
+//! Owns: what such a topic is made of, checked once. Never does: join anything; [`join`] does, for each reader.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use dds_sql::{ExpressionError, Filter, Selection};
+use idl_xtypes::{DynamicData, DynamicType, Primitive, TopicData, TypeConsistency, ValueKind};
+
+use self::join::Plan;
+use super::Topic;
+use super::entity::{TopicEntity, TopicOrigin};
+use super::filtered::{SharedFilter, TopicDescription, wrong};
+use crate::domain::Inner;
+use crate::infrastructure::{DdsError, DdsResult};
+
+pub(crate) mod join;
+
+/// A topic whose samples are put together from those of other topics of its participant: made by
+/// [`DomainParticipant::multi_topic`](crate::domain::DomainParticipant::multi_topic). Clones are the same one.
+///
+/// The expression says which members of which topics its samples have, and which of them are there:
+/// ```text
+/// SELECT * | member [[AS] name], ...  FROM topic [NATURAL JOIN topic ...]  [WHERE condition]
+/// ```
+/// Topics are joined by the members that they have in common, by name: where these are equal, the last samples of an instance of
+/// each topic make a sample together. Topics that have nothing in common go each with each. A member that is selected becomes the one
+/// of its name, or of the name beside it, in the multi-topic's type; `*` takes for each member there the one of that name. What is not
+/// selected has its default. The condition is about the multi-topic's samples, and has parameters as a content filter has.
+///
+/// There is a new sample whenever one of the topics has one that others go with. An instance is disposed when none of its samples can
+/// be made any more, because an instance that it was made of is over or has other values.
+///
+/// ```no_run
+/// use dds_api::prelude::*;
+///
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct Location { #[dds(key)] flight: u32, x: f64, y: f64, z: f64 }
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct FlightPlan { #[dds(key)] flight: u32, name: String }
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct FlightView { #[dds(key)] name: String, x: f64, height: f64 }
+///
+/// # fn main() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let locations = participant.topic::<Location>("Location").create()?;
+/// let plans = participant.topic::<FlightPlan>("FlightPlan").create()?;
+/// let low = participant.multi_topic::<FlightView>(
+///     "Low flights",
+///     "SELECT name, x, z AS height FROM Location NATURAL JOIN FlightPlan WHERE height < %0",
+///     &["1000".to_owned()],
+/// )?;
+/// let reader = participant.reader(&low).create()?;
+/// for flight in reader.take(.., Timeout::secs(1))? {
+///     println!("{} at {}", flight.name, flight.height);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct MultiTopic<T: TopicData>(Arc<Whole<T>>);
+
+struct Whole<T: TopicData> {
+    topic: Topic<T>,
+    filter: Arc<SharedFilter>,
+    joined: Arc<Joined>,
+}
+
+/// The topics that a multi-topic is joined of.
+pub(crate) struct Joined {
+    pub(crate) topics: Vec<Topic<DynamicData>>,
+    pub(crate) plan: Arc<Plan>,
+}
+
+impl<T: TopicData> Clone for MultiTopic<T> {
+    fn clone(&self) -> Self {
+        MultiTopic(Arc::clone(&self.0))
+    }
+}
+
+impl<T: TopicData> MultiTopic<T> {
+    pub(crate) fn new(
+        participant: &Arc<Inner>,
+        name: &str,
+        support: T::TypeSupport,
+        (expression, parameters): (&str, &[String]),
+    ) -> DdsResult<Self> {
+        let fields = T::fields(&support);
+        let (selection, filter) =
+            Filter::of_selection(fields, expression, parameters).map_err(|error| wrong(&error))?;
+        let mut topics = Vec::new();
+        for (topic, _) in &selection.topics {
+            topics.push(constituent(participant, topic)?);
+        }
+        let types: Vec<DynamicType> = topics.iter().map(|topic| topic.support.clone()).collect();
+        let plan = Plan::new(expression, &selection, &types, T::dynamic_type(&support));
+        let plan = Arc::new(plan.map_err(|error| wrong(&error))?);
+        let topic = Topic::local((participant, name), support, TopicOrigin::Topics)?;
+        let (filter, joined) = (Arc::new(SharedFilter::new(filter)), Joined { topics, plan });
+        let whole = Arc::new(Whole { topic, filter, joined: Arc::new(joined) });
+        let known: Weak<Whole<T>> = Arc::downgrade(&whole);
+        let known: Weak<dyn Any + Send + Sync> = known;
+        participant.parts.enter(&name.into(), known);
+        Ok(MultiTopic(whole))
+    }
+
+    /// Its name, which is this participant's own business.
+    pub fn name(&self) -> &str {
+        self.0.topic.name()
+    }
+
+    /// The names of the topics that it is joined of.
+    pub fn related_topics(&self) -> impl Iterator<Item = &str> {
+        self.0.joined.topics.iter().map(Topic::name)
+    }
+
+    /// The expression.
+    pub fn subscription_expression(&self) -> String {
+        self.0.filter.get().expression().to_owned()
+    }
+
+    /// The present values of its parameters.
+    pub fn expression_parameters(&self) -> Vec<String> {
+        self.0.filter.get().parameters().to_vec()
+    }
+
+    /// Gives the parameters other values: samples that readers look at from now on are asked about with those.
+    ///
+    /// # Errors
+    /// [`DdsError::BadParameter`] if one is missing or cannot be compared; then all stays as it was.
+    pub fn set_expression_parameters(&self, parameters: &[String]) -> DdsResult<()> {
+        self.0.filter.set_parameters(parameters)
+    }
+}
+
+/// A topic that this participant has, whatever its samples are.
+fn constituent(participant: &Arc<Inner>, name: &str) -> DdsResult<Topic<DynamicData>> {
+    let found = participant.topics(name).find(|topic| topic.is_enabled());
+    let found = found.and_then(TopicEntity::any_topic);
+    found.ok_or_else(|| {
+        DdsError::PreconditionNotMet(format!(
+            "the participant has no topic `{name}` that is enabled: make or find it before it is joined with others"
+        ))
+    })
+}
+
+impl<T: TopicData> TopicDescription for MultiTopic<T> {
+    type Data = T;
+
+    fn topic(&self) -> &Topic<T> {
+        &self.0.topic
+    }
+
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn look_up(participant: &Inner, name: &str) -> Option<Self> {
+        participant.parts.find(name).map(MultiTopic)
+    }
+
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn filter(&self) -> Option<Arc<SharedFilter>> {
+        Some(Arc::clone(&self.0.filter))
+    }
+
+    #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
+    fn joined(&self) -> Option<Arc<Joined>> {
+        Some(Arc::clone(&self.0.joined))
+    }
+}
+
+/// What kinds of values can be equal to each other, and make rows go together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Whole,
+    Number,
+    Text,
+}
+
+impl Class {
+    fn of(of: &DynamicType) -> Option<Class> {
+        Some(match of.value_kind() {
+            ValueKind::Primitive(Primitive::Float32 | Primitive::Float64) => Class::Number,
+            ValueKind::Primitive(Primitive::Char8 | Primitive::Char16) | ValueKind::Text => {
+                Class::Text
+            }
+            ValueKind::Primitive(Primitive::Float128) => return None,
+            ValueKind::Primitive(_) | ValueKind::Enumeration(_) | ValueKind::Bitmask => {
+                Class::Whole
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl Plan {
+    /// How topics of these types make samples of another one.
+    fn new(
+        expression: &str,
+        selection: &Selection,
+        types: &[DynamicType],
+        result: DynamicType,
+    ) -> Result<Plan, ExpressionError> {
+        let fail = |at: usize, why: String| Err(ExpressionError::new(expression, at, why));
+        let topics = &selection.topics;
+        for (index, (name, at)) in topics.iter().enumerate() {
+            if topics[..index].iter().any(|(other, _)| other == name) {
+                return fail(*at, format!("topic `{name}` stands there twice"));
+            }
+        }
+        let members: Vec<Vec<String>> = types.iter().map(DynamicType::member_names).collect();
+        let mut common = Vec::new();
+        let mut tables = vec![BTreeSet::new(); types.len()];
+        for (table, names) in members.iter().enumerate() {
+            for name in names {
+                let mut earlier = members[..table].iter();
+                let Some(first) = earlier.position(|others| others.contains(name)) else {
+                    continue;
+                };
+                let class = |table: usize| Class::of(&types[table].member(name).ok()?.1);
+                let ((_, at), one, other) = (&topics[table], &topics[first].0, &topics[table].0);
+                match (class(first), class(table)) {
+                    (Some(first), Some(second)) if first == second => {}
+                    _ => {
+                        return fail(
+                            *at,
+                            format!(
+                                "`{one}` and `{other}` both have a member `{name}`, by which they would be joined, and \
+                                 its values there cannot be compared"
+                            ),
+                        );
+                    }
+                }
+                let place = common.iter().position(|known| known == name).unwrap_or_else(|| {
+                    common.push(name.clone());
+                    common.len() - 1
+                });
+                tables[first].insert(place);
+                tables[table].insert(place);
+            }
+        }
+        let columns = match &selection.columns[..] {
+            [] => result.member_names().into_iter().map(|name| (0, name.clone(), name)).collect(),
+            columns => columns
+                .iter()
+                .map(|column| {
+                    let path = column.field.to_string();
+                    (column.at, path.clone(), column.name.clone().unwrap_or(path))
+                })
+                .collect::<Vec<_>>(),
+        };
+        let mut all = Vec::new();
+        for (at, path, name) in columns {
+            let found = types.iter().enumerate();
+            let mut found = found.filter_map(|(table, of)| Some((table, of.member(&path).ok()?.1)));
+            let Some((table, source)) = found.next() else {
+                return fail(at, format!("none of the topics has a member `{path}`"));
+            };
+            let of = match result.member(&name) {
+                Ok((_, of)) => of,
+                Err(why) => return fail(at, format!("of samples that are made: {}", why.reason)),
+            };
+            if let Err(why) = TypeConsistency::default().check(&of, &source) {
+                let topic = &topics[table].0;
+                return fail(
+                    at,
+                    format!("`{path}` of `{topic}` cannot be `{name}`: {}", why.reason),
+                );
+            }
+            all.push((table, path, name));
+        }
+        Ok(Plan { common, tables, columns: all, result })
+    }
+}

@@ -1,0 +1,354 @@
+//! The samples of several topics, joined by the members that they have in common.
+//!
+//! ```text
+//!   a topic's instance ──its last sample──> row of that topic's table ──with rows that agree──> samples of the multi-topic
+//! ```
+//! Owns: the tables, and which rows go together. Never does: know where samples come from, or ask whether one passes a condition.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use idl_cdr::ValueRef;
+use idl_xtypes::{DataError, DynamicData, DynamicType, Value};
+
+/// An instance of a topic.
+pub(crate) type Row = u128;
+
+/// What of a multi-topic does not change.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The members that topics have in common.
+    pub(super) common: Vec<String>,
+    /// Of each topic, which of these it has.
+    pub(super) tables: Vec<BTreeSet<usize>>,
+    /// What the members of its samples are: from which topic, which member there, and what it is called here.
+    pub(super) columns: Vec<(usize, String, String)>,
+    /// The type of its samples.
+    pub(super) result: DynamicType,
+}
+
+/// A value by which rows go together.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Common {
+    Whole(i128),
+    /// The bits of a number of 64 bits; zero has no sign.
+    Number(u64),
+    Text(String),
+}
+
+impl Common {
+    /// None: nothing is equal to it, as to what is not there.
+    fn of(value: &Value) -> Option<Common> {
+        let number =
+            |value: f64| (!value.is_nan()).then(|| Common::Number((value + 0.0).to_bits()));
+        Some(match idl_cdr::Reflect::value(value) {
+            ValueRef::Bool(value) => Common::Whole(value.into()),
+            ValueRef::Signed(value) => Common::Whole(value.into()),
+            ValueRef::Unsigned(value) | ValueRef::Bitmask(value) => Common::Whole(value.into()),
+            ValueRef::Enumerator { value, .. } => Common::Whole(value.into()),
+            ValueRef::Char(value) => Common::Text(value.into()),
+            ValueRef::WideChar(value) => Common::Text(char::from(value).into()),
+            ValueRef::Text(text) => Common::Text(text.to_owned()),
+            ValueRef::Float(value) => number(value.into())?,
+            ValueRef::Double(value) => number(value)?,
+            _ => return None,
+        })
+    }
+}
+
+/// The last samples of a topic's instances that are alive.
+#[derive(Default)]
+struct Table {
+    rows: BTreeMap<Row, DynamicData>,
+    /// By the common members that it has.
+    index: BTreeMap<usize, BTreeMap<Common, BTreeSet<Row>>>,
+}
+
+/// What has become of a multi-topic's samples.
+#[derive(Debug, PartialEq)]
+pub(crate) enum News {
+    /// There is this one.
+    Is(DynamicData),
+    /// There is none with its key any more.
+    IsNoMore(DynamicData),
+}
+
+/// See the [module](self).
+pub(crate) struct Join {
+    plan: Arc<Plan>,
+    tables: Vec<Table>,
+    /// How many combinations of rows make each instance.
+    made: BTreeMap<[u8; 16], usize>,
+}
+
+impl Join {
+    pub(crate) fn new(plan: &Arc<Plan>) -> Join {
+        let tables = plan.tables.iter().map(|_| Table::default()).collect();
+        Join { plan: Arc::clone(plan), tables, made: BTreeMap::new() }
+    }
+
+    /// A topic's instance has this sample now.
+    pub(crate) fn put(
+        &mut self,
+        table: usize,
+        row: Row,
+        sample: DynamicData,
+    ) -> Result<Vec<News>, DataError> {
+        let gone = self.take_out(table, row)?;
+        self.enter(table, row, sample);
+        let there = self.all_with(table, row)?;
+        let mut news = Vec::new();
+        for sample in &there {
+            *self.made.entry(sample.key_hash()?).or_default() += 1;
+        }
+        // What is said anew of an instance is not that it is no more.
+        news.extend(self.unmade(gone)?);
+        news.extend(there.into_iter().map(News::Is));
+        Ok(news)
+    }
+
+    /// A topic's instance is over.
+    pub(crate) fn remove(&mut self, table: usize, row: Row) -> Result<Vec<News>, DataError> {
+        let gone = self.take_out(table, row)?;
+        self.unmade(gone)
+    }
+
+    /// The samples that were made with this one are not made any more.
+    fn unmade(&mut self, gone: Vec<DynamicData>) -> Result<Vec<News>, DataError> {
+        let mut news = Vec::new();
+        for sample in gone {
+            let key = sample.key_hash()?;
+            let left = self.made.get_mut(&key).map_or(0, |made| {
+                *made -= 1;
+                *made
+            });
+            if left == 0 && self.made.remove(&key).is_some() {
+                news.push(News::IsNoMore(sample));
+            }
+        }
+        Ok(news)
+    }
+
+    fn enter(&mut self, table: usize, row: Row, sample: DynamicData) {
+        let table_of = &mut self.tables[table];
+        for &common in &self.plan.tables[table] {
+            if let Some(value) = self.plan.value(common, &sample) {
+                let by = table_of.index.entry(common).or_default();
+                by.entry(value).or_default().insert(row);
+            }
+        }
+        table_of.rows.insert(row, sample);
+    }
+
+    /// Takes a row out, and gives the samples that it had made.
+    fn take_out(&mut self, table: usize, row: Row) -> Result<Vec<DynamicData>, DataError> {
+        let made = self.all_with(table, row)?;
+        let table_of = &mut self.tables[table];
+        if let Some(sample) = table_of.rows.remove(&row) {
+            for &common in &self.plan.tables[table] {
+                let Some(value) = self.plan.value(common, &sample) else { continue };
+                if let Some(by) = table_of.index.get_mut(&common)
+                    && let Some(rows) = by.get_mut(&value)
+                {
+                    rows.remove(&row);
+                    if rows.is_empty() {
+                        by.remove(&value);
+                    }
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// All samples that this row makes, with those of other topics that agree with it and with each other.
+    fn all_with(&self, table: usize, row: Row) -> Result<Vec<DynamicData>, DataError> {
+        let Some(sample) = self.tables[table].rows.get(&row) else { return Ok(Vec::new()) };
+        let mut chosen = vec![None; self.tables.len()];
+        let mut found = Vec::new();
+        if let Some(bound) = self.agree(table, sample, &BTreeMap::new()) {
+            chosen[table] = Some(sample);
+            self.choose(&mut chosen, &bound, &mut |rows| {
+                found.push(self.plan.make(rows)?);
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// The values of common members if this row is chosen beside those that have these; none if they do not agree.
+    fn agree(
+        &self,
+        table: usize,
+        sample: &DynamicData,
+        bound: &BTreeMap<usize, Common>,
+    ) -> Option<BTreeMap<usize, Common>> {
+        let mut all = bound.clone();
+        for &common in &self.plan.tables[table] {
+            let value = self.plan.value(common, sample)?;
+            if *all.entry(common).or_insert_with(|| value.clone()) != value {
+                return None;
+            }
+        }
+        Some(all)
+    }
+
+    /// Chooses rows of the topics of which none is chosen yet, in all ways.
+    fn choose<'a>(
+        &'a self,
+        chosen: &mut Vec<Option<&'a DynamicData>>,
+        bound: &BTreeMap<usize, Common>,
+        found: &mut dyn FnMut(&[Option<&DynamicData>]) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let free = || (0..chosen.len()).filter(|table| chosen[*table].is_none());
+        let has_bound =
+            |table: &usize| self.plan.tables[*table].iter().any(|it| bound.contains_key(it));
+        let Some(table) = free().find(has_bound).or_else(|| free().next()) else {
+            return found(chosen);
+        };
+        let table_of = &self.tables[table];
+        let by = |common: &usize| {
+            let value = bound.get(common)?;
+            Some(table_of.index.get(common).and_then(|by| by.get(value)))
+        };
+        let smallest = self.plan.tables[table].iter().filter_map(by);
+        let smallest = smallest.min_by_key(|rows| rows.map_or(0, BTreeSet::len));
+        let rows: Vec<Row> = match smallest {
+            Some(rows) => rows.into_iter().flatten().copied().collect(),
+            // Nothing in common: each goes with each.
+            None => table_of.rows.keys().copied().collect(),
+        };
+        for row in rows {
+            let sample = &table_of.rows[&row];
+            if let Some(bound) = self.agree(table, sample, bound) {
+                chosen[table] = Some(sample);
+                self.choose(chosen, &bound, found)?;
+                chosen[table] = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn value(&self, common: usize, sample: &DynamicData) -> Option<Common> {
+        Common::of(sample.get_value(&self.common[common]).ok()?)
+    }
+
+    /// The sample that rows make, one of each topic.
+    fn make(&self, rows: &[Option<&DynamicData>]) -> Result<DynamicData, DataError> {
+        let mut made = DynamicData::new(&self.result);
+        for (table, path, name) in &self.columns {
+            let Some(row) = rows[*table] else { continue };
+            made.set(name, row.get_value(path)?.clone())?;
+        }
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use idl_cdr::Extensibility;
+    use idl_xtypes::{MemberOptions, Primitive, StructBuilder};
+
+    use super::*;
+
+    fn of(name: &str, members: &[(&str, bool)]) -> DynamicType {
+        let number = DynamicType::primitive(Primitive::Int32);
+        let of = StructBuilder::new(name, Extensibility::Final);
+        let of = members.iter().fold(of, |of, (name, key)| {
+            of.member(name, &number, MemberOptions { key: *key, ..MemberOptions::default() })
+        });
+        of.build().expect("a sound type")
+    }
+
+    fn sample(of: &DynamicType, values: &[i64]) -> DynamicData {
+        let mut sample = DynamicData::new(of);
+        for (name, value) in of.member_names().iter().zip(values) {
+            sample.set(name, Value::Signed(*value)).expect("it is a number");
+        }
+        sample
+    }
+
+    fn numbers(sample: &DynamicData) -> Vec<i64> {
+        let Value::Structure(members) = sample.whole() else { return Vec::new() };
+        let number = |value: &Value| if let Value::Signed(number) = value { *number } else { 0 };
+        members.iter().map(number).collect()
+    }
+
+    /// Three topics, of which the first two have `a` in common, and the last two `b`; what is made of them has the key `a`.
+    #[test]
+    fn what_is_joined_is_what_plain_loops_find() {
+        let types = [
+            of("A", &[("id", true), ("a", false)]),
+            of("B", &[("key", true), ("a", false), ("b", false)]),
+            of("C", &[("b", true), ("c", false)]),
+        ];
+        let result = of("R", &[("a", true), ("b", false), ("c", false), ("id", false)]);
+        let column = |table: usize, name: &str| (table, name.to_owned(), name.to_owned());
+        let plan = Arc::new(Plan {
+            common: vec!["a".to_owned(), "b".to_owned()],
+            tables: vec![[0].into(), [0, 1].into(), [1].into()],
+            columns: vec![column(0, "a"), column(1, "b"), column(2, "c"), column(0, "id")],
+            result,
+        });
+        let mut join = Join::new(&plan);
+        // By table, the rows as they are.
+        let mut rows: [BTreeMap<Row, Vec<i64>>; 3] = Default::default();
+        let all = |rows: &[BTreeMap<Row, Vec<i64>>; 3]| {
+            let mut made = Vec::new();
+            for a in rows[0].values() {
+                for b in rows[1].values().filter(|b| b[1] == a[1]) {
+                    for c in rows[2].values().filter(|c| c[0] == b[2]) {
+                        made.push(vec![a[1], b[2], c[1], a[0]]);
+                    }
+                }
+            }
+            made.sort();
+            made
+        };
+        let mut seed = 7_u64;
+        let mut roll = |below: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let (mut made_in_all, mut over_in_all) = (0, 0);
+        for _ in 0..4000 {
+            let (table, row) = (roll(3) as usize, Row::from(roll(6)));
+            let before = all(&rows);
+            let news = if roll(4) == 0 {
+                rows[table].remove(&row);
+                join.remove(table, row)
+            } else {
+                let values = [row as i64, roll(3) as i64, roll(3) as i64];
+                rows[table].insert(row, values.to_vec());
+                join.put(table, row, sample(&types[table], &values))
+            };
+            let news = news.expect("the types go together");
+            let after = all(&rows);
+            // What is said to be there is what is made with this row now.
+            let mut with = rows.clone();
+            with[table].retain(|it, _| *it == row);
+            let told =
+                |news: &News| if let News::Is(made) = news { Some(numbers(made)) } else { None };
+            let mut is: Vec<_> = news.iter().filter_map(told).collect();
+            is.sort();
+            assert_eq!(is, all(&with));
+            // What is said to be no more are the instances that were made, and are not.
+            let keys = |made: &[Vec<i64>]| made.iter().map(|it| it[0]).collect::<BTreeSet<i64>>();
+            let over = |news: &News| {
+                if let News::IsNoMore(made) = news { Some(numbers(made)[0]) } else { None }
+            };
+            let over: Vec<i64> = news.iter().filter_map(over).collect();
+            let expected: Vec<i64> = keys(&before).difference(&keys(&after)).copied().collect();
+            assert_eq!(
+                over.iter().copied().collect::<BTreeSet<i64>>(),
+                expected.iter().copied().collect()
+            );
+            assert_eq!(over.len(), expected.len(), "each is said once");
+            (made_in_all, over_in_all) = (made_in_all + is.len(), over_in_all + over.len());
+        }
+        assert!(made_in_all > 1000 && over_in_all > 100, "{made_in_all} and {over_in_all}");
+    }
+}
