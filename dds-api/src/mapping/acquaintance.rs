@@ -33,7 +33,8 @@ pub(crate) struct Acquaintance {
     writers: BTreeMap<(NodeId, u32), bool>,
     /// The members, each with the last endpoint that it has announced.
     members: BTreeMap<NodeId, u64>,
-    /// Whether a writer does of which nothing is remembered: it offers what is usual, and of PRESENTATION what its records say.
+    /// Whether a writer does of which nothing is remembered: it offers what is usual, of PRESENTATION what its records say, and
+    /// of DURABILITY all that the topic gives, for what is kept of it has outlived it.
     usual: [bool; 4],
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
@@ -50,7 +51,7 @@ impl Acquaintance {
         Acquaintance {
             writers: writers.collect(),
             members: members.map(|node| (node, state.latest(node))).collect(),
-            usual: Offer::ALL.map(|offer| accepts(&Policies::offered(reader.level).with(offer))),
+            usual: Offer::ALL.map(|offer| accepts(&Policies::left(reader.level).with(offer))),
             partition: (!reader.sharded).then(|| reader.policies.partition().clone()),
         }
     }
