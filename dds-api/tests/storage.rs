@@ -366,6 +366,50 @@ fn whoever_gives_what_it_keeps_may_be_killed() {
     assert!(landed > 0, "no kill landed in a transfer");
 }
 
+/// Nobody remembers for those who come late what a writer offered whose participant is gone: its records say so, and of what it
+/// promised for the time to come nothing is asked any more.
+#[test]
+fn what_is_kept_of_a_writer_that_is_gone_is_for_those_who_request_what_it_offered() {
+    const PERIOD: Duration = Duration::from_millis(500);
+    let meeting = Meeting::new();
+    // Of an owner, or of who requests nothing.
+    let topic = |participant: &DomainParticipant, period: Option<Duration>| {
+        let topic = participant.topic::<Reading>("Readings").transient_local().keep_all();
+        let topic = match period {
+            Some(period) => topic.deadline(period).exclusive_ownership().by_source_timestamp(),
+            None => topic,
+        };
+        topic.create().unwrap()
+    };
+    let reader = |participant: &DomainParticipant, period| {
+        let reader = participant.reader(&topic(participant, period)).keep_all();
+        reader.create().unwrap()
+    };
+    let [here, there] = [meeting.join(), meeting.join()];
+    let (owned, shared) = (reader(&here, Some(PERIOD)), reader(&there, None));
+    {
+        let goes = meeting.join();
+        let writer = goes.writer(&topic(&goes, Some(PERIOD / 2))).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        (0..5).for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    }
+    until("the writer is gone", || owned.matched_writers() == 0);
+    let values = |reader: &DataReader<Reading>| {
+        let samples = reader.take(.., Timeout::millis(20)).unwrap();
+        let told = samples.filter(|sample| sample.info().valid_data);
+        told.map(|sample| sample.value).collect::<Vec<u64>>()
+    };
+    // Who was there when it was, and looks only now.
+    assert_eq!(values(&owned), [0, 1, 2, 3, 4]);
+    let [late, other] = [meeting.join(), meeting.join()];
+    let [late, other] = [reader(&late, Some(PERIOD)), reader(&other, None)];
+    [&late, &other].iter().for_each(|reader| reader.wait_for_historical_data(SOON).unwrap());
+    assert_eq!(values(&late), [0, 1, 2, 3, 4]);
+    // To them it offered what they do not want.
+    assert_eq!([values(&shared), values(&other)], [vec![], vec![]]);
+}
+
 /// DURABILITY transient, as ported applications say it: kept by all, also when its writer is gone.
 #[test]
 fn what_is_transient_outlives_its_writer() {

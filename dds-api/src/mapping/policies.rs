@@ -136,14 +136,10 @@ impl Policies {
         Policies::Requested { reader, subscriber: SubscriberQos::default() }
     }
 
-    /// The same with this of PRESENTATION, if they are offered.
+    /// The same with this that is not usual, if they are offered.
     pub(super) fn with(mut self, offer: Offer) -> Policies {
-        if let Policies::Offered { publisher, .. } = &mut self {
-            publisher.presentation.coherent_access = offer.coherent;
-            if offer.group {
-                let scope = PresentationQosPolicyAccessScopeKind::Group;
-                publisher.presentation.access_scope = scope;
-            }
+        if let Policies::Offered { writer, publisher } = &mut self {
+            offer.put_into(writer, publisher);
         }
         self
     }
