@@ -10,7 +10,8 @@ mod pieces;
 #[path = "conformance/tree.rs"]
 mod tree;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tree::{TestFile, path_of, root};
@@ -115,4 +116,62 @@ fn each_link_leads_somewhere() {
             }
         }
     }
+}
+
+/// The public types of `dds-api`, as its modules name or make them. Masks of states are made by a macro, with their examples.
+fn public_types(folder: &Path) -> BTreeSet<String> {
+    let modules = std::fs::read_dir(folder).unwrap().flatten().map(|it| it.path().join("mod.rs"));
+    let mut types = BTreeSet::new();
+    for path in modules.chain([folder.join("shared_state.rs")]) {
+        let Ok(source) = std::fs::read_to_string(&path) else { continue };
+        let source = source.replace("#[doc(hidden)]\npub use", "use");
+        let ours = source.split("\npub ").skip(1).filter_map(|rest| match rest.split_once(' ') {
+            // What is of another crate has its examples there.
+            Some(("use", named)) if !named.starts_with("derecho_core") => named.split(';').next(),
+            Some(("struct" | "enum" | "trait", name)) => name.split(['<', ' ', '(', ':']).next(),
+            _ => None,
+        });
+        let is_type = |word: &&str| word.starts_with(|it: char| it.is_uppercase());
+        types.extend(ours.flat_map(tree::words).filter(is_type).map(str::to_owned));
+    }
+    types.retain(|name| !name.ends_with("StateMask"));
+    types
+}
+
+/// Whether this line makes the type, itself or by a macro.
+fn makes(line: &str, name: &str) -> bool {
+    let line = line.trim_start();
+    let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+    let declared = kinds.iter().find_map(|kind| line.strip_prefix(kind));
+    let listed = ([" {", " {};"].iter().any(|end| line.ends_with(end)) && !line.contains('='))
+        .then_some(line);
+    declared.or(listed).and_then(|rest| tree::words(rest).next()) == Some(name)
+}
+
+#[test]
+fn each_public_type_has_an_example() {
+    let folder = root().join("dds-api/src");
+    let (types, mut shown) = (public_types(&folder), BTreeSet::new());
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().flatten().map(|it| it.path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let source = std::fs::read_to_string(path).unwrap();
+            let lines: Vec<&str> = source.lines().collect();
+            for name in types.iter() {
+                let places = (0..lines.len()).filter(|at| makes(lines[*at], name));
+                let is_said = |line: &&&str| line.trim_start().starts_with(['/', '#']);
+                let said = |at: usize| lines[..at].iter().rev().take_while(is_said);
+                if places.into_iter().any(|at| said(at).any(|line| line.contains("```"))) {
+                    shown.insert(name.clone());
+                }
+            }
+        }
+    }
+    assert!(types.len() > 70, "{}", types.len());
+    let missing: Vec<_> = types.difference(&shown).collect();
+    assert!(missing.is_empty(), "without an example: {missing:?}");
 }
