@@ -303,7 +303,7 @@ fn types_of_run_time() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.find_dynamic_topic("Attitude", Timeout::secs(5))?;
     let reader = participant.reader(&topic).create()?;
-    for sample in reader.take(.., Timeout::secs(1))? {
+    for sample in reader.take(.., Timeout::secs(5))? {
         println!("{}", sample.to_json());
     }
     Ok(())
