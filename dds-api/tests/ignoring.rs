@@ -224,7 +224,8 @@ fn a_participant_that_is_ignored_is_as_if_it_were_not_there() {
     assert!(here.discovered_topics().unwrap().is_empty());
     assert_eq!(reader.matched_publications(), [writer.instance_handle()]);
     assert_eq!(writer.matched_subscriptions(), [reader.instance_handle()]);
-    assert!(here.announced_topics().iter().all(|it| it.writers() == 1), "its own");
+    // Its own may be announced yet.
+    assert!(here.announced_topics().iter().all(|it| it.writers() <= 1 && it.readers() <= 1));
     // Also what it has later.
     let (after, reader) = (writer_of(&there, "After"), reader_of(&here, "After"));
     let theirs = writer_of(&other, "After");
