@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use dds_api::domain::DomainParticipantFactory;
+use dds_api::domain::{DomainParticipantFactory, ParticipantBuiltinTopicData};
 use dds_api::prelude::*;
 use dds_api::qos::{
     DurabilityQosPolicyKind, EntityFactoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
@@ -237,6 +237,7 @@ fn what_contains_it_comes_first_and_enables_it_if_it_is_to() {
 fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
     let meeting = Meeting::new();
     let there = come(&meeting);
+    let participants = there.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     let factory = DomainParticipantFactory::instance();
     let mut qos = factory.qos();
     qos.entity_factory = LATER;
@@ -248,6 +249,7 @@ fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
     assert!(!here.is_enabled());
     assert!(factory.lookup_participant(0).is_some());
     not_enabled(here.assert_liveliness());
+    not_enabled(here.builtin_subscriber());
     not_enabled(here.find_topic::<Track>("Tracks", SOON));
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let publisher = here.publisher().create().unwrap();
@@ -258,7 +260,9 @@ fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
     too_early(own.enable());
     let theirs = there.find_topic::<Track>("Tracks", MOMENT).err().unwrap();
     assert!(matches!(theirs, DdsError::Timeout(_)), "{theirs}");
+    assert!(participants.take_next(Timeout::NOW).unwrap().is_none(), "builtin topics neither");
     here.enable().unwrap();
+    assert_eq!(participants.take_next(SOON).unwrap().unwrap().key, here.instance_handle());
     assert!(topic.is_enabled() && publisher.is_enabled());
     assert!(writer.is_enabled() && own.is_enabled());
     let theirs = there.find_topic::<Track>("Tracks", SOON).unwrap();

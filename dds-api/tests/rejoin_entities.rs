@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use dds_api::domain::PublicationBuiltinTopicData;
 use dds_api::prelude::*;
+use dds_api::subscription::InstanceState;
 use support::{Mark, Meeting, PATIENCE, SOON, until};
 
 /// A member for which the others wait may be silent for so long.
@@ -441,6 +443,47 @@ fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
         assert!(stage.idle.reader.membership_changes() >= 3);
         stage.end();
     }
+}
+
+#[test]
+fn builtin_readers_go_on_and_what_is_ignored_stays_so() {
+    let stage = Stage::new(Kind::Ordinary, true);
+    let Stage { busy, idle, .. } = &stage;
+    let bad = busy.participant.writer(busy.writer.topic()).create().unwrap();
+    until("it is matched", || idle.reader.matched_publications().contains(&bad.instance_handle()));
+    again(|| idle.participant.ignore_publication(bad.instance_handle()));
+    // By their instances: those of an ended membership and those of this one.
+    let of =
+        |side: &Side| side.participant.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
+    let (of_busy, of_idle) = (of(busy), of(idle));
+    let first = idle.writer.instance_handle();
+    let seen = |reader: &DataReader<PublicationBuiltinTopicData>| {
+        let all = again(|| reader.read(.., Timeout::NOW)).into_iter();
+        all.map(|it| (it.key, it.info().instance_state)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&of_busy), [(first, InstanceState::Alive)]);
+    assert_eq!(seen(&of_idle), [(busy.writer.instance_handle(), InstanceState::Alive)]);
+    stage.evict();
+    // What goes and comes while it is away: it has to find out by itself.
+    let later = busy.participant.writer(busy.writer.topic()).create().unwrap();
+    stage.until_back(1);
+    stage.meet();
+    until("its old writer is disposed, and the new one there", || {
+        let seen = seen(&of_busy);
+        seen.contains(&(first, InstanceState::NotAliveDisposed))
+            && seen.contains(&(idle.writer.instance_handle(), InstanceState::Alive))
+    });
+    until("it knows the new one", || {
+        seen(&of_idle).contains(&(later.instance_handle(), InstanceState::Alive))
+    });
+    let all = seen(&of_idle);
+    assert!(all.contains(&(busy.writer.instance_handle(), InstanceState::Alive)), "{all:?}");
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(!idle.reader.matched_publications().contains(&bad.instance_handle()));
+    drop(later);
+    until("it is gone", || seen(&of_idle).iter().any(|it| it.1 == InstanceState::NotAliveDisposed));
+    drop((bad, of_busy, of_idle));
+    stage.end();
 }
 
 #[test]

@@ -38,6 +38,7 @@ mod length;
 mod policies;
 mod policy_id;
 mod rxo;
+mod wire;
 pub mod xml;
 
 pub use any::{EntityKind, EntityQos};

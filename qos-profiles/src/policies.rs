@@ -5,14 +5,16 @@
 
 use crate::fields::{FieldType, FieldValue, Names, Value, fields};
 use crate::{Duration, Length};
+use idl_cdr::DdsType;
 use serde::{Deserialize, Serialize};
 
 /// A policy's struct. A field left out in serde input has the value of the policy's default.
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, DdsType)]
         #[serde(default, deny_unknown_fields)]
+        #[dds(crate = "idl_cdr", extensibility = "appendable", nested)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $ty,)*
         }
@@ -33,9 +35,10 @@ macro_rules! kind {
     ($(#[$doc:meta])* $name:ident $suffix:literal { $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
         $(#[$doc])*
         #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, DdsType,
         )]
         #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+        #[dds(crate = "idl_cdr")]
         pub enum $name {
             $($(#[$variant_doc])* $variant,)*
         }
@@ -249,8 +252,9 @@ kind! {
 /// RELIABILITY: whether every sample arrives. The default is that of topics and readers; that of
 /// writers is RELIABLE. The kind cannot be left out in serde input, because its default depends on
 /// the entity.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, DdsType)]
 #[serde(deny_unknown_fields)]
+#[dds(crate = "idl_cdr", extensibility = "appendable", nested)]
 pub struct ReliabilityQosPolicy {
     /// Whether lost samples are sent again.
     pub kind: ReliabilityQosPolicyKind,

@@ -1,9 +1,10 @@
 //! What is known of the entities of a domain, in the standard's words: the data of its builtin topics.
 //!
-//! Owns: the four forms. Never does: find out anything; discovery does.
+//! Owns: the four forms, and how they become samples. Never does: find out anything; discovery does.
 
 use std::sync::Arc;
 
+use idl_cdr::DdsType;
 use qos_profiles::{
     DataReaderQos, DataRepresentationQosPolicy, DataWriterQos, DeadlineQosPolicy,
     DestinationOrderQosPolicy, DurabilityQosPolicy, DurabilityServiceQosPolicy, GroupDataQosPolicy,
@@ -15,20 +16,22 @@ use qos_profiles::{
 };
 
 use crate::infrastructure::InstanceHandle;
+use crate::mapping::builtin::{BuiltinKind, Fact};
 use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
 use crate::mapping::policies::Policies;
 
 /// What is known of an entity: what is said of it, and policies out of these sets.
 macro_rules! data {
     (
-        $(#[$doc:meta])* $name:ident {
+        $(#[$doc:meta])* $name:ident $idl:literal {
             $($(#[$field_doc:meta])* $field:ident: $ty:ty,)*
             ;
             $(from $set:ident: $set_type:ident { $($policy:ident: $policy_type:ident,)* })*
         }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Debug)]
+        #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
+        #[dds(crate = "idl_cdr", name = $idl, extensibility = "appendable")]
         #[non_exhaustive]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $ty,)*
@@ -61,8 +64,9 @@ data! {
     /// # Ok(())
     /// # }
     /// ```
-    ParticipantBuiltinTopicData {
+    ParticipantBuiltinTopicData "DDS::ParticipantBuiltinTopicData" {
         /// Its name in the domain.
+        #[dds(key)]
         key: InstanceHandle,
         /// The [UserDataQosPolicy].
         user_data: UserDataQosPolicy,
@@ -85,8 +89,9 @@ data! {
     /// # Ok(())
     /// # }
     /// ```
-    TopicBuiltinTopicData {
+    TopicBuiltinTopicData "DDS::TopicBuiltinTopicData" {
         /// Its name in the domain.
+        #[dds(key)]
         key: InstanceHandle,
         /// Its name.
         name: String,
@@ -127,8 +132,9 @@ data! {
     /// # Ok(())
     /// # }
     /// ```
-    PublicationBuiltinTopicData {
+    PublicationBuiltinTopicData "DDS::PublicationBuiltinTopicData" {
         /// Its name in the domain.
+        #[dds(key)]
         key: InstanceHandle,
         /// That of its participant.
         participant_key: InstanceHandle,
@@ -176,8 +182,9 @@ data! {
     /// # Ok(())
     /// # }
     /// ```
-    SubscriptionBuiltinTopicData {
+    SubscriptionBuiltinTopicData "DDS::SubscriptionBuiltinTopicData" {
         /// Its name in the domain.
+        #[dds(key)]
         key: InstanceHandle,
         /// That of its participant.
         participant_key: InstanceHandle,
@@ -210,13 +217,13 @@ data! {
 }
 
 impl ParticipantBuiltinTopicData {
-    pub(super) fn new(key: InstanceHandle, data: ParticipantFacts) -> Self {
+    fn new(key: InstanceHandle, data: ParticipantFacts) -> Self {
         Self::of((key, UserDataQosPolicy { value: data.user_data }), ())
     }
 }
 
 impl TopicBuiltinTopicData {
-    pub(super) fn new(key: InstanceHandle, data: TopicFacts) -> Self {
+    fn new(key: InstanceHandle, data: TopicFacts) -> Self {
         Self::of((key, data.name, data.data_type.name), (data.qos,))
     }
 }
@@ -253,3 +260,54 @@ impl SubscriptionBuiltinTopicData {
         }
     }
 }
+
+/// The data of a builtin topic: nothing but the four forms is.
+pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
+    /// The topic's name in the standard.
+    const TOPIC_NAME: &'static str;
+
+    /// Where its samples come from.
+    #[doc(hidden)]
+    const SOURCE: BuiltinSource<Self>;
+}
+
+/// How what discovery has becomes samples of a builtin topic.
+#[doc(hidden)]
+pub struct BuiltinSource<T> {
+    pub(crate) kind: BuiltinKind,
+    /// What is known of an entity; none if it is of another kind.
+    pub(crate) told: fn(InstanceHandle, Fact) -> Option<T>,
+    /// The key of one that is no more, alone.
+    pub(crate) gone: fn(InstanceHandle) -> T,
+}
+
+macro_rules! builtin {
+    ($data:ident, $kind:ident, $topic:literal, $told:expr) => {
+        impl BuiltinTopicData for $data {
+            const TOPIC_NAME: &'static str = $topic;
+
+            const SOURCE: BuiltinSource<Self> = BuiltinSource {
+                kind: BuiltinKind::$kind,
+                told: $told,
+                gone: |key| Self { key, ..Self::default_value() },
+            };
+        }
+    };
+}
+
+builtin!(ParticipantBuiltinTopicData, Participant, "DCPSParticipant", |key, fact| match fact {
+    Fact::Participant(data) => Some(Self::new(key, data)),
+    _ => None,
+});
+builtin!(TopicBuiltinTopicData, Topic, "DCPSTopic", |key, fact| match fact {
+    Fact::Topic(data) => Some(Self::new(key, data)),
+    _ => None,
+});
+builtin!(PublicationBuiltinTopicData, Publication, "DCPSPublication", |key, fact| match fact {
+    Fact::Endpoint(endpoint, topic_data) => Self::new((key, endpoint, topic_data)),
+    _ => None,
+});
+builtin!(SubscriptionBuiltinTopicData, Subscription, "DCPSSubscription", |key, fact| match fact {
+    Fact::Endpoint(endpoint, topic_data) => Self::new((key, endpoint, topic_data)),
+    _ => None,
+});

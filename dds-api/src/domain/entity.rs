@@ -39,6 +39,10 @@ pub(crate) trait Entity: Send + Sync {
     fn topic_name(&self) -> &str {
         ""
     }
+    /// Whether it is the participant's own, and not the application's to count or to delete.
+    fn is_builtin(&self) -> bool {
+        false
+    }
     /// Whether it is enabled, and there.
     fn lifecycle(&self) -> &Lifecycle;
     /// The entity itself, as it is handed to applications.
@@ -50,16 +54,21 @@ pub(crate) trait Entity: Send + Sync {
 }
 
 impl Inner {
-    /// Its entities that are there.
-    fn there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
+    /// Its entities that are there, builtin ones included.
+    fn all_there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
         let all = self.roster.entities().into_iter();
         all.filter(|entity| !entity.lifecycle().is_deleted())
+    }
+
+    /// Those that its application has made.
+    fn there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
+        self.all_there().filter(|entity| !entity.is_builtin())
     }
 
     /// The writers or readers of a publisher or subscriber, or those that have neither.
     pub(crate) fn endpoints_of(&self, group: u64) -> impl Iterator<Item = Arc<dyn Attended>> {
         let of_it = move |it: &Arc<dyn Attended>| is_endpoint(it.kind()) && it.group() == group;
-        self.there().filter(of_it)
+        self.all_there().filter(of_it)
     }
 
     /// The writers and readers of a topic.
@@ -77,7 +86,7 @@ impl Inner {
         &self,
         wants: impl Fn(&dyn Attended) -> bool,
     ) -> impl Iterator<Item = H> {
-        let wanted = self.there().filter(move |entity| wants(&**entity));
+        let wanted = self.all_there().filter(move |entity| wants(&**entity));
         wanted.filter_map(|entity| entity.handle().downcast().ok().map(|handle| *handle))
     }
 
@@ -106,6 +115,11 @@ impl Inner {
         endpoints.into_iter().chain(groups).chain(topics).for_each(|it| it.delete());
         // Whoever waits for something of them waits for nothing.
         self.engine.nudge();
+    }
+
+    /// The builtin ones are there no more.
+    pub(super) fn delete_builtin(&self) {
+        self.all_there().filter(|it| it.is_builtin()).for_each(|it| it.delete());
     }
 
     /// A name for a writer or reader that is not enabled: those that are announced are called by rising numbers, as they are

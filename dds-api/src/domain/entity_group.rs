@@ -26,7 +26,7 @@ use crate::infrastructure::{
 use crate::mapping::policies::{Policies, check_data};
 use crate::mapping::record::{LONGEST_NAMES, Terms};
 use crate::publication::{Changes, Publisher};
-use crate::subscription::Subscriber;
+use crate::subscription::{Subscriber, not_with_builtin};
 
 /// The policies of a publisher or of a subscriber.
 pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
@@ -99,6 +99,8 @@ pub(crate) struct EntityGroup<Q: GroupQos, E, L: ?Sized> {
     qos: Mutex<Q>,
     default: Usual<E>,
     lifecycle: Lifecycle,
+    /// It is the participant's own, for builtin topics.
+    pub(crate) is_builtin: bool,
     pub(crate) own: Q::Own,
     pub(crate) listener: Slot<L>,
 }
@@ -129,12 +131,22 @@ where
     Self: Grouped,
 {
     fn new(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
+        Self::made(participant, qos, false)
+    }
+
+    /// One for builtin topics, which is enabled whatever else is.
+    pub(crate) fn builtin(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
+        Self::made(participant, qos, true)
+    }
+
+    fn made(participant: Arc<Inner>, qos: Q, is_builtin: bool) -> Arc<Self> {
         let id = participant.engine.act(|machine, _, _| machine.fresh_group());
         let (qos, default) = (Mutex::new(qos), Usual::new());
         let (lifecycle, listener) = (Lifecycle::default(), Slot::default());
         let own = Q::Own::default();
-        let group = EntityGroup { participant, id, qos, default, lifecycle, own, listener };
-        if group.participant.enables() {
+        let group =
+            EntityGroup { participant, id, qos, default, lifecycle, is_builtin, own, listener };
+        if is_builtin || group.participant.enables() {
             group.lifecycle.enable();
         }
         let group = Arc::new(group);
@@ -158,6 +170,11 @@ where
         self.lifecycle.check_there(format_args!("this {}", Q::KIND.word()))
     }
 
+    /// An error if it is not the application's to change or to delete.
+    fn check_changes(&self) -> DdsResult<()> {
+        if self.is_builtin { Err(not_with_builtin("this subscriber")) } else { Ok(()) }
+    }
+
     /// Enables it, and its entities if ENTITY_FACTORY says so.
     pub(crate) fn enable(&self) -> DdsResult<()> {
         self.check_there()?;
@@ -175,6 +192,7 @@ where
     /// Deletes its entities, whoever has handles on them.
     pub(crate) fn delete_contents(&self) -> DdsResult<()> {
         self.check_there()?;
+        self.check_changes()?;
         self.participant.endpoints_of(self.id).for_each(|it| it.delete());
         self.participant.engine.nudge();
         Ok(())
@@ -183,6 +201,7 @@ where
     /// Deletes it, if it has no entities; these are called so.
     pub(crate) fn delete(&self, of: &str) -> DdsResult<()> {
         self.check_there()?;
+        self.check_changes()?;
         let what = Q::KIND.word();
         match self.entities().len() {
             0 => {
@@ -212,6 +231,7 @@ where
     /// Gives it, and all its entities, other policies.
     pub(crate) fn set_qos(&self, qos: &Q) -> DdsResult<()> {
         self.check_there()?;
+        self.check_changes()?;
         let mut present = self.lock_qos();
         if self.lifecycle.is_enabled() {
             immutable(Q::KIND.word(), &present.immutable_changes(qos))?;
@@ -271,6 +291,10 @@ macro_rules! grouped {
 
             fn id(&self) -> u64 {
                 self.id
+            }
+
+            fn is_builtin(&self) -> bool {
+                self.is_builtin
             }
 
             fn lifecycle(&self) -> &Lifecycle {

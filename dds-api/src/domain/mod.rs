@@ -21,8 +21,8 @@ mod roster;
 
 pub use application::{Application, ApplicationFiles};
 pub use builtin::{
-    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
-    TopicBuiltinTopicData,
+    BuiltinSource, BuiltinTopicData, ParticipantBuiltinTopicData, PublicationBuiltinTopicData,
+    SubscriptionBuiltinTopicData, TopicBuiltinTopicData,
 };
 pub(crate) use collector::{Charge, Collect, Found};
 pub use config::ParticipantConfig;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use derecho_core::ids::Time;
@@ -30,7 +30,7 @@ use crate::infrastructure::{
 use crate::mapping::standing::Standing;
 use crate::mapping::vigil::Pulse;
 use crate::publication::{DataWriterBuilder, PublisherBuilder};
-use crate::subscription::{DataReaderBuilder, SubscriberBuilder};
+use crate::subscription::{DataReaderBuilder, SubscriberBuilder, SubscriberGroup};
 use crate::topic::{ContentFilteredTopic, Parts, Topic, TopicBuilder, TopicDescription};
 
 /// The greatest domain number, as in the standard's default port mapping.
@@ -54,6 +54,8 @@ pub(crate) struct Inner {
     pub(super) provisional: AtomicU64,
     /// Its content-filtered topics.
     pub(crate) parts: Parts,
+    /// The subscriber of builtin topics, as long as somebody has it.
+    pub(crate) builtin: Mutex<Weak<SubscriberGroup>>,
     domain: u32,
     rejoiner: Mutex<Option<Rejoiner>>,
     attendant: Mutex<Option<Attendant>>,
@@ -123,6 +125,7 @@ impl Inner {
             rejoiner.join();
         }
         lock(&self.attendant).take().into_iter().for_each(Attendant::join);
+        self.delete_builtin();
         self.collector.end();
         self.roster.end();
         // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
@@ -221,6 +224,7 @@ impl DomainParticipant {
             policies: ParticipantPolicies::new(qos),
             provisional: AtomicU64::new(0),
             parts: Parts::default(),
+            builtin: Mutex::default(),
             domain,
             rejoiner: Mutex::new(rejoiner),
             attendant: Mutex::new(None),

@@ -4,6 +4,7 @@ pub(crate) mod board;
 mod condition;
 pub(crate) mod deadlines;
 mod error;
+mod handle;
 pub(crate) mod lifecycle;
 pub(crate) mod listener;
 pub(crate) mod status;

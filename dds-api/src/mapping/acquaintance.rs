@@ -7,6 +7,7 @@
 //! says nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use derecho_core::ids::NodeId;
 use derecho_core::membership::View;
@@ -14,6 +15,7 @@ use qos_profiles::{PartitionQosPolicy, PolicyId};
 
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
+use super::ignored::Ignored;
 use super::policies::Policies;
 use super::record::Offer;
 
@@ -27,7 +29,7 @@ pub(crate) enum Verdict {
 }
 
 /// See the [module](self).
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Acquaintance {
     /// Writers that were announced, and whether they offer what is requested.
     writers: BTreeMap<(NodeId, u32), bool>,
@@ -38,6 +40,12 @@ pub(crate) struct Acquaintance {
     usual: [bool; Offer::COUNT],
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
+    /// What this participant ignores.
+    ignored: Arc<Ignored>,
+    /// Whether all writers but its own are.
+    ignores_others: bool,
+    /// This participant.
+    me: NodeId,
 }
 
 /// So many writers whose participants are gone a reader remembers: what they have written may wait to be taken.
@@ -47,11 +55,11 @@ const MOST_GONE: usize = 1 << 12;
 const PROMISES: [PolicyId; 3] = [PolicyId::Deadline, PolicyId::LatencyBudget, PolicyId::Liveliness];
 
 impl Acquaintance {
-    /// What a reader may know now, if it knew this before.
+    /// What a reader of a participant may know now, if it knew this before.
     pub(super) fn new(
         (reader, before): (&Endpoint, Option<&Acquaintance>),
-        state: &Discovery,
-        view: &View,
+        (state, view): (&Discovery, &View),
+        (me, ignored): (NodeId, &Arc<Ignored>),
     ) -> Acquaintance {
         let accepts = |offered: &Policies| reader.policies.refuses(offered).is_empty();
         let writers = state.writers_once(reader.key());
@@ -77,11 +85,17 @@ impl Acquaintance {
             members,
             usual: std::array::from_fn(fits),
             partition: (!reader.sharded).then(|| reader.policies.partition().clone()),
+            ignored: Arc::clone(ignored),
+            ignores_others: ignored.has_topic(&reader.topic),
+            me,
         }
     }
 
     /// The verdict on a writer, whose record says that it offers this.
     pub(crate) fn judge(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
+        if self.ignores(node, writer) {
+            return Verdict::No;
+        }
         let accepted = match self.writers.get(&(node, writer)) {
             Some(accepted) => *accepted,
             None if self.members.get(&node).is_some_and(|latest| *latest < writer.into()) => {
@@ -90,6 +104,12 @@ impl Acquaintance {
             None => self.usual[offer.index()],
         };
         if accepted { Verdict::Yes } else { Verdict::No }
+    }
+
+    /// Whether a writer is ignored here, be it announced, gone or to come (I-187).
+    fn ignores(&self, node: NodeId, writer: u32) -> bool {
+        let is_ignored = || self.ignores_others || self.ignored.hides_any(node, writer.into());
+        node != self.me && is_ignored()
     }
 
     /// Whether the reader is to have samples of these partitions.
@@ -111,6 +131,9 @@ mod tests {
             members: [(A, 5)].into(),
             usual: std::array::from_fn(|offer| offer < 2),
             partition: None,
+            ignored: Arc::default(),
+            ignores_others: false,
+            me: A,
         };
         let judge = |node, writer| known.judge(node, writer, Offer::default());
         assert_eq!(judge(A, 3), Verdict::No);
@@ -118,5 +141,30 @@ mod tests {
         assert_eq!(judge(A, 6), Verdict::NotYet);
         assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
         assert_eq!(known.judge(NodeId(2), 6, Offer::at(2)), Verdict::No, "it offered that");
+    }
+
+    #[test]
+    fn who_is_ignored_is_not_waited_for_and_everybody_else_is_as_before() {
+        let (me, other) = (NodeId(7), NodeId(2));
+        let mut ignored = Ignored::default();
+        ignored.add_endpoint(A, 3);
+        ignored.add_participant(other);
+        let mut known = Acquaintance {
+            writers: [((A, 3), true), ((A, 4), true), ((me, 3), true)].into(),
+            members: [(A, 5), (other, 0), (me, 9)].into(),
+            usual: [true; Offer::COUNT],
+            partition: None,
+            ignored: Arc::new(ignored),
+            ignores_others: false,
+            me,
+        };
+        let judge =
+            |known: &Acquaintance, node, writer| known.judge(node, writer, Offer::default());
+        assert_eq!(judge(&known, A, 3), Verdict::No);
+        assert_eq!(judge(&known, A, 4), Verdict::Yes);
+        assert_eq!(judge(&known, other, 1), Verdict::No, "whenever it is announced");
+        known.ignores_others = true;
+        assert_eq!(judge(&known, A, 4), Verdict::No);
+        assert_eq!(judge(&known, me, 3), Verdict::Yes, "one does not ignore oneself");
     }
 }

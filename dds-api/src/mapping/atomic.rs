@@ -33,6 +33,7 @@ use super::announcement::Announcement;
 use super::discovery::Discovery;
 use super::endpoint::{Endpoint, EndpointKind};
 use super::history::{Catching, NOBODY};
+use super::ignored::Ignored;
 use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
 
@@ -111,6 +112,8 @@ pub(crate) struct AtomicTopics {
     archive: Option<TopicLogs>,
     /// Memory for the topics of which more has become durable.
     moved: Vec<u64>,
+    /// What this participant ignores.
+    ignored: Arc<Ignored>,
 }
 
 impl AtomicTopics {
@@ -149,6 +152,7 @@ impl AtomicTopics {
     ) -> Result<(Endpoint, SenderMemory), Refusal> {
         let key = endpoint.key();
         let fresh = domain.node_mut().fresh_region();
+        let ignored = Arc::clone(&self.ignored);
         let (stay, is_first) = self.stay(domain, link, &endpoint, effects)?;
         let (region, memory) = match stay.memory.clone() {
             Some(known) => known,
@@ -164,7 +168,7 @@ impl AtomicTopics {
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
         // Another writer of a participant changes nothing for the others: nobody tells of readers anew.
-        stay.tell_writers(domain, key);
+        stay.tell_writers(domain, key, &ignored);
         self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
@@ -264,7 +268,7 @@ impl AtomicTopics {
             true => stay.counted.min(domain.state().readers(key) as u32),
             false => stay.counted.saturating_sub(gone),
         };
-        stay.tell_writers(domain, key);
+        stay.tell_writers(domain, key, &self.ignored);
         let ended = std::mem::take(&mut stay.old_memories).into_iter();
         let (needed, over) = ended.partition(|region| {
             let announced = domain.state().of(me).any(|(_, endpoint)| endpoint.stream == region.0);
@@ -289,7 +293,7 @@ impl AtomicTopics {
             // Some of those that were counted before may not have begun this epoch yet.
             false => stay.counted.max(readers as u32),
         };
-        stay.tell_writers(domain, key);
+        stay.tell_writers(domain, key, &self.ignored);
     }
 
     /// This participant is no member of a topic's subgroup any more.

@@ -102,6 +102,16 @@ impl Directory {
         self.participants.iter().map(|(node, data)| (*node, data))
     }
 
+    /// What a participant says of itself.
+    pub(crate) fn participant(&self, node: NodeId) -> Option<&ParticipantFacts> {
+        self.participants.get(&node)
+    }
+
+    /// The topics that a participant has, by what it calls them.
+    pub(super) fn topics_of(&self, node: NodeId) -> Vec<u64> {
+        self.topics.get(&node).into_iter().flatten().map(|(id, _)| *id).collect()
+    }
+
     /// The topics that there are: who has them, and what that calls them.
     pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
         let all = self.topics.iter();
@@ -151,9 +161,7 @@ impl Directory {
 
     /// A participant is gone, and with it what it has said.
     pub(super) fn forget(&mut self, node: NodeId) {
-        let ids: Vec<u64> =
-            self.topics.get(&node).into_iter().flatten().map(|(id, _)| *id).collect();
-        ids.into_iter().for_each(|id| self.retracted(node, id));
+        self.topics_of(node).into_iter().for_each(|id| self.retracted(node, id));
         self.topics.remove(&node);
         self.participants.remove(&node);
     }

@@ -48,6 +48,10 @@ pub(crate) enum News {
     Announced(NodeId, u64),
     /// It is no more; this is what it was.
     Retracted(NodeId, u64, Box<Endpoint>),
+    /// A participant says something of itself, or is gone.
+    Participant(NodeId),
+    /// It has this topic, which is another one now, or is no more.
+    Topic(NodeId, u64),
     /// All was taken over as a whole.
     Renewed,
 }
@@ -109,10 +113,14 @@ impl Discovery {
         self.names.get(topic).into_iter().flatten().copied()
     }
 
-    /// What is seen of the topic of this name.
-    pub(crate) fn sight(&self, name: &str) -> Option<Sight> {
+    /// What is seen of the topic of this name, as far as its endpoints are to be seen.
+    pub(crate) fn sight(
+        &self,
+        name: &str,
+        is_seen: impl Fn(NodeId, u64, &str) -> bool,
+    ) -> Option<Sight> {
         let known = |(node, id)| {
-            let endpoint = self.endpoint(node, id)?;
+            let endpoint = self.endpoint(node, id).filter(|_| is_seen(node, id, name))?;
             Some((endpoint, self.directory.topic_of(node, endpoint)))
         };
         let all = self.of_topic(name).filter_map(known);
@@ -120,8 +128,8 @@ impl Discovery {
     }
 
     /// What is seen of all topics.
-    pub(crate) fn sights(&self) -> Vec<Sight> {
-        self.names.keys().filter_map(|name| self.sight(name)).collect()
+    pub(crate) fn sights(&self, is_seen: impl Fn(NodeId, u64, &str) -> bool) -> Vec<Sight> {
+        self.names.keys().filter_map(|name| self.sight(name, &is_seen)).collect()
     }
 
     /// The endpoints of an ordered topic of this kind.
@@ -142,8 +150,8 @@ impl Discovery {
     }
 
     /// The readers of an ordered topic.
-    pub(crate) fn readers_of(&self, key: u64) -> impl Iterator<Item = (NodeId, &Endpoint)> {
-        self.of_kind(key, EndpointKind::Reader).map(|(node, _, endpoint)| (node, endpoint))
+    pub(crate) fn readers_of(&self, key: u64) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
+        self.of_kind(key, EndpointKind::Reader)
     }
 
     /// The last endpoint that a participant has announced.
@@ -246,7 +254,7 @@ impl Discovery {
 
     /// How many participants have readers of a topic.
     pub(crate) fn readers(&self, key: u64) -> usize {
-        self.readers_of(key).map(|(node, _)| node).collect::<BTreeSet<_>>().len()
+        self.readers_of(key).map(|(node, ..)| node).collect::<BTreeSet<_>>().len()
     }
 
     /// Takes an endpoint out; the ordered topics that are others by that are returned with it.
@@ -376,14 +384,17 @@ impl State for Discovery {
             }
             Some(Announcement::Participant(data)) => {
                 self.directory.introduced(from, data);
+                self.news.get_mut().push(News::Participant(from));
                 Vec::new()
             }
             Some(Announcement::Topic(id, Some(data))) => {
                 self.directory.announced(from, id, data);
+                self.news.get_mut().push(News::Topic(from, id));
                 Vec::new()
             }
             Some(Announcement::Topic(id, None)) => {
                 self.directory.retracted(from, id);
+                self.news.get_mut().push(News::Topic(from, id));
                 Vec::new()
             }
             None => {
@@ -401,6 +412,9 @@ impl State for Discovery {
         self.endpoints.remove(&node);
         self.latest.remove(&node);
         self.types.forget(node);
+        let topics = self.directory.topics_of(node).into_iter();
+        let news = topics.map(|id| News::Topic(node, id)).chain([News::Participant(node)]);
+        self.news.get_mut().extend(news);
         self.directory.forget(node);
         self.topics.retain(|_, topic| !topic.is_empty());
         self.forget_retired(node);

@@ -20,8 +20,10 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::node::{Node, NodeEvent, Origin, SubscriptionId};
 
 use super::atomic::{AtomicTopics, announce, retract};
+use super::builtin::Listener;
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
+use super::ignored::Ignored;
 use super::partners::{Partners, Side};
 use super::past::{SharedPastDesk, Word};
 use super::shares::{Berth, ReaderShared, Refusal, WriterShared};
@@ -30,6 +32,7 @@ use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
 use crate::infrastructure::board::Board;
 
+mod builtin;
 mod introductions;
 mod matching;
 mod past;
@@ -72,6 +75,11 @@ pub(crate) struct ParticipantMachine {
     /// Endpoints that mean something else by the name of a topic than is meant here.
     inconsistent: BTreeSet<(NodeId, u64)>,
     atomic: AtomicTopics,
+    /// Readers of builtin topics.
+    listeners: BTreeMap<u64, Listener>,
+    ignored: Arc<Ignored>,
+    /// Those readers know what was in a life that is over.
+    has_doubts: bool,
     peers: BTreeMap<NodeId, Peer>,
     /// The members of the view.
     members: Vec<NodeId>,
@@ -115,6 +123,9 @@ impl ParticipantMachine {
             topics: BTreeMap::new(),
             inconsistent: BTreeSet::new(),
             atomic: AtomicTopics::default(),
+            listeners: BTreeMap::new(),
+            ignored: Arc::default(),
+            has_doubts: false,
             peers: BTreeMap::new(),
             members: Vec::new(),
             next_endpoint: 1,
@@ -370,6 +381,7 @@ impl ParticipantMachine {
     }
 
     pub(crate) fn remove_reader(&mut self, id: u64, effects: &mut Effects) {
+        self.listeners.remove(&id);
         let Some(reader) = self.readers.remove(&id) else { return };
         self.forget_name(&reader.endpoint.topic, id);
         if reader.endpoint.level.is_ordered() {
@@ -431,6 +443,11 @@ impl ParticipantMachine {
         }
         // What those had who are gone is no more.
         self.discover();
+        if self.has_doubts {
+            // Who founds a group anew takes over nothing.
+            self.has_doubts = false;
+            self.tell_all();
+        }
         // Of who is gone nobody waits for an announcement any more.
         self.atomic.acquaint_all(&self.group);
         tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");

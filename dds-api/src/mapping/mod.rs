@@ -6,10 +6,12 @@
 pub(crate) mod acquaintance;
 pub(crate) mod announcement;
 pub(crate) mod atomic;
+pub(crate) mod builtin;
 pub(crate) mod directory;
 pub(crate) mod discovery;
 pub(crate) mod endpoint;
 pub(crate) mod history;
+pub(crate) mod ignored;
 mod layouts;
 pub(crate) mod level;
 pub(crate) mod machine;

@@ -99,6 +99,11 @@ impl Header {
         Header { timestamp, writer, form: CDR | UNREGISTERED }
     }
 
+    /// That of a sample that nobody sent: a part of what discovery knows.
+    pub(crate) fn of_told(timestamp: u64, fate: Fate) -> Header {
+        Header { timestamp, writer: 0, form: CDR | fate.flags() }
+    }
+
     /// What becomes of the instance.
     #[inline]
     pub(crate) fn fate(self) -> Fate {

@@ -18,6 +18,7 @@ use super::policies::Policies;
 use super::record::{Offer, Terms};
 use super::standing::Life;
 use super::vigil::{Pulse, Vigil};
+use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::board::Board;
 
 /// What a reader shares with the machine.
@@ -34,6 +35,9 @@ pub(crate) struct ReaderShared {
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
     /// Of an ordered topic: what it knows of those who write there. Changes of it are counted in `changes`.
     pub(crate) acquaintance: Mutex<Option<Arc<Acquaintance>>>,
+    /// Writers that are ignored, and of which its cache does not know that yet.
+    parted: Mutex<Vec<InstanceHandle>>,
+    has_parted: AtomicBool,
     /// It has policies that its cache does not know of yet.
     has_new_policies: AtomicBool,
     new_policies: Mutex<Option<Arc<Policies>>>,
@@ -90,7 +94,7 @@ impl ReaderShared {
     }
 
     /// These bring samples of an ordered topic from now on; all that others have brought is queued already.
-    pub(super) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
+    pub(crate) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
         *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));
     }
 
@@ -116,6 +120,34 @@ impl ReaderShared {
         let mut policies = self.new_policies.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_new_policies.store(false, Ordering::Relaxed);
         policies.take()
+    }
+
+    /// A writer that it was matched with is ignored from now on.
+    pub(super) fn part_from(&self, writer: InstanceHandle) {
+        self.parted.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
+        self.has_parted.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// The writers that are ignored since it was asked last, if there are any.
+    #[inline]
+    pub(crate) fn take_parted(&self) -> Option<Vec<InstanceHandle>> {
+        // Looked at first: it is written when there are some, and read each time.
+        match self.has_parted.load(Ordering::Relaxed)
+            && self.has_parted.swap(false, Ordering::AcqRel)
+        {
+            true => Some(std::mem::take(
+                &mut *self.parted.lock().unwrap_or_else(PoisonError::into_inner),
+            )),
+            false => None,
+        }
+    }
+
+    /// What is queued of a writer is not to be given any more.
+    pub(super) fn drop_source(&self, id: SourceId) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|source| source.id != id);
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;

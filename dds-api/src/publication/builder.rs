@@ -22,6 +22,7 @@ use crate::mapping::policies;
 use crate::mapping::record::is_plain;
 use crate::mapping::shares::{Refusal, WriterShared};
 use crate::mapping::standing::Standing;
+use crate::subscription::not_with_builtin;
 use crate::topic::Topic;
 
 /// Memory of a writer that says nothing else.
@@ -180,6 +181,9 @@ impl<T: TopicData> DataWriterBuilder<T> {
         }
         let DataWriterBuilder { participant, topic, publisher, qos, .. } = self;
         let DataWriterBuilder { memory, in_flight, largest, following, .. } = self;
+        if topic.entity().is_builtin {
+            return Err(not_with_builtin("this topic"));
+        }
         if !topic.is_of(&participant)
             || publisher.as_ref().is_some_and(|it| !it.is_of(&participant))
         {

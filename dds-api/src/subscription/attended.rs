@@ -108,6 +108,10 @@ impl<T: TopicData> Entity for ReaderLife<T> {
         self.core.topic.name()
     }
 
+    fn is_builtin(&self) -> bool {
+        self.core.topic.entity().is_builtin
+    }
+
     fn lifecycle(&self) -> &Lifecycle {
         self.core.enabling.lifecycle()
     }

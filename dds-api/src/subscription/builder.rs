@@ -16,6 +16,7 @@ use qos_profiles::{
 
 use super::cache::Settings;
 use super::enabling::{Draft, check};
+use super::not_with_builtin;
 use super::reader::{DataReader, ReaderCore};
 use super::sets::Opened;
 use super::subscriber::Subscriber;
@@ -23,6 +24,7 @@ use crate::domain::enabling::Enabling;
 use crate::domain::{Following, Inner, usual_reader};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
+use crate::mapping::builtin::Hears;
 use crate::topic::{SharedFilter, Topic};
 
 /// A reader that is being made.
@@ -55,6 +57,8 @@ pub struct DataReaderBuilder<T: TopicData> {
     /// Some policy asks for the cache.
     follows: bool,
     filter: Option<Arc<SharedFilter>>,
+    /// Of a builtin topic: what it hears by.
+    ear: Option<Arc<dyn Hears>>,
 }
 
 impl<T: TopicData> DataReaderBuilder<T> {
@@ -84,6 +88,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             presentation,
             follows,
             filter,
+            ear: None,
         };
         match profile {
             Some(profile) => builder.follow(&profile, true),
@@ -238,11 +243,29 @@ impl<T: TopicData> DataReaderBuilder<T> {
     /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
     /// no profile of the name that was said.
     pub fn create(self) -> DdsResult<DataReader<T>> {
+        let is_builtin = |subscriber: &Subscriber| subscriber.entity().is_builtin;
+        if self.topic.entity().is_builtin || self.subscriber.as_ref().is_some_and(is_builtin) {
+            return Err(not_with_builtin("the topic or subscriber"));
+        }
+        let reader = self.make()?;
+        if reader.enabling.is_at_once() {
+            reader.enable()?;
+        }
+        Ok(reader)
+    }
+
+    /// Makes a reader of a builtin topic, which hears by this once it is enabled.
+    pub(super) fn listening(mut self, ear: Arc<dyn Hears>) -> DdsResult<DataReader<T>> {
+        self.ear = Some(ear);
+        self.make()
+    }
+
+    fn make(self) -> DdsResult<DataReader<T>> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
         let DataReaderBuilder { participant, topic, qos, presentation, .. } = self;
-        let DataReaderBuilder { subscriber, group, follows, filter, following, .. } = self;
+        let DataReaderBuilder { subscriber, group, follows, filter, following, ear, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -257,10 +280,10 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let settings = Settings::new(&qos, &presentation);
         let of =
             subscriber.as_ref().map_or_else(|| Arc::clone(&participant) as _, Subscriber::encloses);
-        let draft = Draft { qos, following, group, presentation, follows };
+        let draft = Draft { qos, following, group, presentation, follows, ear };
         let belongs = (of, participant.provisional());
         let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
-        let reader = DataReader::of(ReaderCore {
+        Ok(DataReader::of(ReaderCore {
             participant,
             topic,
             shared: Arc::default(),
@@ -278,10 +301,6 @@ impl<T: TopicData> DataReaderBuilder<T> {
             waiting: AtomicU32::new(0),
             listener: Slot::default(),
             told: AtomicU64::new(0),
-        });
-        if reader.enabling.is_at_once() {
-            reader.enable()?;
-        }
-        Ok(reader)
+        }))
     }
 }

@@ -17,8 +17,10 @@ use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, enabling};
 use crate::infrastructure::{DdsError, DdsResult};
+use crate::mapping::builtin::Hears;
 use crate::mapping::endpoint::EndpointKind;
-use crate::mapping::history::Given;
+use crate::mapping::history::{Given, NOBODY};
+use crate::mapping::machine::ParticipantMachine;
 use crate::mapping::policies::{Policies, check_data};
 use crate::publication::refused;
 use crate::topic::Topic;
@@ -34,6 +36,8 @@ pub(super) struct Draft {
     pub(super) presentation: PresentationQosPolicy,
     /// Some policy asks for the cache.
     pub(super) follows: bool,
+    /// Of a builtin topic: what it hears by.
+    pub(super) ear: Option<Arc<dyn Hears>>,
 }
 
 /// What a reader has since it was enabled.
@@ -118,6 +122,9 @@ impl<T: TopicData> ReaderCore<T> {
             self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
         }
         let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
+        if let Some(ear) = &to_be.ear {
+            return Ok(self.listen(ear, policies));
+        }
         let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
         endpoint.group = self.subscriber.as_ref().map_or(0, Subscriber::group);
         self.shared.knows_history.store(!level.is_kept(), Ordering::Release);
@@ -129,6 +136,16 @@ impl<T: TopicData> ReaderCore<T> {
             refused(&refusal, &self.participant.standing, "reader", self.topic.name())
         })?;
         Ok(Started { id, is_kept: level.is_kept(), remembers, lifespan })
+    }
+
+    /// It hears of what discovery has from now on, which comes where samples of coherent sets wait that were opened.
+    fn listen(&self, ear: &Arc<dyn Hears>, policies: Policies) -> Started {
+        self.shared.knows_history.store(true, Ordering::Release);
+        self.shared.is_sent_by(&(Arc::new([NOBODY]) as _));
+        let (ear, shared) = (Arc::clone(ear), Arc::clone(&self.shared));
+        let listen = |machine: &mut ParticipantMachine| machine.listen(ear, shared, policies);
+        let id = self.participant.engine.act(|machine, _, _| listen(machine));
+        Started { id, is_kept: false, remembers: false, lifespan: 0 }
     }
 }
 

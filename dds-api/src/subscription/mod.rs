@@ -2,6 +2,7 @@
 
 mod attended;
 mod builder;
+mod builtin;
 #[doc(hidden)]
 pub mod cache;
 mod calls;
@@ -19,13 +20,16 @@ mod statuses;
 mod subscriber;
 
 pub use builder::DataReaderBuilder;
+pub(crate) use builtin::{is_builtin, not_with_builtin};
 pub use condition::ReadCondition;
 pub use past::{PastSamples, Since};
 pub use reader::{DataReader, Limit, SampleStream, Samples};
+pub(crate) use sample::key_of;
 pub use sample::{Sample, SampleInfo};
 pub use shelf::{SampleRejectedStatus, SampleRejectedStatusKind};
 pub use states::{
     InstanceState, InstanceStateMask, SampleState, SampleStateMask, States, ViewState,
     ViewStateMask,
 };
+pub(crate) use subscriber::SubscriberGroup;
 pub use subscriber::{Subscriber, SubscriberBuilder};

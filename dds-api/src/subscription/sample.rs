@@ -211,6 +211,16 @@ impl<T: TopicData> Body<T> {
         Body::decoded((header, key), 0, 0, writer.node)
     }
 
+    /// What is told of an entity of this participant, as a sample of a builtin topic.
+    pub(super) fn of_told(data: T, state: InstanceState, now: u64, of: NodeId) -> Body<T> {
+        let fate = match state {
+            InstanceState::Alive => Fate::Alive,
+            InstanceState::NotAliveDisposed => Fate::Disposed,
+            InstanceState::NotAliveNoWriters => Fate::Unregistered,
+        };
+        Body::decoded((Header::of_told(now, fate), data), 0, 0, of)
+    }
+
     /// The same sample, whose data do not lie in its writer's memory any more.
     pub(super) fn into_own(self) -> Option<Body<T>> {
         match &self.data {

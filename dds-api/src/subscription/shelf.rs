@@ -267,12 +267,12 @@ impl<T: TopicData> Shelf<T> {
         self.cache.set_settings(settings);
     }
 
-    /// The writers of which nothing comes any more are lost: those of these streams.
-    fn lose(&mut self, now: u64, is_over: impl Fn(StreamId) -> bool) {
+    /// The writers of which nothing comes any more are lost: those of which, with their stream, this is so.
+    fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
         let (cache, support) = (&mut self.cache, &self.support);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
-            let is_there = !is_over(*stream);
+            let is_there = !is_over(writer, *stream);
             if !is_there {
                 let read = |key: &[u8]| T::read_key(support, key).ok();
                 let told = |key: &[u8]| Some(Body::of_loss(read(key)?, now, writer));
@@ -280,6 +280,16 @@ impl<T: TopicData> Shelf<T> {
             }
             is_there
         });
+    }
+
+    /// These writers are ignored from now on: they own no instance, and what waits for room is not theirs.
+    #[cold]
+    fn part_from(&mut self, now: u64, parted: &[InstanceHandle]) {
+        let is_parted = |(arrival, _): &Incoming<T>| parted.contains(&arrival.writer);
+        self.stalled.take_if(|it| is_parted(it));
+        self.next.take_if(|it| is_parted(it));
+        self.stalled_set.retain(|it| !is_parted(it));
+        self.lose(now, |writer, _| parted.contains(&writer));
     }
 
     /// What is wanted, given away or kept.
@@ -358,6 +368,9 @@ impl<T: TopicData> ReaderCore<T> {
     fn fill(&self, shelf: &mut Shelf<T>) {
         let now = wall();
         shelf.cache.advance(now);
+        if let Some(parted) = self.shared.take_parted() {
+            shelf.part_from(now, &parted);
+        }
         if let Some(stalled) = shelf.stalled.take()
             && !shelf.put(now, stalled, true)
         {
@@ -384,7 +397,7 @@ impl<T: TopicData> ReaderCore<T> {
                     shelf.seen = Some(changes);
                     if !self.reads_history() {
                         let sending = std::mem::take(&mut shelf.sending);
-                        shelf.lose(now, |stream| !sending.contains(&stream));
+                        shelf.lose(now, |_, stream| !sending.contains(&stream));
                         shelf.sending = sending;
                     }
                 }
@@ -403,7 +416,7 @@ impl<T: TopicData> ReaderCore<T> {
                     let popped = self.pop();
                     // What was taken in before was before they had ended (I-145).
                     if let Some(gone) = self.departures.take() {
-                        shelf.lose(now, |stream| gone.has(stream));
+                        shelf.lose(now, |_, stream| gone.has(stream));
                     }
                     let Some((sample, stream)) = popped else { return true };
                     if self.opened.has_next() {

@@ -2,12 +2,12 @@
 //!
 //! Owns: those policies, and the readers' default ones. Never does: read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use idl_xtypes::TopicData;
 use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
-use super::{DataReader, DataReaderBuilder};
+use super::{DataReader, DataReaderBuilder, builtin};
 use crate::domain::enabling::Encloses;
 use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
@@ -34,7 +34,8 @@ use crate::topic::TopicDescription;
 #[derive(Clone)]
 pub struct Subscriber(Arc<SubscriberGroup>);
 
-type SubscriberGroup = EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>;
+/// What its handles share.
+pub(crate) type SubscriberGroup = EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>;
 
 impl Subscriber {
     /// Its name in the domain.
@@ -87,9 +88,15 @@ impl Subscriber {
         self.0.delete("readers")
     }
 
-    /// A reader of it of the topic of this name and type, if there is one.
+    /// A reader of it of the topic of this name and type, if there is one; the standard's `lookup_datareader`. The
+    /// [builtin](crate::domain::DomainParticipant::builtin_subscriber) one has readers of `DCPSParticipant`, `DCPSTopic`,
+    /// `DCPSPublication` and `DCPSSubscription`.
+    #[doc(alias = "lookup_datareader")]
     pub fn lookup_reader<T: TopicData>(&self, topic: &str) -> Option<DataReader<T>> {
-        self.0.lookup(topic)
+        match self.0.is_builtin {
+            true => builtin::lookup(self, topic),
+            false => self.0.lookup(topic),
+        }
     }
 
     /// Has this called for changes of these statuses of its readers that have no listener of their own for them.
@@ -124,6 +131,19 @@ impl Subscriber {
     /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted) from then on, those that wait included.
     pub fn delete_contained_entities(&self) -> DdsResult<()> {
         self.0.delete_contents()
+    }
+
+    /// The one of a participant's builtin topics.
+    pub(super) fn builtin(participant: &Arc<Inner>, qos: SubscriberQos) -> Subscriber {
+        Subscriber(EntityGroup::builtin(Arc::clone(participant), qos))
+    }
+
+    pub(super) fn downgrade(&self) -> Weak<SubscriberGroup> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(super) fn participant(&self) -> &Arc<Inner> {
+        &self.0.participant
     }
 
     pub(crate) fn of(group: Arc<SubscriberGroup>) -> Subscriber {

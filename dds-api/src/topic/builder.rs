@@ -18,6 +18,7 @@ use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::TopicLevel;
+use crate::subscription::is_builtin;
 
 /// The longest topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
@@ -263,6 +264,11 @@ impl<T: TopicData> TopicBuilder<T> {
             return Err(DdsError::BadParameter(format!(
                 "a topic's name has 1 to {LONGEST_NAME} bytes and no NUL; this one has {} bytes",
                 name.len()
+            )));
+        }
+        if is_builtin(&name) {
+            return Err(DdsError::BadParameter(format!(
+                "`{name}` is the name of a builtin topic: its reader comes from builtin_reader"
             )));
         }
         qos.durability_service = service;

@@ -21,6 +21,7 @@ use crate::infrastructure::{
 };
 use crate::mapping::directory::TopicFacts;
 use crate::mapping::type_identity::TypeIdentity;
+use crate::subscription::not_with_builtin;
 
 /// See the [module](self).
 pub(crate) struct TopicEntity {
@@ -31,6 +32,8 @@ pub(crate) struct TopicEntity {
     support: Box<dyn Any + Send + Sync>,
     pub(super) identity: TypeIdentity,
     pub(crate) policies: Arc<TopicPolicies>,
+    /// It is not announced: discovery tells of what its samples are.
+    pub(crate) is_builtin: bool,
     pub(super) lifecycle: Lifecycle,
     /// One at a time enables it, changes what is announced of it, or deletes it.
     changing: Mutex<()>,
@@ -46,6 +49,7 @@ impl TopicEntity {
         participant: &Arc<Inner>,
         support: &T::TypeSupport,
         policies: Arc<TopicPolicies>,
+        is_builtin: bool,
     ) -> Arc<TopicEntity> {
         let (id, board) = participant
             .engine
@@ -57,6 +61,7 @@ impl TopicEntity {
             support: Box::new(support.clone()),
             identity: TypeIdentity::of::<T>(support),
             policies,
+            is_builtin,
             lifecycle: Lifecycle::default(),
             changing: Mutex::new(()),
             board,
@@ -110,6 +115,9 @@ impl TopicEntity {
     pub(crate) fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_there()?;
+        if self.is_builtin {
+            return Err(not_with_builtin("this topic"));
+        }
         match self.participant.upgrade().filter(|_| self.lifecycle.is_enabled()) {
             Some(participant) => {
                 let announce = |qos: &TopicQos| self.announce(&participant, qos.clone());
@@ -127,7 +135,9 @@ impl TopicEntity {
             return Ok(());
         };
         participant.check_enables()?;
-        self.announce(&participant, self.policies.qos())?;
+        if !self.is_builtin {
+            self.announce(&participant, self.policies.qos())?;
+        }
         self.policies.fix();
         self.lifecycle.enable();
         Ok(())
@@ -160,6 +170,10 @@ impl Entity for TopicEntity {
 
     fn topic_name(&self) -> &str {
         &self.policies.name
+    }
+
+    fn is_builtin(&self) -> bool {
+        self.is_builtin
     }
 
     fn lifecycle(&self) -> &Lifecycle {

@@ -14,7 +14,7 @@ use qos_profiles::{PartitionQosPolicy, TopicQos};
 
 use self::keeping::{KeepingOptions, Promise};
 use crate::domain::enabling::Encloses;
-use crate::domain::{Entity, Inner};
+use crate::domain::{Entity, Inner, usual_topic};
 use crate::infrastructure::{
     DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
     StatusMask, StorageStatus, TopicListener,
@@ -24,6 +24,7 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind, shard, topic_key};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
+use crate::subscription::not_with_builtin;
 
 pub use announced::AnnouncedTopic;
 pub use builder::TopicBuilder;
@@ -141,6 +142,9 @@ impl<T: TopicData> Topic<T> {
     /// [`DdsError::PreconditionNotMet`] as long as it has writers or readers.
     pub fn delete(self) -> DdsResult<()> {
         self.check_there()?;
+        if self.entity.is_builtin {
+            return Err(not_with_builtin("this topic"));
+        }
         match self.participant.endpoints_of_topic(self.entity.id) {
             0 => {
                 Arc::clone(&self.entity).delete();
@@ -240,11 +244,25 @@ impl<T: TopicData> Topic<T> {
         support: T::TypeSupport,
         policies: Arc<TopicPolicies>,
     ) -> DdsResult<Topic<T>> {
-        let entity = TopicEntity::new::<T>(participant, &support, policies);
+        let entity = TopicEntity::new::<T>(participant, &support, policies, false);
         let topic = Topic::of(Arc::clone(participant), support, entity);
         if participant.enables() {
             topic.enable()?;
         }
+        Ok(topic)
+    }
+
+    /// A builtin topic.
+    pub(crate) fn builtin(participant: &Arc<Inner>, name: &str) -> DdsResult<Topic<T>>
+    where
+        T: TopicData<TypeSupport = ()>,
+    {
+        let keeping = KeepingOptions::default();
+        let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
+        let policies = TopicPolicies::new((name.into(), None), false, (promise, keeping));
+        let entity = TopicEntity::new::<T>(participant, &(), policies, true);
+        let topic = Topic::of(Arc::clone(participant), (), entity);
+        topic.enable()?;
         Ok(topic)
     }
 

@@ -11,6 +11,7 @@ use derecho_core::ids::NodeId;
 use super::{AtomicTopics, Domain, Stay, announce};
 use crate::mapping::acquaintance::Acquaintance;
 use crate::mapping::endpoint::{Endpoint, Match};
+use crate::mapping::ignored::Ignored;
 
 impl AtomicTopics {
     /// Something has become of the endpoints of a topic: its readers know its writers, and its writers their readers.
@@ -21,15 +22,21 @@ impl AtomicTopics {
                 let place = &reading.shared.acquaintance;
                 let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
                 let reader = (reader, place.as_deref());
-                let known = Acquaintance::new(reader, domain.state(), domain.view());
+                let here = (domain.node().id(), &self.ignored);
+                let known = Acquaintance::new(reader, (domain.state(), domain.view()), here);
                 *place = Some(Arc::new(known));
                 drop(place);
                 reading.shared.changes.fetch_add(1, Ordering::Release);
             }
         }
         if let Some(stay) = self.stays.get(&key).and_then(VecDeque::front) {
-            stay.tell_writers(domain, key);
+            stay.tell_writers(domain, key, &self.ignored);
         }
+    }
+
+    /// This is ignored from now on.
+    pub(in crate::mapping) fn ignore(&mut self, ignored: Arc<Ignored>) {
+        self.ignored = ignored;
     }
 
     /// The same of all topics.
@@ -58,13 +65,18 @@ impl AtomicTopics {
 impl Stay {
     /// Says to its writers how many participants get what they write now: of those that have begun, all but those whose
     /// readers request what a writer does not offer.
-    pub(super) fn tell_writers(&self, domain: &Domain, key: u64) {
+    pub(super) fn tell_writers(&self, domain: &Domain, key: u64, ignored: &Ignored) {
         if self.writers.is_empty() {
             return;
         }
         let mut readers: BTreeMap<NodeId, Vec<&Endpoint>> = BTreeMap::new();
-        for (node, reader) in domain.state().readers_of(key) {
-            readers.entry(node).or_default().push(reader);
+        let me = domain.node().id();
+        for (node, id, reader) in domain.state().readers_of(key) {
+            let of_node = readers.entry(node).or_default();
+            // It takes a place in the order, and none among those that are counted.
+            if node == me || !ignored.hides(node, id, &reader.topic) {
+                of_node.push(reader);
+            }
         }
         // Of a topic that is kept a member may have had but writers: it is none anew when its first reader comes.
         let counted = match self.kept && self.all_begun {

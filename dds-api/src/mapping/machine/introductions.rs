@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use derecho_core::bytes::Wire;
-use derecho_core::ids::NodeId;
 
 use super::ParticipantMachine;
 use crate::infrastructure::InstanceHandle;
@@ -87,7 +86,8 @@ impl ParticipantMachine {
     pub(crate) fn find_topic(&self, name: &str, data_type: &TypeIdentity) -> FoundTopic {
         let (state, me) = (self.group.state(), self.group.node().id());
         let mut found = FoundTopic::None;
-        for (_, _, data) in state.directory().named(name).filter(|(node, ..)| *node != me) {
+        let is_seen = |node| node != me && !self.ignored.hides_topic(node, name);
+        for (_, _, data) in state.directory().named(name).filter(|(node, ..)| is_seen(*node)) {
             let there = data.endpoint(data.data_type.clone());
             let here = data.endpoint(data_type.clone());
             let misfit = here.contradicts(&there);
@@ -101,35 +101,7 @@ impl ParticipantMachine {
     }
 }
 
-/// What is known of others, and of endpoints that ours are matched with.
 impl ParticipantMachine {
-    /// The other participants.
-    pub(crate) fn discovered_participants(&self) -> Vec<NodeId> {
-        let me = self.group.node().id();
-        let all = self.group.state().directory().participants().map(|(node, _)| node);
-        all.filter(|node| *node != me).collect()
-    }
-
-    /// What another participant says of itself.
-    pub(crate) fn participant_data(&self, node: NodeId) -> Option<ParticipantFacts> {
-        let me = self.group.node().id();
-        let mut all = self.group.state().directory().participants();
-        all.find(|(known, _)| *known == node && node != me).map(|(_, data)| data.clone())
-    }
-
-    /// The topics of other participants.
-    pub(crate) fn discovered_topics(&self) -> Vec<(NodeId, u64)> {
-        let me = self.group.node().id();
-        let all = self.group.state().directory().topics();
-        all.filter(|(node, ..)| *node != me).map(|(node, id, _)| (node, id)).collect()
-    }
-
-    /// What another participant says of a topic.
-    pub(crate) fn topic_data(&self, node: NodeId, id: u64) -> Option<TopicFacts> {
-        let is_other = node != self.group.node().id();
-        self.group.state().directory().topic(node, id).filter(|_| is_other).cloned()
-    }
-
     /// What is known of an endpoint that one of ours is matched with; none if it is not.
     pub(crate) fn partner(&self, own: u64, partner: InstanceHandle) -> Option<Known> {
         let InstanceHandle { node, entity } = partner;

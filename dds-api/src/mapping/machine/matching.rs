@@ -18,6 +18,7 @@ use derecho_core::multicast::inbox::Inbox;
 use derecho_core::node::{Origin, SubscriptionId};
 
 use super::{LocalReader, ParticipantMachine};
+use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::board::Board;
 use crate::infrastructure::status::StatusKind;
 use crate::mapping::discovery::News;
@@ -34,6 +35,7 @@ impl ParticipantMachine {
         self.atomic.changed(&mut self.group);
         let mut changed = BTreeSet::new();
         for news in self.group.state().take_news() {
+            self.tell_news(&news);
             match news {
                 News::Announced(node, id) => {
                     changed.extend(self.match_with(node, id));
@@ -43,6 +45,7 @@ impl ParticipantMachine {
                     changed.extend(endpoint.level.is_ordered().then(|| endpoint.key()));
                     self.lose(node, id, &endpoint);
                 }
+                News::Participant(_) | News::Topic(..) => {}
                 News::Renewed => {
                     self.match_anew();
                     let nodes: Vec<NodeId> = self.group.state().nodes().collect();
@@ -140,6 +143,9 @@ impl ParticipantMachine {
 
     /// Matches an endpoint here with another one, if one of them is a reader and the other one a writer.
     fn match_pair(&mut self, own: u64, who: (NodeId, u64), other: &Endpoint) {
+        if self.is_hidden(InstanceHandle { node: who.0, entity: who.1 }, &other.topic) {
+            return self.part_from(own, who);
+        }
         let outcome = if let Some(reader) = self.readers.get_mut(&own)
             && other.kind == EndpointKind::Writer
         {
@@ -166,6 +172,37 @@ impl ParticipantMachine {
         }
     }
 
+    /// An endpoint here has nothing to do any more with one that is ignored, and what has come from that goes unread.
+    fn part_from(&mut self, own: u64, who: (NodeId, u64)) {
+        let subscription = self.subscription(own, who);
+        if let Some(writer) = self.writers.get_mut(&own) {
+            writer.partners.lose(&writer.shared.board, who);
+        } else if let Some(reader) = self.readers.get_mut(&own) {
+            let was_matched = reader.partners.has(who.0, who.1);
+            reader.partners.lose(&reader.shared.board, who);
+            if let Some(subscription) = subscription {
+                reader.end(subscription);
+                reader.shared.drop_source(SourceId::Stream(subscription));
+                self.group.node_mut().unsubscribe(subscription);
+            }
+            // Last: nothing of it comes from then on.
+            if was_matched {
+                let writer = InstanceHandle { node: who.0, entity: who.1 };
+                reader.shared.part_from(writer);
+            }
+        }
+    }
+
+    /// A reader's subscription to a writer's stream, if it has one.
+    fn subscription(&self, reader: u64, (node, id): (NodeId, u64)) -> Option<SubscriptionId> {
+        let origin = match node == self.group.node().id() {
+            true => Origin::Own,
+            false => Origin::Peer(*self.peers.get(&node)?),
+        };
+        let mut known = self.readers.get(&reader)?.subscriptions.iter();
+        known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known)
+    }
+
     /// By a topic's name an endpoint means something else than is meant here.
     fn inconsistent(&mut self, topic: &str, who: (NodeId, u64), why: String) {
         if !self.inconsistent.insert(who) {
@@ -182,12 +219,16 @@ impl ParticipantMachine {
 
     /// What is seen of the topic of this name.
     pub(crate) fn sight(&self, name: &str) -> Option<Sight> {
-        self.group.state().sight(name)
+        self.group.state().sight(name, self.sees())
     }
 
     /// What is seen of all topics.
     pub(crate) fn sights(&self) -> Vec<Sight> {
-        self.group.state().sights()
+        self.group.state().sights(self.sees())
+    }
+
+    fn sees(&self) -> impl Fn(NodeId, u64, &str) -> bool {
+        |node, entity, topic| !self.is_hidden(InstanceHandle { node, entity }, topic)
     }
 
     /// Where the statuses of a topic of this name are put up here.

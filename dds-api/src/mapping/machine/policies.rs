@@ -34,7 +34,8 @@ impl ParticipantMachine {
 
     /// What an endpoint offers or requests.
     pub(crate) fn policies(&self, id: u64) -> Option<Arc<Policies>> {
-        self.own(id).map(|endpoint| Arc::clone(&endpoint.policies))
+        let own = self.own(id).map(|endpoint| &endpoint.policies);
+        own.or_else(|| Some(&self.listeners.get(&id)?.policies)).cloned()
     }
 
     /// The endpoints that one is matched with.
@@ -76,6 +77,11 @@ impl ParticipantMachine {
 
     /// Changes the policies of an endpoint; the error says why it cannot be.
     pub(crate) fn change(&mut self, id: u64, change: impl Fn(&mut Policies)) -> Result<(), String> {
+        if let Some(listener) = self.listeners.get_mut(&id) {
+            change(Arc::make_mut(&mut listener.policies));
+            listener.shared.set_policies(&listener.policies);
+            return Ok(());
+        }
         let endpoint = self.changed(id, change)?;
         if let Some(writer) = self.writers.get_mut(&id) {
             writer.shared.set_policies(&endpoint.policies, terms_of(&endpoint));

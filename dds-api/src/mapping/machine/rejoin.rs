@@ -26,7 +26,7 @@ impl ParticipantMachine {
     /// The machine of the next life, over another link. Until this has gone well nothing here has changed, and
     /// it can be tried again; then this one turns no more.
     pub(crate) fn begin_again(
-        &self,
+        &mut self,
         (group, host): (Group<Discovery>, Option<Arc<dyn Arbiter>>),
         logs: Option<TopicLogs>,
         link: &mut impl Link,
@@ -40,6 +40,7 @@ impl ParticipantMachine {
         next.has_to_log = Arc::clone(&self.has_to_log);
         next.past = Arc::clone(&self.past);
         logs.into_iter().for_each(|logs| next.keep_logs(logs));
+        next.ignore_from_now_on(Arc::clone(&self.ignored));
         next.say_again(&self.said);
         let mut berths = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {
@@ -67,6 +68,10 @@ impl ParticipantMachine {
             shared.matched.store(0, Ordering::Release);
             shared.changes.fetch_add(1, Ordering::Release);
         }
+        // Nothing can go wrong any more.
+        let listeners = std::mem::take(&mut self.listeners).into_iter();
+        next.listeners = listeners.map(|(id, it)| (id, it.doubt())).collect();
+        next.has_doubts = true;
         // Publishes all of that.
         self.standing.begin(life, node);
         Ok(next)

@@ -1,0 +1,180 @@
+//! Builtin topics, and what this participant ignores.
+//!
+//! Owns: which entities of others there are to tell of, and to whom. Never does: speak of this participant's own (I-184).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use derecho_core::ids::NodeId;
+
+use super::ParticipantMachine;
+use crate::infrastructure::InstanceHandle;
+use crate::mapping::builtin::{BuiltinKind, Fact, Hears, Listener, Told};
+use crate::mapping::discovery::News;
+use crate::mapping::ignored::Ignored;
+use crate::mapping::policies::Policies;
+use crate::mapping::shares::ReaderShared;
+
+impl ParticipantMachine {
+    /// This one hears of entities of its kind from now on, first of those that there are. Returns what it is called.
+    pub(crate) fn listen(
+        &mut self,
+        ear: Arc<dyn Hears>,
+        shared: Arc<ReaderShared>,
+        policies: Policies,
+    ) -> u64 {
+        let id = self.fresh_endpoint();
+        let mut listener = Listener::new(ear, shared, Arc::new(policies));
+        let present = self.entities(listener.kind()).into_iter();
+        listener.tell(present.map(|handle| self.told(listener.kind(), handle)).collect::<Vec<_>>());
+        self.listeners.insert(id, listener);
+        id
+    }
+
+    /// The entities of others of this kind that are not ignored.
+    pub(crate) fn entities(&self, kind: BuiltinKind) -> Vec<InstanceHandle> {
+        let state = self.group.state();
+        let all: Vec<InstanceHandle> = match kind {
+            BuiltinKind::Participant => {
+                let all = state.directory().participants();
+                all.map(|(node, _)| InstanceHandle { node, entity: 0 }).collect()
+            }
+            BuiltinKind::Topic => {
+                let all = state.directory().topics();
+                all.map(|(node, entity, _)| InstanceHandle { node, entity }).collect()
+            }
+            BuiltinKind::Publication | BuiltinKind::Subscription => {
+                let all = state.nodes().flat_map(|node| state.of(node).map(move |it| (node, it)));
+                let of_it = all.filter(|(_, (_, it))| BuiltinKind::of(it) == Some(kind));
+                of_it.map(|(node, (entity, _))| InstanceHandle { node, entity }).collect()
+            }
+        };
+        all.into_iter().filter(|handle| self.fact(kind, *handle).is_some()).collect()
+    }
+
+    /// What is known of an entity of another participant; none if there is none of this kind that is not ignored.
+    pub(crate) fn fact(&self, kind: BuiltinKind, handle: InstanceHandle) -> Option<Fact> {
+        let InstanceHandle { node, entity } = handle;
+        let (state, ignored) = (self.group.state(), &self.ignored);
+        if node == self.group.node().id() || ignored.has_participant(node) {
+            return None;
+        }
+        match kind {
+            BuiltinKind::Participant => {
+                let data = state.directory().participant(node).filter(|_| entity == 0)?;
+                Some(Fact::Participant(data.clone()))
+            }
+            BuiltinKind::Topic => {
+                let data = state.directory().topic(node, entity)?;
+                (!ignored.has_topic(&data.name)).then(|| Fact::Topic(data.clone()))
+            }
+            BuiltinKind::Publication | BuiltinKind::Subscription => {
+                let endpoint = state.endpoint(node, entity)?;
+                if BuiltinKind::of(endpoint) != Some(kind)
+                    || self.is_hidden(handle, &endpoint.topic)
+                {
+                    return None;
+                }
+                let topic = state.directory().topic_of(node, endpoint);
+                let topic_data = topic.map(|topic| topic.qos.topic_data.clone());
+                Some(Fact::Endpoint(endpoint.clone(), topic_data.unwrap_or_default()))
+            }
+        }
+    }
+
+    fn told(&self, kind: BuiltinKind, handle: InstanceHandle) -> Told {
+        (handle, self.fact(kind, handle))
+    }
+
+    /// Something has become of an entity: whoever listens for its kind hears of it.
+    fn tell_of(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
+        if !self.listeners.values().any(|listener| listener.kind() == kind) {
+            return;
+        }
+        let present: Vec<Told> = handles.iter().map(|handle| self.told(kind, *handle)).collect();
+        for listener in self.listeners.values_mut().filter(|listener| listener.kind() == kind) {
+            listener.tell(present.iter().cloned());
+        }
+    }
+
+    /// The same of what all have just heard of.
+    pub(super) fn tell_news(&mut self, news: &News) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        match news {
+            News::Announced(node, id) | News::Retracted(node, id, _) => {
+                let handle = InstanceHandle { node: *node, entity: *id };
+                self.tell_of(BuiltinKind::Publication, &[handle]);
+                self.tell_of(BuiltinKind::Subscription, &[handle]);
+            }
+            News::Participant(node) => {
+                let handle = InstanceHandle { node: *node, entity: 0 };
+                self.tell_of(BuiltinKind::Participant, &[handle]);
+            }
+            News::Topic(node, id) => {
+                self.tell_of(BuiltinKind::Topic, &[InstanceHandle { node: *node, entity: *id }]);
+                self.tell_of_endpoints(*node, *id);
+            }
+            News::Renewed => self.tell_all(),
+        }
+    }
+
+    /// TOPIC_DATA goes with what is told of endpoints.
+    fn tell_of_endpoints(&mut self, node: NodeId, topic: u64) {
+        let state = self.group.state();
+        let Some(topic) = state.directory().topic(node, topic) else { return };
+        let of_it = state.of_topic(&topic.name).filter(|(of, _)| *of == node);
+        let handles: Vec<_> = of_it.map(|(_, entity)| InstanceHandle { node, entity }).collect();
+        self.tell_of(BuiltinKind::Publication, &handles);
+        self.tell_of(BuiltinKind::Subscription, &handles);
+    }
+
+    /// Everybody who listens hears what has changed, whatever that is.
+    pub(super) fn tell_all(&mut self) {
+        let ids: Vec<u64> = self.listeners.keys().copied().collect();
+        for id in ids {
+            let Some(listener) = self.listeners.get(&id) else { continue };
+            let kind = listener.kind();
+            let mut handles: BTreeSet<InstanceHandle> = listener.known().collect();
+            handles.extend(self.entities(kind));
+            let present: Vec<Told> =
+                handles.into_iter().map(|handle| self.told(kind, handle)).collect();
+            self.listeners.get_mut(&id).into_iter().for_each(|it| it.tell(present.clone()));
+        }
+    }
+}
+
+/// What it ignores.
+impl ParticipantMachine {
+    /// Whether an endpoint of this topic is another participant's, and ignored.
+    pub(super) fn is_hidden(&self, handle: InstanceHandle, topic: &str) -> bool {
+        let InstanceHandle { node, entity } = handle;
+        node != self.group.node().id() && self.ignored.hides(node, entity, topic)
+    }
+
+    /// Ignores an entity of this kind, for good; `false` if there is none of this name that is another participant's.
+    pub(crate) fn ignore(&mut self, kind: BuiltinKind, handle: InstanceHandle) -> bool {
+        let Some(fact) = self.fact(kind, handle) else { return false };
+        let InstanceHandle { node, entity } = handle;
+        let ignored = Arc::make_mut(&mut self.ignored);
+        match fact {
+            Fact::Participant(_) => ignored.add_participant(node),
+            Fact::Topic(data) => ignored.add_topic(data.name),
+            Fact::Endpoint(..) => ignored.add_endpoint(node, entity),
+        }
+        self.ignore_from_now_on(Arc::clone(&self.ignored));
+        // First: a reader that has parted from a writer takes in nothing of it any more.
+        self.atomic.acquaint_all(&self.group);
+        let nodes: Vec<NodeId> = self.group.state().nodes().collect();
+        nodes.into_iter().for_each(|node| self.match_all_of(node));
+        self.tell_all();
+        true
+    }
+
+    /// This is ignored.
+    pub(super) fn ignore_from_now_on(&mut self, ignored: Arc<Ignored>) {
+        self.atomic.ignore(Arc::clone(&ignored));
+        self.ignored = ignored;
+    }
+}

@@ -1,0 +1,133 @@
+//! How times and limits are written in samples: as the OMG's IDL has them.
+//!
+//! Owns that. Never does: take a value that none of them is; what comes from elsewhere becomes the nearest one.
+
+use idl_cdr::{
+    CdrError, CdrReader, CdrWriter, DdsType, PlainLayout, Reflect, TypeDescriptor, ValueRef,
+};
+
+use crate::{Duration, Length};
+
+/// A time as it is written.
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "DDS::Duration_t", nested)]
+struct Parts {
+    sec: i32,
+    nanosec: u32,
+}
+
+impl From<Duration> for Parts {
+    fn from(time: Duration) -> Self {
+        Parts { sec: time.sec(), nanosec: time.nanosec() }
+    }
+}
+
+impl From<Parts> for Duration {
+    fn from(Parts { sec, nanosec }: Parts) -> Self {
+        Duration::new(sec, nanosec).unwrap_or(Duration::INFINITE)
+    }
+}
+
+impl Reflect for Duration {
+    fn value(&self) -> ValueRef<'_> {
+        ValueRef::Structure(self)
+    }
+
+    fn parts(&self) -> usize {
+        2
+    }
+
+    fn part(&self, place: usize) -> ValueRef<'_> {
+        match place {
+            0 => ValueRef::Signed(self.sec().into()),
+            1 => ValueRef::Unsigned(self.nanosec().into()),
+            _ => ValueRef::Absent,
+        }
+    }
+}
+
+/// A limit as it is written.
+struct Limit(i32);
+
+impl From<Limit> for Length {
+    fn from(Limit(limit): Limit) -> Self {
+        Length::new(limit).unwrap_or(Length::UNLIMITED)
+    }
+}
+
+impl Reflect for Length {
+    fn value(&self) -> ValueRef<'_> {
+        ValueRef::Signed(i32::from(*self).into())
+    }
+}
+
+/// Written as another type is.
+macro_rules! written_as {
+    ($name:ident as $form:ty, $to:expr, $from:expr) => {
+        impl DdsType for $name {
+            const TYPE_NAME: &'static str = <$form>::TYPE_NAME;
+            const DESCRIPTOR: TypeDescriptor = <$form>::DESCRIPTOR;
+            const LAYOUT: Option<PlainLayout<Self>> = None;
+            const MIN_CDR_SIZE: usize = <$form>::MIN_CDR_SIZE;
+            const PRIMITIVE: bool = <$form>::PRIMITIVE;
+            const LENGTH_CODE: u32 = <$form>::LENGTH_CODE;
+
+            fn default_value() -> Self {
+                $from(<$form>::default_value())
+            }
+
+            fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+                $to(*self).serialize(writer)
+            }
+
+            fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+                <$form>::deserialize(reader).map($from)
+            }
+        }
+    };
+}
+
+written_as!(Duration as Parts, Parts::from, Duration::from);
+written_as!(Length as i32, i32::from, |limit| Length::from(Limit(limit)));
+
+#[cfg(test)]
+mod tests {
+    use idl_cdr::{MemberPath, from_cdr, to_cdr};
+
+    use super::*;
+    use crate::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, LivelinessQosPolicy};
+
+    #[test]
+    fn policies_are_the_same_after_they_were_written() {
+        let mut service = DurabilityServiceQosPolicy {
+            service_cleanup_delay: Duration::from_millis(1500),
+            max_samples: Length::of(7),
+            ..DurabilityServiceQosPolicy::default()
+        };
+        service.history_kind = HistoryQosPolicyKind::KeepAll;
+        let bytes = to_cdr(&service).unwrap();
+        assert_eq!(from_cdr(&bytes), Ok(service));
+        let usual = LivelinessQosPolicy::default();
+        assert_eq!(from_cdr(&to_cdr(&usual).unwrap()), Ok(usual));
+    }
+
+    #[test]
+    fn what_is_no_time_and_no_limit_is_taken_for_none() {
+        let bytes = to_cdr(&Parts { sec: -3, nanosec: 7 }).unwrap();
+        assert_eq!(from_cdr(&bytes), Ok(Duration::INFINITE));
+        assert_eq!(from_cdr(&to_cdr(&-1_i32).unwrap()), Ok(Length::UNLIMITED));
+        assert_eq!(from_cdr(&to_cdr(&-7_i32).unwrap()), Ok(Length::UNLIMITED));
+    }
+
+    #[test]
+    fn members_of_policies_are_found_by_their_names() {
+        let service = DurabilityServiceQosPolicy::default();
+        let find = |path: &str| MemberPath::of::<DurabilityServiceQosPolicy>(path);
+        let depth = find("history_depth").unwrap();
+        assert!(matches!(depth.find(&service), ValueRef::Unsigned(1)));
+        let limit = find("max_samples").unwrap();
+        assert!(matches!(limit.find(&service), ValueRef::Signed(-1)));
+        let delay = find("service_cleanup_delay.nanosec").unwrap();
+        assert!(matches!(delay.find(&service), ValueRef::Unsigned(0)));
+    }
+}
