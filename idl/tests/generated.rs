@@ -158,7 +158,9 @@ fn values_of_every_kind_come_back() {
 
 #[test]
 fn annotations_have_their_effect() {
-    use annotated::marked::{Choice, Reading, State};
+    use annotated::marked::{Choice, Coded, Reading, Setting, State};
+    assert_eq!(Setting::default_value(), Setting::Level(2.5));
+    assert_eq!(Coded::default_value(), Coded::Other { discriminator: 'x', value: 7 });
     let value = Reading::default_value();
     assert_eq!((value.pressure, value.temperature, value.wanted), (1.0, 20, State::On));
     assert_eq!((value.label.as_str(), value.mark, value.wide_mark), ("none", 'x', WChar(121)));

@@ -57,6 +57,8 @@ impl Place {
                 "union",
                 "discriminator = \"i32\"",
                 "discriminator_key",
+                "discriminator_default = EXPR",
+                "discriminator_try_construct = \"discard\"",
                 "name = \"Module::Type\"",
                 "crate = \"path\"",
                 "extensibility = \"final\"",
@@ -95,6 +97,7 @@ impl Place {
             Place::Variant => &[
                 "case = 1, 2",
                 "default",
+                "default_value = EXPR",
                 "name = \"member\"",
                 "id = 7",
                 "hashid",
@@ -144,6 +147,8 @@ pub(crate) struct Attributes {
     pub(crate) bitset: bool,
     pub(crate) discriminator: Option<Type>,
     pub(crate) discriminator_key: bool,
+    pub(crate) discriminator_default: Option<Expr>,
+    pub(crate) discriminator_try_construct: Option<Ident>,
     pub(crate) flags: Vec<(String, u32)>,
     pub(crate) key: bool,
     pub(crate) id: Option<u32>,
@@ -152,6 +157,7 @@ pub(crate) struct Attributes {
     pub(crate) must_understand: bool,
     pub(crate) default: Option<Expr>,
     pub(crate) default_case: bool,
+    pub(crate) default_value: Option<Expr>,
     pub(crate) default_literal: bool,
     pub(crate) external: bool,
     bounds: Vec<u32>,
@@ -267,6 +273,17 @@ impl Attributes {
             "bitset" => self.bitset = true,
             "discriminator" => self.discriminator = Some(read_type(input)?),
             "discriminator_key" => self.discriminator_key = true,
+            "discriminator_default" => self.discriminator_default = Some(read_value(input)?),
+            "discriminator_try_construct" => {
+                input.parse::<Token![=]>()?;
+                let kind = read_try_construct(input)?;
+                if kind == "Trim" {
+                    let message =
+                        "nothing to trim to: a discriminator is no string; use \"use_default\"";
+                    return Err(Error::new(kind.span(), message));
+                }
+                self.discriminator_try_construct = Some(kind);
+            }
             "flags" => self.flags = read_flags(input)?,
             "key" => self.key = true,
             "id" => self.id = Some(read_number(input, 0, LARGEST_ID, "a member id")?),
@@ -274,6 +291,7 @@ impl Attributes {
             "must_understand" => self.must_understand = true,
             "default" if input.peek(Token![=]) => self.default = Some(read_value(input)?),
             "default" => self.default_case = true,
+            "default_value" => self.default_value = Some(read_value(input)?),
             "default_literal" => self.default_literal = true,
             "external" => self.external = true,
             "bound" => self.bounds = read_bounds(input)?,

@@ -103,6 +103,15 @@ impl Out<'_> {
         if union.key {
             attributes.push("discriminator_key".to_owned());
         }
+        if let Some(default) = &union.default {
+            let value = self.value(&union.discriminator, default);
+            attributes.push(format!("discriminator_default = {value}"));
+        }
+        attributes.extend(
+            union
+                .try_construct
+                .map(|kind| format!("discriminator_try_construct = {}", try_construct(kind))),
+        );
         attributes.extend(self.type_attributes(&union.notes));
         self.derive(DERIVES, &union.name, attributes);
         let mut lints = Vec::new();
@@ -144,6 +153,9 @@ impl Out<'_> {
             let labels: Vec<String> =
                 case.labels.iter().map(|label| self.label(discriminator, label)).collect();
             attributes.push(format!("case = {}", labels.join(", ")));
+        }
+        if let Some(default) = &member.default {
+            attributes.push(format!("default_value = {}", self.value(&member.ty, default)));
         }
         self.attributes(attributes);
         let ty = self.member_type(member);

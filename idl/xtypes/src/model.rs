@@ -234,6 +234,18 @@ pub(crate) struct Member {
     pub(crate) hash_id: Option<String>,
 }
 
+impl Kind {
+    /// A struct's own member by its place; of a union the discriminator is the first, then each case has one.
+    pub(crate) fn member_at(&mut self, place: usize) -> Option<&mut Member> {
+        match (self, place) {
+            (Kind::Structure(of), _) => of.members.get_mut(place),
+            (Kind::Union(of), 0) => Some(&mut of.discriminator),
+            (Kind::Union(of), _) => of.cases.get_mut(place - 1)?.member.as_mut(),
+            _ => None,
+        }
+    }
+}
+
 impl Graph {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
