@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use derecho_core::ids::NodeId;
 use derecho_core::membership::View;
-use qos_profiles::PartitionQosPolicy;
+use qos_profiles::{PartitionQosPolicy, PolicyId};
 
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
@@ -33,29 +33,54 @@ pub(crate) struct Acquaintance {
     writers: BTreeMap<(NodeId, u32), bool>,
     /// The members, each with the last endpoint that it has announced.
     members: BTreeMap<NodeId, u64>,
-    /// Whether a writer does of which nothing is remembered: it offers what is usual, and of PRESENTATION what its records say.
-    usual: [bool; 4],
+    /// Whether a writer does of which nothing is remembered: it offers what is usual, what its records say, and of DURABILITY all
+    /// that the topic gives, for what is kept of it has outlived it.
+    usual: [bool; Offer::COUNT],
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
 }
 
+/// So many writers whose participants are gone a reader remembers: what they have written may wait to be taken.
+const MOST_GONE: usize = 1 << 12;
+
+/// Policies by which a writer promises something for the time to come: who is gone keeps no promise, and breaks none.
+const PROMISES: [PolicyId; 3] = [PolicyId::Deadline, PolicyId::LatencyBudget, PolicyId::Liveliness];
+
 impl Acquaintance {
-    /// What a reader may know now.
-    pub(super) fn new(reader: &Endpoint, state: &Discovery, view: &View) -> Acquaintance {
+    /// What a reader may know now, if it knew this before.
+    pub(super) fn new(
+        (reader, before): (&Endpoint, Option<&Acquaintance>),
+        state: &Discovery,
+        view: &View,
+    ) -> Acquaintance {
         let accepts = |offered: &Policies| reader.policies.refuses(offered).is_empty();
         let writers = state.writers_once(reader.key());
         let writers =
             writers.map(|(node, id, writer)| ((node, id as u32), accepts(&writer.policies)));
         let members = view.members.iter().map(|member| member.node);
+        let members: BTreeMap<NodeId, u64> =
+            members.map(|node| (node, state.latest(node))).collect();
+        // What it was told while they were there holds for all that they have written.
+        let known = || before.into_iter().flat_map(|before| &before.writers);
+        let gone = || known().filter(|((node, _), _)| !members.contains_key(node));
+        let was_there = |node| before.is_some_and(|before| before.members.contains_key(node));
+        let just_now = gone().filter(|((node, _), _)| was_there(node));
+        let earlier = gone().filter(|((node, _), _)| !was_there(node)).take(MOST_GONE);
+        let gone = just_now.chain(earlier).map(|(writer, accepted)| (*writer, *accepted));
+        let fits = |offer: usize| {
+            let offered = Policies::left(reader.level).with(Offer::at(offer));
+            let refused = reader.policies.refuses(&offered);
+            refused.iter().all(|refused| PROMISES.contains(&refused.policy))
+        };
         Acquaintance {
-            writers: writers.collect(),
-            members: members.map(|node| (node, state.latest(node))).collect(),
-            usual: Offer::ALL.map(|offer| accepts(&Policies::offered(reader.level).with(offer))),
+            writers: gone.chain(writers).collect(),
+            members,
+            usual: std::array::from_fn(fits),
             partition: (!reader.sharded).then(|| reader.policies.partition().clone()),
         }
     }
 
-    /// The verdict on a writer, which offers this of PRESENTATION.
+    /// The verdict on a writer, whose record says that it offers this.
     pub(crate) fn judge(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
         let accepted = match self.writers.get(&(node, writer)) {
             Some(accepted) => *accepted,
@@ -84,7 +109,7 @@ mod tests {
         let known = Acquaintance {
             writers: [((A, 3), false)].into(),
             members: [(A, 5)].into(),
-            usual: [true, true, false, false],
+            usual: std::array::from_fn(|offer| offer < 2),
             partition: None,
         };
         let judge = |node, writer| known.judge(node, writer, Offer::default());
@@ -92,7 +117,6 @@ mod tests {
         assert_eq!(judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
         assert_eq!(judge(A, 6), Verdict::NotYet);
         assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
-        let of_group = Offer { coherent: false, group: true };
-        assert_eq!(known.judge(NodeId(2), 6, of_group), Verdict::No, "it offered that");
+        assert_eq!(known.judge(NodeId(2), 6, Offer::at(2)), Verdict::No, "it offered that");
     }
 }

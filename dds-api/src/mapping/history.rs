@@ -81,6 +81,10 @@ struct State {
     next: Option<Kept>,
     /// Which stream a record came by, by the store's numbers for them.
     streams: Vec<StreamId>,
+    /// The streams that are over, and from which version on, in the order of these.
+    over: Vec<(u64, StreamId)>,
+    /// So many of them the reader has passed.
+    passed: usize,
 }
 
 /// What came of a look at what is kept.
@@ -105,6 +109,13 @@ impl State {
         self.next.as_ref().is_some_and(|next| next.version() < shown)
     }
 
+    /// The streams that were over before this version, and were not said to be.
+    fn pass(&mut self, version: u64) -> impl Iterator<Item = StreamId> + '_ {
+        let before = self.passed;
+        self.passed = self.over.partition_point(|(over, _)| *over <= version).max(before);
+        self.over[before..self.passed].iter().map(|(_, stream)| *stream)
+    }
+
     fn stream_of(&self, kept: &Kept) -> StreamId {
         self.streams.get(kept.stream() as usize).copied().unwrap_or(NOBODY)
     }
@@ -115,14 +126,18 @@ impl History {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next sample that is kept, and was not given out.
-    pub(crate) fn take(&self, given: Option<&Given>) -> Look {
+    /// The next sample that is kept, and was not given out. Says which streams were over before that.
+    pub(crate) fn take(&self, given: Option<&Given>, over: impl FnOnce(Vec<StreamId>)) -> Look {
         let mut state = self.lock();
         // First: what is shown after it has ended is all.
         let ended = self.ended.load(Ordering::Acquire);
-        if state.find(self.shown.load(Ordering::Acquire), given)
-            && let Some(kept) = state.next.take()
-        {
+        let shown = self.shown.load(Ordering::Acquire);
+        let next = if state.find(shown, given) { state.next.take() } else { None };
+        let come_to = next.as_ref().map_or(shown, Kept::version);
+        if state.over.get(state.passed).is_some_and(|(version, _)| *version <= come_to) {
+            over(state.pass(come_to).collect());
+        }
+        if let Some(kept) = next {
             let stream = state.stream_of(&kept);
             return Look::Kept(kept, stream);
         }
@@ -159,6 +174,8 @@ pub(super) struct Catching {
     history: Arc<History>,
     /// The version at which the reader began.
     from: u64,
+    /// So many streams it was told to be over.
+    over: usize,
 }
 
 impl Catching {
@@ -179,12 +196,12 @@ impl Catching {
             *floor = Some(unwanted.unwrap_or_default());
         }
         drop(floor);
-        let streams = store.streams().to_vec();
+        let (streams, over) = (store.streams().to_vec(), store.over().to_vec());
         // Who has nothing to catch up with gets its queue at once.
         let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());
         let history = Arc::new(History {
             life: *shared.life.lock().unwrap_or_else(PoisonError::into_inner),
-            state: Mutex::new(State { cursor, next: None, streams }),
+            state: Mutex::new(State { cursor, next: None, streams, over, passed: 0 }),
             shown: AtomicU64::new(from),
             ended: AtomicBool::new(false),
             caught_up,
@@ -194,20 +211,29 @@ impl Catching {
         shared.changes.fetch_add(1, Ordering::Release);
         shared.reads_history.store(true, Ordering::Release);
         shared.knows_history.store(true, Ordering::Release);
-        Catching { history, from }
+        Catching { history, from, over: store.over().len() }
     }
 
-    /// Shows what was delivered meanwhile, up to this version. Returns whether there was anything.
-    pub(super) fn show(&mut self, store: &Store, until: u64) -> usize {
+    /// Shows what was delivered meanwhile, up to this version, and who has sent it. Returns whether there was anything.
+    pub(super) fn show(&mut self, (store, until): (&Store, u64), shared: &ReaderShared) -> usize {
         let (history, until) = (&*self.history, until.min(store.version()));
-        if history.shown.load(Ordering::Relaxed) >= until {
+        let over = store.over();
+        if history.shown.load(Ordering::Relaxed) >= until && self.over == over.len() {
             return 0;
         }
         let mut state = history.lock();
         let known = state.streams.len();
         state.streams.extend_from_slice(&store.streams()[known..]);
+        let known = state.over.len();
+        state.over.extend_from_slice(&over[known..]);
+        let is_over = state.over.get(state.passed).is_some_and(|(version, _)| *version <= until);
         drop(state);
+        self.over = over.len();
         history.shown.store(until, Ordering::Release);
+        if is_over {
+            // There may be nothing to take, and a writer be lost.
+            shared.changes.fetch_add(1, Ordering::Release);
+        }
         1
     }
 
@@ -218,8 +244,8 @@ impl Catching {
     }
 
     /// Nothing is shown beyond what is in the store now.
-    pub(super) fn end(&mut self, store: &Store) {
-        self.show(store, u64::MAX);
+    pub(super) fn end(&mut self, store: &Store, shared: &ReaderShared) {
+        self.show((store, u64::MAX), shared);
         self.history.ended.store(true, Ordering::Release);
     }
 }
@@ -251,7 +277,7 @@ mod tests {
         let history = history.as_ref().expect("one has begun");
         let mut read = Vec::new();
         while history.has_next(Some(given)) {
-            let Look::Kept(kept, stream) = history.take(Some(given)) else { break };
+            let Look::Kept(kept, stream) = history.take(Some(given), |_| {}) else { break };
             given.note(stream, kept.number());
             read.push((stream, kept.number()));
         }

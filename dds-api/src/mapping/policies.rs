@@ -118,6 +118,15 @@ impl Policies {
         Policies::Offered { writer, publisher: publisher() }
     }
 
+    /// Those of a writer that is gone, and of which no more is known than what it has left in such a topic.
+    pub(crate) fn left(level: TopicLevel) -> Policies {
+        let mut left = Policies::offered(level);
+        if let Policies::Offered { writer, .. } = &mut left {
+            writer.durability.kind = most_durable(level);
+        }
+        left
+    }
+
     /// Those of a reader that says nothing.
     pub(crate) fn requested(level: TopicLevel) -> Policies {
         let mut reader = DataReaderQos::default();
@@ -127,14 +136,10 @@ impl Policies {
         Policies::Requested { reader, subscriber: SubscriberQos::default() }
     }
 
-    /// The same with this of PRESENTATION, if they are offered.
+    /// The same with this that is not usual, if they are offered.
     pub(super) fn with(mut self, offer: Offer) -> Policies {
-        if let Policies::Offered { publisher, .. } = &mut self {
-            publisher.presentation.coherent_access = offer.coherent;
-            if offer.group {
-                let scope = PresentationQosPolicyAccessScopeKind::Group;
-                publisher.presentation.access_scope = scope;
-            }
+        if let Policies::Offered { writer, publisher } = &mut self {
+            offer.put_into(writer, publisher);
         }
         self
     }
@@ -286,11 +291,7 @@ pub(crate) fn check_durability(
     level: TopicLevel,
     offered: DurabilityQosPolicyKind,
 ) -> Result<(), String> {
-    let most = match level {
-        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
-        level => durability(level),
-    };
-    if offered <= most {
+    if offered <= most_durable(level) {
         return Ok(());
     }
     let remedy = match offered {
@@ -298,6 +299,14 @@ pub(crate) fn check_durability(
         _ => "make the topic transient_local()",
     };
     Err(format!("DURABILITY {offered:?} is more than its topic gives, which is {level}: {remedy}"))
+}
+
+/// The most that a writer of a topic of this level may offer of DURABILITY.
+fn most_durable(level: TopicLevel) -> DurabilityQosPolicyKind {
+    match level {
+        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
+        level => durability(level),
+    }
 }
 
 /// DURABILITY as a topic of this level has it.

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use idl_cdr::{Encoding, Endianness};
 use idl_xtypes::TopicData;
 use qos_profiles::{
-    PartitionQosPolicy, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
+    DataWriterQos, DestinationOrderQosPolicyKind, OwnershipQosPolicyKind, PartitionQosPolicy,
+    PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, PublisherQos,
 };
 
 use super::layouts::Layouts;
@@ -32,9 +33,9 @@ const PLAIN: u32 = 1;
 const CDR: u32 = 2;
 /// A coherent set: its payload are records ([`super::set`]).
 const SET: u32 = 3;
-/// Added to the form of a record whose writer offers more of PRESENTATION than is usual: coherent access, and that of a group.
-const COHERENT: u32 = 0x10;
-const GROUP: u32 = 0x20;
+/// Where the form says which policies its writer offers that are not as usual: see [`Offer`].
+const OFFER: u32 = 4;
+const OFFERS: u32 = ((1 << Offer::COUNT.ilog2()) - 1) << OFFER;
 /// Added to the form of a record at whose end its key is.
 const KEYED: u32 = 0x100;
 /// Added to the form of a record that disposes its instance.
@@ -48,7 +49,7 @@ const PARTED: u32 = 0x1000;
 /// Where the mark is: of the type if that may change, else of how its values lie in memory.
 const MARK: u32 = 13;
 /// All that says nothing of the payload.
-const BESIDE: u32 = KEYED | STRONG | PARTED | COHERENT | GROUP;
+const BESIDE: u32 = KEYED | STRONG | PARTED | OFFERS;
 /// Bytes that say how long the names of partitions are.
 const NAMES_LENGTH: usize = 2;
 /// Bytes that the names of a writer's partitions may have.
@@ -240,35 +241,63 @@ pub(crate) struct Seal {
     pub(crate) key: Option<u128>,
 }
 
-/// What a record says of its writer's PRESENTATION: who is gone has said it nowhere else.
+/// What a record says of its writer's policies: who is gone has said it nowhere else (I-193). A set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Offer {
-    pub(crate) coherent: bool,
-    pub(crate) group: bool,
-}
+pub(crate) struct Offer(u8);
 
 impl Offer {
-    /// All there are.
-    pub(crate) const ALL: [Offer; 4] = [
-        Offer { coherent: false, group: false },
-        Offer { coherent: true, group: false },
-        Offer { coherent: false, group: true },
-        Offer { coherent: true, group: true },
-    ];
+    /// PRESENTATION: coherent access, and that of a group.
+    const COHERENT: u8 = 1;
+    const GROUP: u8 = 2;
+    /// OWNERSHIP is exclusive.
+    const EXCLUSIVE: u8 = 4;
+    /// DESTINATION_ORDER is by source timestamps.
+    const BY_SOURCE: u8 = 8;
+    /// So many there are.
+    pub(crate) const COUNT: usize = 16;
 
-    /// Which of all it is.
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.coherent) + 2 * usize::from(self.group)
+    /// The one of this index.
+    pub(crate) fn at(index: usize) -> Offer {
+        Offer((index % Offer::COUNT) as u8)
     }
 
-    pub(crate) fn of(presentation: &PresentationQosPolicy) -> Offer {
-        let group = presentation.access_scope == PresentationQosPolicyAccessScopeKind::Group;
-        Offer { coherent: presentation.coherent_access, group }
+    /// Which of all it is.
+    #[inline(always)]
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// That of a writer with these policies.
+    pub(crate) fn of(writer: &DataWriterQos, publisher: &PublisherQos) -> Offer {
+        let PresentationQosPolicy { coherent_access, access_scope, .. } = publisher.presentation;
+        let by_source = DestinationOrderQosPolicyKind::BySourceTimestamp;
+        let all = [
+            (Offer::COHERENT, coherent_access),
+            (Offer::GROUP, access_scope == PresentationQosPolicyAccessScopeKind::Group),
+            (Offer::EXCLUSIVE, writer.ownership.kind == OwnershipQosPolicyKind::Exclusive),
+            (Offer::BY_SOURCE, writer.destination_order.kind == by_source),
+        ];
+        Offer(all.into_iter().filter(|(_, has)| *has).fold(0, |bits, (bit, _)| bits | bit))
+    }
+
+    /// Policies that say this, and nothing else that is not usual.
+    pub(crate) fn put_into(self, writer: &mut DataWriterQos, publisher: &mut PublisherQos) {
+        let has = |bit| self.0 & bit != 0;
+        publisher.presentation.coherent_access = has(Offer::COHERENT);
+        if has(Offer::GROUP) {
+            publisher.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Group;
+        }
+        if has(Offer::EXCLUSIVE) {
+            writer.ownership.kind = OwnershipQosPolicyKind::Exclusive;
+        }
+        if has(Offer::BY_SOURCE) {
+            writer.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
+        }
     }
 
     #[inline(always)]
     fn flags(self) -> u32 {
-        (if self.coherent { COHERENT } else { 0 }) | if self.group { GROUP } else { 0 }
+        u32::from(self.0) << OFFER
     }
 }
 
@@ -281,7 +310,7 @@ pub(crate) struct Terms {
     pub(crate) partition: Option<Arc<[u8]>>,
     /// Keys go along, although nothing is kept: somebody counts how long instances were silent.
     pub(crate) keyed: bool,
-    /// What is offered of PRESENTATION.
+    /// What is offered that is not usual.
     pub(crate) offer: Offer,
 }
 
@@ -317,9 +346,9 @@ pub(crate) struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// What its writer offers of PRESENTATION.
+    /// What its writer offers.
     pub(crate) fn offer(&self) -> Offer {
-        Offer { coherent: self.form & COHERENT != 0, group: self.form & GROUP != 0 }
+        Offer::at(((self.form & OFFERS) >> OFFER) as usize)
     }
 }
 

@@ -165,6 +165,13 @@ pub(crate) enum SourceId {
     Atomic(u64),
 }
 
+impl SourceId {
+    /// Whether what it brings has one order, whoever sends it.
+    pub(crate) fn is_ordered(self) -> bool {
+        matches!(self, SourceId::Atomic(_))
+    }
+}
+
 /// Why an endpoint was not made.
 pub(crate) enum Refusal {
     /// The link has no memory for it.

@@ -255,6 +255,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             topic,
             shared: Arc::default(),
             queues: Mutex::default(),
+            departures: Arc::default(),
             opened: Opened::default(),
             unreadable: AtomicU64::new(0),
             enabling,

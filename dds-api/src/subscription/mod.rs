@@ -6,6 +6,7 @@ mod builder;
 pub mod cache;
 mod calls;
 mod condition;
+mod departures;
 mod enabling;
 mod past;
 mod queues;

@@ -9,6 +9,7 @@ use derecho_core::group::report::StreamId;
 use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
 
+use super::departures::Departures;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
 use crate::mapping::record::{Origin, origin, partition};
@@ -37,12 +38,16 @@ pub(super) struct Queues {
     accepted: Option<(usize, usize, u32)>,
     /// What was given out, if it may come again: it is kept, and the participant may come back.
     given: Option<Given>,
+    /// Of an ordered topic: the queue that was taken from last, and the set of its senders.
+    place: Option<(usize, u64)>,
+    /// Who sends no more.
+    departures: Arc<Departures>,
 }
 
 impl Queues {
     /// None yet.
-    pub(super) fn remembering(given: Option<Given>) -> Queues {
-        Queues { given, ..Queues::default() }
+    pub(super) fn new(given: Option<Given>, departures: &Arc<Departures>) -> Queues {
+        Queues { given, departures: Arc::clone(departures), ..Queues::default() }
     }
 
     #[cold]
@@ -65,6 +70,8 @@ impl Queues {
         if self.life != life {
             // What was looked at comes again if it is kept, and is not to be taken any more if it is not.
             (self.front, self.front_kept, self.life) = (None, None, life);
+            // Whoever writes in the new one is heard of anew.
+            self.departures.note_others_than(Vec::new());
         }
         let known = shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner);
         (self.known, self.accepted) = (known.clone(), None);
@@ -72,6 +79,11 @@ impl Queues {
         sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
         self.sources.clone_from(&sources);
         self.seen = changes;
+        self.place = None;
+        if self.sources.iter().any(|source| source.id.is_ordered()) {
+            // What has ended comes first.
+            self.next = 0;
+        }
     }
 
     /// The next record that the reader is to have, the stream that it came by, and the life that it was received in: of the
@@ -106,12 +118,27 @@ impl Queues {
                     // It has joined since these were brought up to date.
                     None => source.newcomer(shared, record.sender()),
                 };
-                return Some((record, writer, source.life));
+                let (life, place) = (source.life, Some((self.next, source.inbox.passed())));
+                if self.place != place && source.id.is_ordered() {
+                    self.place = place;
+                    self.note_senders(shared);
+                }
+                return Some((record, writer, life));
             }
             if !self.turn_to_another() {
                 return None;
             }
         }
+    }
+
+    /// What was taken is of another epoch than what was taken before: those who send in that are there, and nobody else.
+    #[cold]
+    fn note_senders(&self, shared: &ReaderShared) {
+        let Some(source) = self.sources.get(self.next) else { return };
+        let known = |number: usize| source.writers.get(number).copied();
+        let senders = source.inbox.senders();
+        let streams = senders.map(|it| known(it).unwrap_or_else(|| source.newcomer(shared, it)));
+        self.departures.note_others_than(streams.collect());
     }
 
     /// Whether the reader is to have a record.
@@ -175,10 +202,12 @@ impl Queues {
         loop {
             let (kept, stream) = match self.front_kept.take() {
                 Some(front) => front,
-                None => match history.take(self.given.as_ref()) {
-                    Look::Kept(kept, stream) => (kept, stream),
-                    none => return none,
-                },
+                None => {
+                    match history.take(self.given.as_ref(), |gone| self.departures.note(gone)) {
+                        Look::Kept(kept, stream) => (kept, stream),
+                        none => return none,
+                    }
+                }
             };
             // This process may have been stopped while it was copied, from memory that is others' again.
             if standing.is_evicted_from(history.life) {

@@ -19,6 +19,7 @@ use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
 use super::cache::Settings;
+use super::departures::Departures;
 use super::enabling::{Draft, Started};
 use super::past::{Others, PastSamples, Since};
 use super::queues::Queues;
@@ -70,6 +71,8 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
     pub(super) queues: Mutex<Queues>,
+    /// Who sends no more, as of what was taken out of these last.
+    pub(super) departures: Arc<Departures>,
     /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
     pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
@@ -472,6 +475,11 @@ impl<T: TopicData> ReaderCore<T> {
         let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let live = sources.iter().filter(|source| !source.ended);
         live.flat_map(|source| source.writers.iter().copied()).collect()
+    }
+
+    /// Whether it reads along what is kept, which says by itself who sends no more.
+    pub(super) fn reads_history(&self) -> bool {
+        self.shared.reads_history.load(Ordering::Acquire)
     }
 
     /// What is taken may be written anew: this participant may have been stopped, and be no member any more.

@@ -243,12 +243,12 @@ impl<T: TopicData> Shelf<T> {
         self.cache.set_settings(settings);
     }
 
-    /// The writers whose streams bring nothing any more are lost.
-    fn lose(&mut self, now: u64) {
-        let (cache, sending, support) = (&mut self.cache, &self.sending, &self.support);
+    /// The writers of which nothing comes any more are lost: those of these streams.
+    fn lose(&mut self, now: u64, is_over: impl Fn(StreamId) -> bool) {
+        let (cache, support) = (&mut self.cache, &self.support);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
-            let is_there = sending.contains(stream);
+            let is_there = !is_over(*stream);
             if !is_there {
                 let read = |key: &[u8]| T::read_key(support, key).ok();
                 let told = |key: &[u8]| Some(Body::of_loss(read(key)?, now, writer));
@@ -358,7 +358,11 @@ impl<T: TopicData> ReaderCore<T> {
             if changes == self.changes() {
                 if std::mem::take(&mut shelf.has_news) || !is_seen {
                     shelf.seen = Some(changes);
-                    shelf.lose(now);
+                    if !self.reads_history() {
+                        let sending = std::mem::take(&mut shelf.sending);
+                        shelf.lose(now, |stream| !sending.contains(&stream));
+                        shelf.sending = sending;
+                    }
                 }
                 return;
             }
@@ -372,7 +376,12 @@ impl<T: TopicData> ReaderCore<T> {
             let next = match shelf.next.take() {
                 Some(next) => next,
                 None => {
-                    let Some((sample, stream)) = self.pop() else { return true };
+                    let popped = self.pop();
+                    // What was taken in before was before they had ended (I-145).
+                    if let Some(gone) = self.departures.take() {
+                        shelf.lose(now, |stream| gone.has(stream));
+                    }
+                    let Some((sample, stream)) = popped else { return true };
                     if self.opened.has_next() {
                         let set = self.whole_set((sample, stream), shelf, lifespan);
                         if !shelf.put_set(now, set, false) {

@@ -85,7 +85,7 @@ fn seeds() -> std::ops::Range<u64> {
 
 #[test]
 fn whatever_happens() {
-    let (mut histories, mut ended) = (0, 0);
+    let (mut histories, mut overs, mut ended) = (0, 0, 0);
     for seed in seeds() {
         println!("seed {seed}");
         let nodes = 3 + seed as usize % 2;
@@ -103,8 +103,10 @@ fn whatever_happens() {
             continue;
         }
         world.check();
-        histories += world.court.borrow().histories;
+        let court = world.court.borrow();
+        (histories, overs) = (histories + court.histories, overs + court.overs);
     }
-    println!("{histories} histories, {ended} groups ended");
+    println!("{histories} histories, {overs} streams over, {ended} groups ended");
+    assert!(overs > seeds().count());
     assert!(ended * 10 < seeds().count());
 }

@@ -263,6 +263,8 @@ impl Delivery {
 pub struct Inbox {
     /// The part that is taken from; changed by whoever takes.
     front: AtomicPtr<Part>,
+    /// How many parts there were before that one; changed by whoever takes.
+    passed: AtomicU64,
     /// The part that is put into; changed by the turn.
     back: AtomicPtr<Part>,
 }
@@ -347,7 +349,8 @@ impl Inbox {
     /// A queue for the records of these senders.
     pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
         let part = Part::new(sources);
-        Arc::new(Inbox { front: AtomicPtr::new(part), back: AtomicPtr::new(part) })
+        let (front, back) = (AtomicPtr::new(part), AtomicPtr::new(part));
+        Arc::new(Inbox { front, passed: AtomicU64::new(0), back })
     }
 
     /// The part that the turn puts into; for the turn.
@@ -463,6 +466,18 @@ impl Inbox {
         self.front().sources.iter().any(half)
     }
 
+    /// How many sets of senders there were before the one whose records are taken; for whoever takes.
+    #[inline]
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// The senders whose records are taken, by the numbers that records call them by; for whoever takes. When they have become
+    /// others, all that the senders before have sent was taken, and nothing of those that came (I-38).
+    pub fn senders(&self) -> impl Iterator<Item = usize> + '_ {
+        self.front().sources.iter().map(|source| usize::from(source.number))
+    }
+
     /// Takes the oldest record out.
     #[inline(always)]
     pub fn take(&self) -> Option<Record> {
@@ -488,6 +503,7 @@ impl Inbox {
             return;
         }
         self.front.store(next, Ordering::Relaxed);
+        self.passed.store(self.passed().wrapping_add(1), Ordering::Relaxed);
         // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
         // whoever takes is here and goes on.
         drop(unsafe { Box::from_raw(first) });
@@ -545,10 +561,20 @@ mod tests {
         put(&inbox, &second, 0, 30);
         put(&inbox, &second, 1, 12);
         assert_eq!(inbox.len(), 5);
+        // Of each record also whose records come with it.
         let took: Vec<_> = core::iter::from_fn(|| inbox.take())
-            .map(|record| (record.sender(), record.number()))
+            .map(|record| {
+                let senders = inbox.senders().fold(0, |all, sender| all | 1 << sender);
+                (record.sender(), record.number(), inbox.passed(), senders)
+            })
             .collect();
-        assert_eq!(took, [(0, 10), (1, 20), (0, 11), (2, 30), (0, 12)]);
+        let [first, second] = [(0, 0b011), (3, 0b101)];
+        let expected = [(0, 10, first), (1, 20, first), (0, 11, first), (2, 30, second)];
+        let expected = expected.into_iter().chain([(0, 12, second)]);
+        assert!(
+            took.into_iter().eq(expected
+                .map(|(sender, number, (passed, senders))| { (sender, number, passed, senders) }))
+        );
         assert!(inbox.is_empty() && inbox.take().is_none());
     }
 

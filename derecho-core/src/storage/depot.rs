@@ -22,7 +22,7 @@ use super::journal::Journal;
 use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
 use super::logbook::{LogBook, Standing};
-use super::parcel::{BlockHead, Numbers, Parcel};
+use super::parcel::{BlockHead, Numbers, Parcel, Told};
 pub use super::porter::porter_geometry;
 use super::porter::{Porter, Want};
 use super::scribe::Scribe;
@@ -522,7 +522,7 @@ impl Depot {
             }
             let since = since.cloned().unwrap_or_default();
             let Some((found, version)) = keeper.serve(&want) else { continue };
-            let streams: Numbers = keeper.store().met().collect();
+            let streams: Vec<Told> = keeper.store().known().collect();
             self.porter.queue.remove(index);
             let given = streams.clone();
             let give = Parcel::Give { key, request, stream, streams: given, version, since };

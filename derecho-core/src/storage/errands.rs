@@ -354,9 +354,22 @@ fn load<D: Disk>(
     mut store: Store,
     until: &[(StreamId, u64)],
 ) -> Result<Store, LogError> {
-    let wanted = |record: &Record<'_>| !is_beyond(until, message_of(record));
+    let mut ends = BTreeMap::new();
+    let wanted = |record: &Record<'_>| {
+        let message = message_of(record);
+        let is_wanted = !is_beyond(until, message);
+        if is_wanted {
+            ends.insert(message.0, record.version.0);
+        }
+        is_wanted
+    };
     let last = fill(&mut store, (log, disk), wanted)?;
     store.resume(last.0);
+    // A log does not say when those were over that did not live to see its store begin anew (I-155).
+    let is_over = |stream: StreamId| until.iter().all(|(known, _)| *known != stream);
+    for (stream, version) in ends.into_iter().filter(|(stream, _)| is_over(*stream)) {
+        store.end(stream, version);
+    }
     Ok(store)
 }
 
@@ -365,7 +378,7 @@ fn load<D: Disk>(
 fn fill<D: Disk>(
     store: &mut Store,
     (log, disk): (&StreamLog, &mut D),
-    wanted: impl Fn(&Record<'_>) -> bool,
+    mut wanted: impl FnMut(&Record<'_>) -> bool,
 ) -> Result<Version, LogError> {
     // Where all is there nothing else is needed, and a checkpoint may go beyond what is wanted.
     let is_whole = log.complete_from() <= Version(1);

@@ -19,7 +19,7 @@ use super::holders::Holders;
 use super::journal::Errand;
 use super::logbook::LogBook;
 pub use super::motion::Motion;
-use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead};
+use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
 use super::porter::Want;
 use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store};
@@ -251,12 +251,14 @@ impl Keeper {
             Stage::Lacks(lacking) => &mut lacking.waiting,
             _ => &mut self.store,
         };
-        for (stream, number) in numbers {
+        for &(stream, number) in &numbers {
             takes.meet(stream, epoch);
             if takes.number_of(stream).is_none() {
                 takes.expect(stream, number);
             }
         }
+        // I-155: all that the others have sent is there.
+        takes.end_others(|stream| numbers.iter().any(|(known, _)| *known == stream));
         self.note_keepers(logs);
     }
 
@@ -382,9 +384,14 @@ impl Keeper {
     }
 
     /// The streams of what comes, as the one who gives it calls them.
-    pub(super) fn given(&mut self, streams: &Numbers, version: u64, since: (u64, Numbers)) {
+    pub(super) fn given(&mut self, streams: &[Told], version: u64, since: (u64, Numbers)) {
         self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
-        streams.iter().for_each(|(stream, met)| self.store.meet(*stream, *met));
+        for (stream, (met, over)) in streams {
+            self.store.meet(*stream, *met);
+            if *over < u64::MAX {
+                self.store.end(*stream, *over);
+            }
+        }
         let known = streams.iter().map(|(stream, _)| self.store.stream(*stream)).collect();
         if let Some(asked) = self.asked() {
             (asked.streams, asked.version) = (Some(known), version);

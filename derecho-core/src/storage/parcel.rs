@@ -19,20 +19,23 @@ use crate::log::LogId;
 /// How far a member has come: of each stream the number of the next message.
 pub(super) type Numbers = Vec<(StreamId, u64)>;
 
+/// What is told of a stream: the first epoch in which it is known to have been there, and the version from which on it is over;
+/// the largest number if it is not.
+pub(super) type Told = (StreamId, (u64, u64));
+
 /// A direct message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parcel {
     /// Who says so wants what was kept of a subgroup before `until`, where it has begun in this epoch, without
     /// what is before `from`.
     Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
-    /// It comes by this stream of the one who says so; records name their streams by their places here. Of
-    /// each, the first epoch in which it is known to have been there. So many messages were before what the one who
+    /// It comes by this stream of the one who says so; records name their streams by their places here. So many messages were before what the one who
     /// asked begins with. The store began anew from a log in this epoch, with these numbers of what is delivered.
     Give {
         key: u64,
         request: u64,
         stream: RegionId,
-        streams: Numbers,
+        streams: Vec<Told>,
         version: u64,
         since: (u64, Numbers),
     },
@@ -187,7 +190,7 @@ mod tests {
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
         let want =
             Parcel::Want { key: 1, request: 2, epoch: 3, until: numbers.clone(), from: Vec::new() };
-        let streams = alloc::vec![(stream(3), 4)];
+        let streams = alloc::vec![(stream(3), (4, u64::MAX)), (stream(1), (2, 7))];
         let (stream, version, since) = (RegionId(70), 9, (8, numbers));
         let later = Parcel::Later { key: 6, request: 7, since: since.clone() };
         let give = Parcel::Give { key: 1, request: 2, stream, streams, version, since };

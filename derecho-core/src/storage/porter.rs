@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Kept};
-use super::parcel::{BLOCK_HEAD, BlockHead, Numbers, RECORD_HEAD, RecordHead};
+use super::parcel::{BLOCK_HEAD, BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId, Time};
@@ -117,12 +117,12 @@ impl Porter {
     }
 
     /// It is this one's turn.
-    pub(super) fn serve(&mut self, want: Want, cursor: Cursor, streams: &Numbers, now: Time) {
+    pub(super) fn serve(&mut self, want: Want, cursor: Cursor, streams: &[Told], now: Time) {
         let of = |numbers: &Numbers, stream: StreamId| {
             let known = numbers.iter().find(|(known, _)| *known == stream);
             known.map(|(_, number)| *number)
         };
-        let bounds = streams.iter().map(|(stream, met)| {
+        let bounds = streams.iter().map(|(stream, (met, _))| {
             let until = match of(&want.until, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,

@@ -19,6 +19,8 @@ use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::bytes::in_order;
 use crate::group::report::StreamId;
 
+mod streams;
+
 /// The first segment of a store, and the largest that is made for records that fit.
 const SMALLEST: usize = 16 << 10;
 const LARGEST: usize = 1 << 20;
@@ -111,6 +113,8 @@ pub struct Store {
     numbers: Vec<Option<u64>>,
     /// Of each stream the first epoch in which it is known to have been there.
     met: Vec<u64>,
+    /// The streams that are over, and from which version on: in the order of these.
+    over: Vec<(u64, StreamId)>,
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
 }
@@ -134,6 +138,7 @@ impl Store {
             streams: Vec::new(),
             numbers: Vec::new(),
             met: Vec::new(),
+            over: Vec::new(),
             pinned: Arc::new(()),
             total,
         }
@@ -157,57 +162,6 @@ impl Store {
     /// How much memory it takes, with what cursors and records keep of it.
     pub fn meter(&self) -> Meter {
         Meter(Arc::clone(&self.total))
-    }
-
-    /// A stream's number here.
-    pub fn stream(&mut self, stream: StreamId) -> u32 {
-        let known = self.streams.iter().position(|known| *known == stream);
-        let index = known.unwrap_or_else(|| {
-            self.streams.push(stream);
-            self.numbers.push(None);
-            self.met.push(u64::MAX);
-            self.streams.len() - 1
-        });
-        index as u32
-    }
-
-    /// The streams, by their numbers here.
-    pub fn streams(&self) -> &[StreamId] {
-        &self.streams
-    }
-
-    /// A stream was there in this epoch.
-    pub fn meet(&mut self, stream: StreamId, epoch: u64) {
-        let index = self.stream(stream) as usize;
-        self.met[index] = self.met[index].min(epoch);
-    }
-
-    /// The streams, by their numbers here, and the first epoch in which each is known to have been there.
-    pub fn met(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
-        self.streams.iter().copied().zip(self.met.iter().copied())
-    }
-
-    /// Of the stream that is called so here the number that comes next, once it is known.
-    pub fn next_in(&self, stream: u32) -> Option<u64> {
-        self.numbers[stream as usize]
-    }
-
-    /// Of a stream the number that comes next; none if it is not known here.
-    pub fn number_of(&self, stream: StreamId) -> Option<u64> {
-        let index = self.streams.iter().position(|known| *known == stream)?;
-        self.numbers[index]
-    }
-
-    /// Of each stream the number that comes next.
-    pub fn numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
-        let numbers = self.streams.iter().zip(&self.numbers);
-        numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
-    }
-
-    /// Of this stream this number comes next: what was before it is none of this store's business.
-    pub fn expect(&mut self, stream: StreamId, number: u64) {
-        let index = self.stream(stream) as usize;
-        self.numbers[index] = self.numbers[index].max(Some(number));
     }
 
     /// What comes next has this version at least: what is between has been, and is kept no more.

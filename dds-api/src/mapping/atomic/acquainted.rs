@@ -18,9 +18,12 @@ impl AtomicTopics {
         for stay in self.stays.get(&key).into_iter().flatten() {
             for (id, reading) in &stay.readers {
                 let Some(reader) = stay.endpoints.get(id) else { continue };
-                let known = Acquaintance::new(reader, domain.state(), domain.view());
                 let place = &reading.shared.acquaintance;
-                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(known));
+                let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+                let reader = (reader, place.as_deref());
+                let known = Acquaintance::new(reader, domain.state(), domain.view());
+                *place = Some(Arc::new(known));
+                drop(place);
                 reading.shared.changes.fetch_add(1, Ordering::Release);
             }
         }

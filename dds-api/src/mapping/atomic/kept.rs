@@ -72,6 +72,10 @@ impl AtomicTopics {
             return;
         }
         for reading in stay.readers.values_mut() {
+            if let Some(catching) = &mut reading.catching {
+                // Who is gone may have been the last to say anything.
+                catching.show((keeper.store(), limit), &reading.shared);
+            }
             if reading.inbox.is_some() || reading.catching.is_some() {
                 continue;
             }
@@ -97,14 +101,14 @@ impl AtomicTopics {
         let (limit, mut left) = (stay.limit(&self.depot, key), false);
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
-            done += catching.show(keeper.store(), limit);
+            done += catching.show((keeper.store(), limit), &reading.shared);
             if stay.durable_first || !catching.is_over() {
                 left = true;
                 continue;
             }
             let Some(inbox) = domain.node_mut().add_subgroup_reader(subgroup) else { continue };
             // Everything below this version is in the store; everything else comes by the queue.
-            catching.end(keeper.store());
+            catching.end(keeper.store(), &reading.shared);
             let Reading { shared, .. } = &*reading;
             let (id, ended) = (SourceId::Atomic(id), false);
             let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);

@@ -179,6 +179,6 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
     let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
     let keyed = !writer.deadline.period.is_infinite();
-    let offer = Offer::of(&publisher.presentation);
+    let offer = Offer::of(writer, publisher);
     Terms { strength: writer.ownership_strength.value, partition, keyed, offer }
 }

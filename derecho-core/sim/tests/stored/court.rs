@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use derecho_core::group::report::StreamId;
 use derecho_core::ids::NodeId;
 use derecho_core::storage::errands::message_of;
 use derecho_core::storage::store::Retention;
@@ -31,6 +32,8 @@ pub(crate) struct Court {
     waiting: BTreeMap<NodeId, Vec<usize>>,
     readings: Vec<Reading>,
     kept: BTreeMap<NodeId, Vec<Id>>,
+    /// Which streams were over from which version on, as each member has it in the end.
+    over: BTreeMap<NodeId, Vec<(u64, StreamId)>>,
     /// Who has read something else than was written: it is out, and does not know yet.
     accused: Vec<NodeId>,
     gone: BTreeSet<NodeId>,
@@ -40,6 +43,8 @@ pub(crate) struct Court {
     pub(crate) strict: bool,
     pub(crate) histories: usize,
     pub(crate) exact: usize,
+    /// Streams that were over.
+    pub(crate) overs: usize,
     /// What is kept is kept in logs as well.
     pub(crate) logged: bool,
     /// So many of the order were said to be durable everywhere.
@@ -185,8 +190,34 @@ impl Court {
         self.kept.insert(node, kept);
     }
 
+    pub(crate) fn knows_over(&mut self, node: NodeId, over: &[(u64, StreamId)]) {
+        let mut over = over.to_vec();
+        over.sort();
+        self.over.insert(node, over);
+    }
+
+    /// In the end all know the same places at which streams were over, and nothing of these comes behind (I-155).
+    fn judge_over(&mut self) {
+        let mut all = std::mem::take(&mut self.over);
+        if self.lost {
+            return;
+        }
+        // Of a stream that nothing came by nobody has to know.
+        let spoke = |node: NodeId| self.order.iter().any(|((from, _), _)| *from == node);
+        all.values_mut().for_each(|over| over.retain(|(_, stream)| spoke(stream.node)));
+        let first = all.values().next();
+        assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
+        for (version, stream) in first.into_iter().flatten() {
+            let behind = self.order.iter().skip(*version as usize);
+            let theirs = behind.filter(|((from, _), _)| *from == stream.node).count();
+            assert_eq!(theirs, 0, "{stream:?} is over at {version}");
+            self.overs += 1;
+        }
+    }
+
     /// In the end all keep the same, and it is what is to be kept.
     pub(crate) fn end(&mut self) {
+        self.judge_over();
         let kept = self.kept_of(self.order.len());
         let ids: Vec<Id> = kept.iter().map(|at| self.order[*at].0).collect();
         if self.lost && self.logged {

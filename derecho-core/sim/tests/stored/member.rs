@@ -426,6 +426,7 @@ impl Member {
             kept.push((streams[record.stream() as usize].node, record.number()));
         }
         court.keeps(self.me, kept);
+        court.knows_over(self.me, keeper.store().over());
     }
 }
 

@@ -46,11 +46,13 @@ impl Keeper {
             let Some(kept) = replay.next() else {
                 waiting.numbers().for_each(|(stream, number)| self.store.expect(stream, number));
                 waiting.met().for_each(|(stream, epoch)| self.store.meet(stream, epoch));
+                end_until(u64::MAX, waiting, &mut self.store);
                 self.turn_over(u64::MAX);
                 self.stage = Stage::Has;
                 return (done + 1, true);
             };
             let (of, met) = waiting.met().nth(kept.stream() as usize).expect("it is one of these");
+            end_until(kept.version(), waiting, &mut self.store);
             self.turn_over(kept.version());
             let stream = self.store.stream(of);
             let expected = self.store.next_in(stream).unwrap_or(kept.number());
@@ -71,6 +73,13 @@ impl Keeper {
             lacking.waiting.let_go_below(passed);
         }
         (done, false)
+    }
+}
+
+/// The streams that were over at this version of what has waited are over in the store, which has come so far (I-155).
+fn end_until(version: u64, waiting: &mut Store, store: &mut Store) {
+    while let Some(stream) = waiting.take_over(version) {
+        store.end(stream, store.version());
     }
 }
 

@@ -1,0 +1,67 @@
+//! Streams that bring nothing any more, where they end in the order of a topic.
+//!
+//! Owns: who is gone before the record that was taken last. Never does: lose a writer; the cache does that, before it takes in
+//! what came behind (I-145).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use derecho_core::group::report::StreamId;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Departures {
+    is_any: AtomicBool,
+    gone: Mutex<Gone>,
+}
+
+/// Who is gone.
+#[derive(Default)]
+pub(super) struct Gone {
+    these: Vec<StreamId>,
+    /// All but these, and what joined them later.
+    others_than: Option<Vec<StreamId>>,
+}
+
+impl Gone {
+    /// Whether this stream is.
+    pub(super) fn has(&self, stream: StreamId) -> bool {
+        let is_other = self.others_than.as_ref().is_some_and(|stay| !stay.contains(&stream));
+        is_other || self.these.contains(&stream)
+    }
+}
+
+impl Departures {
+    /// From here on these bring nothing.
+    #[cold]
+    pub(super) fn note(&self, streams: impl IntoIterator<Item = StreamId>) {
+        self.change(|gone| gone.these.extend(streams));
+    }
+
+    /// From here on only these bring anything.
+    #[cold]
+    pub(super) fn note_others_than(&self, streams: Vec<StreamId>) {
+        // Whoever was gone before is none of these.
+        self.change(|gone| *gone = Gone { these: Vec::new(), others_than: Some(streams) });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Gone)) {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut gone);
+        let is_any = gone.others_than.is_some() || !gone.these.is_empty();
+        self.is_any.store(is_any, Ordering::Release);
+    }
+
+    /// Who is gone since this was asked last, if anybody is.
+    #[inline(always)]
+    pub(super) fn take(&self) -> Option<Gone> {
+        if self.is_any.load(Ordering::Relaxed) { Some(self.take_all()) } else { None }
+    }
+
+    #[cold]
+    fn take_all(&self) -> Gone {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_any.store(false, Ordering::Relaxed);
+        std::mem::take(&mut gone)
+    }
+}
