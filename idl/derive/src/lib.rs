@@ -15,6 +15,7 @@
 //! | `#[dds(nested)]` | struct, union | not the type of a topic; remembered |
 //! | `#[dds(autoid = "sequential")]`, `"hash"` | struct, union | where member ids come from; `sequential` if absent |
 //! | `#[dds(bit_bound = 8)]` | enum | 1 to 32 bits, so 1, 2 or 4 bytes with a sign; 32 if absent |
+//! | `#[dds(ignore_literal_names)]` | enum | writers may have other names for the same numbers |
 //! | `#[dds(union, discriminator = "i32")]` | enum with data | a union; the discriminator is an integer, `bool`, `char`, `WChar` or an enum |
 //! | `#[dds(discriminator_key)]` | union | the discriminator is the key |
 //! | `#[dds(discriminator_default = EXPR)]` | union | what selects the case of a value of which nothing is said; the default of its type if absent |

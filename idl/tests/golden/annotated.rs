@@ -235,6 +235,7 @@ pub mod marked {
     /// Its names do not count where types are compared.
     #[derive(::idl_cdr::DdsType, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[dds(name = "Marked::Loose", crate = "idl_cdr", bit_bound = 16)]
+    #[dds(ignore_literal_names)]
     pub enum Loose {
         /// IDL enumerator `A`.
         A,

@@ -88,17 +88,20 @@ impl FromDescriptors {
         let id = self.graph.add(of.name, Kind::Later);
         self.made.insert(of.name, id);
         let kind = match of.kind {
-            TypeKind::Enumeration { bit_bound, literals } => Kind::Enumeration {
-                bit_bound,
-                literals: literals
-                    .iter()
-                    .map(|literal| Literal {
-                        name: Name::new(literal.name),
-                        value: literal.value,
-                        default: literal.default,
-                    })
-                    .collect(),
-            },
+            TypeKind::Enumeration { bit_bound, literals, ignore_literal_names } => {
+                Kind::Enumeration {
+                    bit_bound,
+                    ignore_literal_names,
+                    literals: literals
+                        .iter()
+                        .map(|literal| Literal {
+                            name: Name::new(literal.name),
+                            value: literal.value,
+                            default: literal.default,
+                        })
+                        .collect(),
+                }
+            }
             TypeKind::Bitmask { bit_bound, flags } => Kind::Bitmask {
                 bit_bound,
                 flags: flags.iter().map(|(name, bit)| (Name::new(name), *bit)).collect(),

@@ -123,7 +123,9 @@ impl FromIdl<'_> {
             Definition::Struct(of) => Kind::Structure(self.structure(of)?),
             Definition::Union(of) => Kind::Union(self.union(of)?),
             Definition::Enum(of) => {
-                Kind::Enumeration { bit_bound: of.bit_bound.into(), literals: literals(of) }
+                let ignore_literal_names = of.notes.ignore_literal_names;
+                let (bit_bound, literals) = (of.bit_bound.into(), literals(of));
+                Kind::Enumeration { bit_bound, literals, ignore_literal_names }
             }
             Definition::Bitmask(of) => Kind::Bitmask {
                 bit_bound: of.bit_bound.into(),

@@ -131,6 +131,8 @@ pub(crate) enum Kind {
     Enumeration {
         bit_bound: u32,
         literals: Vec<Literal>,
+        /// Whether another version may have other names for the same numbers. No object says so.
+        ignore_literal_names: bool,
     },
     Bitmask {
         bit_bound: u32,

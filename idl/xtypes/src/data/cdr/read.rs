@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
                 }
                 Ok(Value::Map(entries))
             }
-            Kind::Enumeration { bit_bound, literals } => {
+            Kind::Enumeration { bit_bound, literals, .. } => {
                 let offset = reader.position();
                 let found = read_bits(reader, *bit_bound)? as u32;
                 let mask = u32::MAX >> (32 - 8 * bytes_for(*bit_bound));
