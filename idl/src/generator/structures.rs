@@ -44,9 +44,7 @@ impl Out<'_> {
             attributes.push(format!("name = \"{}\"", member.name));
         }
         attributes.extend(member_attributes(member));
-        if let Some(default) = &member.default {
-            attributes.push(format!("default = {}", self.value(&member.ty, default)));
-        }
+        attributes.extend(self.default_of(member).map(|value| format!("default = {value}")));
         if member.must_understand {
             attributes.push("must_understand".to_owned());
         }
@@ -75,6 +73,12 @@ impl Out<'_> {
         let unit = unit.as_ref().map(|unit| format!(", in {}", code(unit)));
         let what = format!("IDL member `{name}`: `{ty}`{}.", unit.unwrap_or_default());
         self.docs(&member.docs, &what);
+    }
+
+    /// What is said of its default, as a value of the type that it has in Rust.
+    fn default_of(&self, member: &Member) -> Option<String> {
+        let value = self.value(&member.ty, member.default.as_ref()?);
+        Some(if member.external { format!("Box::new({value})") } else { value })
     }
 
     fn member_type(&self, member: &Member) -> String {
@@ -154,9 +158,7 @@ impl Out<'_> {
                 case.labels.iter().map(|label| self.label(discriminator, label)).collect();
             attributes.push(format!("case = {}", labels.join(", ")));
         }
-        if let Some(default) = &member.default {
-            attributes.push(format!("default_value = {}", self.value(&member.ty, default)));
-        }
+        attributes.extend(self.default_of(member).map(|value| format!("default_value = {value}")));
         self.attributes(attributes);
         let ty = self.member_type(member);
         if case.default || case.labels.len() > 1 {

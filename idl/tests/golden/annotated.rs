@@ -72,6 +72,9 @@ pub mod marked {
         /// IDL member `label`: `string`.
         #[dds(default = String::from("none"))]
         pub label: String,
+        /// IDL member `elsewhere`: `int32`.
+        #[dds(external, default = Box::new(-3))]
+        pub elsewhere: Box<i32>,
         /// IDL member `wide_label`: `wstring`.
         #[dds(default = ::idl_cdr::WString::from("keins"))]
         pub wide_label: ::idl_cdr::WString,
@@ -182,9 +185,10 @@ pub mod marked {
     #[dds(extensibility = "appendable", nested)]
     pub enum Setting {
         /// IDL member `reason`: `string`.
-        #[dds(name = "reason", case = State::Off)]
-        #[dds(default_value = String::from("none"))]
-        Reason(String),
+        #[dds(name = "reason", external, case = State::Off)]
+        #[dds(default_value = Box::new(String::from("none")))]
+        #[allow(clippy::box_collection, reason = "the IDL has it so")]
+        Reason(Box<String>),
         /// IDL member `level`: `double`, in `bar`.
         #[dds(name = "level", case = State::On, default_value = 2.5)]
         Level(f64),
