@@ -6,6 +6,7 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use dds_api::domain::{
     BuiltinTopicData, DomainParticipantFactory, ParticipantBuiltinTopicData,
@@ -111,6 +112,17 @@ fn an_entity_is_an_instance_that_changes_and_is_disposed_when_it_is_gone() {
     let info = last.info();
     assert_eq!((last.key, info.instance_handle, info.valid_data), (key, instance, false));
     assert_eq!(info.instance_state, InstanceState::NotAliveDisposed);
+
+    // What is over stays until it is taken, unless the reader says how long.
+    let mut qos = writers.qos();
+    let delay = &mut qos.reader_data_lifecycle.autopurge_disposed_samples_delay;
+    *delay = Duration::from_millis(1).into();
+    writers.set_qos(&qos).unwrap();
+    assert_eq!(writers.qos(), qos);
+    let brief = writer_of(&there, "Marks");
+    until("it is known", || !present(&writers).is_empty());
+    drop(brief);
+    until("it is forgotten", || writers.read(.., Timeout::NOW).unwrap().is_empty());
 
     // The last one alone is kept, whoever looks.
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();

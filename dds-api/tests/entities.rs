@@ -10,8 +10,8 @@ use dds_api::domain::DomainParticipantFactory;
 use dds_api::infrastructure::WaitSet;
 use dds_api::prelude::*;
 use dds_api::qos::{
-    DomainParticipantQos, DurabilityQosPolicyKind, HistoryQosPolicyKind, PublisherQos,
-    ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
+    DataReaderQos, DataWriterQos, DomainParticipantQos, DurabilityQosPolicyKind,
+    HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
 };
 use dds_api::subscription::{InstanceState, ReadCondition, States};
 use dds_api::topic::ContentFilteredTopic;
@@ -325,4 +325,91 @@ fn the_time_is_the_wall_clocks() {
     let (before, now) = (SystemTime::now(), meeting.join().current_time());
     let apart = now.duration_since(before).unwrap_or_else(|before| before.duration());
     assert!(apart < Duration::from_secs(30), "{apart:?}");
+}
+
+/// Whose it is, what it is called, and of what type it is.
+#[test]
+fn what_entities_say_of_where_they_belong() {
+    let meeting = Meeting::new();
+    let participant = DomainParticipant::with_config(5, config(&meeting)).unwrap();
+    assert_eq!(participant.domain_id(), 5);
+    let topic = participant.topic::<Track>("Tracks").create().unwrap();
+    assert_eq!((topic.name(), topic.type_name()), ("Tracks", Track::TYPE_NAME));
+    let low = participant.content_filtered_topic("Low", &topic, "altitude < 1", &[]).unwrap();
+    assert_eq!((low.name(), low.related_topic().name()), ("Low", "Tracks"));
+    let subscriber = participant.subscriber().create().unwrap();
+    let reader = subscriber.reader(&low).create().unwrap();
+    assert_eq!(reader.topic().instance_handle(), topic.instance_handle());
+    let of_it = reader.subscriber().unwrap().instance_handle();
+    assert_eq!(of_it, subscriber.instance_handle());
+    let (writer, alone) = (
+        participant.writer(&topic).create().unwrap(),
+        participant.reader(&topic).create().unwrap(),
+    );
+    assert_eq!(writer.topic().instance_handle(), topic.instance_handle());
+    assert!(writer.publisher().is_none() && alone.subscriber().is_none());
+}
+
+#[test]
+fn what_is_usual_in_a_group_can_be_asked() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let publisher = participant.publisher().create().unwrap();
+    let subscriber = participant.subscriber().create().unwrap();
+    assert_eq!((publisher.default_writer_qos(), subscriber.default_reader_qos()), (None, None));
+    let mut writers = DataWriterQos::default();
+    writers.ownership_strength.value = 4;
+    let mut readers = DataReaderQos::default();
+    readers.history.depth = 4;
+    publisher.set_default_writer_qos(Some(writers.clone())).unwrap();
+    subscriber.set_default_reader_qos(Some(readers.clone())).unwrap();
+    assert_eq!(publisher.default_writer_qos(), Some(writers));
+    assert_eq!(subscriber.default_reader_qos(), Some(readers));
+    publisher.set_default_writer_qos(None).unwrap();
+    assert_eq!(publisher.default_writer_qos(), None);
+}
+
+#[test]
+fn what_a_topic_has_as_well_is_taken_over_and_nothing_else() {
+    let mut topic = TopicQos::default();
+    topic.durability.kind = DurabilityQosPolicyKind::TransientLocal;
+    topic.history.depth = 7;
+    topic.transport_priority.value = 3;
+    let mut writer = DataWriterQos::default();
+    writer.user_data.value = vec![1];
+    writer.copy_from_topic_qos(&topic);
+    assert_eq!((&writer.durability, &writer.history), (&topic.durability, &topic.history));
+    assert_eq!(writer.transport_priority, topic.transport_priority);
+    assert_eq!(writer.user_data.value, [1]);
+    let mut reader = DataReaderQos::default();
+    reader.user_data.value = vec![2];
+    reader.copy_from_topic_qos(&topic);
+    assert_eq!((reader.durability, reader.history), (topic.durability, topic.history));
+    assert_eq!(reader.user_data.value, [2]);
+}
+
+#[test]
+fn a_reader_is_deleted_whoever_has_it() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topic = here.topic::<Track>("Tracks").create().unwrap();
+    let theirs = there.topic::<Track>("Tracks").create().unwrap();
+    let (writer, reader) =
+        (there.writer(&theirs).create().unwrap(), here.reader(&topic).create().unwrap());
+    writer.wait_for_readers(1, SOON).unwrap();
+    let handle = reader.instance_handle();
+    reader.clone().delete();
+    let refused = reader.take_next(SOON).err().unwrap();
+    assert!(matches!(refused, DdsError::AlreadyDeleted(_)), "{refused}");
+    assert!(!here.contains_entity(handle));
+    until("its writer has heard of it", || writer.matched_readers() == 0);
+}
+
+#[test]
+fn what_has_no_code_of_its_own_is_an_error_in_words() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // A file is no folder in which anybody could meet.
+    let config = ParticipantConfig::new().runtime_dir(file.path().join("run"));
+    let refused = DomainParticipant::with_config(0, config).err().unwrap();
+    assert!(matches!(&refused, DdsError::Error(why) if why.contains("run")), "{refused}");
 }

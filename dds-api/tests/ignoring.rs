@@ -224,7 +224,8 @@ fn a_participant_that_is_ignored_is_as_if_it_were_not_there() {
     assert!(here.discovered_topics().unwrap().is_empty());
     assert_eq!(reader.matched_publications(), [writer.instance_handle()]);
     assert_eq!(writer.matched_subscriptions(), [reader.instance_handle()]);
-    assert!(here.announced_topics().iter().all(|it| it.writers() == 1), "its own");
+    // Its own may be announced yet.
+    assert!(here.announced_topics().iter().all(|it| it.writers() <= 1 && it.readers() <= 1));
     // Also what it has later.
     let (after, reader) = (writer_of(&there, "After"), reader_of(&here, "After"));
     let theirs = writer_of(&other, "After");
@@ -293,7 +294,8 @@ fn a_reader_that_is_ignored_is_not_matched_and_its_writers_go_on() {
         let theirs = of(&there);
         let readers =
             [there.reader(&theirs).create().unwrap(), there.reader(&theirs).create().unwrap()];
-        writer.wait_for_readers(1, SOON).unwrap();
+        // Of an ordered topic participants are counted.
+        writer.wait_for_readers(if is_ordered { 1 } else { 2 }, SOON).unwrap();
         until("both are matched", || writer.matched_subscriptions().len() == 2);
         here.ignore_subscription(readers[0].instance_handle()).unwrap();
         assert_eq!(writer.matched_subscriptions(), [readers[1].instance_handle()]);

@@ -266,6 +266,71 @@ fn samples_stand_in_the_order_of_their_own_times() {
     );
 }
 
+/// Each change has a twin with a time, which is what readers are told.
+#[test]
+fn changes_have_the_times_that_are_said() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let topic = topic(&here).create().unwrap();
+    let writer = here.writer(&topic).autodispose_unregistered_instances(false).create().unwrap();
+    let reader = follower_of(&here, &topic);
+    writer.wait_for_readers(1, SOON).unwrap();
+    let time = |secs: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + secs);
+    let handle = writer.register_instance_w_timestamp(&track(1, 0.0), time(1)).unwrap();
+    writer.write_w_timestamp(&track(1, 1.0), time(2)).unwrap();
+    writer.unregister_instance_w_timestamp(&track(1, 0.0), time(3)).unwrap();
+    writer.write_dispose_w_timestamp(&track(2, 2.0), time(4)).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let told: Vec<_> = take(&reader, 4)
+        .iter()
+        .map(|it| (told(it).0, it.info().instance_state, it.info().source_timestamp))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (1, NotAliveNoWriters, time(2)),
+            (1, NotAliveNoWriters, time(3)),
+            (2, NotAliveDisposed, time(4)),
+            (2, NotAliveDisposed, time(4)),
+        ]
+    );
+    assert_eq!(handle, writer.register_instance(&track(1, 0.0)).unwrap());
+    let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+    assert!(writer.register_instance_w_timestamp(&track(3, 0.0), before).is_err());
+    assert!(writer.unregister_instance_w_timestamp(&track(1, 0.0), before).is_err());
+}
+
+/// OWNERSHIP_STRENGTH may change at work: from its next sample on the other writer has the instance.
+#[test]
+fn an_owner_that_grows_weaker_gives_way() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let topic = topic(&here).atomic().create().unwrap();
+    let of = |strength| here.writer(&topic).ownership_strength(strength).create().unwrap();
+    let (strong, weak) = (of(5), of(3));
+    let reader = here.reader(&topic).exclusive_ownership().create().unwrap();
+    [&strong, &weak].iter().for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
+    let mut got = Vec::new();
+    let mut round = |height: f64| {
+        for (writer, by) in [(&strong, 100.0), (&weak, 0.0)] {
+            writer.write(&track(1, by + height)).unwrap();
+            writer.wait_for_acknowledgments(SOON).unwrap();
+        }
+        got.extend(reader.take(.., Timeout::millis(20)).unwrap().map(|it| it.height));
+        got.last().copied()
+    };
+    assert_eq!(round(1.0), Some(101.0));
+    let mut qos = strong.qos();
+    qos.ownership_strength.value = 1;
+    strong.set_qos(&qos).unwrap();
+    let mut height = 2.0;
+    until("the other one has it", || {
+        height += 1.0;
+        round(height) == Some(height)
+    });
+    assert_eq!(strong.qos().ownership_strength.value, 1);
+}
+
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };

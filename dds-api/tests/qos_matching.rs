@@ -334,6 +334,48 @@ fn what_a_writer_offered_is_remembered_when_it_is_gone() {
     assert!(owner.take(.., Timeout::millis(20)).unwrap().is_empty());
 }
 
+/// What a writer has left is for whom it was written for, also when its participant is gone before anybody took it: for readers that
+/// request what it offered, and for no others.
+#[test]
+fn what_a_gone_participant_has_left_is_given_by_what_was_offered() {
+    for order in [Order::Atomic, Order::Kept] {
+        let meeting = Meeting::new();
+        let (ours, theirs) = (meeting.join(), meeting.join());
+        let (here, there) = (topic(&ours, order), topic(&theirs, order));
+        let owner = ours.writer(&here).ownership_strength(3).create().unwrap();
+        let mut quick = DataWriterQos::default();
+        quick.copy_from_topic_qos(&here.qos());
+        quick.deadline.period = Duration::from_secs(100).into();
+        let mut asks = DataReaderQos::default();
+        asks.copy_from_topic_qos(&there.qos());
+        asks.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
+        asks.deadline = quick.deadline.clone();
+        let quick = ours.writer(&here).qos(&quick).create().unwrap();
+        let anybody = theirs.reader(&there).create().unwrap();
+        let of_owners = || theirs.reader(&there).exclusive_ownership().create().unwrap();
+        let asking = || theirs.reader(&there).qos(&asks).create().unwrap();
+        let early = [anybody, of_owners(), asking()];
+        owner.wait_for_readers(1, SOON).unwrap();
+        quick.wait_for_readers(1, SOON).unwrap();
+        early.iter().for_each(|reader| reader.wait_for_writers(1, SOON).unwrap());
+        (0..3).for_each(|number| owner.write(&Mark::new(number)).unwrap());
+        (3..6).for_each(|number| quick.write(&Mark::new(number)).unwrap());
+        quick.wait_for_acknowledgments(SOON).unwrap();
+        drop((owner, quick, here, ours));
+        until("they are alone", || theirs.view().1 == 1);
+        let taken = |reader: &DataReader<Mark>| -> Vec<u64> {
+            let all = reader.take(.., SOON).unwrap();
+            all.filter(|mark| mark.info().valid_data).map(|mark| mark.number).collect()
+        };
+        assert_eq!(early.each_ref().map(taken), [[3, 4, 5], [0, 1, 2], [3, 4, 5]], "{order:?}");
+        if order == Order::Kept {
+            let late = [of_owners(), asking()];
+            late.iter().for_each(|reader| reader.wait_for_historical_data(SOON).unwrap());
+            assert_eq!(late.each_ref().map(taken), [[0, 1, 2], [3, 4, 5]]);
+        }
+    }
+}
+
 /// Writers and readers of a publisher or subscriber have its default policies.
 #[test]
 fn groups_have_defaults_for_what_is_made_in_them() {

@@ -7,12 +7,15 @@ mod support;
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use dds_api::qos::{DataReaderQos, HistoryQosPolicyKind, Length, ResourceLimitsQosPolicy};
-use dds_api::subscription::{
-    DataReaderBuilder, ReadCondition, SampleRejectedStatusKind, SampleState, SampleStateMask,
-    States, ViewState,
+use dds_api::qos::{
+    DataReaderQos, HistoryQosPolicyKind, Length, PresentationQosPolicy,
+    PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy,
 };
-use support::{Meeting, SOON};
+use dds_api::subscription::{
+    DataReaderBuilder, InstanceState, ReadCondition, SampleRejectedStatusKind, SampleState,
+    SampleStateMask, States, ViewState,
+};
+use support::{Meeting, SOON, until};
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Reading {
@@ -205,4 +208,87 @@ fn policies_that_contradict_each_other_are_refused() {
     }
     let by_instance: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
     assert_eq!(by_instance, [2, 4, 3, 5], "instance by instance, as the standard's default is");
+}
+
+#[test]
+fn instances_are_taken_one_by_one() {
+    let pair = Pair::new(|reader| reader.keep_all());
+    let reader = &pair.reader;
+    (0..6).for_each(|value| pair.write(10 * (value as u32 % 3), value));
+    let (mut previous, mut taken) = (None, Vec::new());
+    loop {
+        let of_one = reader.take_next_instance(..1, previous, States::any()).unwrap();
+        let Some(last) = of_one.last() else { break };
+        previous = Some(last.info().instance_handle);
+        taken.push(last.value);
+    }
+    assert_eq!(taken, [0, 1, 2], "one of each");
+    let rest: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
+    assert_eq!(rest, [3, 4, 5], "the others have stayed");
+}
+
+#[test]
+fn a_condition_says_what_it_asks() {
+    let states =
+        States::not_read().of_views(ViewState::New).of_instances(InstanceState::NotAliveDisposed);
+    let plain = ReadCondition::<Reading>::new(states);
+    assert_eq!(plain.states(), states);
+    assert_ne!(plain.states(), States::not_read());
+    assert_eq!((plain.query_expression(), plain.query_parameters()), (None, vec![]));
+    let parameters = ["7".to_owned()];
+    let query = ReadCondition::<Reading>::query(states, "value > %0", &parameters).unwrap();
+    assert_eq!((query.states(), query.query_parameters()), (states, parameters.to_vec()));
+    query.set_query_parameters(&["8".to_owned()]).unwrap();
+    assert_eq!(query.clone().query_parameters(), ["8"], "clones share them");
+}
+
+/// READER_DATA_LIFECYCLE: what nobody takes of an instance that is over goes after its delay; of one that lives it stays.
+#[test]
+fn what_is_over_is_purged_in_time() {
+    let delay = Duration::from_millis(50);
+    let policy = ReaderDataLifecycleQosPolicy {
+        autopurge_disposed_samples_delay: delay.into(),
+        ..ReaderDataLifecycleQosPolicy::default()
+    };
+    let pair = Pair::new(|reader| reader.keep_all().data_lifecycle(policy));
+    pair.write(1, 1);
+    pair.write(2, 2);
+    let begin = Instant::now();
+    pair.writer.dispose(&reading(1, 0)).unwrap();
+    pair.writer.wait_for_acknowledgments(SOON).unwrap();
+    let there = || values(&pair.reader.read(.., Timeout::NOW).unwrap());
+    until("it is purged", || there() == [2]);
+    assert!(begin.elapsed() >= delay, "and not sooner");
+    assert!(pair.reader.lookup_instance(&reading(2, 0)).is_some());
+}
+
+/// PRESENTATION.ordered_access: across instances if the scope is the topic, and instance by instance otherwise.
+#[test]
+fn changes_are_given_in_the_order_that_is_asked_for() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Reading>("Readings").create().unwrap();
+    let mut qos = DataReaderQos::default();
+    qos.history.kind = HistoryQosPolicyKind::KeepAll;
+    let scope = |access_scope| PresentationQosPolicy {
+        access_scope,
+        coherent_access: false,
+        ordered_access: true,
+    };
+    let whole = scope(PresentationQosPolicyAccessScopeKind::Topic);
+    let publisher = participant.publisher().presentation(whole.clone()).create().unwrap();
+    let writer = publisher.writer(&topic).create().unwrap();
+    let reader = |presentation| {
+        let subscriber = participant.subscriber().presentation(presentation).create().unwrap();
+        subscriber.reader(&topic).qos(&qos).create().unwrap()
+    };
+    let by_topic = reader(whole);
+    let by_instance = reader(scope(PresentationQosPolicyAccessScopeKind::Instance));
+    writer.wait_for_readers(2, SOON).unwrap();
+    (1..=4).for_each(|value| writer.write(&reading(value as u32 % 2, value)).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    for (reader, expected) in [(by_topic, [1, 2, 3, 4]), (by_instance, [1, 3, 2, 4])] {
+        let got: Vec<_> = reader.take(.., SOON).unwrap().map(|it| it.value).collect();
+        assert_eq!(got, expected);
+    }
 }

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
-use dds_api::qos::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length};
+use dds_api::qos::{
+    DataReaderQos, DurabilityQosPolicyKind, DurabilityServiceQosPolicy, HistoryQosPolicy,
+    HistoryQosPolicyKind, Length, ReliabilityQosPolicyKind, TopicQos,
+};
 use support::{
     Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, take_to_the_end, until,
 };
@@ -405,4 +408,60 @@ fn what_is_kept_of_a_writer_that_is_gone_is_for_those_who_request_what_it_offere
     assert_eq!(values(&late), [0, 1, 2, 3, 4]);
     // To them it offered what they do not want.
     assert_eq!([values(&shared), values(&other)], [vec![], vec![]]);
+}
+
+/// DURABILITY transient, as ported applications say it: kept by all, also when its writer is gone.
+#[test]
+fn what_is_transient_outlives_its_writer() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let mut qos = TopicQos::default();
+    qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+    qos.durability.kind = DurabilityQosPolicyKind::Transient;
+    qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
+    let of = |participant: &DomainParticipant| {
+        participant.topic::<Mark>("Marks").qos(&qos).create().unwrap()
+    };
+    let (ours, theirs) = (of(&here), of(&there));
+    assert!(ours.is_kept() && !ours.is_logged());
+    let reader = there.reader(&theirs).create().unwrap();
+    let writer = writer_of(&here, &ours);
+    writer.wait_for_readers(1, SOON).unwrap();
+    (0..10).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    drop((writer, ours, here));
+    let asks = DataReaderQos { durability: qos.durability.clone(), ..DataReaderQos::default() };
+    let asks = DataReaderQos { history: qos_of_all(), ..asks };
+    let late = there.reader(&theirs).qos(&asks).create().unwrap();
+    for reader in [&reader, &late] {
+        let mut numbers = Vec::new();
+        until("all have come", || {
+            let taken = reader.take(.., Timeout::millis(20)).unwrap();
+            // That the one instance has no writer any more is told as well.
+            numbers.extend(taken.filter(|it| it.info().valid_data).map(|mark| mark.number));
+            numbers.len() == 10
+        });
+        assert_eq!(numbers, (0..10).collect::<Vec<u64>>());
+    }
+}
+
+fn qos_of_all() -> HistoryQosPolicy {
+    HistoryQosPolicy { kind: HistoryQosPolicyKind::KeepAll, ..HistoryQosPolicy::default() }
+}
+
+/// LIFESPAN may change as long as nothing is kept by it: of a topic that is kept all participants have agreed on it.
+#[test]
+fn how_long_samples_are_kept_is_agreed_and_stays() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let plain = participant.topic::<Mark>("Plain").create().unwrap();
+    let kept = participant.topic::<Mark>("Kept").transient_local().create().unwrap();
+    let changed = |topic: &Topic<Mark>| {
+        let mut qos = topic.qos();
+        qos.lifespan.duration = Duration::from_secs(3).into();
+        topic.set_qos(&qos).map(|()| topic.qos() == qos)
+    };
+    assert_eq!(changed(&plain), Ok(true));
+    let refused = changed(&kept).unwrap_err();
+    assert!(matches!(&refused, DdsError::ImmutablePolicy(why) if why.contains("LIFESPAN")));
 }

@@ -209,6 +209,10 @@ fn policies_that_are_not_compared_never_keep_apart() {
     pair.reader.reliability.max_blocking_time = Duration::INFINITE;
     pair.publisher.partition.name = vec!["a".to_owned()];
     pair.publisher.group_data.value = vec![1];
+    pair.publisher.entity_factory.autoenable_created_entities = false;
+    pair.writer.durability_service.history_depth = 9;
+    pair.writer.writer_data_lifecycle.autodispose_unregistered_instances = false;
+    pair.reader.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration::ZERO;
     assert_eq!(pair.incompatible(), []);
 }
 

@@ -1,6 +1,7 @@
 //! Who and what is there in a domain, as a participant has heard of it.
 //!
-//! Owns: the calls, those included that ignore some of it. Never does: speak of the participant's own entities, which its application knows.
+//! Owns: the calls, those included that ignore some of it. Never does: speak of the participant's own entities, which its
+//! application knows.
 
 use super::{
     BuiltinTopicData, DomainParticipant, ParticipantBuiltinTopicData, PublicationBuiltinTopicData,
@@ -96,7 +97,7 @@ impl DomainParticipant {
 /// samples. An ordered topic has the one order that it has, of which this participant's readers leave out what is ignored.
 ///
 /// ```no_run
-/// use dds_api::domain::{ParticipantBuiltinTopicData, PublicationBuiltinTopicData};
+/// use dds_api::domain::ParticipantBuiltinTopicData;
 /// use dds_api::prelude::*;
 ///
 /// # fn main() -> DdsResult<()> {

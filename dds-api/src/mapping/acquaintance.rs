@@ -35,7 +35,8 @@ pub(crate) struct Acquaintance {
     writers: BTreeMap<(NodeId, u32), bool>,
     /// The members, each with the last endpoint that it has announced.
     members: BTreeMap<NodeId, u64>,
-    /// Whether a writer does of which nothing is remembered: it offers what is usual, and what its records say.
+    /// Whether a writer does of which nothing is remembered: it offers what is usual, what its records say, and of DURABILITY all
+    /// that the topic gives, for what is kept of it has outlived it.
     usual: [bool; Offer::COUNT],
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
@@ -75,7 +76,7 @@ impl Acquaintance {
         let earlier = gone().filter(|((node, _), _)| !was_there(node)).take(MOST_GONE);
         let gone = just_now.chain(earlier).map(|(writer, accepted)| (*writer, *accepted));
         let fits = |offer: usize| {
-            let offered = Policies::offered(reader.level).with(Offer::at(offer));
+            let offered = Policies::left(reader.level).with(Offer::at(offer));
             let refused = reader.policies.refuses(&offered);
             refused.iter().all(|refused| PROMISES.contains(&refused.policy))
         };

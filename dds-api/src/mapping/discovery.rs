@@ -24,12 +24,14 @@ use super::endpoint::{Endpoint, EndpointKind};
 use super::level::TopicLevel;
 use super::policies::Policies;
 use super::sight::Sight;
-use super::type_identity::Types;
+use super::type_identity::{AllTold, Types};
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
 /// Writers that are no more, and of which it is remembered what they offered, of one participant: the last ones.
 const MOST_RETIRED: usize = 1 << 12;
+/// The same of participants that are gone, together.
+const MOST_LEFT: usize = 1 << 10;
 /// Endpoints that stand for something else than a writer or reader are called so, and above.
 pub(crate) const STAND_INS: u64 = 1 << 63;
 
@@ -307,6 +309,22 @@ fn each(
 }
 
 impl Discovery {
+    /// What writers of participants that are gone have offered is remembered as long as somebody has their topic.
+    fn forget_retired(&mut self, last: NodeId) {
+        let is_gone = |node: &NodeId| !self.latest.contains_key(node);
+        for (_, retired) in self.retired.iter_mut().filter(|(node, _)| is_gone(node)) {
+            retired.retain(|_, endpoint| self.topics.contains_key(&endpoint.key()));
+        }
+        let of_gone = self.retired.iter().filter(|(node, _)| is_gone(node));
+        let mut left: usize = of_gone.map(|(_, retired)| retired.len()).sum();
+        // Which one goes does not matter, as long as all choose the same.
+        self.retired.retain(|node, retired| {
+            let goes = left > MOST_LEFT && *node != last && is_gone(node);
+            left -= if goes { retired.len() } else { 0 };
+            !goes && !retired.is_empty()
+        });
+    }
+
     /// Somebody says how it stands with what is kept of a topic.
     /// Topics whose members are others by that are returned.
     fn moved(&mut self, from: NodeId, key: u64, motion: Motion) -> Vec<u64> {
@@ -360,8 +378,8 @@ impl State for Discovery {
             }
             Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
             Some(Announcement::Storage(key, motion)) => self.moved(from, key, motion),
-            Some(Announcement::Type(bytes)) => {
-                self.types.tell(from, &bytes);
+            Some(Announcement::Type(part)) => {
+                self.types.take_in(from, part);
                 Vec::new()
             }
             Some(Announcement::Participant(data)) => {
@@ -393,13 +411,13 @@ impl State for Discovery {
         }
         self.endpoints.remove(&node);
         self.latest.remove(&node);
-        self.retired.remove(&node);
         self.types.forget(node);
         let topics = self.directory.topics_of(node).into_iter();
         let news = topics.map(|id| News::Topic(node, id)).chain([News::Participant(node)]);
         self.news.get_mut().extend(news);
         self.directory.forget(node);
         self.topics.retain(|_, topic| !topic.is_empty());
+        self.forget_retired(node);
     }
 
     fn note_logs(&mut self, book: &Book) -> Vec<u64> {
@@ -450,22 +468,21 @@ impl State for Discovery {
         };
         let storage = (self.holders.clone(), self.logs.clone());
         let past = (self.latest.clone(), encoded(&self.retired));
-        let endpoints = (encoded(&self.endpoints), (past, (self.types.all(), storage)));
+        let endpoints = (encoded(&self.endpoints), (past, (self.types.snapshot(), storage)));
         (endpoints, self.directory.snapshot()).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type Told = Vec<(NodeId, Vec<u8>)>;
-        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (AllTold, Storage)));
         let Some((of_endpoints, directory)) = <(Of, Vec<u8>)>::from_bytes(bytes) else {
             return false;
         };
         let (all, ((latest, retired), (told, (holders, logs)))) = of_endpoints;
         let Some(directory) = Directory::restored(&directory) else { return false };
         self.directory = directory;
-        self.types.take_over(&told);
+        self.types.restore(told);
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in retired {
@@ -549,6 +566,32 @@ mod tests {
         assert_eq!((names(&state), state.holders(key).unwrap().beginning()), (Some(vec![A]), 2));
         say(&mut state, A, 1, None);
         assert_eq!(names(&state), None);
+    }
+
+    #[test]
+    fn what_gone_writers_offered_is_remembered_as_long_as_their_topic_is() {
+        let mut state = Discovery::default();
+        let reader = endpoint(EndpointKind::Reader, "a", TopicLevel::Atomic);
+        let key = say(&mut state, A, 1, Some(reader))[0];
+        let policies = Policies::left(TopicLevel::VolatileStorage).into();
+        let usual = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+        let writer = Endpoint { policies, ..usual.clone() };
+        for (node, endpoint) in [(B, writer.clone()), (NodeId(3), usual)] {
+            say(&mut state, node, 7, Some(endpoint));
+            state.forget(node);
+        }
+        let remembered = |state: &Discovery| state.writers_once(key).count();
+        assert_eq!(remembered(&state), 1, "of what is usual nothing needs to be known");
+        let mut other = Discovery::default();
+        assert!(other.restore(&state.snapshot()));
+        assert_eq!((remembered(&other), other.snapshot()), (1, state.snapshot()));
+        for node in 0..MOST_LEFT as u128 {
+            say(&mut state, NodeId(9 + node), 7, Some(writer.clone()));
+            state.forget(NodeId(9 + node));
+        }
+        assert_eq!(remembered(&state), MOST_LEFT);
+        state.forget(A);
+        assert_eq!((remembered(&state), state.retired.len()), (0, 0));
     }
 
     #[test]

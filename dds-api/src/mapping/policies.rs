@@ -118,6 +118,15 @@ impl Policies {
         Policies::Offered { writer, publisher: publisher() }
     }
 
+    /// Those of a writer that is gone, and of which no more is known than what it has left in such a topic.
+    pub(crate) fn left(level: TopicLevel) -> Policies {
+        let mut left = Policies::offered(level);
+        if let Policies::Offered { writer, .. } = &mut left {
+            writer.durability.kind = most_durable(level);
+        }
+        left
+    }
+
     /// Those of a reader that says nothing.
     pub(crate) fn requested(level: TopicLevel) -> Policies {
         let mut reader = DataReaderQos::default();
@@ -282,11 +291,7 @@ pub(crate) fn check_durability(
     level: TopicLevel,
     offered: DurabilityQosPolicyKind,
 ) -> Result<(), String> {
-    let most = match level {
-        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
-        level => durability(level),
-    };
-    if offered <= most {
+    if offered <= most_durable(level) {
         return Ok(());
     }
     let remedy = match offered {
@@ -294,6 +299,14 @@ pub(crate) fn check_durability(
         _ => "make the topic transient_local()",
     };
     Err(format!("DURABILITY {offered:?} is more than its topic gives, which is {level}: {remedy}"))
+}
+
+/// The most that a writer of a topic of this level may offer of DURABILITY.
+fn most_durable(level: TopicLevel) -> DurabilityQosPolicyKind {
+    match level {
+        TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
+        level => durability(level),
+    }
 }
 
 /// DURABILITY as a topic of this level has it.

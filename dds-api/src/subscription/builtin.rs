@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
+use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DurabilityQosPolicyKind, PresentationQosPolicyAccessScopeKind,
     ReliabilityQosPolicyKind, SubscriberQos,
@@ -181,10 +182,7 @@ fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataRead
 }
 
 /// The reader of the builtin topic of this name, if that has samples of this type.
-pub(super) fn lookup<T: 'static>(subscriber: &Subscriber, topic: &str) -> Option<DataReader<T>>
-where
-    T: idl_xtypes::TopicData,
-{
+pub(super) fn lookup<T: TopicData>(subscriber: &Subscriber, topic: &str) -> Option<DataReader<T>> {
     fn found<B: BuiltinTopicData>(subscriber: &Subscriber) -> Option<Box<dyn Any>> {
         Some(Box::new(reader_of::<B>(subscriber).ok()?))
     }

@@ -1,0 +1,74 @@
+//! The page that the list makes.
+//!
+//! Owns: how rows become `docs/CONFORMANCE.md`. Never does: look at the tree.
+
+use std::fmt::Write;
+
+use super::tree::path_of;
+use super::{Mark, Part};
+
+const BEGINNING: &str = "\
+# Conformance
+
+What DDS 1.4 asks for, row by row: every operation of its platform-independent model, every status with its counts, and every rule of
+every policy, those that DDS-XTypes adds among them. A row is *shown* by the tests that it names, or **absent**, with the reason and with
+what there is instead. The list stands in [`dds-api/tests/conformance`](../dds-api/tests/conformance); this page is made of it by
+`UPDATE_CONFORMANCE=1 cargo test -p dds-api --test conformance`. Without that, the same test checks that the page is the list's, that each
+named test is there and is run, that each named call is public, and that the tests of a row use it.
+";
+
+/// The page of these chapters.
+pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
+    let mut page = BEGINNING.to_owned();
+    page.push_str(
+        "\n| chapter | rows | shown | absent | no rule |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for (chapter, parts) in chapters {
+        let marks: Vec<&Mark> =
+            parts.iter().flat_map(|part| &part.rows).map(|row| &row.mark).collect();
+        let count = |wanted: fn(&Mark) -> bool| marks.iter().filter(|mark| wanted(mark)).count();
+        let shown = count(|mark| matches!(mark, Mark::Shown { .. }));
+        let absent = count(|mark| matches!(mark, Mark::Absent(_)));
+        let none = count(|mark| matches!(mark, Mark::NoRule(_)));
+        let link = chapter.to_lowercase().replace(' ', "-");
+        let all = marks.len();
+        writeln!(page, "| [{chapter}](#{link}) | {all} | {shown} | {absent} | {none} |").unwrap();
+    }
+    page.push_str("\nAbsent in one look:\n\n");
+    for (_, parts) in chapters {
+        for part in parts {
+            let absent = part.rows.iter().filter(|row| matches!(row.mark, Mark::Absent(_)));
+            let names: Vec<&str> = absent.map(|row| row.name.as_str()).collect();
+            if !names.is_empty() {
+                writeln!(page, "* {}: {}", part.name, names.join("; ")).unwrap();
+            }
+        }
+    }
+    for (chapter, parts) in chapters {
+        write!(page, "\n## {chapter}\n").unwrap();
+        for part in parts {
+            write!(page, "\n### {}\n| the standard | here | shown by |\n", part.name).unwrap();
+            page.push_str("| --- | --- | --- |\n");
+            for row in &part.rows {
+                let (here, by) = columns(&row.mark);
+                writeln!(page, "| {} | {here} | {by} |", row.name).unwrap();
+            }
+        }
+    }
+    page
+}
+
+fn columns(mark: &Mark) -> (String, String) {
+    match mark {
+        Mark::Absent(why) => ("**absent**".to_owned(), why.clone()),
+        Mark::NoRule(why) => ("-".to_owned(), why.clone()),
+        Mark::Shown { here, by, note } => {
+            let here = here.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
+            let here = [here, note.clone()].into_iter().filter(|it| !it.is_empty());
+            let by = by.iter().map(|(file, test)| {
+                format!("[{}](../{})::{test}", file.rsplit('/').next().unwrap(), path_of(file))
+            });
+            (here.collect::<Vec<_>>().join(": "), by.collect::<Vec<_>>().join(", "))
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What stands in the tree: the tests with all that they use, and the public items of the product.
+//!
+//! Owns: reading source as rustfmt leaves it, by lines. Never does: judge what it finds.
+//!
+//! ```text
+//!   item      from a line that begins at the margin to the one that closes it there
+//!   reached   of a test: the words in its body, and in the items of its file that these words name, and so on
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The folder that all paths here begin at.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Where the tests of a name are: of this crate's if no folder is said.
+pub(crate) fn path_of(file: &str) -> String {
+    match file.contains('/') {
+        true => format!("{file}.rs"),
+        false => format!("dds-api/tests/{file}.rs"),
+    }
+}
+
+/// The words of a text: names, as source has them.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|it: char| !it.is_alphanumeric() && it != '_').filter(|word| !word.is_empty())
+}
+
+/// Something that begins at the margin, with all its lines.
+struct Item {
+    header: String,
+    text: String,
+}
+
+/// The items of a file.
+fn items(source: &str) -> Vec<Item> {
+    let mut found: Vec<Item> = Vec::new();
+    let mut is_open = false;
+    for line in source.lines() {
+        let at_margin = line.chars().next().is_some_and(|it| !it.is_whitespace());
+        let closes = at_margin && line.starts_with(['}', ')', ']']);
+        let continues = closes || !at_margin || line == "{" || line.starts_with("where");
+        let is_remark = line.starts_with("//") || line.starts_with('#');
+        if is_open && continues {
+            let item = found.last_mut().unwrap();
+            item.text.push_str(line);
+            item.text.push('\n');
+            is_open = !closes || line.ends_with('{');
+        } else if at_margin && !is_remark {
+            found.push(Item { header: line.to_owned(), text: format!("{line}\n") });
+            is_open = !line.ends_with(';') && !line.ends_with('}');
+        }
+    }
+    found
+}
+
+/// What an item is called by those who use it: the last name before its particulars.
+fn name_of(header: &str) -> &str {
+    let before = |text: &'static str| header.split_once(text).map(|(_, after)| after);
+    let after =
+        ["macro_rules! ", " for ", "fn ", "struct ", "enum ", "trait ", "const ", "static "]
+            .into_iter()
+            .find_map(before);
+    let after = after.or(header.strip_prefix("impl ")).or(header.strip_prefix("mod "));
+    after.and_then(|after| words(after).next()).unwrap_or_default()
+}
+
+/// A file of tests, and what it shares with others.
+pub(crate) struct TestFile {
+    source: String,
+    items: Vec<Item>,
+}
+
+impl TestFile {
+    /// None if there is no such file.
+    pub(crate) fn read(path: &str) -> Option<TestFile> {
+        let path = root().join(path);
+        let source = std::fs::read_to_string(&path).ok()?;
+        let mut items = items(&source);
+        for shared in [path.with_file_name("support"), path.with_extension("")] {
+            for file in std::fs::read_dir(shared).into_iter().flatten().flatten() {
+                items.extend(self::items(&std::fs::read_to_string(file.path()).unwrap()));
+            }
+        }
+        Some(TestFile { source, items })
+    }
+
+    /// The body of a test, if it is there and is run.
+    pub(crate) fn test(&self, name: &str) -> Result<String, String> {
+        let lines: Vec<&str> = self.source.lines().collect();
+        let is_it = |line: &str| {
+            let after = line.trim_start().strip_prefix("fn ");
+            after.is_some_and(|after| words(after).next() == Some(name))
+        };
+        let at = lines.iter().position(|line| is_it(line)).ok_or("there is no such function")?;
+        let margin = lines[at].len() - lines[at].trim_start().len();
+        let attributes = lines[..at].iter().rev().map(|line| line.trim_start());
+        let attributes: Vec<&str> = attributes
+            .take_while(|line| line.starts_with("#[") || line.starts_with("//"))
+            .collect();
+        if !attributes.contains(&"#[test]") {
+            return Err("it is no test".to_owned());
+        }
+        if attributes.iter().any(|line| line.starts_with("#[ignore") || line.starts_with("#[cfg")) {
+            return Err("it is not always run".to_owned());
+        }
+        let end = format!("{}}}", " ".repeat(margin));
+        let body = lines[at..].iter().take_while(|line| **line != end);
+        Ok(body.fold(String::new(), |body, line| body + line + "\n"))
+    }
+
+    /// All words in what a test does, here and in what is shared.
+    pub(crate) fn reached<'a>(&'a self, body: &'a str) -> BTreeSet<&'a str> {
+        let mut named: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+        self.items
+            .iter()
+            .for_each(|item| named.entry(name_of(&item.header)).or_default().push(item));
+        let mut reached: BTreeSet<&str> = words(body).collect();
+        let mut left: Vec<&str> = reached.iter().copied().collect();
+        while let Some(word) = left.pop() {
+            for item in named.remove(word).into_iter().flatten() {
+                let new = words(&item.text).filter(|word| reached.insert(word)).collect::<Vec<_>>();
+                left.extend(new);
+            }
+        }
+        reached
+    }
+}
+
+/// The source of the product, as far as applications see it.
+pub(crate) struct Product {
+    items: Vec<Item>,
+    macros: BTreeMap<String, String>,
+}
+
+impl Product {
+    pub(crate) fn read() -> Product {
+        let mut items = Vec::new();
+        let mut folders = vec![root().join("dds-api/src"), root().join("qos-profiles/src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path => items.extend(self::items(&std::fs::read_to_string(path).unwrap())),
+                }
+            }
+        }
+        let macros = items.iter().filter(|item| item.header.starts_with("macro_rules! "));
+        let macros = macros.map(|item| (name_of(&item.header).to_owned(), item.text.clone()));
+        Product { macros: macros.collect(), items }
+    }
+
+    /// Whether there is a type, or a public member of one: `Type`, or `Type::member`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let (of, member) = name.split_once("::").unwrap_or((name, ""));
+        self.items.iter().any(|item| {
+            let is_list = !item.header.starts_with("macro_rules!") && item.header.contains("! {");
+            let is_of = words(if is_list { &item.text } else { &item.header }).any(|it| it == of);
+            is_of && (member.is_empty() && is_public(item, of) || self.shows(item, member))
+        })
+    }
+
+    /// Whether a member is public in this item, or in a macro that it uses.
+    fn shows(&self, item: &Item, member: &str) -> bool {
+        let used = words(&item.text).filter_map(|word| self.macros.get(word));
+        let is_trait = item.header.contains("trait ");
+        used.chain([&item.text]).flat_map(|text| text.lines()).map(str::trim_start).any(|line| {
+            let plain = line.strip_prefix("pub ").or(is_trait.then_some(line));
+            let is_enum = item.header.starts_with("pub enum") || item.header.contains("kinds! {");
+            let plain =
+                plain.or(is_enum.then_some(line)).or(item.header.contains("! {").then_some(line));
+            plain.is_some_and(|line| {
+                let line = line.trim_start_matches("const ").trim_start_matches("async ");
+                let line = line.strip_prefix("fn ").unwrap_or(line);
+                words(line).next() == Some(member) && !line.starts_with("//")
+            })
+        })
+    }
+}
+
+/// Whether an item makes a type public.
+fn is_public(item: &Item, name: &str) -> bool {
+    let list = item.header.contains("! {");
+    list || ["pub struct ", "pub enum ", "pub trait "].iter().any(|it| {
+        item.header.strip_prefix(it).is_some_and(|after| words(after).next() == Some(name))
+    })
+}
