@@ -55,6 +55,13 @@ use derecho_node::{Engine, Pace, Waited};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 
 /// How a process joins a table. Everything but the name and the number of members has a default.
+///
+/// ```
+/// use dds_api::prelude::Timeout;
+/// use dds_api::shared_state::SharedStateConfig;
+///
+/// let config = SharedStateConfig::new("steps", 3).start_limit(Timeout::secs(5));
+/// ```
 #[derive(Clone, Debug)]
 pub struct SharedStateConfig {
     name: String,
@@ -150,6 +157,23 @@ impl<R: Row> Machine for Detector<R> {
 }
 
 /// A shared state table that this process is a member of. It leaves when this is dropped.
+///
+/// ```no_run
+/// # use dds_api::prelude::*;
+/// # use dds_api::shared_state::{SharedState, row};
+/// # row! {
+/// #     /// What each process says of its work.
+/// #     pub struct Step {
+/// #         /// Steps done.
+/// #         pub done: u64,
+/// #     }
+/// # }
+/// # fn main() -> DdsResult<()> {
+/// let table = SharedState::join("steps", 3, Step { done: 0 }, |_| {})?;
+/// println!("{} processes are in the table", table.members().len());
+/// # Ok(())
+/// # }
+/// ```
 pub struct SharedState<R: Row> {
     engine: Engine<Detector<R>, ShmLink>,
     name: String,

@@ -51,6 +51,19 @@ macro_rules! data {
 
 data! {
     /// What is known of a participant: see [`DomainParticipant::discovered_participant_data`](super::DomainParticipant::discovered_participant_data).
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+    /// for handle in participant.discovered_participants()? {
+    ///     let data = participant.discovered_participant_data(handle)?;
+    ///     println!("{}: {:?}", data.key, data.user_data.value);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ParticipantBuiltinTopicData "DDS::ParticipantBuiltinTopicData" {
         /// Its name in the domain.
         #[dds(key)]
@@ -63,6 +76,19 @@ data! {
 
 data! {
     /// What is known of a topic: see [`DomainParticipant::discovered_topic_data`](super::DomainParticipant::discovered_topic_data).
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+    /// for handle in participant.discovered_topics()? {
+    ///     let data = participant.discovered_topic_data(handle)?;
+    ///     println!("{} of {}: {:?}", data.name, data.type_name, data.durability);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     TopicBuiltinTopicData "DDS::TopicBuiltinTopicData" {
         /// Its name in the domain.
         #[dds(key)]
@@ -93,6 +119,19 @@ data! {
 
 data! {
     /// What is known of a writer: see [`DataReader::matched_publication_data`](crate::subscription::DataReader::matched_publication_data).
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+    /// for handle in reader.matched_publications() {
+    ///     let data = reader.matched_publication_data(handle)?;
+    ///     println!("a writer of {}, in {:?}", data.topic_name, data.partition.name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     PublicationBuiltinTopicData "DDS::PublicationBuiltinTopicData" {
         /// Its name in the domain.
         #[dds(key)]
@@ -130,6 +169,19 @@ data! {
 
 data! {
     /// What is known of a reader: see [`DataWriter::matched_subscription_data`](crate::publication::DataWriter::matched_subscription_data).
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+    /// for handle in writer.matched_subscriptions() {
+    ///     let data = writer.matched_subscription_data(handle)?;
+    ///     println!("a reader of {}, of participant {}", data.topic_name, data.participant_key);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     SubscriptionBuiltinTopicData "DDS::SubscriptionBuiltinTopicData" {
         /// Its name in the domain.
         #[dds(key)]
@@ -210,6 +262,19 @@ impl SubscriptionBuiltinTopicData {
 }
 
 /// The data of a builtin topic: nothing but the four forms is.
+///
+/// ```
+/// use dds_api::domain::{BuiltinTopicData, TopicBuiltinTopicData};
+/// use dds_api::prelude::*;
+///
+/// fn count<T: BuiltinTopicData>(participant: &DomainParticipant) -> DdsResult<usize> {
+///     Ok(participant.builtin_reader::<T>()?.read(.., Timeout::NOW)?.len())
+/// }
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// println!("{} topics of others", count::<TopicBuiltinTopicData>(participant)?);
+/// # Ok(())
+/// # }
+/// ```
 pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
     /// The topic's name in the standard.
     const TOPIC_NAME: &'static str;
@@ -219,7 +284,13 @@ pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
     const SOURCE: BuiltinSource<Self>;
 }
 
-/// How what discovery has becomes samples of a builtin topic.
+/// How what discovery has becomes samples of a builtin topic: this crate's own.
+///
+/// ```
+/// use dds_api::domain::{BuiltinTopicData, TopicBuiltinTopicData};
+///
+/// let _ = TopicBuiltinTopicData::SOURCE;
+/// ```
 #[doc(hidden)]
 pub struct BuiltinSource<T> {
     pub(crate) kind: BuiltinKind,

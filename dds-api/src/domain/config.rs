@@ -16,6 +16,15 @@ use super::profiles::Source;
 use crate::infrastructure::{DdsResult, Timeout};
 
 /// How a participant joins its domain. Everything has a default.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example() -> DdsResult<()> {
+/// let config = ParticipantConfig::new().rejoin(true).member_timeout(Timeout::millis(500));
+/// let participant = DomainParticipant::with_config(0, config)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ParticipantConfig {
     pub(super) runtime_dir: Option<PathBuf>,

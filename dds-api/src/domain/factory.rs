@@ -12,6 +12,19 @@ use super::{DomainParticipant, Inner, ParticipantConfig};
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// The policies of the factory.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// use dds_api::domain::{DomainParticipantFactory, DomainParticipantFactoryQos};
+///
+/// # fn example() -> DdsResult<()> {
+/// let factory = DomainParticipantFactory::instance();
+/// let mut qos: DomainParticipantFactoryQos = factory.qos();
+/// qos.entity_factory.autoenable_created_entities = false;    // participants wait for `enable`
+/// factory.set_qos(&qos)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DomainParticipantFactoryQos {

@@ -153,6 +153,19 @@ impl Drop for Inner {
 
 /// An application's membership in a domain. Clones are handles on the same one; it ends when the
 /// last handle and the last writer and reader are gone.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example() -> DdsResult<()> {
+/// let participant = DomainParticipant::new(0)?;
+/// let topic = participant.topic::<Track>("Tracks").create()?;
+/// let reader = participant.reader(&topic).create()?;
+/// let (view, members) = participant.view();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) inner: Arc<Inner>,

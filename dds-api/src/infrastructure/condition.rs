@@ -39,6 +39,16 @@ pub(crate) trait Trigger: Send + Sync {
 }
 
 /// Any condition, as [wait sets](super::WaitSet) have it. Clones are the same condition.
+///
+/// ```
+/// use dds_api::infrastructure::{Condition, GuardCondition};
+///
+/// let stop = GuardCondition::new();
+/// let condition: Condition = stop.as_ref().clone();
+/// assert!(!condition.trigger_value());
+/// stop.set_trigger_value(true);
+/// assert!(condition.trigger_value());
+/// ```
 #[derive(Clone)]
 pub struct Condition(pub(crate) Arc<dyn Trigger>);
 

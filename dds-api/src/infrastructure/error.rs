@@ -3,9 +3,31 @@
 use std::fmt;
 
 /// What a DDS call answers.
+///
+/// ```
+/// use dds_api::prelude::*;
+///
+/// fn leave(participant: DomainParticipant) -> DdsResult<()> {
+///     participant.delete_contained_entities()
+/// }
+/// ```
 pub type DdsResult<T> = Result<T, DdsError>;
 
 /// The return codes of the standard. What went well is `Ok`.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+/// match writer.write(&Track { id: 7, height: 3000.0 }) {
+///     Ok(()) => {}
+///     Err(DdsError::Timeout(why)) => eprintln!("a reader is too slow: {why}"),
+///     Err(other) => return Err(other),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DdsError {

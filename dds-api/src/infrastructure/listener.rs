@@ -92,6 +92,26 @@ macro_rules! of_readers {
 }
 
 /// What a writer tells its application. Each call has a default that does nothing.
+///
+/// ```
+/// use dds_api::infrastructure::{DataWriterListener, PublicationMatchedStatus, StatusKind};
+/// use dds_api::prelude::*;
+///
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// struct Counts;
+///
+/// impl DataWriterListener<Track> for Counts {
+///     fn on_publication_matched(&mut self, _: &DataWriter<Track>, status: &PublicationMatchedStatus) {
+///         println!("{} readers", status.current_count);
+///     }
+/// }
+///
+/// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+/// writer.set_listener(Counts, StatusKind::PublicationMatched)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait DataWriterListener<T: TopicData>: Send {
     of_writers!(&DataWriter<T>);
 }
@@ -128,11 +148,47 @@ pub trait DataReaderListener<T: TopicData>: Send {
 }
 
 /// What the writers of a publisher tell that have no listener of their own for it.
+///
+/// ```
+/// use dds_api::infrastructure::{AnyDataWriter, LivelinessLostStatus, PublisherListener, StatusMask};
+/// # use dds_api::prelude::*;
+///
+/// struct Warns;
+///
+/// impl PublisherListener for Warns {
+///     fn on_liveliness_lost(&mut self, writer: &dyn AnyDataWriter, _: &LivelinessLostStatus) {
+///         eprintln!("a writer of {} has not said that it is alive", writer.topic_name());
+///     }
+/// }
+///
+/// # fn example(publisher: &dds_api::publication::Publisher) -> DdsResult<()> {
+/// publisher.set_listener(Warns, StatusMask::ALL)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait PublisherListener: Send {
     of_writers!(&dyn AnyDataWriter);
 }
 
 /// What the readers of a subscriber tell that have no listener of their own for it.
+///
+/// ```
+/// use dds_api::infrastructure::{AnyDataReader, StatusKind, SubscriberListener};
+/// # use dds_api::prelude::*;
+///
+/// struct Names;
+///
+/// impl SubscriberListener for Names {
+///     fn on_data_available(&mut self, reader: &dyn AnyDataReader) {
+///         println!("samples of {}", reader.topic_name());
+///     }
+/// }
+///
+/// # fn example(subscriber: &dds_api::subscription::Subscriber) -> DdsResult<()> {
+/// subscriber.set_listener(Names, StatusKind::DataAvailable)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait SubscriberListener: Send {
     of_readers!(&dyn AnyDataReader);
 
@@ -143,6 +199,26 @@ pub trait SubscriberListener: Send {
 }
 
 /// What a topic tells.
+///
+/// ```
+/// use dds_api::infrastructure::{InconsistentTopicStatus, TopicListener};
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+///
+/// struct Says;
+///
+/// impl TopicListener for Says {
+///     fn on_inconsistent_topic(&mut self, topic: &str, status: &InconsistentTopicStatus) {
+///         eprintln!("{topic} is something else to others: {:?}", status.last_reason);
+///     }
+/// }
+///
+/// # fn example(topic: &Topic<Track>) -> DdsResult<()> {
+/// topic.set_listener(Says)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait TopicListener: Send {
     /// Others mean something else by the name of the topic.
     fn on_inconsistent_topic(&mut self, topic: &str, status: &InconsistentTopicStatus) {
@@ -151,6 +227,29 @@ pub trait TopicListener: Send {
 }
 
 /// What all entities of a participant tell that have no nearer listener for it.
+///
+/// ```
+/// use dds_api::infrastructure::{
+///     AnyDataWriter, PublicationMatchedStatus, PublisherListener, StatusMask, SubscriberListener,
+///     TopicListener,
+/// };
+/// # use dds_api::prelude::*;
+///
+/// struct Logs;
+///
+/// impl PublisherListener for Logs {
+///     fn on_publication_matched(&mut self, it: &dyn AnyDataWriter, status: &PublicationMatchedStatus) {
+///         println!("{}: {} readers", it.topic_name(), status.current_count);
+///     }
+/// }
+/// impl SubscriberListener for Logs {}
+/// impl TopicListener for Logs {}
+///
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// participant.set_listener(Logs, StatusMask::ALL)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait DomainParticipantListener:
     PublisherListener + SubscriberListener + TopicListener
 {
@@ -159,6 +258,16 @@ pub trait DomainParticipantListener:
 impl<L: PublisherListener + SubscriberListener + TopicListener> DomainParticipantListener for L {}
 
 /// A writer of whatever type.
+///
+/// ```
+/// # use dds_api::infrastructure::AnyDataWriter;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// fn of_tracks(writer: &dyn AnyDataWriter) -> Option<&DataWriter<Track>> {
+///     writer.as_any().downcast_ref()
+/// }
+/// ```
 pub trait AnyDataWriter {
     /// The name of its topic.
     fn topic_name(&self) -> &str;
@@ -171,6 +280,16 @@ pub trait AnyDataWriter {
 }
 
 /// A reader of whatever type.
+///
+/// ```
+/// # use dds_api::infrastructure::AnyDataReader;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// fn of_tracks(reader: &dyn AnyDataReader) -> Option<&DataReader<Track>> {
+///     reader.as_any().downcast_ref()
+/// }
+/// ```
 pub trait AnyDataReader {
     /// The name of its topic.
     fn topic_name(&self) -> &str;

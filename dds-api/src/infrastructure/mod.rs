@@ -48,6 +48,19 @@ pub(crate) fn immutable(what: &str, changed: &[PolicyId]) -> DdsResult<()> {
 }
 
 /// Names an entity across the domain, or an instance of a topic.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(writer: &DataWriter<Track>, participant: &DomainParticipant) -> DdsResult<()> {
+/// let track = Track { id: 7, height: 3000.0 };
+/// let instance: InstanceHandle = writer.register_instance(&track)?;
+/// assert_eq!(writer.get_key_value(instance)?.id, 7);
+/// assert!(participant.contains_entity(writer.instance_handle()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InstanceHandle {
     pub(crate) node: NodeId,

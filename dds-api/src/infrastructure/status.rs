@@ -13,6 +13,13 @@ use super::InstanceHandle;
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $bit:literal, $name:ident;)*) => {
         /// One of the standard's statuses.
+        ///
+        /// ```
+        /// use dds_api::infrastructure::StatusKind;
+        ///
+        /// assert_eq!(StatusKind::ALL.len(), 13);
+        /// assert_eq!(StatusKind::DataAvailable.name(), "DATA_AVAILABLE");
+        /// ```
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u32)]
         pub enum StatusKind {
@@ -211,6 +218,18 @@ macro_rules! counted {
 }
 
 /// How often a policy was the reason.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// for refused in reader.requested_incompatible_qos_status().policies {
+///     println!("{} writers offer too little of {}", refused.count, refused.policy_id);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QosPolicyCount {
     /// The policy.
@@ -221,22 +240,68 @@ pub struct QosPolicyCount {
 
 counted! {
     /// INCONSISTENT_TOPIC: endpoints of others that mean something else by the name of this topic.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(topic: &Topic<Track>) -> DdsResult<()> {
+    /// if let Some(why) = topic.inconsistent_topic_status().last_reason {
+    ///     eprintln!("others mean something else by {}: {why}", topic.name());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     InconsistentTopicStatus {
         /// What is different about the last one, and what to do.
         last_reason: Option<String>,
     };
     /// OFFERED_DEADLINE_MISSED: a writer was to write an instance, and has not.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+    /// let status = writer.offered_deadline_missed_status();
+    /// println!("{} deadlines missed, the last of {:?}", status.total_count, status.last_instance_handle);
+    /// # Ok(())
+    /// # }
+    /// ```
     OfferedDeadlineMissedStatus {
         /// The instance of the last time.
         last_instance_handle: Option<InstanceHandle>,
     };
     /// REQUESTED_DEADLINE_MISSED: a reader was to get a sample of an instance, and has not.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+    /// let status = reader.requested_deadline_missed_status();
+    /// println!("{} deadlines missed since it was last asked", status.total_count_change);
+    /// # Ok(())
+    /// # }
+    /// ```
     RequestedDeadlineMissedStatus {
         /// The instance of the last time.
         last_instance_handle: Option<InstanceHandle>,
     };
     /// OFFERED_INCOMPATIBLE_QOS and REQUESTED_INCOMPATIBLE_QOS: readers that request more than a writer offers, or writers
     /// that offer less than a reader requests.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+    /// if let Some(why) = writer.offered_incompatible_qos_status().last_reason {
+    ///     eprintln!("{why}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     IncompatibleQosStatus {
         /// The policy of the last one, the first of them if there were several.
         last_policy_id: Option<PolicyId>,
@@ -246,8 +311,29 @@ counted! {
         last_reason: Option<String>,
     };
     /// LIVELINESS_LOST: a writer has not said in time that it is alive.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+    /// println!("said too late that it is alive: {} times", writer.liveliness_lost_status().total_count);
+    /// # Ok(())
+    /// # }
+    /// ```
     LivelinessLostStatus {};
     /// PUBLICATION_MATCHED: readers that get what a writer writes.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+    /// let status = writer.publication_matched_status();
+    /// println!("{} readers now, {} in all", status.current_count, status.total_count);
+    /// # Ok(())
+    /// # }
+    /// ```
     PublicationMatchedStatus {
         /// How many there are now.
         current_count: u64,
@@ -257,6 +343,17 @@ counted! {
         last_subscription_handle: Option<InstanceHandle>,
     } settles current_count_change;
     /// SUBSCRIPTION_MATCHED: writers whose samples a reader gets.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+    /// let status = reader.subscription_matched_status();
+    /// println!("{} writers now, {} in all", status.current_count, status.total_count);
+    /// # Ok(())
+    /// # }
+    /// ```
     SubscriptionMatchedStatus {
         /// How many there are now.
         current_count: u64,
@@ -268,6 +365,17 @@ counted! {
 }
 
 /// LIVELINESS_CHANGED: writers of a reader that are alive, and that are not.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let status = reader.liveliness_changed_status();
+/// println!("{} writers are alive, {} more than before", status.alive_count, status.alive_count_change);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct LivelinessChangedStatus {

@@ -13,6 +13,22 @@ use super::status::StatusMask;
 
 /// STATUS_CONDITION: holds as long as an enabled status of its entity has changed since it was read. Clones are the same
 /// condition. All statuses are enabled at first.
+///
+/// ```
+/// use dds_api::infrastructure::{StatusKind, WaitSet};
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+/// let matched = writer.status_condition();
+/// matched.set_enabled_statuses(StatusKind::PublicationMatched);
+/// let wait_set = WaitSet::new();
+/// wait_set.attach(&matched)?;
+/// wait_set.wait(Timeout::secs(10))?;
+/// println!("{} readers", writer.publication_matched_status().current_count);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct StatusCondition {
     condition: Condition,

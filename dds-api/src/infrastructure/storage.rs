@@ -7,6 +7,18 @@ use std::time::Duration;
 use derecho_core::storage::journal::Condition;
 
 /// How a topic's samples are kept, as far as this participant knows.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(topic: &Topic<Track>) -> DdsResult<()> {
+/// if let Some(status) = topic.storage_status() {
+///     println!("{} of {} samples are in all logs", status.durable, status.samples);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageStatus {
     /// So many samples were delivered since the topic began, also before all participants were gone and came again.
@@ -41,6 +53,21 @@ impl StorageStatus {
 
 /// How much of the past the logs of a topic keep at least: what all of the limits that are given let go of is dropped, in
 /// files of 64 MiB, when another file is begun. Without any limit all is kept.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use dds_api::infrastructure::LogRetention;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let day = Duration::from_secs(24 * 60 * 60);
+/// let retention = LogRetention::new().time(day).bytes(1 << 30);
+/// let topic = participant.topic::<Track>("Tracks").persistent().log_retention(retention).create()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogRetention {
     pub(crate) time: Option<Duration>,
@@ -74,6 +101,21 @@ impl LogRetention {
 }
 
 /// How a participant's log of a topic is.
+///
+/// ```
+/// use dds_api::infrastructure::LogCondition;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(topic: &Topic<Track>) -> DdsResult<()> {
+/// match topic.storage_status().and_then(|status| status.log) {
+///     Some(LogCondition::Full) => eprintln!("the disk is full: the topic waits"),
+///     Some(LogCondition::Failed(why)) => eprintln!("the log has failed: {why}"),
+///     _ => {}
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogCondition {
     /// It takes what is delivered.

@@ -7,6 +7,19 @@ use derecho_core::ids::Time;
 use derecho_node::clock;
 
 /// How long a call may wait. Every call that can wait takes one.
+///
+/// ```
+/// use std::time::Duration;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let next = reader.take_next(Timeout::millis(20))?;         // waits for so long
+/// let now = reader.take(.., Timeout::NOW)?;                   // what is there
+/// let later = reader.take_next(Duration::from_secs(1))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Timeout(Option<Duration>);
 

@@ -23,6 +23,30 @@ use super::{DdsError, DdsResult, Timeout};
 /// Waits for conditions. See [`GuardCondition`](super::GuardCondition) for an example.
 ///
 /// One thread at a time waits on a wait set; any thread may attach and detach conditions meanwhile.
+///
+/// ```
+/// use dds_api::infrastructure::{StatusKind, WaitSet};
+/// use dds_api::subscription::{ReadCondition, States};
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let there = reader.condition(&ReadCondition::new(States::not_read()));
+/// let matched = reader.status_condition();
+/// matched.set_enabled_statuses(StatusKind::SubscriptionMatched);
+/// let wait_set = WaitSet::new();
+/// wait_set.attach(&there)?;
+/// wait_set.attach(&matched)?;
+/// for condition in wait_set.wait(Timeout::secs(10))? {
+///     if condition == there {
+///         println!("{} samples", reader.take(.., Timeout::NOW)?.count());
+///     } else {
+///         println!("{} writers", reader.subscription_matched_status().current_count);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 pub struct WaitSet {
     bell: Arc<Bell>,

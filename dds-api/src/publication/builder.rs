@@ -33,6 +33,16 @@ const DEFAULT_IN_FLIGHT: usize = 7168;
 
 /// A writer that is being made. Unless something else is said it has its policies by the profile that its topic was made by, or
 /// those of its topic.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+/// let writer = participant.writer(topic).memory(8 << 20).max_blocking_time(Timeout::secs(1)).create()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataWriterBuilder<T: TopicData> {
     participant: Arc<Inner>,
     topic: Topic<T>,

@@ -15,6 +15,19 @@ use crate::mapping::record::{HEADER, Terms};
 ///
 /// A plain type lies in the sender's memory already. Any other is built on the heap and encoded
 /// when it is published.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+/// let mut track = writer.loan()?;
+/// track.id = 7;
+/// track.height = 3000.0;
+/// track.publish()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Loan<'a, T: TopicData> {
     writer: &'a DataWriter<T>,
     build: Build<'a, T>,

@@ -183,6 +183,14 @@ impl Publisher {
 }
 
 /// A publisher that is being made.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let publisher = participant.publisher().partition(["left"]).group_data(*b"engine").create()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct PublisherBuilder(Draft<PublisherQos>);
 
 impl PublisherBuilder {

@@ -64,6 +64,19 @@ fn thread() -> Thread {
 /// keep its order.
 ///
 /// Clones are the same writer; it is gone with the last of them.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+/// let writer = participant.writer(topic).create()?;
+/// writer.wait_for_readers(1, Timeout::secs(5))?;
+/// writer.write(&Track { id: 7, height: 3000.0 })?;
+/// writer.wait_for_acknowledgments(Timeout::secs(5))?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataWriter<T: TopicData>(Arc<WriterCore<T>>);
 
 /// What a writer consists of.

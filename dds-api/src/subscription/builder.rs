@@ -32,6 +32,16 @@ use crate::topic::{SharedFilter, Topic};
 /// Without policies it requests what its topic gives, and gives all samples in the order in which they came: HISTORY keep-all, and
 /// PRESENTATION with ordered access to a topic. [`qos`](Self::qos) gives it a whole set of policies, whose defaults are the
 /// standard's: with them a reader keeps the last sample of each instance alone.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+/// let picture = participant.reader(topic).keep_last(1).exclusive_ownership().create()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataReaderBuilder<T: TopicData> {
     participant: Arc<Inner>,
     topic: Topic<T>,

@@ -33,6 +33,21 @@ const LOOK: u64 = 1_000_000;
 const PATIENCE: Timeout = Timeout::secs(10);
 
 /// Where in the past to begin.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use dds_api::subscription::Since;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+/// let recent = reader.past(Since::Time(hour_ago))?;
+/// let all = reader.past(Since::Sample(1))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Since {
     /// With this sample of the topic, counted from 1 on, in its order.
@@ -45,6 +60,20 @@ pub enum Since {
 /// it comes to their end; more may come later.
 ///
 /// Made by [`DataReader::past`](super::DataReader::past).
+///
+/// ```
+/// use dds_api::subscription::Since;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// for read in reader.past(Since::Sample(1))?.within(Timeout::secs(5)) {
+///     let (place, track) = read?;
+///     println!("{place}: track {} at {} m", track.id, track.height);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct PastSamples<T: TopicData> {
     source: Source,
     read: std::vec::IntoIter<(u64, Sample<T>)>,

@@ -46,6 +46,19 @@ use crate::topic::{SharedFilter, Topic};
 /// straight from its queues to whoever takes them.
 ///
 /// Clones are the same reader; it is gone with the last of them.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+/// let reader = participant.reader(topic).create()?;
+/// for track in reader.take(.., Timeout::secs(1))? {
+///     println!("track {} is at {} m", track.id, track.height);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataReader<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     life: Arc<ReaderLife<T>>,
@@ -107,6 +120,17 @@ impl<T: TopicData> Deref for DataReader<T> {
 }
 
 /// How many samples to take at most: `..` for all that are there, `..n` for up to n.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let all = reader.take(.., Timeout::NOW)?;
+/// let some = reader.take(..10, Timeout::NOW)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Limit {
     /// The number.
     fn limit(self) -> usize;
@@ -638,6 +662,19 @@ fn outlives<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
 }
 
 /// Samples being taken.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let samples = reader.take(.., Timeout::secs(1))?;
+/// if !samples.is_empty() {
+///     let highest = samples.map(|track| track.height).fold(0.0, f64::max);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Samples<'a, T: TopicData> {
     reader: &'a DataReader<T>,
     left: usize,

@@ -21,6 +21,23 @@ use crate::mapping::record::{self, Fate, Header, Payload, Reading};
 /// The states, counts and ranks are as of the call that gave the sample. A reader that takes straight from its queues (see
 /// [`DataReader::take`](super::DataReader::take)) does not follow instances: there every sample is the only one of a new
 /// instance, which is alive unless the sample says that it is disposed.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// for track in reader.take(.., Timeout::secs(1))? {
+///     let info = track.info();
+///     if info.valid_data {
+///         println!("{} wrote it at {:?}", info.publication_handle, info.source_timestamp);
+///     } else {
+///         println!("track {} is over: {:?}", track.id, info.instance_state);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SampleInfo {
@@ -62,6 +79,19 @@ pub struct SampleInfo {
 /// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters. Where samples are
 /// [kept](crate::topic::TopicBuilder::transient_local) and the participant may
 /// [come back](crate::domain::ParticipantConfig::rejoin) that is not needed: there samples are copies.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// if let Some(track) = reader.take_next(Timeout::secs(1))? {
+///     println!("{} m", track.height);              // read where its writer wrote it
+///     let kept: Track = track.clone();             // and kept without holding its writer's memory
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Sample<T> {
     body: Body<T>,
     facts: Facts,

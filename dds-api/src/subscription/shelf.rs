@@ -28,6 +28,19 @@ use crate::mapping::policies::Policies;
 use crate::mapping::record::{Fate, key_payload};
 
 /// Why samples were rejected: which of RESOURCE_LIMITS was reached.
+///
+/// ```
+/// use dds_api::subscription::SampleRejectedStatusKind;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// if reader.sample_rejected_status().last_reason == SampleRejectedStatusKind::RejectedBySamplesLimit {
+///     println!("there are max_samples already");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SampleRejectedStatusKind {
     /// None was.
@@ -53,6 +66,17 @@ impl From<Reason> for SampleRejectedStatusKind {
 
 /// SAMPLE_REJECTED: samples for which there was no room. They are not lost: each waits, and holds up its writer, until
 /// something is taken.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+/// let status = reader.sample_rejected_status();
+/// println!("{} samples found no room at first, the last of {:?}", status.total_count, status.last_reason);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct SampleRejectedStatus {

@@ -17,7 +17,9 @@ macro_rules! state {
             $($(#[$variant_doc])* $variant,)*
         }
 
-        #[doc = concat!("Any number of [`", stringify!($name), "`]s; put together with `|`.")]
+        #[doc = concat!("Any number of [`", stringify!($name), "`]s; put together with `|`.\n")]
+        #[doc = concat!("```\nuse dds_api::subscription::", stringify!($mask), ";\n")]
+        #[doc = concat!("assert_eq!(", stringify!($mask), "::default(), ", stringify!($mask), "::ANY);\n```")]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub struct $mask(u8);
 
@@ -56,6 +58,12 @@ macro_rules! state {
 
 state! {
     /// Whether a sample has been read before.
+    ///
+    /// ```
+    /// use dds_api::subscription::{SampleState, States};
+    ///
+    /// assert!(!States::not_read().sample.has(SampleState::Read));
+    /// ```
     SampleState, SampleStateMask {
         /// It has been read.
         Read = READ,
@@ -66,6 +74,13 @@ state! {
 
 state! {
     /// Whether anything of an instance has been read or taken since it was last born.
+    ///
+    /// ```
+    /// use dds_api::subscription::{States, ViewState};
+    ///
+    /// let newborn = States::any().of_views(ViewState::New);
+    /// assert!(!newborn.view.has(ViewState::NotNew));
+    /// ```
     ViewState, ViewStateMask {
         /// Nothing has: it is new, or was reborn, to this reader.
         New = NEW,
@@ -76,6 +91,13 @@ state! {
 
 state! {
     /// Whether an instance lives.
+    ///
+    /// ```
+    /// use dds_api::subscription::{InstanceState, States};
+    ///
+    /// let alive = States::any().of_instances(InstanceState::Alive);
+    /// assert!(!alive.instance.has(InstanceState::NotAliveDisposed));
+    /// ```
     InstanceState, InstanceStateMask {
         /// It has been written, is not disposed, and has a writer.
         Alive = ALIVE,

@@ -19,6 +19,18 @@ use crate::topic::TopicDescription;
 ///
 /// A reader needs none of its own: [`DomainParticipant::reader`](crate::domain::DomainParticipant::reader) makes one that
 /// belongs to no partition.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+/// let both = participant.subscriber().partition(["l*", "right"]).create()?;
+/// let reader = both.reader(topic).create()?;
+/// assert_eq!(both.readers(), [reader.instance_handle()]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Subscriber(Arc<SubscriberGroup>);
 
@@ -161,6 +173,14 @@ impl Subscriber {
 }
 
 /// A subscriber that is being made.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let subscriber = participant.subscriber().partition(["left"]).group_data(*b"display").create()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct SubscriberBuilder(Draft<SubscriberQos>);
 
 impl SubscriberBuilder {

@@ -24,6 +24,17 @@ use crate::subscription::is_builtin;
 const LONGEST_NAME: usize = 255;
 
 /// A topic that is being made.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let alarms = participant.topic::<Track>("Tracks").transient_local().keep_last(20).create()?;
+/// assert!(alarms.is_kept());
+/// # Ok(())
+/// # }
+/// ```
 pub struct TopicBuilder<T: TopicData> {
     participant: Arc<Inner>,
     support: T::TypeSupport,

@@ -148,6 +148,19 @@ impl<T: TopicData> ContentFilteredTopic<T> {
 }
 
 /// What readers are made of: a topic, or a part of its samples.
+///
+/// ```
+/// use dds_api::prelude::*;
+/// use dds_api::topic::TopicDescription;
+///
+/// /// Of a topic, or of a part of one.
+/// fn last_of<D: TopicDescription>(
+///     participant: &DomainParticipant,
+///     of: &D,
+/// ) -> DdsResult<DataReader<D::Data>> {
+///     participant.reader(of).keep_last(1).create()
+/// }
+/// ```
 pub trait TopicDescription: sealed::Sealed + Sized {
     /// The type of its samples.
     type Data: TopicData;

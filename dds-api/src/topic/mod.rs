@@ -34,6 +34,17 @@ pub(crate) use filtered::{Parts, SharedFilter, wrong};
 pub(crate) use policies::TopicPolicies;
 
 /// A name under which samples of type `T` are written and read.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let topic = participant.topic::<Track>("Tracks").atomic().create()?;
+/// assert_eq!((topic.name(), topic.is_atomic()), ("Tracks", true));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Topic<T: TopicData> {
     participant: Arc<Inner>,
     /// Shared by its clones.

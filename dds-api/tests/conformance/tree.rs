@@ -47,7 +47,7 @@ fn items(source: &str) -> Vec<Item> {
             let item = found.last_mut().unwrap();
             item.text.push_str(line);
             item.text.push('\n');
-            is_open = !(closes && !line.ends_with('{'));
+            is_open = !closes || line.ends_with('{');
         } else if at_margin && !is_remark {
             found.push(Item { header: line.to_owned(), text: format!("{line}\n") });
             is_open = !line.ends_with(';') && !line.ends_with('}');

@@ -24,6 +24,19 @@ use crate::subscription::{DataReader, DataReaderBuilder, Subscriber, SubscriberB
 use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder};
 
 /// Files that describe applications, read and found sound.
+///
+/// ```
+/// use dds_api::domain::{Application, ApplicationFiles};
+/// # use dds_api::prelude::*;
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let files = ApplicationFiles::from_files(["avionics.xml"])?;
+/// for name in files.participant_names() {
+///     let application = Application::new(&files, &name, ParticipantConfig::new())?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct ApplicationFiles {
     provider: Arc<QosProvider>,
     types: Types,
@@ -65,6 +78,17 @@ impl ApplicationFiles {
 
 /// A participant that was made from files, with all its entities by their names: see
 /// [`DomainParticipant::from_xml`].
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example() -> DdsResult<()> {
+/// let application = DomainParticipant::from_xml(["avionics.xml"], "Avionics::Display")?;
+/// for sample in application.reader("Screen::Attitude")?.take(.., Timeout::secs(1))? {
+///     println!("{}", sample.to_json());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Application {
     name: String,
     participant: DomainParticipant,

@@ -17,6 +17,18 @@ use crate::topic::TopicPolicies;
 
 /// What came of reading profiles again: see
 /// [`DomainParticipant::reload_qos`](crate::domain::DomainParticipant::reload_qos).
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let report = participant.reload_qos()?;
+/// println!("{} entities have other policies now", report.changed.len());
+/// for stays in report.unchanged {
+///     eprintln!("{stays}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct QosReload {
@@ -27,6 +39,16 @@ pub struct QosReload {
 }
 
 /// An entity whose profile says something else than before.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// for it in participant.reload_qos()?.changed {
+///     println!("a {:?} of {} by {}: {:?}", it.kind, it.topic.unwrap_or_default(), it.profile, it.policies);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReloadedEntity {

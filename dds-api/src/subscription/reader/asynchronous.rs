@@ -94,6 +94,21 @@ impl<T: TopicData> DataReader<T> {
 }
 
 /// The samples of a reader: see [`DataReader::stream`].
+///
+/// ```
+/// use futures_util::StreamExt;
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+///
+/// async fn show(reader: &DataReader<Track>) -> DdsResult<()> {
+///     let mut tracks = reader.stream();
+///     while let Some(track) = tracks.next().await {
+///         println!("{} m", track?.height);
+///     }
+///     Ok(())
+/// }
+/// ```
 pub struct SampleStream<'a, T: TopicData> {
     reader: &'a DataReader<T>,
     ear: Option<Arc<Ear>>,

@@ -1,0 +1,343 @@
+//! The guide's pieces of Rust, laid out as they are best read there, each in what makes it run.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use dds_api::domain::DomainParticipantFactory;
+use dds_api::infrastructure::{GuardCondition, WaitSet};
+use dds_api::prelude::*;
+use dds_api::qos::{
+    DataWriterQos, DomainParticipantQos, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
+    PublisherQos, TopicQos, TypeConsistencyEnforcementQosPolicy,
+};
+use dds_api::subscription::{InstanceState, ReadCondition, Since, States};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Track { #[dds(key)] id: u32, height: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Attitude { #[dds(key)] aircraft: u32, pitch: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Command { code: u32 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Setting { #[dds(key)] name: String, value: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Alarm { #[dds(key)] code: u32 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Fix { #[dds(key)] aircraft: u32, feet: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Leg { #[dds(key)] number: u32, route: u64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Contact { #[dds(key)] callsign: String, altitude: f64, distance: f64 }
+
+mod display {
+    use dds_api::prelude::*;
+
+    #[derive(DdsType, Clone, Debug, Default)]
+    struct Altitude { #[dds(key)] aircraft: u32, feet: f64 }
+
+    fn main() -> DdsResult<()> {
+        let participant = DomainParticipant::new(0)?;                 // a member of domain 0
+        let topic = participant.topic::<Altitude>("Altitude").create()?;
+        let reader = participant.reader(&topic).keep_all().create()?;
+        while let Some(sample) = reader.take_next(Timeout::secs(60))? {
+            if !sample.info().valid_data {
+                break;                                                // nobody writes this aircraft any more
+            }
+            println!("{} at {} ft", sample.aircraft, sample.feet);
+        }
+        Ok(())
+    }
+
+    pub(super) fn run() -> DdsResult<()> {
+        main()
+    }
+}
+
+mod sensor {
+    use dds_api::prelude::*;
+
+    #[derive(DdsType, Clone, Debug, Default)]
+    struct Altitude { #[dds(key)] aircraft: u32, feet: f64 }
+
+    fn main() -> DdsResult<()> {
+        let participant = DomainParticipant::new(0)?;
+        let topic = participant.topic::<Altitude>("Altitude").create()?;
+        let writer = participant.writer(&topic).create()?;
+        writer.wait_for_readers(1, Timeout::secs(60))?;               // what is written before is not for them
+        for step in 0..5 {
+            writer.write(&Altitude { aircraft: 7, feet: 100.0 * f64::from(step) })?;
+        }
+        writer.wait_for_acknowledgments(Timeout::secs(5))?;           // they have all of it
+        Ok(())
+    }
+
+    pub(super) fn run() -> DdsResult<()> {
+        main()
+    }
+}
+
+fn first_application() -> Outcome {
+    let shows = std::thread::spawn(display::run);
+    sensor::run()?;
+    Ok(shows.join().unwrap()?)
+}
+
+fn concepts() -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let topic = participant.topic::<Track>("Tracks").create()?;
+    let writer = participant.writer(&topic).create()?;
+    let reader = participant.reader(&topic).keep_all().create()?;
+    writer.wait_for_readers(1, Timeout::secs(5))?;            // they are matched
+
+    writer.write(&Track { id: 7, height: 3000.0 })?;          // instance 7
+    writer.write(&Track { id: 8, height: 500.0 })?;           // instance 8
+    writer.dispose(&Track { id: 7, height: 0.0 })?;           // 7 is no more
+    writer.wait_for_acknowledgments(Timeout::secs(5))?;       // the reader has all of it
+    for track in reader.take(.., Timeout::secs(1))? {
+        println!("{}: {:?}", track.id, track.info().instance_state);
+    }
+    Ok(())
+}
+
+fn levels() -> Outcome {
+    let participant = DomainParticipant::new(0)?;
+    let minute = Duration::from_secs(60);
+    let commands = participant.topic::<Command>("Commands").atomic().create()?;
+    let settings = participant.topic::<Setting>("Settings").transient_local().create()?;
+    let alarms = participant.topic::<Alarm>("Alarms").transient_local().keep_last(20).create()?;
+    let track = participant.topic::<Fix>("Track").transient_local().keep_all().lifespan(minute).create()?;
+    assert!(commands.is_atomic() && !commands.is_kept());
+    assert!(settings.is_kept() && alarms.is_kept() && track.is_kept() && !track.is_logged());
+    Ok(())
+}
+
+fn logged(logs: &Path) -> Outcome {
+    let (fix, noon) = (Fix { aircraft: 7, feet: 400.0 }, SystemTime::UNIX_EPOCH);
+    let config = ParticipantConfig::new().log_folder(logs);              // or SQUALL_LOG_FOLDER
+    let participant = DomainParticipant::with_config(0, config)?;
+    let track = participant.topic::<Fix>("Track").persistent().create()?;
+    let writer = participant.writer(&track).create()?;
+    writer.write(&fix)?;
+    writer.wait_for_acknowledgments(Timeout::secs(5))?;                  // with all readers, and durable in all logs
+    let reader = participant.reader(&track).create()?;
+    for read in reader.past(Since::Time(noon))? {
+        let (place, fix) = read?;
+        println!("{place}: {fix:?}");
+    }
+    let then = reader.state_at(SystemTime::now())?;                      // the last of each instance
+    assert_eq!(then.len(), 1);
+    Ok(())
+}
+
+fn lost_history(logs: &Path) -> Outcome {
+    let config = ParticipantConfig::new().log_folder(logs);
+    let participant = DomainParticipant::with_config(0, config)?;
+    let topic = participant.topic::<Track>("Tracks").persistent().create()?;
+    let writer = participant.writer(&topic).create()?;
+    writer.write(&Track { id: 7, height: 400.0 })?;
+    writer.wait_for_acknowledgments(Timeout::secs(5))?;
+    let reader = participant.reader(&topic).create()?;
+    let past = reader.past(Since::Sample(1))?;                // an error if the log begins later, which says where
+    for read in past {
+        let (place, track) = read?;                           // an error if a log cannot be read, and no one else has it
+        println!("{place}: {} at {}", track.id, track.height);
+    }
+    let status = topic.storage_status().ok_or("it is not kept")?;
+    if !status.waits_for.is_empty() {
+        eprintln!("the topic begins when these are there: {}", status.waits_for.join(", "));
+    }
+    println!("{} of {} samples are durable in {} logs", status.durable, status.samples, status.logs);
+    assert_eq!((status.samples, status.durable, status.logs), (1, 1, 1));
+    Ok(())
+}
+
+fn failures() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let topic = participant.topic::<Track>("Tracks").create()?;
+    let picture = participant.reader(&topic).keep_last(1).create()?;
+    let writer = participant.writer(&topic).memory(8 << 20).max_blocking_time(Timeout::secs(1)).create()?;
+    writer.wait_for_readers(1, Timeout::secs(5))?;
+    let (track, reader) = (Track { id: 7, height: 400.0 }, picture);
+    match writer.write(&track) {
+        Ok(()) => {}
+        Err(DdsError::Timeout(why)) => eprintln!("a reader is too slow: {why}"),
+        Err(other) => return Err(other),
+    }
+    writer.wait_for_acknowledgments(Timeout::secs(5))?;
+    let seen = RefCell::new(Vec::new());
+    let show = |track: &Sample<Track>| seen.borrow_mut().push(format!("{} is there", track.id));
+    let hide = |track: &Sample<Track>, why: &str| seen.borrow_mut().push(format!("{}: {why}", track.id));
+    for _ in 0..2 {
+        for track in reader.take(.., Timeout::secs(1))? {
+            match track.info().instance_state {
+                InstanceState::Alive => show(&track),
+                InstanceState::NotAliveDisposed => hide(&track, "it is over"),
+                InstanceState::NotAliveNoWriters => hide(&track, "nobody says anything of it any more"),
+            }
+        }
+        writer.clone().delete();
+    }
+    assert_eq!(seen.take(), ["7 is there", "7: nobody says anything of it any more"]);
+    let use_it = |sample: Option<Sample<Track>>| assert!(sample.is_none());
+    let join_anew = |why: &str| panic!("{why}");
+    match reader.take_next(Timeout::secs(1)) {
+        Ok(sample) => use_it(sample),
+        Err(DdsError::Isolated(why)) => join_anew(&why),      // drop the participant, and make another one
+        Err(other) => return Err(other),
+    }
+    let config = ParticipantConfig::new().rejoin(true);
+    let participant = DomainParticipant::with_config(0, config)?;
+    assert_eq!(participant.rejoins(), 0);
+    Ok(())
+}
+
+fn policies() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let (topic_qos, writer_qos) = (TopicQos::default(), DataWriterQos::default());
+    let topic = participant.topic::<Attitude>("Attitude").qos(&topic_qos).create()?;   // the level follows from the policies
+    let writer = participant.writer(&topic).qos(&writer_qos).create()?;
+    let reader = participant.reader(&topic).create()?;
+    writer.wait_for_readers(1, Timeout::secs(5))?;
+    drop((writer, reader));
+
+    let left = participant.publisher().partition(["left"]).create()?;
+    let writer = left.writer(&topic).create()?;
+    let both = participant.subscriber().partition(["l*", "right"]).create()?;
+    let reader = both.reader(&topic).create()?;
+    writer.wait_for_readers(1, Timeout::secs(5))?;
+
+    let policy = TypeConsistencyEnforcementQosPolicy { prevent_type_widening: true, ..Default::default() };
+    let reader = participant.reader(&topic).type_consistency(policy).create()?;
+    if let Some(why) = reader.inconsistency() { eprintln!("{why}"); }
+    Ok(())
+}
+
+fn entities() -> DdsResult<()> {
+    let there = DomainParticipant::new(0)?;
+    let theirs = there.topic::<Track>("Tracks").atomic().create()?;
+    let (participant_qos, publisher_qos) = (DomainParticipantQos::default(), PublisherQos::default());
+    let participant = DomainParticipant::with_config(0, ParticipantConfig::new().qos(&participant_qos))?;
+    participant.set_default_publisher_qos(Some(publisher_qos))?;         // and of subscribers and topics: where nothing is said
+    let topic = participant.find_topic::<Track>("Tracks", Timeout::secs(5))?;   // as another participant has it, as soon as it has
+    let same: Option<Topic<Track>> = participant.lookup_topic("Tracks");        // of one's own
+    participant.delete_contained_entities()?;
+    DomainParticipantFactory::instance().delete_participant(&participant)?;
+    assert!(topic.is_atomic() && same.is_some());
+    Ok(())
+}
+
+fn coherent_changes() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let route = participant.topic::<Leg>("Route").transient_local().keep_all().create()?;
+    let legs = &[Leg { number: 0, route: 1 }, Leg { number: 1, route: 1 }];
+    let presentation = PresentationQosPolicy {
+        access_scope: PresentationQosPolicyAccessScopeKind::Topic,
+        coherent_access: true,
+        ordered_access: true,
+    };
+    let publisher = participant.publisher().presentation(presentation).create()?;
+    let writer = publisher.writer(&route).create()?;
+    publisher.begin_coherent_changes()?;
+    for leg in legs {
+        writer.write(leg)?;                             // dispose and unregister as well
+    }
+    publisher.end_coherent_changes()?;                  // now all of it is there, in one place of the order
+    let subscriber = participant.subscriber().presentation(publisher.qos().presentation).create()?;
+    let reader = subscriber.reader(&route).create()?;
+    assert_eq!(reader.take(.., Timeout::secs(5))?.count(), 2);
+    Ok(())
+}
+
+fn instances() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let topic = participant.topic::<Track>("Tracks").transient_local().create()?;
+    let writer = participant.writer(&topic).create()?;
+    let (track, timeout) = (Track { id: 7, height: 400.0 }, Timeout::secs(5));
+    let hidden = RefCell::new(Vec::new());
+    let show = |track: &Sample<Track>| println!("{track:?}");
+    let hide = |id: u32| hidden.borrow_mut().push(id);
+    writer.write(&track)?;                                  // track 7 is there
+    writer.dispose(&track)?;                                // it is no more
+    writer.unregister_instance(&track)?;                    // this writer has nothing more to say of it
+    let picture = participant.reader(&topic).keep_last(1).create()?;
+    for track in picture.read(.., timeout)? {               // read: it stays; take: it goes
+        match track.info().instance_state {
+            InstanceState::Alive => show(&track),
+            InstanceState::NotAliveDisposed | InstanceState::NotAliveNoWriters => hide(track.id),
+        }
+    }
+    assert!(hidden.take().contains(&7));
+    Ok(())
+}
+
+fn filters() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let tracks = participant.topic::<Contact>("Contacts").create()?;
+    let parameters = ["3000".to_owned()];
+    let low = participant.content_filtered_topic("Low", &tracks, "altitude < %0 AND callsign LIKE 'F-%'", &parameters)?;
+    let reader = participant.reader(&low).create()?;                     // gets what passes
+    low.set_expression_parameters(&["1000".to_owned()])?;                // from now on
+
+    let near = ReadCondition::query(States::not_read(), "distance < 10 ORDER BY distance", &[])?;
+    for track in reader.take_w_condition(.., &near)? { /* the nearest first */ }
+    Ok(())
+}
+
+fn types_of_run_time() -> DdsResult<()> {
+    let there = DomainParticipant::new(0)?;
+    let theirs = there.topic::<Attitude>("Attitude").transient_local().create()?;
+    let writer = there.writer(&theirs).create()?;
+    writer.write(&Attitude { aircraft: 7, pitch: 1.5 })?;
+    let participant = DomainParticipant::new(0)?;
+    let topic = participant.find_dynamic_topic("Attitude", Timeout::secs(5))?;
+    let reader = participant.reader(&topic).create()?;
+    for sample in reader.take(.., Timeout::secs(5))? {
+        println!("{}", sample.to_json());
+    }
+    Ok(())
+}
+
+fn waiting() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let topic = participant.topic::<Track>("Tracks").create()?;
+    let reader = participant.reader(&topic).create()?;
+    let reader = Arc::new(reader);
+    let there = reader.condition(&ReadCondition::new(States::not_read()));
+    let (wait_set, stop) = (WaitSet::new(), GuardCondition::new());
+    wait_set.attach(&there)?;
+    wait_set.attach(&stop)?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| stop.set_trigger_value(true));
+        while !wait_set.wait(Timeout::secs(10))?.contains(stop.as_ref()) { /* take */ }
+        Ok(())
+    })
+}
+
+/// Runs all of them; logs go to this folder.
+pub(crate) fn run(folder: &Path) {
+    first_application().unwrap();
+    concepts().unwrap();
+    levels().unwrap();
+    logged(&folder.join("logged")).unwrap();
+    lost_history(&folder.join("lost")).unwrap();
+    failures().unwrap();
+    policies().unwrap();
+    entities().unwrap();
+    coherent_changes().unwrap();
+    instances().unwrap();
+    filters().unwrap();
+    types_of_run_time().unwrap();
+    waiting().unwrap();
+}
