@@ -105,7 +105,8 @@ impl State for Hearsay {
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type Told = Vec<(NodeId, Vec<u8>)>;
+        type Begun = Vec<(NodeId, ((u32, u32), Vec<u8>))>;
+        type Told = (Vec<(NodeId, Vec<u8>)>, Begun);
         type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
         let ((said, _), _) = <(Of, Vec<u8>)>::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
@@ -170,6 +171,13 @@ fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> 
             let Some(&peer) = peers.get(&from).filter(|_| from != me) else { continue };
             announced += 1;
             duty.machine.submit(&[vec![0], (announced, endpoint).to_bytes()].concat());
+            // It begins to tell of types and does not go on, or goes on where nothing was begun.
+            for (whole, at) in
+                [(40_u32, 0_u32), (40, 9), (40, 0), (u32::MAX, 0), (99, u32::MAX), (5, 0)]
+            {
+                let part = ((whole, at), vec![0x5a_u8; 5]).to_bytes();
+                duty.machine.submit(&[vec![2], part].concat());
+            }
             (0..4).for_each(|n| {
                 let stream = RegionId(stream.0 + n);
                 let _ = duty.machine.node_mut().subscribe(Origin::Peer(peer), stream);

@@ -197,6 +197,10 @@ pub struct Union {
     pub discriminator: Type,
     /// Whether the discriminator is the key.
     pub key: bool,
+    /// The discriminator of a value of which nothing is said, if that is not the default of its type.
+    pub default: Option<Value>,
+    /// What happens to a discriminator that selects nothing.
+    pub try_construct: Option<TryConstruct>,
     /// Its cases, in order.
     pub cases: Vec<Case>,
     /// Whether some value of the discriminator has no case.

@@ -158,9 +158,15 @@ fn values_of_every_kind_come_back() {
 
 #[test]
 fn annotations_have_their_effect() {
-    use annotated::marked::{Choice, Reading, State};
+    use annotated::marked::{Choice, Coded, Reading, Setting, State};
+    assert_eq!(Setting::default_value(), Setting::Level(2.5));
+    let none = Setting::Reason(Box::new("none".to_owned()));
+    // An appendable union that ends behind its discriminator.
+    assert_eq!(from_cdr::<Setting>(&[0, 9, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]).unwrap(), none);
+    assert_eq!(Coded::default_value(), Coded::Other { discriminator: 'x', value: 7 });
     let value = Reading::default_value();
     assert_eq!((value.pressure, value.temperature, value.wanted), (1.0, 20, State::On));
+    assert_eq!(*value.elsewhere, -3);
     assert_eq!((value.label.as_str(), value.mark, value.wide_mark), ("none", 'x', WChar(121)));
     assert_eq!((value.valid, value.price.units(), value.three), (true, 250, [1, 2, 3]));
     assert_eq!((value.some.as_slice(), value.names.len()), (&[0.5, 1.0][..], 2));

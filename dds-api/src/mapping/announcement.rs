@@ -7,6 +7,7 @@ use derecho_core::storage::depot::Motion;
 
 use super::directory::{ParticipantFacts, TopicFacts};
 use super::endpoint::Endpoint;
+use super::type_parts::TypePart;
 
 /// What a participant says to all.
 pub(crate) enum Announcement {
@@ -14,8 +15,8 @@ pub(crate) enum Announcement {
     Endpoint(u64, Option<Endpoint>),
     /// Of what is kept of a topic.
     Storage(u64, Motion),
-    /// A type that it has topics or endpoints of.
-    Type(Vec<u8>),
+    /// Of a type that it has topics or endpoints of.
+    Type(TypePart),
     /// What there is to say of itself.
     Participant(ParticipantFacts),
     /// It has this topic, which it calls so; none if it is no more.
@@ -34,9 +35,9 @@ impl Wire for Announcement {
                 key.encode(out);
                 motion.encode(out);
             }
-            Announcement::Type(bytes) => {
+            Announcement::Type(part) => {
                 out.push(2);
-                bytes.encode(out);
+                part.encode(out);
             }
             Announcement::Participant(data) => {
                 out.push(3);

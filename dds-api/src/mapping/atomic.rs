@@ -509,8 +509,8 @@ impl Stay {
 
 /// Says to all that there is this endpoint.
 pub(super) fn announce(domain: &mut Domain, id: u64, endpoint: Endpoint) {
-    if let Some(told) = domain.state().types().to_tell(&endpoint.data_type) {
-        domain.submit(&Announcement::Type(told).to_bytes());
+    for part in domain.state().types().to_tell(&endpoint.data_type) {
+        domain.submit(&Announcement::Type(part).to_bytes());
     }
     domain.submit(&Announcement::Endpoint(id, Some(endpoint)).to_bytes());
 }

@@ -24,7 +24,7 @@ use super::endpoint::{Endpoint, EndpointKind};
 use super::level::TopicLevel;
 use super::policies::Policies;
 use super::sight::Sight;
-use super::type_identity::Types;
+use super::type_identity::{AllTold, Types};
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -378,8 +378,8 @@ impl State for Discovery {
             }
             Some(Announcement::Endpoint(id, None)) => self.retracted(from, id),
             Some(Announcement::Storage(key, motion)) => self.moved(from, key, motion),
-            Some(Announcement::Type(bytes)) => {
-                self.types.tell(from, &bytes);
+            Some(Announcement::Type(part)) => {
+                self.types.take_in(from, part);
                 Vec::new()
             }
             Some(Announcement::Participant(data)) => {
@@ -468,22 +468,21 @@ impl State for Discovery {
         };
         let storage = (self.holders.clone(), self.logs.clone());
         let past = (self.latest.clone(), encoded(&self.retired));
-        let endpoints = (encoded(&self.endpoints), (past, (self.types.all(), storage)));
+        let endpoints = (encoded(&self.endpoints), (past, (self.types.snapshot(), storage)));
         (endpoints, self.directory.snapshot()).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type Told = Vec<(NodeId, Vec<u8>)>;
-        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (AllTold, Storage)));
         let Some((of_endpoints, directory)) = <(Of, Vec<u8>)>::from_bytes(bytes) else {
             return false;
         };
         let (all, ((latest, retired), (told, (holders, logs)))) = of_endpoints;
         let Some(directory) = Directory::restored(&directory) else { return false };
         self.directory = directory;
-        self.types.take_over(&told);
+        self.types.restore(told);
         (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
         (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());
         for ((node, id), bytes) in retired {

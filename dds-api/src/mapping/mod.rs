@@ -25,4 +25,5 @@ pub(crate) mod sight;
 pub(crate) mod standing;
 pub(crate) mod topic_logs;
 pub(crate) mod type_identity;
+pub(crate) mod type_parts;
 pub(crate) mod vigil;

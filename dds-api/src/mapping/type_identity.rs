@@ -14,7 +14,8 @@
 
 use std::any::TypeId;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::ids::NodeId;
@@ -27,14 +28,16 @@ use qos_profiles::{TypeConsistencyEnforcementQosPolicy, TypeConsistencyKind};
 use super::history::NOBODY;
 use super::layouts::Layout;
 use super::record::{is_plain, layout_mark};
+use super::type_parts::{Begun, LONGEST, TypePart};
 
 /// Types that one participant may tell of. What comes beyond that is not known.
 const MOST_TYPES: usize = 4096;
 /// Types that are remembered of participants that are gone: the first ones.
 const MOST_GONE: usize = 256;
-/// The longest description that is told: it goes in one message of the group. A longer type goes together with itself
-/// alone.
-const LONGEST: usize = 12 << 10;
+/// What one participant may tell of all its types. What comes beyond that is not known.
+const MOST_BYTES: usize = 8 << 20;
+/// What is remembered of types of participants that are gone.
+const MOST_BYTES_GONE: usize = 2 << 20;
 /// Verdicts that are remembered.
 const MOST_VERDICTS: usize = 1 << 14;
 
@@ -100,7 +103,19 @@ impl Known {
         };
         let mut forms = [ObjectKind::Complete, ObjectKind::Minimal].into_iter().map(told);
         let told = forms.find(|told| told.len() <= LONGEST);
+        if told.is_none() {
+            let name = of.name();
+            tracing::warn!(
+                name,
+                "the type is too long to be told of: it goes together with itself alone"
+            );
+        }
         Known::new(of, layout, places, told)
+    }
+
+    /// How long what is told of it is.
+    fn length(&self) -> usize {
+        self.told.as_ref().map_or(0, Vec::len)
     }
 
     fn new(of: DynamicType, layout: u64, places: Vec<u32>, told: Option<Vec<u8>>) -> Known {
@@ -219,6 +234,9 @@ impl Consistency {
     }
 }
 
+/// What participants have told of types, and what they have begun to tell.
+pub(crate) type AllTold = (Vec<(NodeId, Vec<u8>)>, Vec<(NodeId, TypePart)>);
+
 /// Two types, the reader's first, and what the reader asks.
 type Pair = (Digest, Digest, Consistency);
 
@@ -226,24 +244,34 @@ type Pair = (Digest, Digest, Consistency);
 #[derive(Default)]
 pub(crate) struct Types {
     told: BTreeMap<NodeId, BTreeMap<TypeName, Arc<Known>>>,
+    begun: Begun,
     /// What this participant has told, in this life.
     said: RefCell<BTreeSet<TypeName>>,
     verdicts: RefCell<BTreeMap<Pair, Result<(), String>>>,
 }
 
 impl Types {
-    /// What is to be told before an endpoint of this type is announced, if it has not been told yet.
-    pub(crate) fn to_tell(&self, of: &TypeIdentity) -> Option<Vec<u8>> {
+    /// What is to be told before an endpoint of this type is announced, part by part; nothing if it has been told.
+    pub(crate) fn to_tell(&self, of: &TypeIdentity) -> Vec<TypePart> {
         let name = (of.digest, of.layout);
-        let known = catalogue(|all| all.by_name.get(&name).cloned())?;
-        let told = known.told.as_ref()?;
-        self.said.borrow_mut().insert(name).then(|| told.clone())
+        let known = catalogue(|all| all.by_name.get(&name).cloned());
+        let told = known.as_ref().and_then(|known| known.told.as_ref());
+        let told = told.filter(|_| self.said.borrow_mut().insert(name));
+        told.map_or_else(Vec::new, |told| TypePart::all(told))
+    }
+
+    /// A participant tells a part of what there is to tell of a type.
+    pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) {
+        if let Some(whole) = self.begun.take_in(from, part) {
+            self.tell(from, &whole);
+        }
     }
 
     /// A participant tells of a type.
-    pub(crate) fn tell(&mut self, from: NodeId, bytes: &[u8]) -> bool {
+    fn tell(&mut self, from: NodeId, bytes: &[u8]) -> bool {
         let of_node = self.told.entry(from).or_default();
-        if of_node.len() >= MOST_TYPES || bytes.len() > LONGEST {
+        let length: usize = of_node.values().map(|known| known.length()).sum();
+        if of_node.len() >= MOST_TYPES || length + bytes.len() > MOST_BYTES {
             tracing::warn!(node = %from, "a participant tells of more types than it may");
             return false;
         }
@@ -261,30 +289,35 @@ impl Types {
 
     /// A participant is gone. What it has told is remembered: what it wrote may be kept.
     pub(crate) fn forget(&mut self, node: NodeId) {
+        self.begun.forget(node);
         let told = self.told.remove(&node).unwrap_or_default();
         let gone = self.told.entry(NOBODY.node).or_default();
+        let mut length: usize = gone.values().map(|known| known.length()).sum();
         for (name, known) in told {
-            if gone.len() < MOST_GONE {
-                gone.entry(name).or_insert(known);
+            let fits = gone.len() < MOST_GONE && length + known.length() <= MOST_BYTES_GONE;
+            if fits && let Entry::Vacant(place) = gone.entry(name) {
+                length += known.length();
+                place.insert(known);
             }
         }
     }
 
-    /// All that was told, for one that comes in.
-    pub(crate) fn all(&self) -> Vec<(NodeId, Vec<u8>)> {
+    /// All that was told, and what was begun, for one that comes in.
+    pub(crate) fn snapshot(&self) -> AllTold {
         let of_node = |(node, types): (&NodeId, &BTreeMap<_, Arc<Known>>)| {
             let told = types.values().filter_map(|known| Some((*node, known.told.clone()?)));
             told.collect::<Vec<_>>()
         };
-        self.told.iter().flat_map(of_node).collect()
+        (self.told.iter().flat_map(of_node).collect(), self.begun.all())
     }
 
     /// Takes over what others have been told so far.
-    pub(crate) fn take_over(&mut self, all: &[(NodeId, Vec<u8>)]) {
+    pub(crate) fn restore(&mut self, (told, begun): AllTold) {
         self.told = BTreeMap::new();
-        for (node, bytes) in all {
-            self.tell(*node, bytes);
+        for (node, bytes) in told {
+            self.tell(node, &bytes);
         }
+        self.begun.take_over(begun);
     }
 
     /// What is known of a type: with names, if anybody tells them.
@@ -331,7 +364,7 @@ impl Types {
             // It may still be told: that is no verdict.
             return Err(format!(
                 "nothing is known of the writer's `{}` but that it is not the reader's: build both \
-                 from the same declaration",
+                 from the same declaration (types of more than 256 KiB of type objects are not told of)",
                 writer.name
             ));
         };
@@ -348,6 +381,8 @@ impl Types {
 
 #[cfg(test)]
 mod tests {
+    use idl_xtypes::{MemberOptions, StructBuilder, TypeShape};
+
     use super::*;
 
     mod old {
@@ -422,19 +457,89 @@ mod tests {
     fn a_type_is_told_once_and_known_when_who_told_it_is_gone() {
         let mut types = Types::default();
         let identity = TypeIdentity::of::<new::Pose>(&());
-        let told = types.to_tell(&identity).unwrap();
-        assert_eq!(types.to_tell(&identity), None);
-        assert!(types.tell(A, &told) && types.tell(A, &told));
-        assert_eq!(types.all(), [(A, told)]);
+        let told = bytes::<new::Pose>();
+        let [part] = &types.to_tell(&identity)[..] else { panic!("it is short") };
+        assert_eq!(types.to_tell(&identity), []);
+        (0..2).for_each(|_| types.take_in(A, part.clone()));
+        assert_eq!(types.snapshot(), (vec![(A, told)], vec![]));
         let mut newcomer = Types::default();
-        newcomer.take_over(&types.all());
-        assert_eq!(newcomer.all(), types.all());
+        newcomer.restore(types.snapshot());
+        assert_eq!(newcomer.snapshot(), types.snapshot());
         types.forget(A);
-        assert_eq!(types.all().len(), 1, "what it wrote may be kept");
+        assert_eq!(types.snapshot().0.len(), 1, "what it wrote may be kept");
         assert!(types.find(&identity.digest).is_some());
         let stranger = TypeIdentity { digest: [9; 14], ..identity.clone() };
         let why = types.check((&identity, Consistency::default()), &stranger).unwrap_err();
         assert!(why.contains("nothing is known"), "{why}");
+    }
+
+    /// A type of so many members.
+    fn long(name: &str, members: u32) -> Known {
+        let number = DynamicType::of::<f64>();
+        let mut of = StructBuilder::new(name, Extensibility::Appendable);
+        for n in 0..members {
+            of = of.member(&format!("channel_{n}"), &number, MemberOptions::default());
+        }
+        Known::own(of.build().unwrap(), 0, Vec::new())
+    }
+
+    fn has_names(of: &DynamicType) -> bool {
+        let TypeShape::Structure { members, .. } = of.description().unwrap().shape else {
+            panic!()
+        };
+        members[0].name == "channel_0"
+    }
+
+    /// I-175: known from the last part on; I-176: with names if there is room for them.
+    #[test]
+    fn a_long_type_is_told_in_parts() {
+        for (members, names) in [(2000, true), (10_000, false)] {
+            let known = long("Long", members);
+            let parts = TypePart::all(known.told.as_ref().unwrap());
+            assert!(parts.len() > 2, "it is short: the test shows nothing");
+            let mut types = Types::default();
+            for part in parts {
+                assert!(types.find(&known.identity.digest).is_none());
+                let mut newcomer = Types::default();
+                newcomer.restore(types.snapshot());
+                assert_eq!(newcomer.snapshot(), types.snapshot());
+                types = newcomer;
+                types.take_in(A, part);
+            }
+            let found = types.find(&known.identity.digest).unwrap();
+            assert_eq!(has_names(&found), names, "{members} members");
+        }
+        assert!(long("Long", 20_000).told.is_none());
+        // Of one who is gone nothing is begun any more.
+        let known = long("Long", 2000);
+        let parts = TypePart::all(known.told.as_ref().unwrap());
+        let mut types = Types::default();
+        types.take_in(A, parts[0].clone());
+        types.forget(A);
+        parts[1..].iter().for_each(|part| types.take_in(A, part.clone()));
+        assert_eq!(types.snapshot(), (vec![], vec![]));
+    }
+
+    /// I-176: what one participant tells has an end, and so has what is remembered of those that are gone.
+    #[test]
+    fn what_is_told_is_bounded() {
+        let mut types = Types::default();
+        let told = |types: &Types| -> usize {
+            types.snapshot().0.iter().map(|(_, bytes)| bytes.len()).sum()
+        };
+        let mut refused = 0;
+        for n in 0..45 {
+            let known = long("Long", 6500 + n);
+            refused += usize::from(!types.tell(A, known.told.as_ref().unwrap()));
+        }
+        let all = told(&types);
+        assert!(refused > 0 && all <= MOST_BYTES && all > MOST_BYTES - LONGEST, "{all} bytes");
+        let mut other = Types::default();
+        other.restore(types.snapshot());
+        assert_eq!(other.snapshot(), types.snapshot());
+        types.forget(A);
+        let gone = told(&types);
+        assert!(gone <= MOST_BYTES_GONE && gone > MOST_BYTES_GONE - LONGEST, "{gone} bytes");
     }
 
     /// What a peer tells is harmed in all ways; some of it is a type, and nothing of it does any harm.
@@ -453,7 +558,6 @@ mod tests {
             }
         }
         assert!(believed < whole.len(), "{believed} harmed descriptions were believed");
-        assert!(!types.tell(A, &[0; LONGEST + 1]));
         assert!(!types.tell(A, &[]));
         assert!(types.tell(A, &whole));
     }

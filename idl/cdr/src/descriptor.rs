@@ -82,6 +82,8 @@ pub enum TypeKind {
         bit_bound: u32,
         /// Its names, in the order of their declaration.
         literals: &'static [Literal],
+        /// Whether another version may have other names for the same numbers.
+        ignore_literal_names: bool,
     },
     /// Bits with names.
     Bitmask {

@@ -90,7 +90,7 @@ fn add_type(hash: Fingerprint, of: &TypeDescriptor, seen: &mut Vec<&'static str>
         }
         TypeKind::Optional(inner) => add_type(hash.text("optional"), inner(), seen),
         TypeKind::External(inner) => add_type(hash.text("external"), inner(), seen),
-        TypeKind::Enumeration { bit_bound, literals } => {
+        TypeKind::Enumeration { bit_bound, literals, .. } => {
             literals.iter().fold(hash.text("enum").numbers(&[bit_bound]), |hash, literal| {
                 hash.text(literal.name).numbers(&[literal.value as u32, literal.default as u32])
             })

@@ -85,5 +85,5 @@ pub mod derived {
     pub use crate::structure::{
         are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,
     };
-    pub use crate::union::{are_distinct, deserialize_union, first_discriminator, serialize_union};
+    pub use crate::union::{are_distinct, default_union, deserialize_union, serialize_union};
 }

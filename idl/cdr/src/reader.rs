@@ -9,7 +9,7 @@ use crate::writer::{
 };
 use crate::{
     CdrError, CdrVersion, Encoding, Endianness, Extensibility, HEADER_SIZE, LARGEST_MEMBER_ID,
-    MAX_DEPTH, StringFault, UNBOUNDED,
+    MAX_DEPTH, StringFault, TryConstruct, UNBOUNDED,
 };
 
 /// Where values are read from.
@@ -308,13 +308,21 @@ impl<'a> CdrReader<'a> {
         self.origin = parameter.outer_origin;
     }
 
-    /// Closes a union whose discriminator selects nothing, if it says where it ends. Whoever asked for it
-    /// may have asked to be told later.
-    pub fn skip_union(&mut self, open: OpenRead, error: CdrError) -> Result<(), CdrError> {
+    /// Closes a union whose discriminator selects nothing, if it says where it ends: its default takes its place, if
+    /// that is asked of the discriminator. Otherwise it is a fault, of which whoever asked for the union may have asked to
+    /// be told later.
+    pub fn skip_union(
+        &mut self,
+        open: OpenRead,
+        error: CdrError,
+        how: TryConstruct,
+    ) -> Result<(), CdrError> {
         if open.ends.is_none() || !matches!(error, CdrError::UnknownDiscriminator { .. }) {
             return Err(error);
         }
-        self.fault(error)?;
+        if how != TryConstruct::UseDefault {
+            self.fault(error)?;
+        }
         self.skip_delimited(open);
         Ok(())
     }
@@ -378,6 +386,17 @@ impl<'a> CdrReader<'a> {
         let fault = self.fault.take();
         (self.lenient, self.fault) = outer;
         Ok((value?, fault))
+    }
+
+    /// Reads something that nothing can be read behind if its type does not allow it.
+    pub fn strictly<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
+    ) -> Result<T, CdrError> {
+        let lenient = std::mem::replace(&mut self.lenient, false);
+        let value = read(self);
+        self.lenient = lenient;
+        value
     }
 
     /// Reads a boolean.

@@ -106,6 +106,11 @@ pub trait DdsUnion: DdsType {
     /// The cases, in the order of the variants.
     const CASES: &'static [CaseDescriptor];
 
+    /// The discriminator of a value of which nothing else is said.
+    fn default_discriminator() -> Self::Discriminator {
+        Self::Discriminator::default_value()
+    }
+
     /// Which case it is.
     fn case(&self) -> usize;
 
@@ -162,10 +167,34 @@ pub fn deserialize_union<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, C
             Ok(value)
         }
         Err(error) => {
-            reader.skip_union(open, error)?;
+            reader.skip_union(open, error, T::DISCRIMINATOR.try_construct)?;
             Ok(T::default_value())
         }
     }
+}
+
+/// Reads the discriminator, and begins the case that it selects.
+fn begin_case<T: DdsUnion>(reader: &mut CdrReader<'_>, form: Form) -> Result<T, CdrError> {
+    let offset = reader.position();
+    let read =
+        reader.strictly(|reader| reader.read_member::<T::Discriminator>(T::DISCRIMINATOR, form));
+    let label = match read {
+        Ok(discriminator) => discriminator.label(),
+        // An enumerator that is none selects nothing either.
+        Err(error) => match *error.root() {
+            CdrError::UnknownEnumerator { offset, found, .. } => {
+                return Err(unknown::<T>(offset, found.into()));
+            }
+            _ => return Err(error),
+        },
+    };
+    // What would follow is not known either, so that nobody can go on behind it.
+    let case = case_of::<T>(label).and_then(|case| T::of_case(case, label));
+    case.ok_or(unknown::<T>(offset, label))
+}
+
+fn unknown<T: DdsUnion>(offset: usize, found: i64) -> CdrError {
+    CdrError::UnknownDiscriminator { offset, type_name: T::TYPE_NAME, found }
 }
 
 /// The discriminator and the member, one after the other.
@@ -173,9 +202,7 @@ fn members<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     if T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more() {
         return Ok(T::default_value());
     }
-    let offset = reader.position();
-    let discriminator: T::Discriminator = reader.read_member(T::DISCRIMINATOR, Form::Plain)?;
-    let mut value = select::<T>(offset, &discriminator)?;
+    let mut value: T = begin_case(reader, Form::Plain)?;
     let is_key = reader.is_of_keys() && T::KEYED;
     let is_short = T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more();
     if !is_key && !is_short {
@@ -192,10 +219,9 @@ fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
         let selected = value.as_ref().and_then(|value| T::CASES[value.case()].member);
         if parameter.ignored {
         } else if id == T::DISCRIMINATOR.id {
-            let at = reader.position();
-            let discriminator = reader.read_member(T::DISCRIMINATOR, Form::Parameters)?;
+            let begun = begin_case(reader, Form::Parameters)?;
             require_end(reader)?;
-            value = Some(select::<T>(at, &discriminator)?);
+            value = Some(begun);
         } else if let (Some(value), true) = (&mut value, selected.is_some_and(|m| m.id == id)) {
             value.read_case(reader, Form::Parameters)?;
             require_end(reader)?;
@@ -206,18 +232,6 @@ fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     }
     let (offset, id) = (reader.position(), T::DISCRIMINATOR.id);
     value.ok_or(CdrError::MissingMember { offset, type_name: T::TYPE_NAME, id })
-}
-
-/// The value with which a case begins that a discriminator selects.
-fn select<T: DdsUnion>(offset: usize, discriminator: &T::Discriminator) -> Result<T, CdrError> {
-    let label = discriminator.label();
-    match case_of::<T>(label).and_then(|case| T::of_case(case, label)) {
-        Some(value) => Ok(value),
-        // What would follow is not known either, so that nobody can go on behind it.
-        None => {
-            Err(CdrError::UnknownDiscriminator { offset, type_name: T::TYPE_NAME, found: label })
-        }
-    }
 }
 
 /// The discriminator that is written: the one that came with the value, or one that stands for its case.
@@ -239,10 +253,12 @@ fn case_of<T: DdsUnion>(label: i64) -> Option<usize> {
     labelled.or_else(|| T::CASES.iter().position(|case| case.default))
 }
 
-/// The discriminator with which a case begins if no label came with it.
-pub fn first_discriminator<T: DdsUnion>(case: usize) -> T::Discriminator {
-    let label = label_of::<T>(case).and_then(T::Discriminator::from_label);
-    label.unwrap_or_else(T::Discriminator::default_value)
+/// What the discriminator's default selects; the first case, if that is nothing.
+pub fn default_union<T: DdsUnion>() -> T {
+    let label = T::default_discriminator().label();
+    let selected = case_of::<T>(label).and_then(|case| T::of_case(case, label));
+    let first = || T::of_case(0, label_of::<T>(0).unwrap_or(label));
+    selected.or_else(first).expect("there is a case, and these are labels of the discriminator's")
 }
 
 /// The label that stands for a case: its first one, or the first that no case has.

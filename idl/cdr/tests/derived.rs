@@ -174,8 +174,22 @@ fn a_case_of_several_labels_keeps_its_own() {
     // Without a place for it, the first one stands for all.
     assert_eq!(from_cdr::<Surface>(&payload(8, Some(2.5))).unwrap(), Surface::Tail(2.5));
     assert_eq!(to_cdr(&Surface::Tail(2.5)).unwrap(), payload(7, Some(2.5)));
-    assert_eq!(Surface::default_value(), Surface::Wing { discriminator: 4, area: 0.0 });
+    assert_eq!(Surface::default_value(), Surface::Unknown { discriminator: 0 });
     assert_eq!(Surface::CASES[0].labels, [4, 2]);
+}
+
+/// Where the discriminator's default selects nothing, a value begins with the first case.
+#[test]
+fn a_union_without_a_default_case_begins_with_the_first() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", union, discriminator = "i32")]
+    enum Closed {
+        #[dds(case = 4, 2, default_value = 1.5)]
+        Wing { discriminator: i32, area: f64 },
+        #[dds(case = 7)]
+        Tail(f64),
+    }
+    assert_eq!(Closed::default_value(), Closed::Wing { discriminator: 4, area: 1.5 });
 }
 
 #[test]

@@ -52,11 +52,18 @@ impl Place {
                 "nested",
                 "autoid = \"sequential\"",
             ],
-            Place::Enum => &["name = \"Module::Type\"", "crate = \"path\"", "bit_bound = 8"],
+            Place::Enum => &[
+                "name = \"Module::Type\"",
+                "crate = \"path\"",
+                "bit_bound = 8",
+                "ignore_literal_names",
+            ],
             Place::Union => &[
                 "union",
                 "discriminator = \"i32\"",
                 "discriminator_key",
+                "discriminator_default = EXPR",
+                "discriminator_try_construct = \"discard\"",
                 "name = \"Module::Type\"",
                 "crate = \"path\"",
                 "extensibility = \"final\"",
@@ -95,6 +102,7 @@ impl Place {
             Place::Variant => &[
                 "case = 1, 2",
                 "default",
+                "default_value = EXPR",
                 "name = \"member\"",
                 "id = 7",
                 "hashid",
@@ -139,11 +147,14 @@ pub(crate) struct Attributes {
     pub(crate) nested: bool,
     pub(crate) autoid_hash: bool,
     pub(crate) bit_bound: Option<u32>,
+    pub(crate) ignore_literal_names: bool,
     pub(crate) union: bool,
     pub(crate) bitmask: bool,
     pub(crate) bitset: bool,
     pub(crate) discriminator: Option<Type>,
     pub(crate) discriminator_key: bool,
+    pub(crate) discriminator_default: Option<Expr>,
+    pub(crate) discriminator_try_construct: Option<Ident>,
     pub(crate) flags: Vec<(String, u32)>,
     pub(crate) key: bool,
     pub(crate) id: Option<u32>,
@@ -152,6 +163,7 @@ pub(crate) struct Attributes {
     pub(crate) must_understand: bool,
     pub(crate) default: Option<Expr>,
     pub(crate) default_case: bool,
+    pub(crate) default_value: Option<Expr>,
     pub(crate) default_literal: bool,
     pub(crate) external: bool,
     bounds: Vec<u32>,
@@ -262,11 +274,23 @@ impl Attributes {
             "nested" => self.nested = true,
             "autoid" => self.autoid_hash = read_word(input, &["sequential", "hash"])? == 1,
             "bit_bound" => self.bit_bound = Some(read_number(input, 1, 64, "a number of bits")?),
+            "ignore_literal_names" => self.ignore_literal_names = true,
             "union" => self.union = true,
             "bitmask" => self.bitmask = true,
             "bitset" => self.bitset = true,
             "discriminator" => self.discriminator = Some(read_type(input)?),
             "discriminator_key" => self.discriminator_key = true,
+            "discriminator_default" => self.discriminator_default = Some(read_value(input)?),
+            "discriminator_try_construct" => {
+                input.parse::<Token![=]>()?;
+                let kind = read_try_construct(input)?;
+                if kind == "Trim" {
+                    let message =
+                        "nothing to trim to: a discriminator is no string; use \"use_default\"";
+                    return Err(Error::new(kind.span(), message));
+                }
+                self.discriminator_try_construct = Some(kind);
+            }
             "flags" => self.flags = read_flags(input)?,
             "key" => self.key = true,
             "id" => self.id = Some(read_number(input, 0, LARGEST_ID, "a member id")?),
@@ -274,6 +298,7 @@ impl Attributes {
             "must_understand" => self.must_understand = true,
             "default" if input.peek(Token![=]) => self.default = Some(read_value(input)?),
             "default" => self.default_case = true,
+            "default_value" => self.default_value = Some(read_value(input)?),
             "default_literal" => self.default_literal = true,
             "external" => self.external = true,
             "bound" => self.bounds = read_bounds(input)?,

@@ -54,6 +54,7 @@ pub(crate) fn implement(
     }
     let (ident, types) = (&input.ident, container.types());
     let name = container.name_of(ident);
+    let ignores = container.ignore_literal_names;
     let defaults = (0..variants.len()).map(|index| index == default.unwrap_or(0));
     let some = quote!(::core::option::Option::Some);
     Ok(quote! {
@@ -69,6 +70,7 @@ pub(crate) fn implement(
                         value: #ident::#variants as i32,
                         default: #defaults,
                     }),*],
+                    ignore_literal_names: #ignores,
                 },
             };
             const LAYOUT: ::core::option::Option<#types::PlainLayout<Self>> =

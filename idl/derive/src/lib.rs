@@ -15,8 +15,11 @@
 //! | `#[dds(nested)]` | struct, union | not the type of a topic; remembered |
 //! | `#[dds(autoid = "sequential")]`, `"hash"` | struct, union | where member ids come from; `sequential` if absent |
 //! | `#[dds(bit_bound = 8)]` | enum | 1 to 32 bits, so 1, 2 or 4 bytes with a sign; 32 if absent |
+//! | `#[dds(ignore_literal_names)]` | enum | writers may have other names for the same numbers |
 //! | `#[dds(union, discriminator = "i32")]` | enum with data | a union; the discriminator is an integer, `bool`, `char`, `WChar` or an enum |
 //! | `#[dds(discriminator_key)]` | union | the discriminator is the key |
+//! | `#[dds(discriminator_default = EXPR)]` | union | what selects the case of a value of which nothing is said; the default of its type if absent |
+//! | `#[dds(discriminator_try_construct = "discard")]`, `"use_default"` | union | what a reader does with a discriminator that selects nothing: refuse the union, or take its default, if the union says where it ends |
 //! | `#[dds(bitmask, bit_bound = 8)]` | `struct Flags(u8);` | a bitmask, its integer without sign and of 1, 2, 4 or 8 bytes as `bit_bound` (32 if absent) asks; the constants are written beside it |
 //! | `#[dds(flags(READ = 0, WRITE = 3))]` | bitmask | the names of its bits; remembered |
 //! | `#[dds(bitset)]` | struct | a bitset: fields of at most 64 bits together in one integer, the first one lowest |
@@ -52,6 +55,7 @@
 //! | `default_literal` | enumerator | the enum's default; the first one if absent |
 //! | `case = 1`, `case = 1, 2` | variant | the labels of this member: literals, or paths of constants and enumerators; the first one is written, unless the value keeps its own |
 //! | `default` | variant | the member of all other labels; what is written is the lowest label that has no case, unless the value keeps its own |
+//! | `default_value = EXPR` | variant | what the member is where a sample lacks it |
 //! | `id`, `hashid`, `bound`, `element_bound`, `external`, `try_construct`, `element_try_construct`, `range`, `min`, `max`, `unit` | variant | as on a field |
 //!
 //! A variant has one field without a name, or none where a label selects no member. One that several labels select

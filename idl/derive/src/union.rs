@@ -9,7 +9,8 @@ use quote::{quote, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    DataEnum, DeriveInput, Error, Expr, ExprLit, Field, Fields, Ident, Lit, Token, Type, Variant,
+    DataEnum, DeriveInput, Error, Expr, ExprLit, Field, Fields, Ident, Lit, Path, Token, Type,
+    Variant,
 };
 
 /// A variant and what selects it.
@@ -94,9 +95,11 @@ fn read(
     if attributes.default.is_some() {
         return Err(Error::new_spanned(
             &variant.ident,
-            "`default` of a variant takes no value: it is the member of all labels without a case",
+            "`default` of a variant takes no value: it is the member of all labels without a case; \
+             what the member is where nothing is said is `default_value = EXPR`",
         ));
     }
+    attributes.default = attributes.default_value.take();
     let (labels, default) = (std::mem::take(&mut attributes.cases), attributes.default_case);
     if labels.is_empty() && !default {
         return Err(Error::new_spanned(
@@ -122,6 +125,13 @@ fn read(
         return Err(Error::new_spanned(
             attribute,
             "what is said of a union's member stands in front of its variant: move it there",
+        ));
+    }
+    if let (None, Some(value)) = (field, &attributes.default) {
+        return Err(Error::new_spanned(
+            value,
+            "this variant has no member that could have a default: give it one, or remove \
+             `default_value`",
         ));
     }
     let member = field
@@ -159,6 +169,8 @@ fn generate(
     let name = container.name_of(ident);
     let kind = extensibility(&types, container.extensibility);
     let (nested, keyed) = (container.nested, container.discriminator_key);
+    let said = Discriminator::new(container, discriminator, &types);
+    let Discriminator { default_function, described: of_discriminator } = &said;
     let key = if keyed { quote!(.key()) } else { quote!(.must_understand()) };
     let code = if container.extensibility == Extensibility::Final { 4u32 } else { 5u32 };
     let least = match container.extensibility {
@@ -192,10 +204,6 @@ fn generate(
         }
     });
     let of_type = quote!(<#discriminator as #types::Discriminator>);
-    let first = cases.first().map(|case| {
-        let label = quote!(#types::derived::first_discriminator::<Self>(0));
-        case.pattern(&label, &default_member(case).unwrap_or_default())
-    });
     let skip = quote!(_);
     let places = cases.iter().enumerate().map(|(at, case)| {
         let (variant, at) = (case.pattern(&skip, &skip), index(at));
@@ -292,7 +300,7 @@ fn generate(
             const LENGTH_CODE: u32 = #code;
 
             fn default_value() -> Self {
-                #first
+                #types::derived::default_union()
             }
 
             fn serialize(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {
@@ -314,8 +322,11 @@ fn generate(
         impl #types::DdsUnion for #ident {
             type Discriminator = #discriminator;
             const DISCRIMINATOR: &'static #types::MemberDescriptor =
-                &#types::MemberDescriptor::new::<#discriminator>(#name, "discriminator", 0) #key;
+                &#types::MemberDescriptor::new::<#discriminator>(#name, "discriminator", 0)
+                    #key #of_discriminator;
             const CASES: &'static [#types::CaseDescriptor] = &[#(#descriptors),*];
+
+            #default_function
 
             fn case(&self) -> usize {
                 match self { #(#places)* }
@@ -374,6 +385,38 @@ fn generate(
         #label_types
         #(#checks)*
         #(#present)*
+    }
+}
+
+/// What is said of the discriminator.
+struct Discriminator {
+    /// What gives its default, if that is not the one of its type.
+    default_function: Option<TokenStream>,
+    /// What that adds to its description.
+    described: TokenStream,
+}
+
+impl Discriminator {
+    fn new(container: &Attributes, of: &Type, types: &Path) -> Self {
+        let tries = container.discriminator_try_construct.as_ref();
+        let tries = tries.map(|kind| quote!(.try_construct(#types::TryConstruct::#kind)));
+        let default = container.discriminator_default.as_ref();
+        let (default_function, written) = default
+            .map(|value| {
+                let function = quote_spanned! {value.span()=>
+                    fn default_discriminator() -> #of { #value }
+                };
+                let written = quote! {
+                    .default(|writer| {
+                        let value = <Self as #types::DdsUnion>::default_discriminator();
+                        <#of as #types::DdsType>::serialize(&value, writer)
+                    })
+                    .remembered(&[("default", ::core::stringify!(#value))])
+                };
+                (function, written)
+            })
+            .unzip();
+        Discriminator { default_function, described: quote!(#tries #written) }
     }
 }
 

@@ -16,6 +16,9 @@ impl Out<'_> {
         if enumeration.bit_bound != 32 {
             attributes.push(format!("bit_bound = {}", enumeration.bit_bound));
         }
+        if enumeration.notes.ignore_literal_names {
+            attributes.push("ignore_literal_names".to_owned());
+        }
         self.derive(NUMBER_DERIVES, &enumeration.name, attributes);
         let variants: Vec<String> = enumeration
             .enumerators

@@ -44,9 +44,7 @@ impl Out<'_> {
             attributes.push(format!("name = \"{}\"", member.name));
         }
         attributes.extend(member_attributes(member));
-        if let Some(default) = &member.default {
-            attributes.push(format!("default = {}", self.value(&member.ty, default)));
-        }
+        attributes.extend(self.default_of(member).map(|value| format!("default = {value}")));
         if member.must_understand {
             attributes.push("must_understand".to_owned());
         }
@@ -77,6 +75,12 @@ impl Out<'_> {
         self.docs(&member.docs, &what);
     }
 
+    /// What is said of its default, as a value of the type that it has in Rust.
+    fn default_of(&self, member: &Member) -> Option<String> {
+        let value = self.value(&member.ty, member.default.as_ref()?);
+        Some(if member.external { format!("Box::new({value})") } else { value })
+    }
+
     fn member_type(&self, member: &Member) -> String {
         let mut ty = self.rust_type(&member.ty);
         if member.external {
@@ -103,6 +107,15 @@ impl Out<'_> {
         if union.key {
             attributes.push("discriminator_key".to_owned());
         }
+        if let Some(default) = &union.default {
+            let value = self.value(&union.discriminator, default);
+            attributes.push(format!("discriminator_default = {value}"));
+        }
+        attributes.extend(
+            union
+                .try_construct
+                .map(|kind| format!("discriminator_try_construct = {}", try_construct(kind))),
+        );
         attributes.extend(self.type_attributes(&union.notes));
         self.derive(DERIVES, &union.name, attributes);
         let mut lints = Vec::new();
@@ -145,6 +158,7 @@ impl Out<'_> {
                 case.labels.iter().map(|label| self.label(discriminator, label)).collect();
             attributes.push(format!("case = {}", labels.join(", ")));
         }
+        attributes.extend(self.default_of(member).map(|value| format!("default_value = {value}")));
         self.attributes(attributes);
         let ty = self.member_type(member);
         if case.default || case.labels.len() > 1 {

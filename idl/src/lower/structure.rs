@@ -229,7 +229,7 @@ impl Lowering<'_> {
 }
 
 /// Whether a value lies between two others, as far as that can be said.
-fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value>)) -> bool {
+pub(super) fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value>)) -> bool {
     let less = |a: &Value, b: &Value| match (a, b) {
         (Value::Integer(a), Value::Integer(b)) => a < b,
         (Value::Floating(a), Value::Floating(b)) => a < b,

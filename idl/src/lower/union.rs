@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use crate::annotation::Place;
 use crate::constant::Value;
 use crate::diagnostic::Checked;
-use crate::model::{Case, NamedKind, Primitive, Type, Union};
+use crate::model::{Case, NamedKind, Primitive, TryConstruct, Type, TypeNotes, Union};
 use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{self, Label, Notes};
 
 use super::Lowering;
+use super::structure::is_within;
 
 /// What the cases that were read have taken.
 #[derive(Default)]
@@ -32,14 +33,13 @@ impl Lowering<'_> {
         self.scopes.in_body = was_in_body;
         // Even with errors inside, so that uses of the union do not become errors too.
         self.declare(&union.name, Meaning::Type(ty))?;
-        let (discriminator, key, cases, open) = made?;
-        Ok(Union { name, notes: type_notes, discriminator, key, cases, open })
+        Ok(Union { name, notes: type_notes, ..made? })
     }
 
-    fn cases(&mut self, union: &syntax::Union) -> Checked<(Type, bool, Vec<Case>, bool)> {
+    /// The union without its name and what is said of it.
+    fn cases(&mut self, union: &syntax::Union) -> Checked<Union> {
         let spec = &union.discriminator;
         let found = self.evaluator().annotations(&spec.annotations, Place::Discriminator);
-        let key = found.key.unwrap_or(false);
         let discriminator = self.complete_type(spec)?;
         let values = self.count_values(&discriminator);
         let Some(values) = values else {
@@ -52,6 +52,25 @@ impl Lowering<'_> {
         if union.cases.is_empty() {
             let text = format!("the union `{}` has no cases", union.name.text);
             return Err(self.reports.error(union.name.span, text));
+        }
+        let inherited = self.inherited(&discriminator);
+        let default = match found.default {
+            // What is wrong with it has been reported.
+            Some(default) => self.value(default, Some(&discriminator)).ok(),
+            None => inherited.default,
+        };
+        let (min, max) = self.range(&found, &discriminator).unwrap_or_default();
+        let range = (min.or(inherited.range.0), max.or(inherited.range.1));
+        if let (Some(value), Some(at)) = (&default, found.default)
+            && !is_within(value, &range)
+        {
+            let text = format!("the default {value} is outside of the discriminator's range");
+            self.reports.error(at.span, text);
+        }
+        let try_construct = found.try_construct.or(inherited.try_construct);
+        if try_construct == Some(TryConstruct::Trim) {
+            let text = "a discriminator cannot be trimmed; use `USE_DEFAULT` or `DISCARD`";
+            self.reports.error(spec.span, text);
         }
         let mut taken = Taken::default();
         let mut cases = Vec::new();
@@ -72,7 +91,16 @@ impl Lowering<'_> {
         {
             self.reports.warning(span, "every value has a case, so this one never comes");
         }
-        Ok((discriminator, key, cases, taken.default.is_none() && !covered))
+        Ok(Union {
+            name: self.full_name(&union.name),
+            notes: TypeNotes::default(),
+            discriminator,
+            key: found.key.unwrap_or(false),
+            default,
+            try_construct,
+            cases,
+            open: taken.default.is_none() && !covered,
+        })
     }
 
     fn case(

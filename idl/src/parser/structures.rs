@@ -180,8 +180,9 @@ impl Parser<'_> {
         let mut names = Vec::new();
         if !self.at(";") {
             names.push(self.name("the name of a bit field, or `;`")?);
-            while self.take(",") {
-                names.push(self.name("the name of a bit field")?);
+            // The standard has nothing between them, and many have commas.
+            while self.take(",") || !self.at(";") {
+                names.push(self.name("`,`, `;` or the name of a bit field")?);
             }
         }
         let ended = self.expect("`,` or `;`").map(drop);

@@ -72,6 +72,9 @@ pub mod marked {
         /// IDL member `label`: `string`.
         #[dds(default = String::from("none"))]
         pub label: String,
+        /// IDL member `elsewhere`: `int32`.
+        #[dds(external, default = Box::new(-3))]
+        pub elsewhere: Box<i32>,
         /// IDL member `wide_label`: `wstring`.
         #[dds(default = ::idl_cdr::WString::from("keins"))]
         pub wide_label: ::idl_cdr::WString,
@@ -172,6 +175,50 @@ pub mod marked {
         pub const NONE: Self = Self::Number(0);
     }
 
+    /// What a value is of which nothing is said.
+    ///
+    /// IDL union `Marked::Setting` over `Marked::State`.
+    #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+    #[dds(name = "Marked::Setting", crate = "idl_cdr", union)]
+    #[dds(discriminator = "State", discriminator_default = State::On)]
+    #[dds(discriminator_try_construct = "use_default")]
+    #[dds(extensibility = "appendable", nested)]
+    pub enum Setting {
+        /// IDL member `reason`: `string`.
+        #[dds(name = "reason", external, case = State::Off)]
+        #[dds(default_value = Box::new(String::from("none")))]
+        #[allow(clippy::box_collection, reason = "the IDL has it so")]
+        Reason(Box<String>),
+        /// IDL member `level`: `double`, in `bar`.
+        #[dds(name = "level", case = State::On, default_value = 2.5)]
+        Level(f64),
+    }
+
+    /// IDL union `Marked::Coded` over `char`.
+    #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+    #[dds(name = "Marked::Coded", crate = "idl_cdr", union)]
+    #[dds(discriminator = "char", discriminator_default = 'x', nested)]
+    #[allow(clippy::large_enum_variant, reason = "the IDL has it so")]
+    pub enum Coded {
+        /// IDL member `pair`: `int32[2]`.
+        #[dds(name = "pair", case = 'a', 'b')]
+        #[dds(default_value = vec![1, 2].try_into().expect("the elements were counted"))]
+        Pair {
+            /// What selected it.
+            discriminator: char,
+            /// The member.
+            value: [i32; 2],
+        },
+        /// IDL member `other`: `int32`.
+        #[dds(name = "other", id = 9, default, default_value = 7)]
+        Other {
+            /// What selected it.
+            discriminator: char,
+            /// The member.
+            value: i32,
+        },
+    }
+
     /// IDL typedef `Marked::Height`: `double`.
     pub type Height = f64;
 
@@ -192,6 +239,7 @@ pub mod marked {
     /// Its names do not count where types are compared.
     #[derive(::idl_cdr::DdsType, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[dds(name = "Marked::Loose", crate = "idl_cdr", bit_bound = 16)]
+    #[dds(ignore_literal_names)]
     pub enum Loose {
         /// IDL enumerator `A`.
         A,

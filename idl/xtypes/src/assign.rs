@@ -153,11 +153,11 @@ impl<'a> Rules<'a> {
                 self.element(value, other_value, "[]")
             }
             (
-                Kind::Enumeration { bit_bound, literals },
-                Kind::Enumeration { bit_bound: other_bits, literals: others },
+                Kind::Enumeration { bit_bound, literals, ignore_literal_names },
+                Kind::Enumeration { bit_bound: other_bits, literals: others, .. },
             ) => {
                 self.bits(*bit_bound, *other_bits)?;
-                self.literals(literals, others)
+                self.literals(literals, others, *ignore_literal_names && !self.exact)
             }
             (
                 Kind::Bitmask { bit_bound, flags },
@@ -201,8 +201,8 @@ impl<'a> Rules<'a> {
         self.inside(step.to_owned(), |rules| rules.check(reader.of, writer.of))
     }
 
-    fn literals(&self, literals: &[Literal], others: &[Literal]) -> Checked {
-        for literal in literals {
+    fn literals(&self, literals: &[Literal], others: &[Literal], by_value: bool) -> Checked {
+        for literal in literals.iter().filter(|_| !by_value) {
             let named = others.iter().find(|other| other.name.hash == literal.name.hash);
             if let Some(named) = named {
                 self.require(named.value == literal.value, || {

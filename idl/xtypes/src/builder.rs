@@ -68,7 +68,26 @@ impl DynamicType {
             default: place == 0,
         });
         let literals = literals.collect();
-        checked(on_top(&[], name, |_| Kind::Enumeration { bit_bound: 32, literals }))
+        let ignore_literal_names = false;
+        checked(on_top(&[], name, |_| Kind::Enumeration {
+            bit_bound: 32,
+            literals,
+            ignore_literal_names,
+        }))
+    }
+
+    /// A bitmask of so many bits, with the names and positions of those that are known.
+    pub fn bitmask(
+        name: &str,
+        bit_bound: u32,
+        flags: &[(&str, u32)],
+    ) -> Result<Self, TypeObjectError> {
+        let flags: Vec<_> = flags.iter().map(|(name, bit)| (Name::new(name), *bit)).collect();
+        if flags.iter().any(|(_, bit)| *bit >= bit_bound) {
+            let reason = "is a bitmask with a bit beyond its last one";
+            return Err(TypeObjectError::Invalid { name: name.to_owned(), reason });
+        }
+        checked(on_top(&[], name, |_| Kind::Bitmask { bit_bound, flags }))
     }
 }
 

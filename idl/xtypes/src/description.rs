@@ -148,7 +148,7 @@ impl DynamicType {
                     })
                     .collect(),
             },
-            Kind::Enumeration { bit_bound, literals } => TypeShape::Enumeration {
+            Kind::Enumeration { bit_bound, literals, .. } => TypeShape::Enumeration {
                 bit_bound: *bit_bound,
                 literals: literals
                     .iter()

@@ -19,7 +19,7 @@ use crate::model::{
 pub(crate) struct FromDescriptors {
     pub(crate) graph: Graph,
     made: BTreeMap<&'static str, NodeId>,
-    /// Structs whose members have defaults, which are values of types that are to be made first.
+    /// Structs and unions whose members have defaults, which are values of types that are to be made first.
     defaults: Vec<(NodeId, usize, WriteDefault)>,
 }
 
@@ -60,10 +60,13 @@ impl FromDescriptors {
     /// The types, with the defaults of their members.
     pub(crate) fn finish(mut self) -> Graph {
         for (id, place, write) in std::mem::take(&mut self.defaults) {
-            let Kind::Structure(structure) = &self.graph.node(id).kind else { continue };
-            let default = default_of_descriptor(&self.graph, &structure.members[place], write);
-            if let Kind::Structure(structure) = &mut self.graph.nodes[id.0 as usize].kind {
-                structure.members[place].default = default;
+            let Some(member) = self.graph.nodes[id.0 as usize].kind.member_at(place) else {
+                continue;
+            };
+            let of = member.clone();
+            let default = default_of_descriptor(&self.graph, &of, write);
+            if let Some(member) = self.graph.nodes[id.0 as usize].kind.member_at(place) {
+                member.default = default;
             }
         }
         self.graph
@@ -85,17 +88,20 @@ impl FromDescriptors {
         let id = self.graph.add(of.name, Kind::Later);
         self.made.insert(of.name, id);
         let kind = match of.kind {
-            TypeKind::Enumeration { bit_bound, literals } => Kind::Enumeration {
-                bit_bound,
-                literals: literals
-                    .iter()
-                    .map(|literal| Literal {
-                        name: Name::new(literal.name),
-                        value: literal.value,
-                        default: literal.default,
-                    })
-                    .collect(),
-            },
+            TypeKind::Enumeration { bit_bound, literals, ignore_literal_names } => {
+                Kind::Enumeration {
+                    bit_bound,
+                    ignore_literal_names,
+                    literals: literals
+                        .iter()
+                        .map(|literal| Literal {
+                            name: Name::new(literal.name),
+                            value: literal.value,
+                            default: literal.default,
+                        })
+                        .collect(),
+                }
+            }
             TypeKind::Bitmask { bit_bound, flags } => Kind::Bitmask {
                 bit_bound,
                 flags: flags.iter().map(|(name, bit)| (Name::new(name), *bit)).collect(),
@@ -118,7 +124,14 @@ impl FromDescriptors {
                 }
                 Kind::Structure(self.structure(&structure))
             }
-            TypeKind::Union(union) => Kind::Union(self.union(&union)),
+            TypeKind::Union(union) => {
+                let members = union.cases.iter().map(|case| case.member.as_ref());
+                let all = [Some(&union.discriminator)].into_iter().chain(members).enumerate();
+                let default =
+                    |(place, of): (_, Option<&MemberDescriptor>)| Some((id, place, of?.default?));
+                self.defaults.extend(all.filter_map(default));
+                Kind::Union(self.union(&union))
+            }
             // What has no name has been made by `add`.
             _ => return id,
         };

@@ -123,7 +123,9 @@ impl FromIdl<'_> {
             Definition::Struct(of) => Kind::Structure(self.structure(of)?),
             Definition::Union(of) => Kind::Union(self.union(of)?),
             Definition::Enum(of) => {
-                Kind::Enumeration { bit_bound: of.bit_bound.into(), literals: literals(of) }
+                let ignore_literal_names = of.notes.ignore_literal_names;
+                let (bit_bound, literals) = (of.bit_bound.into(), literals(of));
+                Kind::Enumeration { bit_bound, literals, ignore_literal_names }
             }
             Definition::Bitmask(of) => Kind::Bitmask {
                 bit_bound: of.bit_bound.into(),
@@ -180,9 +182,7 @@ impl FromIdl<'_> {
         let hashed = of.notes.hashed_ids.unwrap_or(false);
         let mut members = Vec::new();
         for member in of.members.iter().filter(|member| !member.non_serialized) {
-            let default = member.default.as_ref();
-            let mut member = self.member(member, next, hashed)?;
-            member.default = default.and_then(|value| self.value(member.of, value));
+            let member = self.member(member, next, hashed)?;
             next = member.id.saturating_add(1);
             members.push(member);
         }
@@ -200,11 +200,14 @@ impl FromIdl<'_> {
     }
 
     fn union(&mut self, of: &model::Union) -> Made<Union> {
+        let selects = self.ty(&of.discriminator)?;
         let discriminator = Member {
             name: Name::new("discriminator"),
-            of: self.ty(&of.discriminator)?,
+            of: selects,
             key: of.key,
             must_understand: true,
+            try_construct: try_construct(of.try_construct),
+            default: of.default.as_ref().and_then(|value| self.value(selects, value)),
             ..plain_member()
         };
         let hashed = of.notes.hashed_ids.unwrap_or(false);
@@ -234,16 +237,17 @@ impl FromIdl<'_> {
             MemberId::Auto if hashed => (of_hash(&of.name), None),
             MemberId::Auto => (next, None),
         };
+        let node = self.ty(&of.ty)?;
         Ok(Member {
             name,
             id,
-            of: self.ty(&of.ty)?,
+            of: node,
             key: of.key,
             must_understand: of.must_understand || of.key,
             optional: of.optional,
             external: of.external,
             try_construct: try_construct(of.try_construct),
-            default: None,
+            default: of.default.as_ref().and_then(|value| self.value(node, value)),
             unit: of.unit.clone(),
             min: of.range.0.as_ref().and_then(number),
             max: of.range.1.as_ref().and_then(number),

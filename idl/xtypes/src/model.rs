@@ -131,6 +131,8 @@ pub(crate) enum Kind {
     Enumeration {
         bit_bound: u32,
         literals: Vec<Literal>,
+        /// Whether another version may have other names for the same numbers. No object says so.
+        ignore_literal_names: bool,
     },
     Bitmask {
         bit_bound: u32,
@@ -232,6 +234,18 @@ pub(crate) struct Member {
     pub(crate) max: Option<String>,
     /// The text of which the id is the hash; empty if it is the name.
     pub(crate) hash_id: Option<String>,
+}
+
+impl Kind {
+    /// A struct's own member by its place; of a union the discriminator is the first, then each case has one.
+    pub(crate) fn member_at(&mut self, place: usize) -> Option<&mut Member> {
+        match (self, place) {
+            (Kind::Structure(of), _) => of.members.get_mut(place),
+            (Kind::Union(of), 0) => Some(&mut of.discriminator),
+            (Kind::Union(of), _) => of.cases.get_mut(place - 1)?.member.as_mut(),
+            _ => None,
+        }
+    }
 }
 
 impl Graph {

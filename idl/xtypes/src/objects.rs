@@ -266,7 +266,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Enumeration { bit_bound, literals } => {
+            Kind::Enumeration { bit_bound, literals, .. } => {
                 let mut literal_seq: Vec<_> = literals
                     .iter()
                     .enumerate()
@@ -350,7 +350,7 @@ impl<'a> Objects<'a> {
                     })
                     .collect(),
             }),
-            Kind::Enumeration { bit_bound, literals } => {
+            Kind::Enumeration { bit_bound, literals, .. } => {
                 let mut literal_seq: Vec<_> = literals
                     .iter()
                     .enumerate()

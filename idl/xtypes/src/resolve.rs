@@ -206,6 +206,7 @@ macro_rules! kind_of {
                         })
                         .collect(),
                 ),
+                ignore_literal_names: false,
             },
             $form::Bitmask(of) => Kind::Bitmask {
                 bit_bound: of.header.common.bit_bound.into(),

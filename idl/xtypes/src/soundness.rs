@@ -6,6 +6,7 @@
 use idl_cdr::MAX_DEPTH;
 
 use crate::TypeObjectError;
+use crate::data::layout::default_case;
 use crate::model::{BitField, Graph, Kind, NodeId, Primitive, Structure};
 
 /// A value with nothing in it has at most so many parts.
@@ -132,9 +133,9 @@ fn count(
             all
         }
         Kind::Union(union) => {
-            let first = union.cases.first().and_then(|case| case.member.as_ref());
             let mut all = 1_u64.saturating_add(inner(union.discriminator.of)?);
-            if let Some(member) = first {
+            let begins_with = union.cases.get(default_case(graph, union));
+            if let Some(member) = begins_with.and_then(|case| case.member.as_ref()) {
                 all = all.saturating_add(inner(member.of)?);
             }
             all

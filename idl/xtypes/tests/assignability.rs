@@ -97,6 +97,12 @@ mod color {
         Green,
     }
     #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", name = "Color", ignore_literal_names)]
+    pub(crate) enum ByValue {
+        Red,
+        Green,
+    }
+    #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", name = "Color", bit_bound = 8)]
     pub(crate) enum Short {
         Red,
@@ -385,7 +391,7 @@ fn a_refusal_says_where() {
 
 #[test]
 fn enumerators_mean_the_same() {
-    use color::{Mask, More, One, Other, Renamed, Set, Short};
+    use color::{ByValue, Mask, More, One, Other, Renamed, Set, Short};
     assert_eq!(said::<One, More>(DEFAULT), "goes");
     assert_eq!(said::<More, One>(DEFAULT), "goes");
     assert_eq!(
@@ -396,6 +402,15 @@ fn enumerators_mean_the_same() {
     assert_eq!(said::<One, Renamed>(DEFAULT), "`Color`: 0 is `Red`, and `Rot` to the writer");
     let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
     assert_eq!(said::<One, Renamed>(ignoring), "goes");
+    // The reader's word counts, and only its values.
+    assert_eq!(said::<ByValue, Renamed>(DEFAULT), "goes");
+    assert_eq!(said::<ByValue, Other>(DEFAULT), "goes");
+    assert_eq!(said::<Renamed, ByValue>(DEFAULT), "`Color`: 0 is `Rot`, and `Red` to the writer");
+    assert!(said::<ByValue, Renamed>(EXACT).starts_with("`Color`: 0 is `Red`"));
+    let text = "@ignore_literal_names enum Color { BLACK, WHITE };";
+    let of = idl::parse("color.idl", text).unwrap();
+    let of = DynamicType::from_idl(&of, "Color").unwrap();
+    assert!(DEFAULT.check(&of, &DynamicType::of::<One>()).is_ok());
     assert_eq!(said::<One, Short>(DEFAULT), "`Color`: it has 32 bits, the writer's has 8");
     assert_eq!(said::<Mask, u16>(DEFAULT), "goes");
     assert_eq!(said::<u16, Mask>(DEFAULT), "goes");

@@ -266,6 +266,18 @@ fn built_types_have_the_objects_of_derived_ones() {
         assert_eq!(colored.objects(kind), DynamicType::of::<Colored>().objects(kind));
         assert_eq!(both.objects(kind), DynamicType::of::<Both>().objects(kind));
     }
+
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = "idl_cdr", bitmask, bit_bound = 8, flags(UP = 0, DOWN = 5))]
+    struct Keys(u8);
+    let keys = DynamicType::bitmask("Keys", 8, &[("UP", 0), ("DOWN", 5)]).unwrap();
+    assert_eq!(
+        keys.objects(ObjectKind::Complete),
+        DynamicType::of::<Keys>().objects(ObjectKind::Complete)
+    );
+    let beyond = DynamicType::bitmask("Keys", 8, &[("UP", 8)]).unwrap_err().to_string();
+    assert_eq!(beyond, "`Keys` is a bitmask with a bit beyond its last one");
+    assert!(DynamicType::bitmask("Keys", 65, &[]).is_err());
     let twice = StructBuilder::new("Twice", Extensibility::Final)
         .member("a", &point, some(1))
         .member("b", &point, some(1));

@@ -60,8 +60,8 @@ impl ParticipantMachine {
     }
 
     fn say_topic(&mut self, id: u64, data: TopicFacts) {
-        if let Some(told) = self.group.state().types().to_tell(&data.data_type) {
-            self.group.submit(&Announcement::Type(told).to_bytes());
+        for part in self.group.state().types().to_tell(&data.data_type) {
+            self.group.submit(&Announcement::Type(part).to_bytes());
         }
         self.group.submit(&Announcement::Topic(id, Some(data)).to_bytes());
     }

@@ -89,4 +89,34 @@ enum AttributeInside {
     },
 }
 
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8", discriminator_default = 'x')]
+enum DefaultThatDoesNotFit {
+    #[dds(case = 1)]
+    A(u32),
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8", discriminator_try_construct = "trim")]
+enum TrimmedDiscriminator {
+    #[dds(case = 1)]
+    A(u32),
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8")]
+enum DefaultOfNoMember {
+    #[dds(case = 1)]
+    A(u32),
+    #[dds(default, default_value = 3)]
+    B,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8")]
+enum DefaultOfTheMember {
+    #[dds(case = 1, default = 3)]
+    A(u32),
+}
+
 fn main() {}

@@ -318,6 +318,19 @@ pub(crate) fn case_of(of: &Union, label: i64) -> Option<usize> {
     labelled.or_else(|| of.cases.iter().position(|case| case.default))
 }
 
+/// The case of a value of which nothing is said: the one that the discriminator's default selects, or the first.
+pub(crate) fn default_case(graph: &Graph, of: &Union) -> usize {
+    let label = match (&of.discriminator.default, graph.kind(of.discriminator.of)) {
+        (Some(default), _) => default.label(),
+        (None, Kind::Enumeration { literals, .. }) => {
+            let default = literals.iter().find(|literal| literal.default).or(literals.first());
+            default.map_or(0, |literal| literal.value.into())
+        }
+        (None, _) => 0,
+    };
+    case_of(of, label).unwrap_or(0)
+}
+
 /// The bits of a bitset's field, if the value fits.
 pub(crate) fn field_bits(field: &crate::model::BitField, value: &Value) -> Option<u64> {
     let most = u64::MAX >> (64 - field.bits);

@@ -1,9 +1,10 @@
 //! A sample of a type of run time.
 //!
-//! Owns [`DynamicData`] and [`Value`], what values start with, and how members are reached. Never knows
+//! Owns [`DynamicData`] and [`Value`], and how members are reached. Never knows
 //! bytes or text; those are beside it.
 
 mod cdr;
+mod defaults;
 pub(crate) mod layout;
 mod plain;
 mod serialized;
@@ -17,11 +18,12 @@ use std::sync::Arc;
 use idl_cdr::{CdrError, Encoding, LongDouble, PathError, PathStep, Reflect, ValueRef, WChar};
 
 pub(crate) use cdr::default_of_descriptor;
+pub(crate) use defaults::{default_of, default_of_member, union_of_case};
 pub use serialized::SerializedData;
 pub use text::TextError;
 
 use crate::DynamicType;
-use crate::model::{Graph, Kind, Member, NodeId, Primitive, Union};
+use crate::model::{Graph, Kind, NodeId, Primitive};
 
 /// A value of a type that is known at run time only.
 #[derive(Clone, Debug, PartialEq)]
@@ -548,70 +550,5 @@ fn inside_mut<'a>(
             Ok(&mut entries[place].1)
         }
         _ => Err("there is nothing inside of it".to_owned()),
-    }
-}
-
-/// A case of a union with the member's default.
-pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValue {
-    let member = of.cases.get(case).and_then(|case| case.member.as_ref());
-    UnionValue {
-        discriminator: layout::discriminator(graph, of, case),
-        case,
-        member: member.map_or(Value::Absent, |member| default_of(graph, member.of)),
-    }
-}
-
-/// What a member is in a sample that lacks it.
-pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
-    match &of.default {
-        Some(default) => default.clone(),
-        None if of.optional => Value::Absent,
-        None => default_of(graph, of.of),
-    }
-}
-
-/// What a value of a type starts with. A type of which values are without end has been refused before.
-pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
-    match graph.kind(of) {
-        Kind::Primitive(primitive) => match primitive {
-            Primitive::Boolean => Value::Bool(false),
-            Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64 => {
-                Value::Signed(0)
-            }
-            Primitive::Byte
-            | Primitive::Uint8
-            | Primitive::Uint16
-            | Primitive::Uint32
-            | Primitive::Uint64 => Value::Unsigned(0),
-            Primitive::Float32 => Value::Float(0.0),
-            Primitive::Float64 => Value::Double(0.0),
-            Primitive::Float128 => Value::LongDouble(LongDouble::default()),
-            Primitive::Char8 => Value::Char('\0'),
-            Primitive::Char16 => Value::WideChar(WChar(0)),
-        },
-        Kind::Text { .. } => Value::Text(String::new()),
-        Kind::Fixed { scale, .. } => Value::Fixed { units: 0, scale: *scale },
-        Kind::Sequence { .. } => Value::Collection(Vec::new()),
-        Kind::Array { element, count } => {
-            Value::Collection(vec![default_of(graph, element.of); *count as usize])
-        }
-        Kind::Map { .. } => Value::Map(Vec::new()),
-        Kind::Enumeration { literals, .. } => {
-            let default = literals.iter().find(|literal| literal.default).or(literals.first());
-            default.map_or(Value::Absent, |literal| Value::Enumerator {
-                value: literal.value,
-                name: literal.name.text.clone(),
-            })
-        }
-        Kind::Bitmask { .. } => Value::Bitmask(0),
-        Kind::Bitset(fields) => {
-            Value::Structure(fields.iter().map(|field| default_of(graph, field.of)).collect())
-        }
-        Kind::Structure(structure) => {
-            let members = graph.members(structure);
-            Value::Structure(members.into_iter().map(|of| default_of_member(graph, of)).collect())
-        }
-        Kind::Union(union) => Value::Union(Box::new(union_of_case(graph, union, 0))),
-        Kind::Alias(_) | Kind::Later => Value::Absent,
     }
 }

@@ -11,7 +11,7 @@ use idl_cdr::{
 
 use super::{Done, NAME, Walk};
 use crate::data::layout::{case_of, is_primitive, is_primitive_row, key_members, total_bits};
-use crate::data::{UnionValue, Value, default_of, default_of_member};
+use crate::data::{UnionValue, Value, default_of, default_of_member, union_of_case};
 use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
 
 impl<'a> Walk<'a> {
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
                 }
                 Ok(Value::Map(entries))
             }
-            Kind::Enumeration { bit_bound, literals } => {
+            Kind::Enumeration { bit_bound, literals, .. } => {
                 let offset = reader.position();
                 let found = read_bits(reader, *bit_bound)? as u32;
                 let mask = u32::MAX >> (32 - 8 * bytes_for(*bit_bound));
@@ -365,7 +365,7 @@ impl<'a> Walk<'a> {
                 Ok(value)
             }
             Err(error) => {
-                reader.skip_union(open, error)?;
+                reader.skip_union(open, error, of.discriminator.try_construct)?;
                 self.path.truncate(depth);
                 Ok(default_of(self.graph, id))
             }
@@ -383,9 +383,7 @@ impl<'a> Walk<'a> {
         if may_end && reader.lacks_more() {
             return Ok(default_of(self.graph, id));
         }
-        let offset = reader.position();
-        let discriminator = self.read_member(&of.discriminator, reader, Form::Plain)?;
-        let mut held = self.select(offset, of, discriminator)?;
+        let mut held = self.begin_case(of, reader, Form::Plain)?;
         let is_key = reader.is_of_keys() && of.discriminator.key;
         let is_short = may_end && reader.lacks_more();
         if let Some(member) = &of.cases[held.case].member
@@ -409,11 +407,9 @@ impl<'a> Walk<'a> {
             let selected = held.as_ref().and_then(|held| of.cases[held.case].member.as_ref());
             if parameter.ignored {
             } else if id == of.discriminator.id {
-                let at = reader.position();
-                let discriminator =
-                    self.read_member(&of.discriminator, reader, Form::Parameters)?;
+                let begun = self.begin_case(of, reader, Form::Parameters)?;
                 require_end(reader)?;
-                held = Some(self.select(at, of, discriminator)?);
+                held = Some(begun);
             } else if let (Some(held), Some(member)) =
                 (&mut held, selected.filter(|member| member.id == id))
             {
@@ -429,18 +425,28 @@ impl<'a> Walk<'a> {
         held.map(|held| Value::Union(Box::new(held))).ok_or(missing)
     }
 
-    fn select(
-        &self,
-        offset: usize,
-        of: &Union,
-        discriminator: Value,
+    /// Reads the discriminator, and begins the case that it selects.
+    fn begin_case(
+        &mut self,
+        of: &'a Union,
+        reader: &mut CdrReader<'_>,
+        form: Form,
     ) -> Result<UnionValue, CdrError> {
+        let unknown =
+            |offset, found| CdrError::UnknownDiscriminator { offset, type_name: NAME, found };
+        let (offset, member) = (reader.position(), &of.discriminator);
+        self.enter(&member.name.text, offset)?;
+        let read = reader.strictly(|reader| self.read_inside(member, reader, form, false));
+        let discriminator = read.map_err(|error| match error {
+            // An enumerator that is none selects nothing either.
+            CdrError::UnknownEnumerator { offset, found, .. } => unknown(offset, found.into()),
+            error => error,
+        })?;
+        self.path.pop();
         let found = discriminator.label();
-        let unknown = CdrError::UnknownDiscriminator { offset, type_name: NAME, found };
-        let case = case_of(of, found).ok_or(unknown)?;
-        let member = of.cases[case].member.as_ref();
-        let member = member.map_or(Value::Absent, |member| default_of(self.graph, member.of));
-        Ok(UnionValue { discriminator, case, member })
+        let case = case_of(of, found).ok_or(unknown(offset, found))?;
+        let held = union_of_case(self.graph, of, case);
+        Ok(UnionValue { discriminator, ..held })
     }
 }
 

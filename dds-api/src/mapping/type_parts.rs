@@ -1,0 +1,175 @@
+//! What is told of a type, in messages that the group's control stream can carry.
+//!
+//! Owns: the division into parts, and what has come of a type that is not whole yet. Never does: look into what is told.
+//!
+//! ```text
+//!   whole   how long all of it is          at 0 a part begins a type; else it goes on
+//!   at      where this part begins         where the one before has ended
+//!   bytes   this part                      the last one ends at `whole`
+//! ```
+
+use std::collections::BTreeMap;
+
+use derecho_core::bytes::{Reader, Wire};
+use derecho_core::ids::NodeId;
+
+/// The most that one part has: it goes in one message of the group.
+const LONGEST_PART: usize = 12 << 10;
+/// The most that is told of a type (I-176).
+pub(crate) const LONGEST: usize = 256 << 10;
+
+/// A part of what is told of a type, or all of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TypePart {
+    whole: u32,
+    at: u32,
+    bytes: Vec<u8>,
+}
+
+impl TypePart {
+    /// The parts of what is told, in their order.
+    pub(crate) fn all(told: &[u8]) -> Vec<TypePart> {
+        let part = |(n, bytes): (usize, &[u8])| TypePart {
+            whole: told.len() as u32,
+            at: (n * LONGEST_PART) as u32,
+            bytes: bytes.to_vec(),
+        };
+        told.chunks(LONGEST_PART).enumerate().map(part).collect()
+    }
+}
+
+impl Wire for TypePart {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.whole.encode(out);
+        self.at.encode(out);
+        self.bytes.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(TypePart {
+            whole: Wire::decode(from)?,
+            at: Wire::decode(from)?,
+            bytes: Wire::decode(from)?,
+        })
+    }
+}
+
+/// What participants have begun to tell: of each of them one type at most (I-175).
+#[derive(Default)]
+pub(crate) struct Begun(BTreeMap<NodeId, TypePart>);
+
+impl Begun {
+    /// Takes a part in; gives the whole if this was the last one. A part that does not go on where the one before has
+    /// ended is left out, and what had been begun as well.
+    pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) -> Option<Vec<u8>> {
+        let begun = self.0.remove(&from).filter(|_| part.at > 0);
+        let begun = begun.unwrap_or(TypePart { whole: part.whole, at: 0, bytes: Vec::new() });
+        let mut bytes = begun.bytes;
+        let goes_on = part.whole == begun.whole && part.at as usize == bytes.len();
+        let whole = part.whole as usize;
+        let has_room = whole <= LONGEST && part.bytes.len() <= whole.saturating_sub(bytes.len());
+        if !goes_on || !has_room || part.bytes.is_empty() {
+            tracing::warn!(node = %from, "a part of what a participant tells of a type fits nothing");
+            return None;
+        }
+        bytes.extend_from_slice(&part.bytes);
+        if bytes.len() == whole {
+            return Some(bytes);
+        }
+        self.0.insert(from, TypePart { bytes, ..begun });
+        None
+    }
+
+    /// A participant is gone, and what it has begun will never be whole.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.0.remove(&node);
+    }
+
+    /// What has come so far, for one that comes in.
+    pub(crate) fn all(&self) -> Vec<(NodeId, TypePart)> {
+        self.0.iter().map(|(node, part)| (*node, part.clone())).collect()
+    }
+
+    /// Takes over what has come so far to another one.
+    pub(crate) fn take_over(&mut self, all: Vec<(NodeId, TypePart)>) {
+        self.0 = BTreeMap::new();
+        for (node, part) in all {
+            self.take_in(node, part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+
+    fn told(length: usize) -> Vec<u8> {
+        (0..length).map(|n| (n % 251) as u8).collect()
+    }
+
+    fn part(whole: u32, at: u32, bytes: &[u8]) -> TypePart {
+        TypePart { whole, at, bytes: bytes.to_vec() }
+    }
+
+    #[test]
+    fn what_is_told_in_parts_is_whole_when_the_last_one_has_come() {
+        for length in [1, LONGEST_PART, LONGEST_PART + 1, 5 * LONGEST_PART, LONGEST] {
+            let told = told(length);
+            let parts = TypePart::all(&told);
+            assert_eq!(parts.len(), length.div_ceil(LONGEST_PART));
+            let (mut one, mut last) = (Begun::default(), None);
+            for part in parts {
+                assert_eq!(last, None, "whole too early");
+                let carried = TypePart::from_bytes(&part.to_bytes()).unwrap();
+                assert_eq!(carried, part);
+                // Others tell theirs in between, and who comes in takes over what there is.
+                assert_eq!(one.take_in(B, TypePart::all(&told_by_b())[0].clone()), None);
+                let mut newcomer = Begun::default();
+                newcomer.take_over(one.all());
+                assert_eq!(newcomer.all(), one.all());
+                last = newcomer.take_in(A, carried);
+                one = newcomer;
+            }
+            assert_eq!(last.unwrap(), told);
+            assert_eq!(one.all().len(), 1, "what the other has begun");
+            one.forget(B);
+            assert!(one.all().is_empty());
+        }
+    }
+
+    fn told_by_b() -> Vec<u8> {
+        told(LONGEST_PART + 1)
+    }
+
+    #[test]
+    fn a_part_that_fits_nothing_ends_what_was_begun() {
+        for wrong in [
+            part(9, 5, &[1]),
+            part(9, 3, &[1]),
+            part(8, 4, &[1]),
+            part(9, 4, &[]),
+            part(9, 4, &[1; 6]),
+            part(9, u32::MAX, &[1]),
+            part(u32::MAX, 0, &[1]),
+            part(LONGEST as u32 + 1, 0, &[1]),
+            part(0, 0, &[]),
+            part(0, 0, &[1]),
+        ] {
+            let mut begun = Begun::default();
+            assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
+            assert_eq!(begun.take_in(A, wrong.clone()), None, "{wrong:?}");
+            assert!(begun.all().is_empty(), "{wrong:?}");
+            assert_eq!(begun.take_in(A, part(9, 4, &[1; 5])), None);
+            assert!(begun.all().is_empty());
+            assert_eq!(begun.take_in(A, part(2, 0, &[7, 8])).unwrap(), [7, 8]);
+        }
+        // One that begins anew counts, and what was begun before does not.
+        let mut begun = Begun::default();
+        assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
+        assert_eq!(begun.take_in(A, part(3, 0, &[2; 2])), None);
+        assert_eq!(begun.take_in(A, part(3, 2, &[3])).unwrap(), [2, 2, 3]);
+    }
+}

@@ -1,0 +1,237 @@
+//! Types of several hundred members, of which all is told in many messages: versions of them go together as those of short
+//! types do, and who has none compiled in reads them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+use std::time::Instant;
+
+use dds_api::prelude::*;
+use dds_api::topic::TopicBuilder;
+use dds_api::types::{DynamicType, MemberOptions, StructBuilder, TopicData, ValueRef};
+use support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, seed, until};
+
+/// Forty types of sixteen members each.
+macro_rules! sections {
+    ($($name:ident)*) => {
+        $(
+            #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+            #[dds(nested)]
+            pub(crate) struct $name {
+                outside_temperature: f64,
+                static_pressure: f64,
+                dynamic_pressure: f64,
+                angle_of_attack: f64,
+                angle_of_sideslip: f64,
+                indicated_airspeed: f64,
+                true_airspeed: f64,
+                mach_number: f64,
+                pressure_altitude: f64,
+                density_altitude: f64,
+                vertical_speed: f64,
+                ground_speed: f64,
+                track_angle: f64,
+                drift_angle: f64,
+                wind_speed: f64,
+                wind_direction: f64,
+            }
+        )*
+
+        /// The version that was there first.
+        #[allow(non_snake_case, reason = "a macro makes no names")]
+        mod old {
+            use dds_api::prelude::*;
+
+            #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+            #[dds(name = "Air::Report", extensibility = "appendable")]
+            pub(crate) struct Report {
+                #[dds(key)]
+                pub(crate) id: u32,
+                $(pub(crate) $name: super::$name,)*
+            }
+        }
+
+        /// One with more in it.
+        #[allow(non_snake_case, reason = "a macro makes no names")]
+        mod new {
+            use dds_api::prelude::*;
+
+            #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+            #[dds(name = "Air::Report", extensibility = "appendable")]
+            pub(crate) struct Report {
+                #[dds(key)]
+                pub(crate) id: u32,
+                $(pub(crate) $name: super::$name,)*
+                #[dds(default = "none")]
+                pub(crate) remark: String,
+            }
+        }
+    };
+}
+
+sections! {
+    P0 P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P11 P12 P13 P14 P15 P16 P17 P18 P19
+    P20 P21 P22 P23 P24 P25 P26 P27 P28 P29 P30 P31 P32 P33 P34 P35 P36 P37 P38 P39
+}
+
+const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
+
+fn at_level<T: TopicData>(topic: TopicBuilder<T>, level: &str) -> Topic<T> {
+    match level {
+        "unordered" => topic,
+        "atomic" => topic.atomic(),
+        _ => topic.transient_local().keep_all(),
+    }
+    .create()
+    .unwrap()
+}
+
+fn ends<T: DdsType>(by: &DomainParticipant) -> Vec<(DataReader<T>, DataWriter<T>)> {
+    let of_level = |level: &&str| {
+        let topic = at_level(by.topic::<T>(&format!("Reports {level}")), level);
+        (by.reader(&topic).create().unwrap(), by.writer(&topic).create().unwrap())
+    };
+    LEVELS.iter().map(of_level).collect()
+}
+
+fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -> R) -> Vec<R> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut all = Vec::new();
+    while all.len() < count {
+        assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
+        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
+    }
+    assert_eq!(reader.unreadable_samples(), 0);
+    all
+}
+
+fn section(id: u32) -> P39 {
+    P39 { wind_direction: f64::from(id), ..P39::default() }
+}
+
+fn old_report(id: u32) -> old::Report {
+    old::Report { id, P39: section(id), ..old::Report::default() }
+}
+
+fn new_report(id: u32, remark: &str) -> new::Report {
+    new::Report { id, P39: section(id), remark: remark.to_owned(), ..new::Report::default() }
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "newer" => act_newer(&folder),
+        "endless" => act_endless(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn act_newer(folder: &Path) {
+    let participant = join(folder);
+    for (reader, writer) in ends::<new::Report>(&participant) {
+        writer.wait_for_readers(2, SOON).unwrap();
+        say("matched");
+        listen().unwrap();
+        writer.write(&new_report(2, "mine")).unwrap();
+        let mut got = take(&reader, 2, Clone::clone);
+        got.sort_by_key(|report| report.id);
+        assert_eq!(got, [new_report(1, "none"), new_report(2, "mine")]);
+        say("understood");
+        listen().unwrap();
+    }
+    while listen().is_some() {}
+}
+
+#[test]
+fn versions_of_a_type_of_hundreds_of_members_go_together() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let ours = ends::<old::Report>(&participant);
+    let mut newer = Actor::start("newer", &meeting, 0);
+    for (level, (reader, writer)) in LEVELS.iter().zip(&ours) {
+        assert_eq!(newer.hear(), "matched");
+        writer.wait_for_readers(2, SOON).unwrap();
+        newer.tell("go on");
+        writer.write(&old_report(1)).unwrap();
+        assert_eq!(newer.hear(), "understood");
+        let mut got = take(reader, 2, Clone::clone);
+        got.sort_by_key(|report| report.id);
+        assert_eq!(got, [old_report(1), old_report(2)]);
+        assert_eq!((reader.inconsistent_writers(), reader.inconsistency()), (0, None));
+        // Who comes now is told by the others' state, and has the names of all members.
+        let late = meeting.join();
+        let found = late.find_dynamic_topic(&format!("Reports {level}"), SOON).unwrap();
+        let names = found.dynamic_type();
+        assert_eq!(names.named_types().len(), 41);
+        let looker = late.reader(&found).create().unwrap();
+        looker.wait_for_writers(2, SOON).unwrap();
+        writer.wait_for_readers(3, SOON).unwrap();
+        writer.write(&old_report(3)).unwrap();
+        until("it is there", || {
+            looker.take(.., Timeout::millis(20)).unwrap().any(|sample| {
+                matches!(sample.get("P39.wind_direction"), Ok(ValueRef::Double(3.0)))
+                    && matches!(sample.get("id"), Ok(ValueRef::Unsigned(3)))
+            })
+        });
+        take(reader, 1, |_| ());
+        drop((looker, found, late));
+        newer.tell("go on");
+    }
+    newer.finish();
+    drop((ours, participant));
+    meeting.assert_empty();
+}
+
+/// A type of which the type objects are longer than what is told of one.
+fn endless(members: u32, more: bool) -> DynamicType {
+    let number = DynamicType::of::<f64>();
+    let key = MemberOptions { key: true, ..MemberOptions::default() };
+    let mut of = StructBuilder::new("Endless", dds_api::types::Extensibility::Appendable).member(
+        "id",
+        &DynamicType::of::<u32>(),
+        key,
+    );
+    for n in 0..members + u32::from(more) {
+        of = of.member(&format!("m{n}"), &number, MemberOptions::default());
+    }
+    of.build().unwrap()
+}
+
+/// Writes both versions of a type of so many members.
+fn act_endless(folder: &Path) {
+    let participant = join(folder);
+    let writer = |more| {
+        let of = endless(seed() as u32, more);
+        let topic = participant.dynamic_topic("Endless", &of).create().unwrap();
+        participant.writer(&topic).create().unwrap()
+    };
+    let _writers = [false, true].map(writer);
+    say("there");
+    while listen().is_some() {}
+}
+
+/// What a reader of the old version of a type of so many members says of a writer of the new one, and that it is matched
+/// with one of its own.
+fn versions_of(members: u32) -> Option<String> {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.dynamic_topic("Endless", &endless(members, false)).create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let mut other = Actor::start("endless", &meeting, members.into());
+    assert_eq!(other.hear(), "there");
+    until("both are known", || reader.inconsistent_writers() + reader.matched_writers() == 2);
+    let why = reader.inconsistency();
+    assert_eq!(reader.matched_writers(), if why.is_none() { 2 } else { 1 });
+    other.finish();
+    why
+}
+
+#[test]
+fn a_type_that_is_too_long_to_be_told_goes_together_with_itself_alone() {
+    assert_eq!(versions_of(5000), None);
+    let why = versions_of(20_000).unwrap();
+    assert!(why.contains("256 KiB"), "{why}");
+}

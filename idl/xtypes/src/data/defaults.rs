@@ -1,0 +1,83 @@
+//! What values start with, and what members are in samples that lack them.
+//!
+//! Owns the standard's defaults of each kind of type, and those that are said of members. Never reads a sample.
+
+use idl_cdr::{LongDouble, WChar};
+
+use super::{UnionValue, Value, layout};
+use crate::model::{Graph, Kind, Member, NodeId, Primitive, Union};
+
+/// A case of a union with the member's default.
+pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValue {
+    let member = of.cases.get(case).and_then(|case| case.member.as_ref());
+    UnionValue {
+        discriminator: layout::discriminator(graph, of, case),
+        case,
+        member: member.map_or(Value::Absent, |member| default_of_member(graph, member)),
+    }
+}
+
+/// What the discriminator's default selects; the first case, if that is nothing.
+fn default_of_union(graph: &Graph, of: &Union) -> UnionValue {
+    let held = union_of_case(graph, of, layout::default_case(graph, of));
+    let discriminator = default_of_member(graph, &of.discriminator);
+    match layout::case_of(of, discriminator.label()) {
+        Some(_) => UnionValue { discriminator, ..held },
+        None => held,
+    }
+}
+
+/// What a member is in a sample that lacks it.
+pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
+    match &of.default {
+        Some(default) => default.clone(),
+        None if of.optional => Value::Absent,
+        None => default_of(graph, of.of),
+    }
+}
+
+/// What a value of a type starts with. A type of which values are without end has been refused before.
+pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
+    match graph.kind(of) {
+        Kind::Primitive(primitive) => match primitive {
+            Primitive::Boolean => Value::Bool(false),
+            Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64 => {
+                Value::Signed(0)
+            }
+            Primitive::Byte
+            | Primitive::Uint8
+            | Primitive::Uint16
+            | Primitive::Uint32
+            | Primitive::Uint64 => Value::Unsigned(0),
+            Primitive::Float32 => Value::Float(0.0),
+            Primitive::Float64 => Value::Double(0.0),
+            Primitive::Float128 => Value::LongDouble(LongDouble::default()),
+            Primitive::Char8 => Value::Char('\0'),
+            Primitive::Char16 => Value::WideChar(WChar(0)),
+        },
+        Kind::Text { .. } => Value::Text(String::new()),
+        Kind::Fixed { scale, .. } => Value::Fixed { units: 0, scale: *scale },
+        Kind::Sequence { .. } => Value::Collection(Vec::new()),
+        Kind::Array { element, count } => {
+            Value::Collection(vec![default_of(graph, element.of); *count as usize])
+        }
+        Kind::Map { .. } => Value::Map(Vec::new()),
+        Kind::Enumeration { literals, .. } => {
+            let default = literals.iter().find(|literal| literal.default).or(literals.first());
+            default.map_or(Value::Absent, |literal| Value::Enumerator {
+                value: literal.value,
+                name: literal.name.text.clone(),
+            })
+        }
+        Kind::Bitmask { .. } => Value::Bitmask(0),
+        Kind::Bitset(fields) => {
+            Value::Structure(fields.iter().map(|field| default_of(graph, field.of)).collect())
+        }
+        Kind::Structure(structure) => {
+            let members = graph.members(structure);
+            Value::Structure(members.into_iter().map(|of| default_of_member(graph, of)).collect())
+        }
+        Kind::Union(union) => Value::Union(Box::new(default_of_union(graph, union))),
+        Kind::Alias(_) | Kind::Later => Value::Absent,
+    }
+}

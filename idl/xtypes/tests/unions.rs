@@ -1,0 +1,229 @@
+//! What a union is of which nothing is said, or of which the discriminator selects nothing: the same by derived types and
+//! by types from IDL.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use idl_cdr::{DdsType, Encoding, Reflect, from_cdr, to_cdr, to_cdr_with};
+use idl_xtypes::{DynamicData, DynamicType, ObjectKind};
+
+const IDL: &str = r#"
+enum Mode { OFF, @default_literal ON, IDLE };
+@appendable union Setting switch (@default(IDLE) @try_construct(USE_DEFAULT) Mode) {
+    case OFF: @default("none") string reason;
+    case IDLE: @default(2.5) double level;
+};
+@mutable union Plain switch (Mode) {
+    case OFF: long off;
+    case ON: @default(7) @try_construct(USE_DEFAULT) long on;
+};
+union Open switch (long) { case 1: long one; case 2: long two; };
+@mutable struct Panel { Setting setting; Plain plain; Open open; long last; };
+"#;
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+enum Mode {
+    #[dds(name = "OFF")]
+    Off,
+    #[dds(name = "ON", default_literal)]
+    On,
+    #[dds(name = "IDLE")]
+    Idle,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(
+    crate = "idl_cdr",
+    union,
+    discriminator = "Mode",
+    extensibility = "appendable",
+    discriminator_default = Mode::Idle,
+    discriminator_try_construct = "use_default"
+)]
+enum Setting {
+    #[dds(case = Mode::Off, name = "reason", default_value = "none")]
+    Reason(String),
+    #[dds(case = Mode::Idle, name = "level", default_value = 2.5)]
+    Level(f64),
+    #[dds(default)]
+    NoCase { discriminator: Mode },
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "Mode", extensibility = "mutable")]
+enum Plain {
+    #[dds(case = Mode::Off, name = "off")]
+    Off(i32),
+    #[dds(name = "on", default_value = 7, case = Mode::On, try_construct = "use_default")]
+    On(i32),
+    #[dds(default)]
+    NoCase { discriminator: Mode },
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum Open {
+    #[dds(case = 1, name = "one")]
+    One(i32),
+    #[dds(case = 2, name = "two")]
+    Two(i32),
+    #[dds(default)]
+    NoCase { discriminator: i32 },
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "mutable")]
+struct Panel {
+    setting: Setting,
+    plain: Plain,
+    open: Open,
+    last: i32,
+}
+
+fn types() -> [DynamicType; 2] {
+    let derived = DynamicType::of::<Panel>();
+    let compiled = DynamicType::from_idl(&idl::parse("unions.idl", IDL).unwrap(), "Panel").unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        assert_eq!(compiled.objects(kind), derived.objects(kind));
+    }
+    [derived, compiled]
+}
+
+/// `@default` of the discriminator, else the default of its type; and what that selects, with its own default.
+#[test]
+fn what_nothing_is_said_of_is_what_the_discriminators_default_selects() {
+    let default = Panel::default_value();
+    let expected = Panel {
+        setting: Setting::Level(2.5),
+        plain: Plain::On(7),
+        open: Open::NoCase { discriminator: 0 },
+        last: 0,
+    };
+    assert_eq!(default, expected);
+    let payload = to_cdr(&default).unwrap();
+    for of in types() {
+        let sample = DynamicData::new(&of);
+        assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), payload, "{}", sample.to_text());
+        assert_eq!(DynamicData::parse(&of, "{}").unwrap(), sample);
+        let said = DynamicData::parse(&of, "{setting: {discriminator: OFF}}").unwrap();
+        assert!(said.to_text().contains("none"), "{}", said.to_text());
+    }
+}
+
+/// What `Setting` was, or will be.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(
+    crate = "idl_cdr",
+    name = "Setting",
+    union,
+    discriminator = "i32",
+    extensibility = "appendable"
+)]
+enum Later {
+    #[dds(case = 0)]
+    Reason(String),
+    #[dds(case = 77)]
+    Unknown(Vec<u64>),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Panel", extensibility = "mutable")]
+struct LaterPanel {
+    setting: Later,
+    #[dds(id = 3)]
+    last: i32,
+}
+
+/// A discriminator that is no enumerator: what belongs to it is skipped, where its end is known.
+#[test]
+fn a_discriminator_that_selects_nothing_has_its_default() {
+    let later = LaterPanel { setting: Later::Unknown(vec![0x0101; 5]), last: 3 };
+    for encoding in [Encoding::PLAIN_CDR2_LE, Encoding::PLAIN_CDR2_BE] {
+        let payload = to_cdr_with(&later, encoding).unwrap();
+        let read: Panel = from_cdr(&payload).unwrap();
+        assert_eq!(read, Panel { last: 3, ..Panel::default_value() });
+        for of in types() {
+            let sample = DynamicData::from_cdr(&of, &payload).unwrap();
+            assert_eq!(sample.to_cdr(encoding).unwrap(), to_cdr_with(&read, encoding).unwrap());
+        }
+    }
+    // XCDR1 does not say where such a union ends.
+    let payload = to_cdr_with(&later, Encoding::CDR_LE).unwrap();
+    let why = from_cdr::<Panel>(&payload).unwrap_err().to_string();
+    assert!(why.contains("Setting"), "{why}");
+    types().iter().for_each(|of| assert!(DynamicData::from_cdr(of, &payload).is_err()));
+    let known = LaterPanel { setting: Later::Reason("why".into()), last: 3 };
+    let read: Panel = from_cdr(&to_cdr(&known).unwrap()).unwrap();
+    assert_eq!(read.setting, Setting::Reason("why".into()));
+}
+
+/// Without `try_construct` such a union is refused, and so is what it is a part of; a member that may be replaced takes all
+/// of it with it.
+#[test]
+fn a_discriminator_without_a_default_is_refused() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(
+        crate = "idl_cdr",
+        name = "Plain",
+        union,
+        discriminator = "i32",
+        extensibility = "mutable"
+    )]
+    enum Later {
+        #[dds(case = 77)]
+        Unknown(u64),
+    }
+    let payload = to_cdr(&Later::Unknown(1)).unwrap();
+    let why = from_cdr::<Plain>(&payload).unwrap_err().to_string();
+    assert!(why.contains("77"), "{why}");
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", union, discriminator = "Mode", extensibility = "appendable")]
+    enum Fussy {
+        #[dds(case = Mode::On)]
+        On(Vec<u64>),
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", union, discriminator = "i32", extensibility = "appendable")]
+    enum LaterFussy {
+        #[dds(case = 77)]
+        Unknown(u8),
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr")]
+    struct Outer {
+        #[dds(try_construct = "use_default", default = Fussy::On(vec![5]))]
+        fussy: Fussy,
+        after: u8,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", name = "Outer")]
+    struct LaterOuter {
+        fussy: LaterFussy,
+        after: u8,
+    }
+    // One byte, which is nothing that the default enumerator's case could be read from.
+    let payload = to_cdr(&LaterOuter { fussy: LaterFussy::Unknown(1), after: 9 }).unwrap();
+    let read: Outer = from_cdr(&payload).unwrap();
+    assert_eq!(read, Outer { fussy: Fussy::On(vec![5]), after: 9 });
+    let of = DynamicType::of::<Outer>();
+    let sample = DynamicData::from_cdr(&of, &payload).unwrap();
+    assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), to_cdr(&read).unwrap());
+    assert_eq!(read.parts(), 2);
+}
+
+/// The member of a case has its default where a sample lacks it.
+#[test]
+fn a_case_without_its_member_has_the_members_default() {
+    // A list of one parameter: the discriminator, which must be understood.
+    let only = [0, 11, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0xa0, 1, 0, 0, 0];
+    assert_eq!(from_cdr::<Plain>(&only).unwrap(), Plain::On(7));
+    let of = DynamicType::of::<Plain>();
+    let sample = DynamicData::from_cdr(&of, &only).unwrap();
+    assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), to_cdr(&Plain::On(7)).unwrap());
+    // An appendable union that ends behind its discriminator.
+    let short = [0, 9, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(from_cdr::<Setting>(&short).unwrap(), Setting::Reason("none".into()));
+    let of = DynamicType::of::<Setting>();
+    let sample = DynamicData::from_cdr(&of, &short).unwrap();
+    assert!(sample.to_text().contains("none"), "{}", sample.to_text());
+}
