@@ -262,6 +262,19 @@ impl SubscriptionBuiltinTopicData {
 }
 
 /// The data of a builtin topic: nothing but the four forms is.
+///
+/// ```
+/// use dds_api::domain::{BuiltinTopicData, TopicBuiltinTopicData};
+/// use dds_api::prelude::*;
+///
+/// fn count<T: BuiltinTopicData>(participant: &DomainParticipant) -> DdsResult<usize> {
+///     Ok(participant.builtin_reader::<T>()?.read(.., Timeout::NOW)?.len())
+/// }
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// println!("{} topics of others", count::<TopicBuiltinTopicData>(participant)?);
+/// # Ok(())
+/// # }
+/// ```
 pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
     /// The topic's name in the standard.
     const TOPIC_NAME: &'static str;
@@ -271,7 +284,13 @@ pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
     const SOURCE: BuiltinSource<Self>;
 }
 
-/// How what discovery has becomes samples of a builtin topic.
+/// How what discovery has becomes samples of a builtin topic: this crate's own.
+///
+/// ```
+/// use dds_api::domain::{BuiltinTopicData, TopicBuiltinTopicData};
+///
+/// let _ = TopicBuiltinTopicData::SOURCE;
+/// ```
 #[doc(hidden)]
 pub struct BuiltinSource<T> {
     pub(crate) kind: BuiltinKind,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dds_api::domain::DomainParticipantFactory;
+use dds_api::domain::{DomainParticipantFactory, PublicationBuiltinTopicData};
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
 use dds_api::qos::{
@@ -238,6 +238,21 @@ fn entities() -> DdsResult<()> {
     Ok(())
 }
 
+fn what_others_have() -> DdsResult<()> {
+    let (participant, other) = (DomainParticipant::new(0)?, DomainParticipant::new(0)?);
+    let topic = other.topic::<Track>("Tracks").create()?;
+    let _writer = other.writer(&topic).create()?;
+
+    let writers = participant.builtin_reader::<PublicationBuiltinTopicData>()?;
+    while let Some(writer) = writers.take_next(Timeout::secs(1))? {
+        match writer.info().instance_state {
+            InstanceState::Alive => println!("{} writes `{}`: {:?}", writer.key, writer.topic_name, writer.reliability),
+            _ => println!("{} is gone", writer.key),                            // of which only the key is left
+        }
+    }
+    Ok(())
+}
+
 fn coherent_changes() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?;
     let route = participant.topic::<Leg>("Route").transient_local().keep_all().create()?;
@@ -335,6 +350,7 @@ pub(crate) fn run(folder: &Path) {
     failures().unwrap();
     policies().unwrap();
     entities().unwrap();
+    what_others_have().unwrap();
     coherent_changes().unwrap();
     instances().unwrap();
     filters().unwrap();
