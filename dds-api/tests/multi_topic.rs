@@ -182,7 +182,7 @@ fn an_instance_is_disposed_when_nothing_makes_it_any_more() {
     air.locations.dispose(&Location { flight: 1, ..Location::default() }).unwrap();
     assert_eq!(next(&reader, 0), []);
     air.carriers.dispose(&Carrier { carrier: "AF".to_owned(), ..Carrier::default() }).unwrap();
-    assert_eq!(next(&reader, 1)[0].1, false);
+    assert!(!next(&reader, 1)[0].1, "nobody says any more where it is from");
     // And it comes again.
     air.carry("AF", "France");
     assert_eq!(next(&reader, 1), [(view("AF100", 200.0, "France"), true)]);

@@ -167,10 +167,7 @@ impl Join {
         let mut found = Vec::new();
         if let Some(bound) = self.agree(table, sample, &BTreeMap::new()) {
             chosen[table] = Some(sample);
-            self.choose(&mut chosen, &bound, &mut |rows| {
-                found.push(self.plan.make(rows)?);
-                Ok(())
-            })?;
+            self.choose(&mut chosen, &bound, &mut found)?;
         }
         Ok(found)
     }
@@ -192,18 +189,19 @@ impl Join {
         Some(all)
     }
 
-    /// Chooses rows of the topics of which none is chosen yet, in all ways.
+    /// Chooses rows of the topics of which none is chosen yet, in all ways, and makes a sample of each.
     fn choose<'a>(
         &'a self,
         chosen: &mut Vec<Option<&'a DynamicData>>,
         bound: &BTreeMap<usize, Common>,
-        found: &mut dyn FnMut(&[Option<&DynamicData>]) -> Result<(), DataError>,
+        found: &mut Vec<DynamicData>,
     ) -> Result<(), DataError> {
         let free = || (0..chosen.len()).filter(|table| chosen[*table].is_none());
         let has_bound =
             |table: &usize| self.plan.tables[*table].iter().any(|it| bound.contains_key(it));
         let Some(table) = free().find(has_bound).or_else(|| free().next()) else {
-            return found(chosen);
+            found.push(self.plan.make(chosen)?);
+            return Ok(());
         };
         let table_of = &self.tables[table];
         let by = |common: &usize| {
