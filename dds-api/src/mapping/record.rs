@@ -8,6 +8,7 @@
 //!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
 //!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
 //!       ...   strength: i32            only of a writer that has one
+//!       ...   expiry: u64              only of a writer whose samples are out of date at some time: then, on the clock of the timestamp
 //!       ...   key hash: 16 bytes       only where samples are kept for those who come later
 //! ```
 //! Its length and its number in the sender's order are the protocol's.
@@ -33,6 +34,8 @@ const PLAIN: u32 = 1;
 const CDR: u32 = 2;
 /// A coherent set: its payload are records ([`super::set`]).
 const SET: u32 = 3;
+/// Added to the form of a record that says when its sample is out of date.
+const AGING: u32 = 4;
 /// Where the form says which policies its writer offers that are not as usual: see [`Offer`].
 const OFFER: u32 = 4;
 const OFFERS: u32 = ((1 << Offer::COUNT.ilog2()) - 1) << OFFER;
@@ -49,7 +52,7 @@ const PARTED: u32 = 0x1000;
 /// Where the mark is: of the type if that may change, else of how its values lie in memory.
 const MARK: u32 = 13;
 /// All that says nothing of the payload.
-const BESIDE: u32 = KEYED | STRONG | PARTED | OFFERS;
+const BESIDE: u32 = AGING | KEYED | STRONG | PARTED | OFFERS;
 /// Bytes that say how long the names of partitions are.
 const NAMES_LENGTH: usize = 2;
 /// Bytes that the names of a writer's partitions may have.
@@ -58,6 +61,10 @@ pub(crate) const LONGEST_NAMES: usize = 1 << 12;
 pub(crate) const KEY: usize = 16;
 /// Bytes of the strength.
 pub(crate) const STRENGTH: usize = 4;
+/// Bytes of the expiry.
+pub(crate) const EXPIRY: usize = 8;
+/// The expiry of what is never out of date.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// In which form keys are sent, and kept, alone.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
@@ -141,8 +148,32 @@ impl Header {
     /// Those of them whose number does not depend on what they say.
     #[inline]
     fn fixed_tail(self) -> usize {
+        self.behind_strength() + if self.form & STRONG != 0 { STRENGTH } else { 0 }
+    }
+
+    /// Those behind the strength.
+    #[inline]
+    fn behind_strength(self) -> usize {
         let key = if self.form & KEYED != 0 { KEY } else { 0 };
-        key + if self.form & STRONG != 0 { STRENGTH } else { 0 }
+        key + if self.form & AGING != 0 { EXPIRY } else { 0 }
+    }
+
+    /// When its sample is out of date by what its writer has said.
+    #[cold]
+    fn expiry(self, record: &[u8]) -> u64 {
+        let end = record.len().saturating_sub(if self.form & KEYED != 0 { KEY } else { 0 });
+        let expiry = record.get(HEADER..end).and_then(|payload| payload.last_chunk());
+        let says = self.form & AGING != 0 && self.fate() == Fate::Alive;
+        expiry.filter(|_| says).map_or(NEVER, |expiry| u64::from_le_bytes(*expiry))
+    }
+
+    /// When its sample is out of date by its age. Of a coherent set the record says so itself: there is more in it than
+    /// what its time is of.
+    pub(crate) fn ends(self, lifespan: u64) -> u64 {
+        match lifespan > 0 && self.fate() == Fate::Alive && !self.is_set() {
+            true => self.timestamp.saturating_add(lifespan),
+            false => NEVER,
+        }
     }
 
     #[cold]
@@ -317,6 +348,8 @@ pub(crate) struct Terms {
     pub(crate) keyed: bool,
     /// What is offered that is not usual.
     pub(crate) offer: Offer,
+    /// LIFESPAN, in nanoseconds, if it ends: so long after its timestamp a sample is out of date.
+    pub(crate) lifespan: Option<u64>,
 }
 
 impl Terms {
@@ -324,7 +357,13 @@ impl Terms {
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
-        names + if self.strength != 0 { STRENGTH } else { 0 }
+        let expiry = if self.lifespan.is_some() { EXPIRY } else { 0 };
+        names + expiry + if self.strength != 0 { STRENGTH } else { 0 }
+    }
+
+    /// What goes with a coherent set of such samples.
+    pub(crate) fn of_set(self) -> Terms {
+        Terms { strength: 0, keyed: false, ..self }
     }
 
     /// The names of partitions as they are sent; none for the default.
@@ -389,12 +428,20 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
     let parted = if terms.partition.is_some() { PARTED } else { 0 };
-    let form = form | fate.flags() | keyed | strong | parted | terms.offer.flags() | mark << MARK;
+    let aging = if terms.lifespan.is_some() { AGING } else { 0 };
+    let beside = keyed | strong | parted | aging | terms.offer.flags();
+    let form = form | fate.flags() | beside | mark << MARK;
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
         *place = key.to_le_bytes();
         end -= KEY;
+    }
+    if let Some(lifespan) = terms.lifespan
+        && let Some(place) = record[..end].last_chunk_mut()
+    {
+        *place = timestamp.saturating_add(lifespan).to_le_bytes();
+        end -= EXPIRY;
     }
     if strong != 0
         && let Some(place) = record[..end].last_chunk_mut()
@@ -431,9 +478,21 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     let Some(header) = Header::read(record).filter(|header| header.form & STRONG != 0) else {
         return 0;
     };
-    let end = record.len().saturating_sub(if header.form & KEYED != 0 { KEY } else { 0 });
+    let end = record.len().saturating_sub(header.behind_strength());
     let strength = record.get(HEADER..end).and_then(|payload| payload.last_chunk());
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
+}
+
+/// When what is in a record is out of date: by what its writer has said, and so long after its timestamp if that is not
+/// zero; [`NEVER`] if never. That an instance is over is news at any time.
+#[inline(always)]
+pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
+    match Header::read(record) {
+        Some(header) if lifespan > 0 || header.form & AGING != 0 => {
+            header.expiry(record).min(header.ends(lifespan))
+        }
+        _ => NEVER,
+    }
 }
 
 /// What marks the version of a record's type.

@@ -16,7 +16,7 @@ use crate::infrastructure::status::StatusKind;
 use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
 use crate::mapping::partners::Partners;
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
-use crate::mapping::record::{Offer, Terms};
+use crate::mapping::record::{NEVER, Offer, Terms};
 use crate::mapping::vigil::Due;
 
 impl ParticipantMachine {
@@ -186,5 +186,10 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
     let keyed = !writer.deadline.period.is_infinite();
     let offer = Offer::of(writer, publisher);
-    Terms { strength: writer.ownership_strength.value, partition, keyed, offer }
+    let lifespan = Option::<std::time::Duration>::from(writer.lifespan.duration);
+    let lifespan = lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(NEVER));
+    // By that of a topic that is kept all go in any case.
+    let is_topics = |lifespan: &u64| *lifespan > 0 && *lifespan == endpoint.keeping.lifespan;
+    let lifespan = lifespan.filter(|lifespan| !is_topics(lifespan));
+    Terms { strength: writer.ownership_strength.value, partition, keyed, offer, lifespan }
 }

@@ -88,8 +88,9 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// How a set is sealed now: its samples say the rest of themselves.
-    fn seal_of_set(&self) -> Seal {
-        let terms = Terms { strength: 0, keyed: false, ..self.shared.terms() };
+    fn seal_of_set(&self, gathered: &Gathered) -> Seal {
+        let mut terms = self.shared.terms().of_set();
+        terms.lifespan = terms.lifespan.map(|_| gathered.lifespan());
         Seal { set: true, fate: Fate::Alive, mark: self.mark, terms, key: None }
     }
 
@@ -102,15 +103,15 @@ impl<T: TopicData> DataWriter<T> {
     }
 }
 
-/// Bytes of the names of partitions that go with samples.
+/// Bytes of what goes with a set.
 fn names_of(terms: &Terms) -> usize {
-    Terms { strength: 0, ..terms.clone() }.size()
+    terms.clone().of_set().size()
 }
 
 impl<T: TopicData> HeldBack for WriterCore<T> {
     fn publish(self: Arc<Self>, gathered: &Gathered, blocking: Option<Timeout>) -> DdsResult<()> {
         let writer = DataWriter::of(self);
-        let (with, size) = (writer.seal_of_set(), HEADER + gathered.size());
+        let (with, size) = (writer.seal_of_set(gathered), HEADER + gathered.size());
         let blocking = blocking.unwrap_or(writer.max_blocking());
         let mut place = writer.claim_within(size + with.size(), blocking)?;
         place.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
