@@ -241,12 +241,19 @@ impl ParticipantMachine {
         self.group.leave();
     }
 
-    /// Whether every reader has received all that a writer wrote.
+    /// Whether every reader has received all that a writer wrote. Whoever asks waits for that.
     pub(crate) fn is_acknowledged(&mut self, id: u64) -> bool {
         let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
         match endpoint.level.is_ordered() {
             true => self.atomic.is_acknowledged(&self.group, endpoint.key(), id),
-            false => self.group.node().is_acknowledged(RegionId(endpoint.stream)),
+            false => {
+                let (node, stream) = (self.group.node(), RegionId(endpoint.stream));
+                let is_acknowledged = node.is_acknowledged(stream);
+                if !is_acknowledged {
+                    node.hurry(stream);
+                }
+                is_acknowledged
+            }
         }
     }
 

@@ -123,6 +123,9 @@ impl<T: TopicData> WriterCore<T> {
                     topic.name()
                 ))
             })?;
+        if self.participant.engine.is_attended() {
+            self.shared.allow_to_put_off();
+        }
         self.shared.set_policies(&endpoint.policies, terms);
         if let Policies::Offered { writer, .. } = &*endpoint.policies {
             self.shared.vigil.promise(writer, clock::now());
