@@ -70,6 +70,8 @@ pub(super) struct ReaderLife<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
     pub(super) charge: OnceLock<Arc<Charge>>,
+    /// For its subscriber, which does not keep it.
+    pub(super) me: Weak<ReaderLife<T>>,
 }
 
 impl<T: TopicData> Clone for DataReader<T> {
@@ -156,7 +158,10 @@ pub use asynchronous::SampleStream;
 impl<T: TopicData> DataReader<T> {
     /// A reader that consists of this, and is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
-        let life = Arc::new(ReaderLife { core: Arc::new(core), charge: OnceLock::new() });
+        let life = Arc::new_cyclic(|me| {
+            let me = Weak::clone(me);
+            ReaderLife { core: Arc::new(core), charge: OnceLock::new(), me }
+        });
         let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
         life.core.participant.roster.enter(entity);
         DataReader::alive(life)
@@ -474,7 +479,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The queues, brought up to date.
     #[inline]
-    fn queues(&self) -> MutexGuard<'_, Queues> {
+    pub(super) fn queues(&self) -> MutexGuard<'_, Queues> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = self.shared.changes.load(Ordering::Acquire);
         if changes != queues.seen {
@@ -637,7 +642,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
     /// other versions of the type (I-173).
     #[inline(always)]
-    fn is_refused(&self, record: &[u8]) -> bool {
+    pub(super) fn is_refused(&self, record: &[u8]) -> bool {
         T::extensibility(self.topic.support()) != Extensibility::Final
             && self.shared.refuses(mark_of(record))
     }
