@@ -9,6 +9,7 @@
 //!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
 //!       ...   strength: i32            only of a writer that has one
 //!       ...   tag: u64                 only where several topics share an order: which one it is
+//!       ...   expiry: u64              only of a writer whose samples are out of date at some time: then, on the clock of the timestamp
 //!       ...   key hash: 16 bytes       only where samples are kept for those who come later
 //! ```
 //! Its length and its number in the sender's order are the protocol's.
@@ -37,6 +38,8 @@ const CDR: u32 = 2;
 const SET: u32 = 3;
 /// Added to the form of a record that has its topic's tag.
 const TAGGED: u32 = 8;
+/// Added to the form of a record that says when its sample is out of date.
+const AGING: u32 = 4;
 /// Where the form says which policies its writer offers that are not as usual: see [`Offer`].
 const OFFER: u32 = 4;
 const OFFERS: u32 = ((1 << Offer::COUNT.ilog2()) - 1) << OFFER;
@@ -53,7 +56,7 @@ const PARTED: u32 = 0x1000;
 /// Where the mark is: of the type if that may change, else of how its values lie in memory.
 const MARK: u32 = 13;
 /// All that says nothing of the payload.
-const BESIDE: u32 = KEYED | STRONG | PARTED | OFFERS | TAGGED;
+const BESIDE: u32 = AGING | TAGGED | KEYED | STRONG | PARTED | OFFERS;
 /// Bytes that say how long the names of partitions are.
 const NAMES_LENGTH: usize = 2;
 /// Bytes that the names of a writer's partitions may have.
@@ -64,6 +67,10 @@ pub(crate) const KEY: usize = 16;
 pub(crate) const TAG: usize = 8;
 /// Bytes of the strength.
 pub(crate) const STRENGTH: usize = 4;
+/// Bytes of the expiry.
+pub(crate) const EXPIRY: usize = 8;
+/// The expiry of what is never out of date.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// In which form keys are sent, and kept, alone.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
@@ -150,10 +157,16 @@ impl Header {
         self.behind_strength() + if self.form & STRONG != 0 { STRENGTH } else { 0 }
     }
 
-    /// Those of them that stand behind the strength.
+    /// Those behind the strength.
     #[inline]
     fn behind_strength(self) -> usize {
-        self.key_size() + if self.form & TAGGED != 0 { TAG } else { 0 }
+        self.behind_tag() + if self.form & TAGGED != 0 { TAG } else { 0 }
+    }
+
+    /// Those behind the tag.
+    #[inline]
+    fn behind_tag(self) -> usize {
+        self.key_size() + if self.form & AGING != 0 { EXPIRY } else { 0 }
     }
 
     #[inline]
@@ -169,9 +182,30 @@ impl Header {
 
     #[cold]
     fn some_tag(self, record: &[u8]) -> u64 {
-        let before_key = record.get(HEADER..record.len().saturating_sub(self.key_size()));
-        let tag = before_key.and_then(|before| before.last_chunk());
-        tag.map_or(0, |tag| u64::from_le_bytes(*tag))
+        self.word_before(record, self.behind_tag()).unwrap_or(0)
+    }
+
+    /// The eight bytes of a record before so many at its end.
+    fn word_before(self, record: &[u8], behind: usize) -> Option<u64> {
+        let before = record.get(HEADER..record.len().checked_sub(behind)?)?;
+        Some(u64::from_le_bytes(*before.last_chunk()?))
+    }
+
+    /// When its sample is out of date by what its writer has said.
+    #[cold]
+    fn expiry(self, record: &[u8]) -> u64 {
+        let says = self.form & AGING != 0 && self.fate() == Fate::Alive;
+        let expiry = self.word_before(record, self.key_size());
+        expiry.filter(|_| says).unwrap_or(NEVER)
+    }
+
+    /// When its sample is out of date by its age. Of a coherent set the record says so itself: there is more in it than
+    /// what its time is of.
+    pub(crate) fn ends(self, lifespan: u64) -> u64 {
+        match lifespan > 0 && self.fate() == Fate::Alive && !self.is_set() {
+            true => self.timestamp.saturating_add(lifespan),
+            false => NEVER,
+        }
     }
 
     #[cold]
@@ -357,6 +391,8 @@ pub(crate) struct Terms {
     pub(crate) offer: Offer,
     /// What its topic is told by from others in the same order; zero if there are none.
     pub(crate) tag: u64,
+    /// LIFESPAN, in nanoseconds, if it ends: so long after its timestamp a sample is out of date.
+    pub(crate) lifespan: Option<u64>,
 }
 
 impl Terms {
@@ -365,7 +401,13 @@ impl Terms {
     pub(crate) fn size(&self) -> usize {
         let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
         let tag = if self.tag != 0 { TAG } else { 0 };
-        names + tag + if self.strength != 0 { STRENGTH } else { 0 }
+        let expiry = if self.lifespan.is_some() { EXPIRY } else { 0 };
+        names + tag + expiry + if self.strength != 0 { STRENGTH } else { 0 }
+    }
+
+    /// What goes with a coherent set of such samples.
+    pub(crate) fn of_set(self) -> Terms {
+        Terms { strength: 0, keyed: false, ..self }
     }
 
     /// The names of partitions as they are sent; none for the default.
@@ -435,13 +477,20 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
     let strong = if terms.strength != 0 { STRONG } else { 0 };
     let parted = if terms.partition.is_some() { PARTED } else { 0 };
     let tagged = if terms.tag != 0 { TAGGED } else { 0 };
-    let beside = keyed | strong | parted | tagged | terms.offer.flags();
+    let aging = if terms.lifespan.is_some() { AGING } else { 0 };
+    let beside = keyed | strong | parted | tagged | aging | terms.offer.flags();
     let form = form | fate.flags() | beside | mark << MARK;
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
         *place = key.to_le_bytes();
         end -= KEY;
+    }
+    if let Some(lifespan) = terms.lifespan
+        && let Some(place) = record[..end].last_chunk_mut()
+    {
+        *place = timestamp.saturating_add(lifespan).to_le_bytes();
+        end -= EXPIRY;
     }
     if tagged != 0
         && let Some(place) = record[..end].last_chunk_mut()
@@ -490,6 +539,18 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     let end = record.len().saturating_sub(header.behind_strength());
     let strength = record.get(HEADER..end).and_then(|payload| payload.last_chunk());
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
+}
+
+/// When what is in a record is out of date: by what its writer has said, and so long after its timestamp if that is not
+/// zero; [`NEVER`] if never. That an instance is over is news at any time.
+#[inline(always)]
+pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
+    match Header::read(record) {
+        Some(header) if lifespan > 0 || header.form & AGING != 0 => {
+            header.expiry(record).min(header.ends(lifespan))
+        }
+        _ => NEVER,
+    }
 }
 
 /// What marks the version of a record's type.

@@ -10,7 +10,7 @@
 //!
 //! Owns: how samples are put together, and taken apart. Never does: trust what it reads.
 
-use super::record::{Header, key_of, payload};
+use super::record::{Header, NEVER, expiry_of, key_of, payload};
 
 /// Bytes before each record, and what records are filled up to: so plain ones are aligned.
 const LEAD: usize = 16;
@@ -25,6 +25,8 @@ pub(crate) struct Gathered {
     samples: usize,
     /// When the latest of them was written.
     latest: u64,
+    /// When the last of them is out of date.
+    expires: u64,
 }
 
 /// Bytes that a record takes in a set.
@@ -48,6 +50,11 @@ impl Gathered {
         self.latest
     }
 
+    /// So long after that the last of them is out of date.
+    pub(crate) fn lifespan(&self) -> u64 {
+        if self.expires == NEVER { NEVER } else { self.expires.saturating_sub(self.latest) }
+    }
+
     /// The payload.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -64,9 +71,11 @@ impl Gathered {
         self.bytes.resize(start + footprint(length), 0);
         let lead = (length as u32).to_le_bytes();
         self.bytes[start..start + lead.len()].copy_from_slice(&lead);
-        let filled = fill(&mut self.bytes[start + LEAD..start + LEAD + length]);
+        let record = &mut self.bytes[start + LEAD..start + LEAD + length];
+        let filled = fill(record);
         match filled {
             Ok(()) => {
+                self.expires = self.expires.max(expiry_of(record, 0));
                 self.samples += 1;
                 self.latest = self.latest.max(time);
             }

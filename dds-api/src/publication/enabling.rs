@@ -17,7 +17,7 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
 use crate::mapping::policies::{self, Policies};
-use crate::mapping::record::{HEADER, KEY, STRENGTH, TAG};
+use crate::mapping::record::{EXPIRY, HEADER, KEY, STRENGTH, TAG};
 use crate::mapping::set;
 use crate::mapping::shares::Berth;
 
@@ -112,11 +112,12 @@ impl<T: TopicData> WriterCore<T> {
         let terms = terms_of(&endpoint);
         let has_names = self.publisher.is_some();
         let names = if has_names { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
-        // A deadline may be set later. The largest sample may be in a set.
+        // A deadline and a lifespan may be set later. The largest sample may be in a set.
         let in_set =
             self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
         let names = if terms.tag != 0 { names + TAG } else { names };
-        let overhead = HEADER + names + KEY + if in_set { set::footprint(HEADER) } else { 0 };
+        let in_set = if in_set { set::footprint(HEADER) } else { 0 };
+        let overhead = HEADER + names + EXPIRY + KEY + in_set;
         let geometry = Geometry::fitting(*memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(

@@ -11,7 +11,7 @@ use idl_xtypes::TopicData;
 use super::cache::{Coming, Selection, Shortage};
 use super::group_access::{GroupAccess, GroupReader};
 use super::queues::Head;
-use super::reader::{DataReader, ReaderCore, ReaderLife, is_expired};
+use super::reader::{DataReader, ReaderCore, ReaderLife, is_out_of_date};
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf, wall};
 use super::states::States;
@@ -93,7 +93,7 @@ impl<T: TopicData> ReaderCore<T> {
             self.note_unreadable();
             return Some((Vec::new(), stream));
         };
-        samples.retain(|(_, sample)| !is_expired(sample, started));
+        samples.retain(|(_, sample)| !is_out_of_date(sample, started.lifespan));
         Some((samples, stream))
     }
 

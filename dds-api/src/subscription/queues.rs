@@ -8,11 +8,12 @@ use std::sync::{Arc, PoisonError};
 use derecho_core::group::report::StreamId;
 use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
+use derecho_node::clock;
 
 use super::departures::Departures;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
-use crate::mapping::record::origin;
+use crate::mapping::record::{NEVER, expiry_of, origin};
 use crate::mapping::set::OF_SEVERAL;
 use crate::mapping::shares::{Place, ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
@@ -56,12 +57,35 @@ pub(super) struct Queues {
     place: Option<(usize, u64)>,
     /// Who sends no more.
     departures: Arc<Departures>,
+    /// LIFESPAN of the topic, in nanoseconds; zero if only writers say how long their samples are of use.
+    lifespan: u64,
+}
+
+/// Whether a time has come, by the wall clock, at which something is out of date.
+#[inline(always)]
+pub(super) fn is_over(expiry: u64) -> bool {
+    expiry != NEVER && has_come(expiry)
+}
+
+#[cold]
+fn has_come(expiry: u64) -> bool {
+    expiry <= clock::wall(clock::now())
 }
 
 impl Queues {
     /// None yet.
-    pub(super) fn new(given: Option<Given>, departures: &Arc<Departures>) -> Queues {
-        Queues { given, departures: Arc::clone(departures), ..Queues::default() }
+    pub(super) fn new(
+        given: Option<Given>,
+        departures: &Arc<Departures>,
+        lifespan: u64,
+    ) -> Queues {
+        Queues { given, departures: Arc::clone(departures), lifespan, ..Queues::default() }
+    }
+
+    /// LIFESPAN: whether it is too late for a record.
+    #[inline(always)]
+    fn is_late(&self, record: &[u8]) -> bool {
+        is_over(expiry_of(record, self.lifespan))
     }
 
     #[cold]
@@ -162,6 +186,9 @@ impl Queues {
     /// Whether the reader is to have a record.
     #[inline(always)]
     fn judge(&mut self, record: &Record, stream: StreamId) -> Verdict {
+        if self.is_late(record.bytes()) {
+            return Verdict::No;
+        }
         if self.known.is_none() {
             return Verdict::Yes;
         }
@@ -227,7 +254,11 @@ impl Queues {
             if standing.is_evicted_from(history.life) {
                 return Look::NoneYet;
             }
-            match self.judge_anew(stream, kept.bytes()) {
+            let verdict = match self.is_late(kept.bytes()) {
+                true => Verdict::No,
+                false => self.judge_anew(stream, kept.bytes()),
+            };
+            match verdict {
                 Verdict::Yes => return Look::Kept(kept, stream),
                 Verdict::No => self.note(stream, kept.number()),
                 Verdict::NotYet => {
@@ -257,8 +288,14 @@ impl Queues {
             self.front = next.or(self.front.take());
             return is_in;
         }
-        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
-        self.sources.iter().any(waits)
+        let present = self.sources.iter().filter(|source| standing.is_in(source.life));
+        present.into_iter().any(|source| {
+            // What is out of date is none, and holds nobody up.
+            while source.inbox.next_is(|record| self.is_late(record)) {
+                source.inbox.take();
+            }
+            !source.inbox.is_empty()
+        })
     }
 
     /// Where it stands in its topic's order.

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
-use derecho_node::{Waited, clock};
+use derecho_node::Waited;
 use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
@@ -23,7 +23,7 @@ use super::departures::Departures;
 use super::enabling::{Draft, Started};
 use super::joined::Joining;
 use super::past::{Others, PastSamples, Since};
-use super::queues::Queues;
+use super::queues::{Queues, is_over};
 use super::sample::{Body, Sample};
 use super::sets::Opened;
 use super::shelf::Shelf;
@@ -342,7 +342,8 @@ impl<T: TopicData> DataReader<T> {
         match self.shelf.get() {
             // Without a look at what is queued: that is for a call that gives it.
             Some(shelf) => {
-                let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                shelf.let_time_pass();
                 let has_news = !shelf.has_seen(self.changes()) || self.has_queued();
                 !shelf.cache.is_empty() || !shelf.is_stalled() && has_news
             }
@@ -545,6 +546,9 @@ impl<T: TopicData> ReaderCore<T> {
         }
         loop {
             if let Some(next) = self.opened.next() {
+                if is_out_of_date(&next.0, started.lifespan) {
+                    continue;
+                }
                 return Some(next);
             }
             // Decoded without the lock, for that is a type's own code.
@@ -565,7 +569,6 @@ impl<T: TopicData> ReaderCore<T> {
                 return None;
             }
             match sample {
-                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some((sample, writer)),
                 None => self.note_unreadable(),
             }
@@ -576,6 +579,9 @@ impl<T: TopicData> ReaderCore<T> {
     fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
         while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             if let Some(next) = self.opened.next() {
+                if is_out_of_date(&next.0, started.lifespan) {
+                    continue;
+                }
                 return Some(Some(next));
             }
             let mut queues = self.queues();
@@ -625,7 +631,6 @@ impl<T: TopicData> ReaderCore<T> {
                 }
             };
             match found {
-                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some(Some((sample, stream))),
                 None => self.note_unreadable(),
             }
@@ -665,17 +670,9 @@ impl<T: TopicData> Drop for ReaderLife<T> {
     }
 }
 
-/// LIFESPAN: whether it is too late for a sample.
-#[inline(always)]
-pub(super) fn is_expired<T: TopicData>(sample: &Body<T>, started: &Started) -> bool {
-    started.lifespan > 0 && outlives(sample, started.lifespan)
-}
-
-/// Whether a sample is older than that.
-#[cold]
-fn outlives<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
-    sample.fate() == Fate::Alive
-        && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
+/// LIFESPAN: whether it is too late for a sample that was taken out of a coherent set.
+pub(super) fn is_out_of_date<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
+    is_over(sample.expiry(lifespan))
 }
 
 /// Samples being taken.

@@ -14,7 +14,7 @@ use idl_xtypes::TopicData;
 use super::cache::{Info, Key, Shared};
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Fate, Header, Payload, Reading};
+use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
 
 /// What is known of a sample besides its data.
 ///
@@ -122,6 +122,8 @@ enum Data<T> {
 struct Decoded<T> {
     header: Header,
     strength: i32,
+    /// When its writer has said that it is out of date.
+    expiry: u64,
     number: u64,
     value: T,
 }
@@ -150,8 +152,13 @@ fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<De
     let Payload::Decoded(header, value) = record::read::<T>(record.bytes(), with)? else {
         return None;
     };
-    let strength = record::strength_of(record.bytes());
-    Some(Arc::new(Decoded { header, strength, number: record.number(), value }))
+    let (strength, expiry) = beside(record.bytes());
+    Some(Arc::new(Decoded { header, strength, expiry, number: record.number(), value }))
+}
+
+/// What a record says beside its sample that is asked for later: the writer's strength, and when it is out of date.
+fn beside(record: &[u8]) -> (i32, u64) {
+    (record::strength_of(record), record::expiry_of(record, 0))
 }
 
 impl<T: TopicData> Body<T> {
@@ -167,11 +174,11 @@ impl<T: TopicData> Body<T> {
 
     fn decoded(
         (header, value): (Header, T),
-        strength: i32,
+        (strength, expiry): (i32, u64),
         number: u64,
         writer: NodeId,
     ) -> Body<T> {
-        let data = Data::Decoded(Arc::new(Decoded { header, strength, number, value }));
+        let data = Data::Decoded(Arc::new(Decoded { header, strength, expiry, number, value }));
         Body { data, writer }
     }
 
@@ -189,8 +196,7 @@ impl<T: TopicData> Body<T> {
         Some(match record::read::<T>(kept.bytes(), with)? {
             Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
-                let strength = record::strength_of(kept.bytes());
-                Body::decoded((header, value), strength, kept.number(), writer)
+                Body::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
             }
         })
     }
@@ -202,13 +208,13 @@ impl<T: TopicData> Body<T> {
         with: &Reading<'_, T>,
     ) -> Option<Body<T>> {
         let read = record::read_out::<T>(record, with)?;
-        Some(Body::decoded(read, record::strength_of(record), number, writer))
+        Some(Body::decoded(read, beside(record), number, writer))
     }
 
     /// What says that an instance with this key is over, because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
         let header = Header::of_loss(now, writer.entity as u32);
-        Body::decoded((header, key), 0, 0, writer.node)
+        Body::decoded((header, key), (0, NEVER), 0, writer.node)
     }
 
     /// What is told of an entity of this participant, as a sample of a builtin topic.
@@ -218,7 +224,7 @@ impl<T: TopicData> Body<T> {
             InstanceState::NotAliveDisposed => Fate::Disposed,
             InstanceState::NotAliveNoWriters => Fate::Unregistered,
         };
-        Body::decoded((Header::of_told(now, fate), data), 0, 0, of)
+        Body::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
     }
 
     /// The same sample, whose data do not lie in its writer's memory any more.
@@ -227,8 +233,7 @@ impl<T: TopicData> Body<T> {
             Data::InPlace(record) => {
                 let bytes = record.bytes();
                 let read = record::plain_out::<T>(bytes)?;
-                let strength = record::strength_of(bytes);
-                Some(Body::decoded(read, strength, record.number(), self.writer))
+                Some(Body::decoded(read, beside(bytes), record.number(), self.writer))
             }
             Data::Kept(_) | Data::Decoded(_) => Some(self),
         }
@@ -296,6 +301,15 @@ impl<T: TopicData> Body<T> {
             Data::InPlace(record) => record::strength_of(record.bytes()),
             Data::Kept(kept) => record::strength_of(kept.bytes()),
             Data::Decoded(decoded) => decoded.strength,
+        }
+    }
+
+    /// When it is out of date: by what its writer has said, or by a lifespan that is not zero; if never, `NEVER`.
+    pub(super) fn expiry(&self, lifespan: u64) -> u64 {
+        match &self.data {
+            Data::InPlace(record) => record::expiry_of(record.bytes(), lifespan),
+            Data::Kept(kept) => record::expiry_of(kept.bytes(), lifespan),
+            Data::Decoded(decoded) => decoded.expiry.min(decoded.header.ends(lifespan)),
         }
     }
 

@@ -15,7 +15,7 @@ use idl_xtypes::TopicData;
 
 use super::cache::{Coming, Shortage};
 use super::in_step::Placed;
-use super::reader::{ReaderCore, is_expired};
+use super::reader::ReaderCore;
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf};
 use crate::mapping::set;
@@ -124,11 +124,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     pub(super) fn keep_set(&self, samples: Option<Vec<(Body<T>, StreamId)>>) {
         match samples {
-            Some(samples) => {
-                let started = self.enabling.started();
-                let is_over = |it: &Body<T>| started.is_some_and(|started| is_expired(it, started));
-                self.opened.put(samples.into_iter().filter(|(sample, _)| !is_over(sample)));
-            }
+            Some(samples) => self.opened.put(samples.into_iter()),
             None => self.note_unreadable(),
         }
     }

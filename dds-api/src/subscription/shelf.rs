@@ -174,6 +174,13 @@ impl<T: TopicData> Shelf<T> {
         Some(clock::now().after(due.saturating_sub(wall())))
     }
 
+    /// Lets go of what is out of date.
+    pub(super) fn let_time_pass(&mut self) {
+        if self.cache.next_time().is_some() {
+            self.cache.advance(wall());
+        }
+    }
+
     /// Whether it knows of all changes of the queues so far.
     pub(super) fn has_seen(&self, changes: u64) -> bool {
         self.seen == Some(changes)
@@ -213,10 +220,7 @@ impl<T: TopicData> Shelf<T> {
         let entity = u64::from(header.writer);
         let writer = InstanceHandle { node: stream.node, entity };
         let source_timestamp = header.timestamp;
-        let expires = match lifespan {
-            0 => NEVER,
-            lifespan => source_timestamp.saturating_add(lifespan),
-        };
+        let expires = sample.expiry(lifespan);
         let (key, strength) = (sample.key(), sample.strength());
         if fate == Fate::DisposedAndUnregistered {
             let (change, data) = (Change::Unregister, sample.share());

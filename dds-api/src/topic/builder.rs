@@ -267,8 +267,8 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
-    /// LIFESPAN: so long after it was written a sample is out of date, and no reader gets it any more. The clocks of
-    /// writer and reader are compared. Of a topic whose samples are kept; elsewhere a sample is taken or waits.
+    /// LIFESPAN: so long after its source timestamp a sample is out of date, and no reader gets it any more, by the clock
+    /// of the reader's host. Each writer may have another one. Of a topic whose samples are kept it says how long they are as well.
     pub fn lifespan(mut self, time: Duration) -> Self {
         self.lifespan = Some(time);
         self

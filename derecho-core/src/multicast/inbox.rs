@@ -11,6 +11,7 @@ use alloc::sync::Arc;
 #[cfg(all(test, not(loom)))]
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 
 use super::entry::Extent;
@@ -332,6 +333,15 @@ impl Part {
 
     #[inline(always)]
     fn take(&self) -> Option<Record> {
+        let record = self.next()?;
+        let taken = self.taken.0.load(Ordering::Relaxed);
+        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
+        Some(record)
+    }
+
+    /// The record that is taken next. It is one reference, which is the queue's until it is taken.
+    #[inline(always)]
+    fn next(&self) -> Option<Record> {
         let taken = self.taken.0.load(Ordering::Relaxed);
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
@@ -339,7 +349,6 @@ impl Part {
         let (bytes, origin) = self.place(taken);
         let bytes = bytes.load(Ordering::Relaxed);
         let origin = origin.load(Ordering::Relaxed);
-        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
         let extent = Extent { position: bytes as u32, length: (bytes >> 32) as u32 };
         let source = &self.sources[(origin & SENDER_MASK) as usize];
         let offset = extent.first_byte(source.geometry);
@@ -523,6 +532,15 @@ impl Inbox {
             }
             self.leave_first();
         }
+    }
+
+    /// Whether this is so of the bytes that are taken next, of those of the senders whose records are taken; for whoever
+    /// takes.
+    #[inline]
+    pub fn next_is(&self, holds: impl FnOnce(&[u8]) -> bool) -> bool {
+        // The reference stays the queue's.
+        let next = self.front().next().map(ManuallyDrop::new);
+        next.is_some_and(|record| holds(record.bytes()))
     }
 
     /// The first part has had no more, and has a next one: goes on to that.
