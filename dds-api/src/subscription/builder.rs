@@ -16,8 +16,9 @@ use qos_profiles::{
 
 use super::cache::Settings;
 use super::enabling::{Draft, check};
+use super::intake::ReaderCore;
 use super::not_with_builtin;
-use super::reader::{DataReader, ReaderCore};
+use super::reader::DataReader;
 use super::sets::Opened;
 use super::subscriber::Subscriber;
 use crate::domain::enabling::Enabling;

@@ -10,7 +10,8 @@ use idl_xtypes::TopicData;
 
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
-use super::reader::{DataReader, Limit, ReaderCore};
+use super::intake::ReaderCore;
+use super::reader::{DataReader, Limit};
 use super::sample::{Body, Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;

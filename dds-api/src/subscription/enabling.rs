@@ -11,9 +11,10 @@ use qos_profiles::{
 };
 
 use super::cache::Settings;
+use super::intake::ReaderCore;
 use super::joined::{Deaf, Joining};
 use super::queues::Queues;
-use super::reader::{DataReader, ReaderCore, ReaderLife};
+use super::reader::{DataReader, ReaderLife};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, enabling};

@@ -9,6 +9,7 @@ mod calls;
 mod condition;
 mod departures;
 mod enabling;
+mod intake;
 mod joined;
 mod past;
 mod queues;

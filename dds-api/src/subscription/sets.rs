@@ -14,7 +14,7 @@ use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
 use super::cache::{Coming, Shortage};
-use super::reader::{ReaderCore, is_expired};
+use super::intake::{ReaderCore, is_expired};
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf};
 use crate::infrastructure::InstanceHandle;

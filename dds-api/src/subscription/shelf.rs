@@ -18,7 +18,7 @@ use idl_xtypes::TopicData;
 use super::cache::{
     Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
-use super::reader::ReaderCore;
+use super::intake::ReaderCore;
 use super::sample::{Body, Sample};
 use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
