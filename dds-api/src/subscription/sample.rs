@@ -15,6 +15,7 @@ use super::cache::{Info, Key, Shared};
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, Fate, Header, Payload, Reading};
+use crate::topic::Bytes;
 
 /// What is known of a sample besides its data.
 ///
@@ -147,8 +148,17 @@ impl<T> Shared for Body<T> {
 /// room for one that does not. Apart from whoever asks, for what a call returns in memory its caller waits for.
 #[inline(never)]
 fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<Decoded<T>>> {
-    let Payload::Decoded(header, value) = record::read::<T>(record.bytes(), with)? else {
-        return None;
+    let lent = || {
+        let (header, payload) = record::in_cdr(record.bytes())?;
+        Some((header, Bytes::in_record(record, payload)?))
+    };
+    let lent = if Bytes::is::<T>() { lent() } else { None };
+    let (header, value) = match lent {
+        Some(lent) => lent,
+        None => match record::read::<T>(record.bytes(), with)? {
+            Payload::Decoded(header, value) => (header, value),
+            Payload::InPlace => return None,
+        },
     };
     let strength = record::strength_of(record.bytes());
     Some(Arc::new(Decoded { header, strength, number: record.number(), value }))
@@ -186,6 +196,16 @@ impl<T: TopicData> Body<T> {
 
     /// The same of a record that was kept.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
+        let lent = || {
+            let (header, payload) = record::in_cdr(kept.bytes())?;
+            Some((header, Bytes::in_kept(&kept, payload)?))
+        };
+        if Bytes::is::<T>()
+            && let Some(lent) = lent()
+        {
+            let strength = record::strength_of(kept.bytes());
+            return Some(Body::decoded(lent, strength, kept.number(), writer));
+        }
         Some(match record::read::<T>(kept.bytes(), with)? {
             Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
@@ -230,7 +250,14 @@ impl<T: TopicData> Body<T> {
                 let strength = record::strength_of(bytes);
                 Some(Body::decoded(read, strength, record.number(), self.writer))
             }
-            Data::Kept(_) | Data::Decoded(_) => Some(self),
+            Data::Decoded(decoded) => match Bytes::copied(&decoded.value) {
+                Some(value) => {
+                    let Decoded { header, strength, number, .. } = **decoded;
+                    Some(Body::decoded((header, value), strength, number, self.writer))
+                }
+                None => Some(self),
+            },
+            Data::Kept(_) => Some(self),
         }
     }
 
@@ -361,7 +388,10 @@ impl<T: TopicData> Sample<T> {
 
     /// Whether it is read where its writer built it, or where it is kept for those who come later.
     pub fn is_borrowed(&self) -> bool {
-        !matches!(self.body.data, Data::Decoded(_))
+        match &self.body.data {
+            Data::InPlace(_) | Data::Kept(_) => true,
+            Data::Decoded(decoded) => Bytes::of(&decoded.value).is_some_and(Bytes::is_lent),
+        }
     }
 }
 
