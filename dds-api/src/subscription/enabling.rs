@@ -121,7 +121,7 @@ impl<T: TopicData> ReaderCore<T> {
         let remembers = level.is_kept() && self.participant.standing.may_rejoin();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         *self.queues.lock().unwrap_or_else(PoisonError::into_inner) =
-            Queues::new(remembers.then(Given::default), &self.departures);
+            Queues::new(remembers.then(Given::default), &self.departures, self.max_held_percent);
         if *follows || anew {
             self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
         }

@@ -44,6 +44,10 @@ pub struct ReaderCore<T: TopicData> {
     /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
     pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
+    /// So much of a writer's memory may be held by what it has given out.
+    pub(super) max_held_percent: u8,
+    /// Samples that were copied, as more was held.
+    pub(super) copied: AtomicU64,
     /// Whether it is enabled, and what it has since then.
     pub(super) enabling: Enabling<Draft>,
     /// What the cache is to do.
@@ -62,6 +66,15 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) listener: Slot<dyn DataReaderListener<T>>,
     /// How much had come when a listener was told of that last.
     pub(super) told: AtomicU64,
+}
+
+/// For whom a sample is taken out of the queues.
+#[derive(Clone, Copy)]
+pub(super) enum Receiver {
+    /// For the application, which may hold it as long as it likes.
+    Application,
+    /// For the cache, which is limited by policies.
+    Cache,
 }
 
 impl<T: TopicData> ReaderCore<T> {
@@ -129,7 +142,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
-    pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
+    pub(super) fn pop(&self, to: Receiver) -> Option<(Body<T>, StreamId)> {
         let started = self.enabling.started()?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
@@ -141,7 +154,10 @@ impl<T: TopicData> ReaderCore<T> {
                 return Some(next);
             }
             // Decoded without the lock, for that is a type's own code.
-            let (record, writer, life) = self.queues().take(&self.shared)?;
+            let mut queues = self.queues();
+            let (record, writer, life) = queues.take(&self.shared)?;
+            let is_full = matches!(to, Receiver::Application) && queues.lending.is_full(&record);
+            drop(queues);
             if self.is_refused(record.bytes()) {
                 continue;
             }
@@ -151,7 +167,10 @@ impl<T: TopicData> ReaderCore<T> {
                 });
                 continue;
             }
-            let sample = Body::new(record, writer.node, &self.reading());
+            let mut sample = Body::new(record, writer.node, &self.reading());
+            if is_full {
+                sample = sample.and_then(|sample| self.copy_out(sample));
+            }
             // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
                 self.discard();
@@ -238,6 +257,15 @@ impl<T: TopicData> ReaderCore<T> {
     fn is_refused(&self, record: &[u8]) -> bool {
         T::extensibility(self.topic.support()) != Extensibility::Final
             && self.shared.refuses(mark_of(record))
+    }
+
+    /// The same sample, copied out if its data lie in its writer's memory.
+    #[cold]
+    pub(super) fn copy_out(&self, sample: Body<T>) -> Option<Body<T>> {
+        if sample.is_lent() {
+            self.copied.fetch_add(1, Ordering::Relaxed);
+        }
+        sample.into_own()
     }
 
     #[cold]

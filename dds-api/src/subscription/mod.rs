@@ -11,6 +11,7 @@ mod departures;
 mod enabling;
 mod intake;
 mod joined;
+mod lending;
 mod past;
 mod queues;
 mod reader;

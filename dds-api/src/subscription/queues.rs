@@ -10,6 +10,7 @@ use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
 
 use super::departures::Departures;
+use super::lending::Lending;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
 use crate::mapping::record::{Origin, origin, partition};
@@ -42,12 +43,19 @@ pub(super) struct Queues {
     place: Option<(usize, u64)>,
     /// Who sends no more.
     departures: Arc<Departures>,
+    /// What may be lent.
+    pub(super) lending: Lending,
 }
 
 impl Queues {
     /// None yet.
-    pub(super) fn new(given: Option<Given>, departures: &Arc<Departures>) -> Queues {
-        Queues { given, departures: Arc::clone(departures), ..Queues::default() }
+    pub(super) fn new(
+        given: Option<Given>,
+        departures: &Arc<Departures>,
+        max_held_percent: u8,
+    ) -> Queues {
+        let lending = Lending::new(max_held_percent);
+        Queues { given, departures: Arc::clone(departures), lending, ..Queues::default() }
     }
 
     #[cold]

@@ -16,7 +16,7 @@ use derecho_core::log::StreamKey;
 use derecho_node::Waited;
 use idl_xtypes::TopicData;
 
-use super::intake::ReaderCore;
+use super::intake::{ReaderCore, Receiver};
 use super::past::{Others, PastSamples, Since};
 use super::sample::Sample;
 use crate::domain::Charge;
@@ -153,6 +153,12 @@ impl<T: TopicData> DataReader<T> {
     /// Samples that were dropped because they were none of this type: a writer's mistake.
     pub fn unreadable_samples(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Samples that were copied when they were given out, because the application held as much of their writers' memory as it
+    /// [may](crate::subscription::DataReaderBuilder::max_held_percent).
+    pub fn copied_samples(&self) -> u64 {
+        self.copied.load(Ordering::Relaxed)
     }
 
     /// How often this participant's membership in its domain has ended, as far as is known. If it is another
@@ -329,7 +335,7 @@ impl<T: TopicData> DataReader<T> {
     #[inline(always)]
     fn pop_told(&self) -> Option<Sample<T>> {
         loop {
-            let (sample, _) = self.pop()?;
+            let (sample, _) = self.pop(Receiver::Application)?;
             if sample.fate() != Fate::Unregistered {
                 return Some(sample.fresh());
             }

@@ -12,6 +12,7 @@ use derecho_core::storage::cursor::Kept;
 use idl_xtypes::TopicData;
 
 use super::cache::{Info, Key, Shared};
+use super::lending::is_crowded;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, Fate, Header, Payload, Reading};
@@ -241,6 +242,20 @@ impl<T: TopicData> Body<T> {
         Body::decoded((Header::of_told(now, fate), data), 0, 0, of)
     }
 
+    /// Whether its data lie in its writer's memory, which it pins.
+    pub(super) fn is_lent(&self) -> bool {
+        self.record().is_some()
+    }
+
+    /// The record that it pins.
+    pub(super) fn record(&self) -> Option<&Record> {
+        match &self.data {
+            Data::InPlace(record) => Some(record),
+            Data::Kept(_) => None,
+            Data::Decoded(decoded) => Bytes::of(&decoded.value)?.record(),
+        }
+    }
+
     /// The same sample, whose data do not lie in its writer's memory any more.
     pub(super) fn into_own(self) -> Option<Body<T>> {
         match &self.data {
@@ -383,6 +398,18 @@ impl<T: TopicData> Sample<T> {
             publication_handle: body.publication(),
             valid_data: body.fate() == Fate::Alive,
             sequence_number: body.number(),
+        }
+    }
+
+    /// Whether it pins more of its writer's memory than may be held.
+    pub(super) fn is_crowding(&self, max_held_percent: u8) -> bool {
+        self.body.record().is_some_and(|record| is_crowded(max_held_percent, record))
+    }
+
+    /// From now on it is a copy.
+    pub(super) fn own(&mut self) {
+        if let Some(body) = self.body.share().into_own() {
+            self.body = body;
         }
     }
 

@@ -18,7 +18,7 @@ use idl_xtypes::TopicData;
 use super::cache::{
     Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
-use super::intake::ReaderCore;
+use super::intake::{ReaderCore, Receiver};
 use super::sample::{Body, Sample};
 use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
@@ -416,7 +416,7 @@ impl<T: TopicData> ReaderCore<T> {
             let next = match shelf.next.take() {
                 Some(next) => next,
                 None => {
-                    let popped = self.pop();
+                    let popped = self.pop(Receiver::Cache);
                     // What was taken in before was before they had ended (I-145).
                     if let Some(gone) = self.departures.take() {
                         shelf.lose(now, |_, stream| gone.has(stream));

@@ -75,6 +75,14 @@ impl Bytes {
         !matches!(self.value, Octets::Own(_))
     }
 
+    /// The record that the bytes lie in.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        match &self.value {
+            Octets::InPlace(record, _) => Some(record),
+            Octets::Own(_) | Octets::Kept(..) => None,
+        }
+    }
+
     /// Whether this is the type of such samples. Constant for each type.
     #[inline(always)]
     pub(crate) fn is<T: Any>() -> bool {
