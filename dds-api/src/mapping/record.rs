@@ -621,6 +621,13 @@ pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option
     Some(Payload::Decoded(header, value))
 }
 
+/// The payload of a record that holds a sample in CDR.
+pub(crate) fn in_cdr(record: &[u8]) -> Option<(Header, &[u8])> {
+    let header = Header::read(record)?;
+    let is_cdr = header.form & ((1 << MARK) - 1) & !BESIDE == CDR;
+    is_cdr.then_some((header, payload(header, record)?))
+}
+
 /// Reads a record out, so that it is needed no more.
 pub(crate) fn read_out<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<(Header, T)> {
     match read::<T>(record, with)? {

@@ -272,7 +272,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Bytes of what goes with a sample on these terms.
     #[inline(always)]
-    fn seal_size(&self, terms: &Terms) -> usize {
+    pub(super) fn seal_size(&self, terms: &Terms) -> usize {
         terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
     }
 
@@ -339,6 +339,11 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
         self.claim_within(size, self.max_blocking())
+    }
+
+    /// The same, waiting so long at most if it is said.
+    pub(super) fn claim_for(&self, size: usize, blocking: Option<Timeout>) -> DdsResult<Place<'_>> {
+        self.claim_within(size, blocking.unwrap_or(self.max_blocking()))
     }
 
     #[inline(always)]

@@ -11,9 +11,10 @@ use qos_profiles::{
 };
 
 use super::cache::Settings;
+use super::intake::ReaderCore;
 use super::joined::{Deaf, Joining};
 use super::queues::Queues;
-use super::reader::{DataReader, ReaderCore, ReaderLife};
+use super::reader::{DataReader, ReaderLife};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, enabling};
@@ -119,8 +120,11 @@ impl<T: TopicData> ReaderCore<T> {
         let (level, lifespan) = (self.topic.level(), self.topic.keeping().lifespan);
         let remembers = level.is_kept() && self.participant.standing.may_rejoin();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
-        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) =
-            Queues::new(remembers.then(Given::default), &self.departures, lifespan);
+        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::new(
+            remembers.then(Given::default),
+            &self.departures,
+            (lifespan, self.max_held_percent),
+        );
         if *follows || anew || self.leader().is_some() {
             self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
         }

@@ -10,8 +10,9 @@ use idl_xtypes::TopicData;
 
 use super::cache::{Coming, Selection, Shortage};
 use super::group_access::{GroupAccess, GroupReader};
+use super::intake::{ReaderCore, is_out_of_date};
 use super::queues::Head;
-use super::reader::{DataReader, ReaderCore, ReaderLife, is_out_of_date};
+use super::reader::{DataReader, ReaderLife};
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf, wall};
 use super::states::States;

@@ -11,6 +11,7 @@ use derecho_core::storage::cursor::Kept;
 use derecho_node::clock;
 
 use super::departures::Departures;
+use super::lending::Lending;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
 use crate::mapping::record::{NEVER, expiry_of, origin};
@@ -57,6 +58,8 @@ pub(super) struct Queues {
     place: Option<(usize, u64)>,
     /// Who sends no more.
     departures: Arc<Departures>,
+    /// What may be lent.
+    pub(super) lending: Lending,
     /// LIFESPAN of the topic, in nanoseconds; zero if only writers say how long their samples are of use.
     lifespan: u64,
 }
@@ -77,9 +80,10 @@ impl Queues {
     pub(super) fn new(
         given: Option<Given>,
         departures: &Arc<Departures>,
-        lifespan: u64,
+        (lifespan, max_held_percent): (u64, u8),
     ) -> Queues {
-        Queues { given, departures: Arc::clone(departures), lifespan, ..Queues::default() }
+        let (departures, lending) = (Arc::clone(departures), Lending::new(max_held_percent));
+        Queues { given, departures, lending, lifespan, ..Queues::default() }
     }
 
     /// LIFESPAN: whether it is too late for a record.

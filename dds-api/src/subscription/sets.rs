@@ -15,7 +15,7 @@ use idl_xtypes::TopicData;
 
 use super::cache::{Coming, Shortage};
 use super::in_step::Placed;
-use super::reader::ReaderCore;
+use super::intake::ReaderCore;
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf};
 use crate::mapping::set;

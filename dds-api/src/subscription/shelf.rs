@@ -19,7 +19,7 @@ use super::cache::{
     Arrival, Cache, Change, Info, Key, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
 use super::in_step::Staged;
-use super::reader::ReaderCore;
+use super::intake::{ReaderCore, Receiver};
 use super::sample::{Body, Sample};
 use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
@@ -481,7 +481,7 @@ impl<T: TopicData> ReaderCore<T> {
             let next = match shelf.next.take() {
                 Some(next) => next,
                 None => {
-                    let popped = self.pop();
+                    let popped = self.pop(Receiver::Cache);
                     // What was taken in before was before they had ended (I-145).
                     if let Some(gone) = self.departures.take() {
                         shelf.lose(now, |_, stream| gone.has(stream));

@@ -2,6 +2,7 @@
 
 mod announced;
 mod builder;
+mod bytes;
 mod entity;
 mod filtered;
 mod keeping;
@@ -30,6 +31,8 @@ use crate::subscription::not_with_builtin;
 
 pub use announced::AnnouncedTopic;
 pub use builder::TopicBuilder;
+pub(crate) use bytes::BYTES_AT;
+pub use bytes::Bytes;
 pub(crate) use entity::{TopicEntity, TopicOrigin};
 pub use filtered::{ContentFilteredTopic, TopicDescription};
 pub(crate) use filtered::{Parts, SharedFilter, wrong};

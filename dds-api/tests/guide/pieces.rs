@@ -380,6 +380,29 @@ fn waiting() -> DdsResult<()> {
 }
 
 /// Runs all of them; logs go to this folder.
+fn byte_strings() -> DdsResult<()> {
+    let (participant, frame) = (DomainParticipant::new(0)?, [1_u8; 100]);
+    let lengths = RefCell::new(Vec::new());
+    let show = |bytes: &[u8]| lengths.borrow_mut().push(bytes.len());
+    let receive = |into: &mut [u8]| { into[0] = 7; 1 };
+    let air_data = participant.numbered_topic(7).atomic().create()?;      // or: topic::<Bytes>("AirData")
+    let writer = participant.writer(&air_data).create()?;
+    let reader = participant.reader(&air_data).create()?;
+    writer.wait_for_readers(1, Timeout::secs(5))?;
+
+    writer.write_bytes(&frame)?;                                          // copied once
+    writer.write_bytes_with(64, |slot| slot[0] = 0xa5)?;                  // built in place
+    let mut loan = writer.loan_bytes(1500)?;                              // the same, with time to think
+    let length = receive(&mut loan);
+    loan.truncate(length);
+    loan.publish()?;
+    for sample in reader.take(.., Timeout::secs(1))? {
+        show(&sample);                                                    // a `&[u8]`, in the writer's memory
+    }
+    assert_eq!(lengths.take().first(), Some(&100));
+    Ok(())
+}
+
 pub(crate) fn run(folder: &Path) {
     first_application().unwrap();
     concepts().unwrap();
@@ -394,6 +417,7 @@ pub(crate) fn run(folder: &Path) {
     several_topics().unwrap();
     instances().unwrap();
     filters().unwrap();
+    byte_strings().unwrap();
     types_of_run_time().unwrap();
     waiting().unwrap();
 }

@@ -25,6 +25,8 @@ pub struct Source {
     replica: Replica,
     geometry: Geometry,
     references: Box<[AtomicU32]>,
+    /// How often the first reference to each chunk was counted.
+    firsts: Box<[AtomicU32]>,
     /// What the sender is called in the readers' queues.
     number: u16,
     waker: Waker,
@@ -47,9 +49,10 @@ impl Source {
         number: u16,
         waker: Waker,
     ) -> Arc<Source> {
-        let references = (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
+        let zeros = || (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
+        let (references, firsts) = (zeros(), zeros());
         let notice = Notice::default();
-        Arc::new(Source { replica, geometry, references, number, waker, notice })
+        Arc::new(Source { replica, geometry, references, firsts, number, waker, notice })
     }
 
     /// What the sender is called in the readers' queues.
@@ -71,6 +74,8 @@ impl Source {
     #[inline]
     pub(super) fn hold(this: &Arc<Source>, chunk: usize, count: u32) {
         if this.references[chunk].fetch_add(count, Ordering::Relaxed) == 0 {
+            // By the turn alone.
+            this.firsts[chunk].fetch_add(1, Ordering::Relaxed);
             // SAFETY: the pointer comes from this handle, which is alive.
             unsafe { Arc::increment_strong_count(Arc::as_ptr(this)) };
         }
@@ -151,6 +156,15 @@ impl Source {
     }
 }
 
+/// A chunk of a sender's memory, as long as some record of that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lot {
+    /// Which memory: a number that no other one has meanwhile.
+    pub memory: usize,
+    /// Which chunk of it.
+    pub chunk: usize,
+}
+
 /// A record that was received: bytes in its sender's memory, which stay as they are until this is
 /// dropped.
 pub struct Record {
@@ -181,6 +195,28 @@ impl Record {
     #[inline]
     pub fn number(&self) -> u64 {
         self.origin >> SENDER_BITS
+    }
+
+    /// Which part of which sender's memory it lies in.
+    #[inline(always)]
+    pub fn lies_in(&self) -> Lot {
+        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        let geometry = unsafe { self.source.as_ref() }.geometry;
+        Lot { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
+    }
+
+    /// How many chunks its sender's memory has.
+    pub fn chunks(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.source.as_ref() }.geometry.chunks()
+    }
+
+    /// How often a chunk of its sender's memory has come into use here; none while nobody here refers to it.
+    pub fn times_in_use(&self, chunk: usize) -> Option<u32> {
+        // SAFETY: as above.
+        let source = unsafe { self.source.as_ref() };
+        let is_in_use = source.references.get(chunk)?.load(Ordering::Relaxed) > 0;
+        is_in_use.then(|| source.firsts[chunk].load(Ordering::Relaxed))
     }
 
     /// Who sent it: of a subgroup's founders the rank, of those that came later a number that the
