@@ -15,7 +15,10 @@ use super::record::{Header, NEVER, expiry_of, key_of, payload};
 /// Bytes before each record, and what records are filled up to: so plain ones are aligned.
 const LEAD: usize = 16;
 
-/// Samples of one writer that are to become one record.
+/// What stands for the writer of a set that several have written.
+pub(crate) const OF_SEVERAL: u32 = 0;
+
+/// Samples of one writer, or of all of a publisher whose topics share an order, that are to become one record.
 #[derive(Default)]
 pub(crate) struct Gathered {
     bytes: Vec<u8>,
@@ -95,6 +98,13 @@ pub(crate) struct Records<'a>(&'a [u8]);
 pub(crate) fn records(record: &[u8]) -> Option<Records<'_>> {
     let header = Header::read(record).filter(|header| header.is_set())?;
     payload(header, record).map(Records)
+}
+
+/// The records in a set that several writers of a publisher wrote; none if it is no such one. No writer's number is its (I-211).
+#[inline]
+pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
+    let header = Header::read(record).filter(|header| header.writer == OF_SEVERAL)?;
+    if header.is_set() { records(record) } else { None }
 }
 
 /// A set in which a record is not whole: a mistake of its writer.

@@ -30,7 +30,7 @@ use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
 use crate::mapping::record::{
-    Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
+    Contents, Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
 };
 use crate::mapping::shares::{Berth, WriterShared};
 use crate::mapping::standing::Life;
@@ -267,12 +267,12 @@ impl<T: TopicData> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { set: false, fate: Fate::Alive, mark: self.mark, terms, key })
+        Ok(Seal { contents: Contents::Sample, fate: Fate::Alive, mark: self.mark, terms, key })
     }
 
     /// Bytes of what goes with a sample on these terms.
     #[inline(always)]
-    fn seal_size(&self, terms: &Terms) -> usize {
+    pub(super) fn seal_size(&self, terms: &Terms) -> usize {
         terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
     }
 
@@ -339,6 +339,11 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
         self.claim_within(size, self.max_blocking())
+    }
+
+    /// The same, waiting so long at most if it is said.
+    pub(super) fn claim_for(&self, size: usize, blocking: Option<Timeout>) -> DdsResult<Place<'_>> {
+        self.claim_within(size, blocking.unwrap_or(self.max_blocking()))
     }
 
     #[inline(always)]

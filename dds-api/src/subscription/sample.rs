@@ -12,9 +12,11 @@ use derecho_core::storage::cursor::Kept;
 use idl_xtypes::TopicData;
 
 use super::cache::{Info, Key, Shared};
+use super::lending::is_crowded;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
+use crate::topic::Bytes;
 
 /// What is known of a sample besides its data.
 ///
@@ -149,8 +151,17 @@ impl<T> Shared for Body<T> {
 /// room for one that does not. Apart from whoever asks, for what a call returns in memory its caller waits for.
 #[inline(never)]
 fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<Decoded<T>>> {
-    let Payload::Decoded(header, value) = record::read::<T>(record.bytes(), with)? else {
-        return None;
+    let lent = || {
+        let (header, payload) = record::in_cdr(record.bytes())?;
+        Some((header, Bytes::in_record(record, payload)?))
+    };
+    let lent = if Bytes::is::<T>() { lent() } else { None };
+    let (header, value) = match lent {
+        Some(lent) => lent,
+        None => match record::read::<T>(record.bytes(), with)? {
+            Payload::Decoded(header, value) => (header, value),
+            Payload::InPlace => return None,
+        },
     };
     let (strength, expiry) = beside(record.bytes());
     Some(Arc::new(Decoded { header, strength, expiry, number: record.number(), value }))
@@ -193,6 +204,15 @@ impl<T: TopicData> Body<T> {
 
     /// The same of a record that was kept.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
+        let lent = || {
+            let (header, payload) = record::in_cdr(kept.bytes())?;
+            Some((header, Bytes::in_kept(&kept, payload)?))
+        };
+        if Bytes::is::<T>()
+            && let Some(lent) = lent()
+        {
+            return Some(Body::decoded(lent, beside(kept.bytes()), kept.number(), writer));
+        }
         Some(match record::read::<T>(kept.bytes(), with)? {
             Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
@@ -227,6 +247,20 @@ impl<T: TopicData> Body<T> {
         Body::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
     }
 
+    /// Whether its data lie in its writer's memory, which it pins.
+    pub(super) fn is_lent(&self) -> bool {
+        self.record().is_some()
+    }
+
+    /// The record that it pins.
+    pub(super) fn record(&self) -> Option<&Record> {
+        match &self.data {
+            Data::InPlace(record) => Some(record),
+            Data::Kept(_) => None,
+            Data::Decoded(decoded) => Bytes::of(&decoded.value)?.record(),
+        }
+    }
+
     /// The same sample, whose data do not lie in its writer's memory any more.
     pub(super) fn into_own(self) -> Option<Body<T>> {
         match &self.data {
@@ -235,7 +269,15 @@ impl<T: TopicData> Body<T> {
                 let read = record::plain_out::<T>(bytes)?;
                 Some(Body::decoded(read, beside(bytes), record.number(), self.writer))
             }
-            Data::Kept(_) | Data::Decoded(_) => Some(self),
+            Data::Decoded(decoded) => match Bytes::copied(&decoded.value) {
+                Some(value) => {
+                    let Decoded { header, strength, expiry, number, .. } = **decoded;
+                    let beside = (strength, expiry);
+                    Some(Body::decoded((header, value), beside, number, self.writer))
+                }
+                None => Some(self),
+            },
+            Data::Kept(_) => Some(self),
         }
     }
 
@@ -373,9 +415,24 @@ impl<T: TopicData> Sample<T> {
         }
     }
 
+    /// Whether it pins more of its writer's memory than may be held.
+    pub(super) fn is_crowding(&self, max_held_percent: u8) -> bool {
+        self.body.record().is_some_and(|record| is_crowded(max_held_percent, record))
+    }
+
+    /// From now on it is a copy.
+    pub(super) fn own(&mut self) {
+        if let Some(body) = self.body.share().into_own() {
+            self.body = body;
+        }
+    }
+
     /// Whether it is read where its writer built it, or where it is kept for those who come later.
     pub fn is_borrowed(&self) -> bool {
-        !matches!(self.body.data, Data::Decoded(_))
+        match &self.body.data {
+            Data::InPlace(_) | Data::Kept(_) => true,
+            Data::Decoded(decoded) => Bytes::of(&decoded.value).is_some_and(Bytes::is_lent),
+        }
     }
 }
 

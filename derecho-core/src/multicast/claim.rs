@@ -505,6 +505,16 @@ impl Claim<'_> {
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
     }
 
+    /// The room, to be looked at.
+    #[inline(always)]
+    pub fn seen(&self) -> &[u8] {
+        let offset = self.extent().first_byte(self.memory.geometry);
+        let length = self.length as usize;
+        let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
+        // SAFETY: as in `bytes`; nobody changes what is there while this claim is borrowed.
+        unsafe { core::slice::from_raw_parts(start.as_ptr(), length) }
+    }
+
     /// As [`Claim::commit_on`], on some thread.
     #[inline]
     pub fn commit(self, length: usize, seal: impl FnOnce(u64, &mut [u8])) -> u64 {
