@@ -20,7 +20,8 @@ const LONGEST: Duration = Duration::from_millis(50);
 /// A topic that offers and requests a budget of an hour.
 fn topic(participant: &DomainParticipant, level: &str) -> Topic<Mark> {
     let latency_budget = LatencyBudgetQosPolicy { duration: HOUR.into() };
-    let topic = participant.topic::<Mark>(level).qos(&TopicQos { latency_budget, ..TopicQos::default() });
+    let topic =
+        participant.topic::<Mark>(level).qos(&TopicQos { latency_budget, ..TopicQos::default() });
     let topic = match level {
         "unordered" => topic,
         "atomic" => topic.atomic(),

@@ -88,7 +88,18 @@ impl Bus {
             let charter = Charter { name: 3, terms, members };
             let share = Share { lines: regions[me].0.clone(), memory: Some(memory.clone()) };
             node.found(charter, share, &mut effects).unwrap();
-            Member { node, memory, inbox: None, held: None, goal, taken: 0, by_sender: BTreeMap::new(), idle: false, budget: 0, woken: 0 }
+            Member {
+                node,
+                memory,
+                inbox: None,
+                held: None,
+                goal,
+                taken: 0,
+                by_sender: BTreeMap::new(),
+                idle: false,
+                budget: 0,
+                woken: 0,
+            }
         });
         Bus { members: members.collect(), awake, effects: Effects::new(), now: Time(0) }
     }
@@ -243,7 +254,11 @@ fn bells_that_are_put_off_ring_in_time() {
         while bus.members.iter().any(|member| member.memory.committed() < member.goal) {
             let at = random.below(3) as usize;
             bus.commit(at);
-            committed.push((bus.now.after(bus.members[at].budget), bus.members[at].memory.committed(), at));
+            committed.push((
+                bus.now.after(bus.members[at].budget),
+                bus.members[at].memory.committed(),
+                at,
+            ));
             // Everybody does what there is to do, and sleeps.
             settle(&mut bus);
             for &(due, count, at) in &committed {

@@ -297,7 +297,9 @@ mod tests {
         for (peer, sharing) in [(1, Sharing::Shared), (2, Sharing::Copied)] {
             let target = Some(Target { peer: Peer(peer), sharing });
             let line = peer as usize;
-            stream.add_member(target, Some(peer), 7, acks.replica(), line).expect("the line is there");
+            stream
+                .add_member(target, Some(peer), 7, acks.replica(), line)
+                .expect("the line is there");
         }
         let turn = |stream: &mut Stream, now: u64| {
             let mut effects = Effects::new();
