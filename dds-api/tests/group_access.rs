@@ -297,7 +297,7 @@ fn who_comes_late_sees_whole_sets_in_their_order() {
 
 /// What a set does to instances.
 #[test]
-fn disposals_are_in_sets_too() {
+fn disposals_are_in_sets_too_and_writers_are_lost_one_by_one() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let planner = Planner::new(&here, "atomic");
@@ -320,6 +320,20 @@ fn disposals_are_in_sets_too() {
         turns > 0
     });
     assert_eq!(states, [InstanceState::NotAliveDisposed]);
+    // One of two that share a stream is gone: what it wrote is nobody's.
+    let Planner { winds, turns, .. } = planner;
+    drop(turns);
+    until("it is lost", || {
+        display.subscriber.begin_access().unwrap();
+        let mut lost = display.turns.take(.., Timeout::NOW).unwrap();
+        let is_lost =
+            lost.any(|turn| turn.info().instance_state == InstanceState::NotAliveNoWriters);
+        display.subscriber.end_access().unwrap();
+        is_lost
+    });
+    assert_eq!(display.turns.matched_writers(), 0);
+    assert_eq!(display.winds.matched_writers(), 1);
+    drop(winds);
 }
 
 struct Count(Arc<AtomicUsize>);

@@ -257,6 +257,15 @@ impl ParticipantMachine {
         }
     }
 
+    /// Whether other writers of this participant go on in a writer's stream when that is no more.
+    pub(crate) fn shares_stream(&self, id: u64) -> bool {
+        self.writers.get(&id).is_some_and(|writer| {
+            let of_stream = |other: &&LocalWriter| other.endpoint.stream == writer.endpoint.stream;
+            writer.endpoint.level.is_ordered()
+                && self.writers.values().filter(of_stream).count() > 1
+        })
+    }
+
     fn fresh_endpoint(&mut self) -> u64 {
         self.next_endpoint += 1;
         self.next_endpoint - 1

@@ -169,6 +169,7 @@ impl<T: TopicData> WriterCore<T> {
     pub(super) fn end(&self) {
         if self.enabling.end() {
             self.leave_group();
+            self.say_end();
             let id = self.enabling.id();
             self.participant.profiles.forget(id);
             self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));

@@ -4,6 +4,7 @@
 //! into that memory, or lose one that it accepted.
 
 mod asynchronous;
+mod ending;
 mod held;
 
 use std::cell::Cell;
