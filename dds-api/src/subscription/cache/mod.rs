@@ -17,6 +17,7 @@ mod arrival;
 mod instances;
 mod room;
 mod samples;
+mod separation;
 mod settings;
 
 use access::Chosen;
@@ -120,16 +121,6 @@ impl<S> Cache<S> {
     /// What it does.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// It does this from now on; what it has stays as it is.
-    pub fn set_settings(&mut self, settings: Settings) {
-        self.settings = settings;
-    }
-
-    /// What comes from now on has this place among all that comes to a group of readers.
-    pub fn set_place(&mut self, place: u64) {
-        self.place = place;
     }
 
     /// How many samples it has, those among them that say no more than that an instance is over.
