@@ -36,6 +36,8 @@ const PLAIN: u32 = 1;
 const CDR: u32 = 2;
 /// Its writer is no more.
 const END: u32 = 0;
+/// Where the form says what the payload is.
+const CONTENTS: u32 = 3;
 /// A coherent set: its payload are records ([`super::set`]).
 const SET: u32 = 3;
 /// Added to the form of a record that has its topic's tag.
@@ -134,6 +136,12 @@ impl Header {
     #[inline(always)]
     pub(crate) fn is_set(self) -> bool {
         self.form & !(!0 << MARK) & !BESIDE == SET
+    }
+
+    /// Whether the record is no sample.
+    #[inline(always)]
+    pub(crate) fn is_apart(self) -> bool {
+        matches!(self.form & CONTENTS, END | SET)
     }
 
     /// Whether it says that its writer is no more.
@@ -457,6 +465,12 @@ impl Origin<'_> {
     pub(crate) fn offer(&self) -> Offer {
         Offer::at(((self.form & OFFERS) >> OFFER) as usize)
     }
+}
+
+/// Whether a record says that its writer is no more (I-214).
+#[inline(always)]
+pub(crate) fn is_end(record: &[u8]) -> bool {
+    Header::read(record).is_some_and(Header::is_end)
 }
 
 /// Where a record comes from.

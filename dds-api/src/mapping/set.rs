@@ -91,6 +91,12 @@ pub(crate) fn is_set(record: &[u8]) -> bool {
     Header::read(record).is_some_and(Header::is_set)
 }
 
+/// Whether a record is no sample: a set, or the last word of its writer.
+#[inline(always)]
+pub(crate) fn is_apart(record: &[u8]) -> bool {
+    Header::read(record).is_some_and(Header::is_apart)
+}
+
 /// The records in a set, until one is not whole: that is an error.
 pub(crate) struct Records<'a>(&'a [u8]);
 

@@ -10,9 +10,6 @@ use derecho_core::group::report::StreamId;
 
 use crate::infrastructure::InstanceHandle;
 
-/// So many writers are remembered by a reader without a cache.
-const MOST_WRITERS: usize = 1 << 10;
-
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Departures {
@@ -55,18 +52,7 @@ impl Departures {
     /// From here on nothing comes of this writer.
     #[cold]
     pub(super) fn note_writer(&self, writer: InstanceHandle) {
-        self.change(|gone| {
-            if gone.writers.len() == MOST_WRITERS {
-                // Nobody has asked: there is no cache that could have anything of them.
-                gone.writers.clear();
-            }
-            gone.writers.push(writer);
-        });
-    }
-
-    /// Whether anybody is gone since this was asked last.
-    pub(super) fn has_any(&self) -> bool {
-        self.is_any.load(Ordering::Acquire)
+        self.change(|gone| gone.writers.push(writer));
     }
 
     fn change(&self, change: impl FnOnce(&mut Gone)) {

@@ -65,7 +65,7 @@ impl<T: TopicData> ReaderCore<T> {
                 drop(queues);
                 let samples = if self.is_refused(kept.bytes()) {
                     Some(Vec::new())
-                } else if set::is_set(kept.bytes()) {
+                } else if set::is_apart(kept.bytes()) {
                     self.read_places(kept.bytes(), kept.number(), stream)
                 } else {
                     Body::of_kept(kept, stream.node, &self.reading()).map(|it| vec![(0, it)])
@@ -78,7 +78,7 @@ impl<T: TopicData> ReaderCore<T> {
                 let number = record.number();
                 let samples = if self.is_refused(record.bytes()) {
                     Some(Vec::new())
-                } else if set::is_set(record.bytes()) {
+                } else if set::is_apart(record.bytes()) {
                     self.read_places(record.bytes(), number, stream)
                 } else {
                     let sample = match started.remembers {

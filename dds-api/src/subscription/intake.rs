@@ -99,12 +99,9 @@ impl<T: TopicData> ReaderCore<T> {
         if let Some(joining) = self.joining.get() {
             self.join_news(joining);
         }
-        if self.opened.has_next() || self.queues().has_any(&self.shared, &self.participant.standing)
-        {
-            return true;
-        }
-        // Whose cache has something of a writer that is gone has something to be told.
-        self.departures.has_any() && self.shelf.get().is_some()
+        let follows = self.shelf.get().is_some();
+        self.opened.has_next()
+            || self.queues().has_any((&self.shared, &self.participant.standing), follows)
     }
 
     /// Whether what is queued holds up a writer, or soon will.
@@ -168,7 +165,7 @@ impl<T: TopicData> ReaderCore<T> {
             if self.is_refused(record.bytes()) {
                 continue;
             }
-            if set::is_set(record.bytes()) {
+            if set::is_apart(record.bytes()) {
                 self.open(record.bytes(), (record.number(), writer), || {
                     !self.participant.standing.is_evicted_from(life)
                 });
@@ -206,7 +203,7 @@ impl<T: TopicData> ReaderCore<T> {
                     if self.is_refused(kept.bytes()) {
                         continue;
                     }
-                    if set::is_set(kept.bytes()) {
+                    if set::is_apart(kept.bytes()) {
                         self.open(kept.bytes(), (kept.number(), stream), || true);
                         continue;
                     }
@@ -224,10 +221,10 @@ impl<T: TopicData> ReaderCore<T> {
                     };
                     let number = record.number();
                     let refused = self.is_refused(record.bytes());
-                    let is_set = set::is_set(record.bytes());
-                    let opened = is_set.then(|| self.read_set(record.bytes(), number, stream));
+                    let is_apart = set::is_apart(record.bytes());
+                    let opened = is_apart.then(|| self.read_set(record.bytes(), number, stream));
                     let copied = || Body::copied(&record, stream.node, &self.reading());
-                    let sample = (!is_set).then(copied).flatten();
+                    let sample = (!is_apart).then(copied).flatten();
                     // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
                     // one before that is decided. What is given out will not come again, so it has to stay whole.
                     if self.participant.standing.is_evicted_from(life) {

@@ -12,10 +12,9 @@ use derecho_node::clock;
 
 use super::departures::Departures;
 use super::lending::Lending;
-use crate::infrastructure::InstanceHandle;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
-use crate::mapping::record::{NEVER, expiry_of, origin};
+use crate::mapping::record::{NEVER, expiry_of, is_end, origin};
 use crate::mapping::set::OF_SEVERAL;
 use crate::mapping::shares::{Place, ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
@@ -199,11 +198,11 @@ impl Queues {
         }
         let origin = origin(record.bytes());
         let from = Some((self.next, record.sender(), origin.writer));
-        if origin.names.is_none() && self.accepted == from && !origin.is_end() {
+        if origin.names.is_none() && self.accepted == from {
             return Verdict::Yes;
         }
         let verdict = self.judge_anew(stream, record.bytes());
-        let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL && !origin.is_end();
+        let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL;
         if is_of_one && verdict == Verdict::Yes {
             self.accepted = from;
         }
@@ -212,15 +211,7 @@ impl Queues {
 
     #[cold]
     fn judge_anew(&self, stream: StreamId, record: &[u8]) -> Verdict {
-        let Some(known) = &self.known else { return Verdict::Yes };
-        let verdict = known.judge(stream.node, record);
-        let origin = origin(record);
-        if verdict == Verdict::Yes && origin.is_end() {
-            let entity = u64::from(origin.writer);
-            self.departures.note_writer(InstanceHandle { node: stream.node, entity });
-            return Verdict::No;
-        }
-        verdict
+        self.known.as_ref().map_or(Verdict::Yes, |known| known.judge(stream.node, record))
     }
 
     /// What is kept, as long as the reader reads along it.
@@ -288,18 +279,28 @@ impl Queues {
         }
     }
 
-    /// Whether a record waits that the reader is to have, in the present life.
-    pub(super) fn has_any(&mut self, shared: &ReaderShared, standing: &Standing) -> bool {
-        if let Look::Kept(kept, stream) = self.find_kept(shared, standing) {
-            self.front_kept = Some((kept, stream));
-            return true;
+    /// Whether a record waits that the reader is to have, in the present life. That a writer is no more is something to who
+    /// follows instances, and to nobody else.
+    pub(super) fn has_any(
+        &mut self,
+        (shared, standing): (&ReaderShared, &Standing),
+        follows: bool,
+    ) -> bool {
+        while let Look::Kept(kept, stream) = self.find_kept(shared, standing) {
+            if follows || !is_end(kept.bytes()) {
+                self.front_kept = Some((kept, stream));
+                return true;
+            }
+            self.note(stream, kept.number());
         }
-        if self.known.is_some() {
+        while self.known.is_some() {
             // Only a look at it says whether the reader is to have it.
-            let next = self.take(shared);
-            let is_in = next.as_ref().is_some_and(|(_, _, life)| standing.is_in(*life));
-            self.front = next.or(self.front.take());
-            return is_in;
+            let Some((record, stream, life)) = self.take(shared) else { return false };
+            if follows || !is_end(record.bytes()) {
+                self.front = Some((record, stream, life));
+                return standing.is_in(life);
+            }
+            self.note(stream, record.number());
         }
         let present = self.sources.iter().filter(|source| standing.is_in(source.life));
         present.into_iter().any(|source| {

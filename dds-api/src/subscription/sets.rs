@@ -18,6 +18,8 @@ use super::in_step::Placed;
 use super::intake::ReaderCore;
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf};
+use crate::infrastructure::InstanceHandle;
+use crate::mapping::record::{is_end, origin};
 use crate::mapping::set;
 
 /// Samples of sets that were opened.
@@ -97,13 +99,22 @@ impl<T: TopicData> ReaderCore<T> {
         Some(self.read_places(record, number, stream)?.into_iter().map(read).collect())
     }
 
-    /// The same, each with its place among all that are in the set: some may be others'.
+    /// The same, each with its place among all that are in the set: some may be others'. There is none in what says that its
+    /// writer is no more, which is noted.
     pub(super) fn read_places(
         &self,
         record: &[u8],
         number: u64,
         stream: StreamId,
     ) -> Option<Placed<T>> {
+        if is_end(record) {
+            if self.shelf.get().is_some() {
+                // What comes into the cache before that comes from this thread alone.
+                let entity = u64::from(origin(record).writer);
+                self.departures.note_writer(InstanceHandle { node: stream.node, entity });
+            }
+            return Some(Vec::new());
+        }
         let (from, with) = ((number, stream.node), self.reading());
         let known = set::of_several(record).and_then(|_| {
             self.shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner).clone()
