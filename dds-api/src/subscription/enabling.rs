@@ -206,9 +206,10 @@ impl<T: TopicData> ReaderLife<T> {
         let endpoint = core.topic.endpoint(EndpointKind::Reader, policies);
         let is_joined = to_be.ear.is_some() || to_be.joined.is_some();
         let key = (endpoint.level.is_ordered() && !is_joined).then(|| endpoint.key());
-        let me: Weak<ReaderLife<T>> = Weak::clone(&self.me);
-        let name = core.topic.name();
-        subscriber.group_access().join(&qos.presentation, (self.token(), key), name, me)
+        let member: Weak<ReaderLife<T>> = Weak::clone(&self.me);
+        let reader: Weak<ReaderCore<T>> = Arc::downgrade(core);
+        let (name, who) = (core.topic.name(), (self.token(), key));
+        subscriber.group_access().join(&qos.presentation, who, name, (reader, member))
     }
 
     fn leave_group(&self) {

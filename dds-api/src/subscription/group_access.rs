@@ -37,7 +37,11 @@ pub(super) trait GroupReader: Send + Sync {
     fn places(&self, wanted: &Selection) -> Vec<(u64, u64)>;
     /// Whether its samples are ordered by the times at which they were written.
     fn is_by_source(&self) -> bool;
-    /// A handle on it; none if its application has dropped it.
+}
+
+/// The same as the application has it. Whoever holds it may be the last to: so not where readers are only looked at.
+pub(super) trait GroupMember: Send + Sync {
+    /// A handle on it; none if it is deleted.
     fn handle(self: Arc<Self>) -> Option<Box<dyn AnyDataReader>>;
     /// Calls its listener if there is something to be told of.
     fn notify(self: Arc<Self>);
@@ -50,7 +54,11 @@ struct Member {
     key: u64,
     topic: Arc<str>,
     reader: Weak<dyn GroupReader>,
+    member: Weak<dyn GroupMember>,
 }
+
+/// The same while it is looked at.
+type Both = (Arc<dyn GroupReader>, Arc<dyn GroupMember>);
 
 #[derive(Default)]
 struct State {
@@ -92,7 +100,7 @@ impl GroupAccess {
         presentation: &PresentationQosPolicy,
         (id, key): (usize, Option<u64>),
         topic: &str,
-        reader: Weak<dyn GroupReader>,
+        (reader, member): (Weak<dyn GroupReader>, Weak<dyn GroupMember>),
     ) -> DdsResult<()> {
         let mut state = self.lock();
         state.members.retain(|member| member.reader.strong_count() > 0);
@@ -103,7 +111,7 @@ impl GroupAccess {
         }
         self.is_group.store(is_group, Ordering::Release);
         let (key, topic) = (key.unwrap_or(0), topic.into());
-        state.members.push(Member { id, key, topic, reader });
+        state.members.push(Member { id, key, topic, reader, member });
         Ok(())
     }
 
@@ -126,8 +134,8 @@ impl GroupAccess {
 
     /// Brings what has come into the caches, unless they are to stay as they are now.
     pub(super) fn fill(&self) {
-        // Let go of after the lock: the last handle on a reader may be among them.
-        let members = self.members();
+        // Let go of after the lock.
+        let members = self.readers_now();
         let mut state = self.lock();
         if state.depth == 0 {
             state.fill(&members);
@@ -136,7 +144,7 @@ impl GroupAccess {
 
     /// From now on the caches stay as they are.
     pub(super) fn begin(&self) {
-        let members = self.members();
+        let members = self.readers_now();
         let mut state = self.lock();
         if state.depth == 0 && self.is_group() {
             state.fill(&members);
@@ -169,13 +177,13 @@ impl GroupAccess {
         self.check()?;
         let members = self.members();
         let wanted = Selection { states, ..Selection::default() };
-        let found: Vec<_> = members.iter().map(|reader| reader.places(&wanted)).collect();
-        let handle = |reader: &Arc<dyn GroupReader>| Arc::clone(reader).handle();
+        let found: Vec<_> = members.iter().map(|(reader, _)| reader.places(&wanted)).collect();
+        let handle = |(_, member): &Both| Arc::clone(member).handle();
         if !(is_ordered && self.is_group()) {
             let has_any = members.iter().zip(&found).filter(|(_, places)| !places.is_empty());
-            return Ok(has_any.filter_map(|(reader, _)| handle(reader)).collect());
+            return Ok(has_any.filter_map(|(member, _)| handle(member)).collect());
         }
-        let by_source = members.iter().all(|reader| reader.is_by_source());
+        let by_source = members.iter().all(|(reader, _)| reader.is_by_source());
         let by = |&(place, time): &(u64, u64)| if by_source { (time, place) } else { (place, 0) };
         let found: Vec<Vec<_>> = found.iter().map(|it| it.iter().map(by).collect()).collect();
         Ok(merged(&found).into_iter().filter_map(|at| handle(&members[at])).collect())
@@ -183,11 +191,17 @@ impl GroupAccess {
 
     /// Has the listeners of its readers called that have something to be told of.
     pub(super) fn notify(&self) {
-        self.members().into_iter().for_each(|reader| reader.notify());
+        self.members().into_iter().for_each(|(_, member)| member.notify());
     }
 
-    fn members(&self) -> Vec<Arc<dyn GroupReader>> {
+    fn readers_now(&self) -> Vec<Arc<dyn GroupReader>> {
         self.lock().members.iter().filter_map(|member| member.reader.upgrade()).collect()
+    }
+
+    fn members(&self) -> Vec<Both> {
+        let state = self.lock();
+        let both = |it: &Member| it.reader.upgrade().zip(it.member.upgrade());
+        state.members.iter().filter_map(both).collect()
     }
 }
 

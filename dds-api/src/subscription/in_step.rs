@@ -9,7 +9,7 @@ use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
 use super::cache::{Coming, Selection, Shortage};
-use super::group_access::{GroupAccess, GroupReader};
+use super::group_access::{GroupAccess, GroupMember, GroupReader};
 use super::intake::{ReaderCore, is_out_of_date};
 use super::queues::Head;
 use super::reader::{DataReader, ReaderLife};
@@ -122,9 +122,9 @@ impl<T: TopicData> ReaderCore<T> {
     }
 }
 
-impl<T: TopicData> GroupReader for ReaderLife<T> {
+impl<T: TopicData> GroupReader for ReaderCore<T> {
     fn begin_turns(&self) -> bool {
-        let core = &self.core;
+        let core = self;
         let mut shelf = core.shelf_as_it_is();
         core.take_up_settings(&mut shelf);
         let has_room = core.begin_filling(&mut shelf, wall()) && shelf.find_room_for_staged();
@@ -133,11 +133,11 @@ impl<T: TopicData> GroupReader for ReaderLife<T> {
     }
 
     fn head(&self) -> Head {
-        self.core.queues().head(&self.core.shared, &self.core.participant.standing)
+        self.queues().head(&self.shared, &self.participant.standing)
     }
 
     fn stage(&self) -> bool {
-        let core = &self.core;
+        let core = self;
         let mut shelf = core.shelf_as_it_is();
         shelf.staged = core.staged(&mut shelf);
         core.take_departures(&mut shelf);
@@ -145,12 +145,12 @@ impl<T: TopicData> GroupReader for ReaderLife<T> {
     }
 
     fn store(&self, place: u64) {
-        let mut shelf = self.core.shelf_as_it_is();
+        let mut shelf = self.shelf_as_it_is();
         shelf.store_staged(wall(), place);
     }
 
     fn end_turns(&self, has_all: bool) {
-        let core = &self.core;
+        let core = self;
         let mut shelf = core.shelf_as_it_is();
         core.take_departures(&mut shelf);
         if has_all {
@@ -160,7 +160,7 @@ impl<T: TopicData> GroupReader for ReaderLife<T> {
     }
 
     fn places(&self, wanted: &Selection) -> Vec<(u64, u64)> {
-        let core = &self.core;
+        let core = self;
         let mut shelf = match core.leader() {
             Some(_) => core.shelf_as_it_is(),
             None => core.shelf(),
@@ -169,16 +169,18 @@ impl<T: TopicData> GroupReader for ReaderLife<T> {
     }
 
     fn is_by_source(&self) -> bool {
-        self.core.settings().by_source
+        self.settings().by_source
     }
+}
 
+impl<T: TopicData> GroupMember for ReaderLife<T> {
     fn handle(self: Arc<Self>) -> Option<Box<dyn AnyDataReader>> {
         self.core.enabling.is_enabled().then(|| Box::new(DataReader::alive(self)) as _)
     }
 
     fn notify(self: Arc<Self>) {
         let unread = Selection { states: States::not_read(), ..Selection::default() };
-        if !self.places(&unread).is_empty() {
+        if !self.core.places(&unread).is_empty() {
             let reader = DataReader::alive(self);
             reader.listener.call_unless_busy(StatusKind::DataAvailable, |it| {
                 it.on_data_available(&reader);
