@@ -80,10 +80,11 @@ fn act() {
 }
 
 /// A writer in a process of its own, and a reader here.
-fn pair(meeting: &Meeting, level: usize) -> (DomainParticipant, DataReader<Mark>, Actor) {
+fn pair(meeting: &Meeting, level: &str) -> (DomainParticipant, DataReader<Mark>, Actor) {
     let here = meeting.join();
-    let reader = here.reader(&topic(&here, LEVELS[level])).create().unwrap();
-    let mut actor = Actor::start("writer", meeting, level as u64);
+    let reader = here.reader(&topic(&here, level)).create().unwrap();
+    let seed = LEVELS.iter().position(|it| *it == level).unwrap();
+    let mut actor = Actor::start("writer", meeting, seed as u64);
     assert_eq!(actor.hear(), "ready");
     (here, reader, actor)
 }
@@ -95,7 +96,7 @@ fn sleeps(participant: &DomainParticipant) -> u64 {
 /// A thread waits for each sample, and sleeps until it is woken: nothing else is written that could wake it.
 #[test]
 fn a_sample_comes_although_nothing_follows_it() {
-    for level in 0..LEVELS.len() {
+    for level in LEVELS {
         let meeting = Meeting::new();
         let (here, reader, mut actor) = pair(&meeting, level);
         for number in 0..10 {
@@ -106,7 +107,7 @@ fn a_sample_comes_although_nothing_follows_it() {
                 actor.tell("one");
                 assert_eq!(actor.hear(), "done");
                 let mark = takes.join().unwrap().expect("it never comes");
-                assert_eq!(*mark, Mark::new(number), "{}", LEVELS[level]);
+                assert_eq!(*mark, Mark::new(number), "{level}");
             });
         }
         drop(reader);
@@ -117,7 +118,7 @@ fn a_sample_comes_although_nothing_follows_it() {
 /// Whoever takes in a loop sleeps once for many samples; without a budget once for nearly each.
 #[test]
 fn readers_that_sleep_are_woken_once_for_many_samples() {
-    for level in 0..LEVELS.len() {
+    for level in LEVELS {
         let meeting = Meeting::new();
         let (here, reader, mut actor) = pair(&meeting, level);
         let mut round = || {
@@ -152,7 +153,7 @@ fn readers_that_sleep_are_woken_once_for_many_samples() {
 /// They would all last as long as bells are put off.
 #[test]
 fn who_waits_for_acknowledgements_waits_for_no_budget() {
-    for level in 0..LEVELS.len() {
+    for level in LEVELS {
         let meeting = Meeting::new();
         let (_here, reader, mut actor) = pair(&meeting, level);
         std::thread::scope(|scope| {
@@ -164,7 +165,7 @@ fn who_waits_for_acknowledgements_waits_for_no_budget() {
             actor.tell("acknowledged");
             let fastest = Duration::from_micros(actor.hear().parse().unwrap());
             assert_eq!(actor.hear(), "done");
-            assert!(fastest < LONGEST / 2, "{}: {fastest:?}", LEVELS[level]);
+            assert!(fastest < LONGEST / 2, "{level}: {fastest:?}");
             takes.join().unwrap();
         });
         drop(reader);
