@@ -149,6 +149,11 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.engine.is_inherited() {
+            // A goodbye would be the parent's. All of it stays as it is until this process ends.
+            std::mem::forget(self.engine.clone());
+            return;
+        }
         self.end();
     }
 }

@@ -15,6 +15,7 @@ pub mod engine;
 mod gather;
 mod hearer;
 pub mod logs;
+pub mod process;
 
 pub use counters::Counters;
 pub use engine::{Engine, Pace, Waited};
