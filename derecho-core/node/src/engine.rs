@@ -36,6 +36,7 @@ use crate::duty::Duty;
 use crate::gather::Gather;
 use crate::hearer::{Hearer, Hearers};
 use crate::process;
+use crate::threads::ThreadSettings;
 
 /// How long whoever drives stays awake when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,11 +318,25 @@ impl<M: Machine, L: Link> Shared<M, L> {
 impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// Starts to drive a machine over a link with a thread of its own.
     pub fn start(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
+        Self::start_on(ThreadSettings::default(), machine, link, parker, pace)
+    }
+
+    /// The same, with a thread that begins with these settings.
+    pub fn start_on(
+        settings: ThreadSettings,
+        machine: M,
+        link: L,
+        parker: Arc<dyn Parker>,
+        pace: Pace,
+    ) -> Self {
         let engine = Self::unattended(machine, link, parker, pace);
         let shared = Arc::clone(&engine.shared);
         let thread = std::thread::Builder::new()
             .name("squall-driver".into())
-            .spawn(move || driver::run(&shared))
+            .spawn(move || {
+                settings.begin();
+                driver::run(&shared);
+            })
             .map_err(
                 |error| tracing::error!(%error, "no driver thread: only application threads drive"),
             );
