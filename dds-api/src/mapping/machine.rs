@@ -263,15 +263,21 @@ impl ParticipantMachine {
         policies::check_length(endpoint).map_err(Refusal::TooLarge)?;
         let readers = self.readers.values().map(|reader| &reader.endpoint);
         let own = readers.chain(self.writers.values().map(|writer| &writer.endpoint));
-        let ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
-        for known in ordered {
-            if known.topic == endpoint.topic
-                && let Some(why) = known.contradicts(endpoint)
-            {
-                return Err(Refusal::Mismatch(why));
+        let mut ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
+        let contradiction = ordered.find_map(|known| match known.topic == endpoint.topic {
+            true => known.contradicts(endpoint),
+            false if known.order.common().is_some() && known.order == endpoint.order => {
+                known.parts_from(endpoint)
             }
-        }
-        Ok(())
+            false => None,
+        });
+        // Of a topic that is another one elsewhere both are told; of what shares an order with others nobody would be.
+        let elsewhere = || {
+            let known = self.group.state().first_of(endpoint.key());
+            known.filter(|it| it.order.common().is_some()).and_then(|it| it.parts_from(endpoint))
+        };
+        let why = contradiction.or_else(elsewhere);
+        why.map_or(Ok(()), |why| Err(Refusal::Mismatch(why)))
     }
 
     /// Adds a writer. Returns its id, and where it writes: of an atomic topic all writers of a participant

@@ -163,6 +163,10 @@ impl ReaderShared {
     }
 }
 
+/// Where a record stands among all that a participant's readers of one order get: the same for each of them (I-212).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Place(pub(crate) Life, pub(crate) u64);
+
 /// One writer, or all writers of an ordered topic, as a reader sees them.
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
@@ -174,9 +178,22 @@ pub(crate) struct ReaderSource {
     pub(crate) ended: bool,
     /// The life of this participant in which it was received. Nothing of it is good in another one.
     pub(crate) life: Life,
+    /// What the places in the queue are to be added to, so that they are versions where samples are kept.
+    pub(crate) offset: u64,
 }
 
 impl ReaderSource {
+    /// The place of what is taken next (I-212); for whoever takes.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.life, self.offset.wrapping_add(self.inbox.place()))
+    }
+
+    /// The place of what was taken last.
+    pub(crate) fn last_place(&self) -> Place {
+        let Place(life, next) = self.place();
+        Place(life, next.wrapping_sub(1))
+    }
+
     /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
     /// brought up to date before anything of a newcomer's is delivered.
     #[cold]

@@ -30,7 +30,7 @@ use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
 use crate::mapping::record::{
-    Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
+    Contents, Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
 };
 use crate::mapping::shares::{Berth, WriterShared};
 use crate::mapping::standing::Life;
@@ -269,7 +269,7 @@ impl<T: TopicData> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { set: false, fate: Fate::Alive, mark: self.mark, terms, key })
+        Ok(Seal { contents: Contents::Sample, fate: Fate::Alive, mark: self.mark, terms, key })
     }
 
     /// Bytes of what goes with a sample on these terms.

@@ -269,6 +269,11 @@ impl<T: TopicData> DataReader<T> {
         let mut is_over = timeout == Timeout::NOW;
         loop {
             self.enabling.check()?;
+            if let Some(leader) = self.leader() {
+                leader.check()?;
+                // What is there does not change meanwhile.
+                is_over = true;
+            }
             let mut shelf = self.shelf();
             if is_over && shelf.cache.is_empty() {
                 // What is under way may be here after a turn.

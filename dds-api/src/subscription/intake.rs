@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use derecho_core::group::report::StreamId;
-use derecho_node::clock;
 use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
@@ -15,7 +14,7 @@ use super::cache::Settings;
 use super::departures::Departures;
 use super::enabling::{Draft, Started};
 use super::joined::Joining;
-use super::queues::Queues;
+use super::queues::{Queues, is_over};
 use super::sample::Body;
 use super::sets::Opened;
 use super::shelf::Shelf;
@@ -25,7 +24,7 @@ use crate::domain::enabling::Enabling;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::history::Look;
-use crate::mapping::record::{Fate, Reading, mark_of};
+use crate::mapping::record::{Reading, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
@@ -152,6 +151,9 @@ impl<T: TopicData> ReaderCore<T> {
         }
         loop {
             if let Some(next) = self.opened.next() {
+                if is_out_of_date(&next.0, started.lifespan) {
+                    continue;
+                }
                 return Some(next);
             }
             // Decoded without the lock, for that is a type's own code.
@@ -178,7 +180,6 @@ impl<T: TopicData> ReaderCore<T> {
                 return None;
             }
             match sample {
-                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some((sample, writer)),
                 None => self.note_unreadable(),
             }
@@ -189,6 +190,9 @@ impl<T: TopicData> ReaderCore<T> {
     fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
         while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             if let Some(next) = self.opened.next() {
+                if is_out_of_date(&next.0, started.lifespan) {
+                    continue;
+                }
                 return Some(Some(next));
             }
             let mut queues = self.queues();
@@ -238,7 +242,6 @@ impl<T: TopicData> ReaderCore<T> {
                 }
             };
             match found {
-                Some(sample) if is_expired(&sample, started) => {}
                 Some(sample) => return Some(Some((sample, stream))),
                 None => self.note_unreadable(),
             }
@@ -255,7 +258,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
     /// other versions of the type (I-173).
     #[inline(always)]
-    fn is_refused(&self, record: &[u8]) -> bool {
+    pub(super) fn is_refused(&self, record: &[u8]) -> bool {
         T::extensibility(self.topic.support()) != Extensibility::Final
             && self.shared.refuses(mark_of(record))
     }
@@ -281,15 +284,7 @@ impl<T: TopicData> ReaderCore<T> {
     }
 }
 
-/// LIFESPAN: whether it is too late for a sample.
-#[inline(always)]
-pub(super) fn is_expired<T: TopicData>(sample: &Body<T>, started: &Started) -> bool {
-    started.lifespan > 0 && outlives(sample, started.lifespan)
-}
-
-/// Whether a sample is older than that.
-#[cold]
-fn outlives<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
-    sample.fate() == Fate::Alive
-        && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
+/// LIFESPAN: whether it is too late for a sample that was taken out of a coherent set.
+pub(super) fn is_out_of_date<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
+    is_over(sample.expiry(lifespan))
 }

@@ -54,6 +54,8 @@ pub(super) struct ReaderLife<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
     pub(super) charge: OnceLock<Arc<Charge>>,
+    /// For its subscriber, which does not keep it.
+    pub(super) me: Weak<ReaderLife<T>>,
 }
 
 impl<T: TopicData> Clone for DataReader<T> {
@@ -106,7 +108,10 @@ pub use asynchronous::SampleStream;
 impl<T: TopicData> DataReader<T> {
     /// A reader that consists of this, and is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
-        let life = Arc::new(ReaderLife { core: Arc::new(core), charge: OnceLock::new() });
+        let life = Arc::new_cyclic(|me| {
+            let me = Weak::clone(me);
+            ReaderLife { core: Arc::new(core), charge: OnceLock::new(), me }
+        });
         let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
         life.core.participant.roster.enter(entity);
         DataReader::alive(life)
@@ -293,7 +298,8 @@ impl<T: TopicData> DataReader<T> {
         match self.shelf.get() {
             // Without a look at what is queued: that is for a call that gives it.
             Some(shelf) => {
-                let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                shelf.let_time_pass();
                 let has_news = !shelf.has_seen(self.changes()) || self.has_queued();
                 !shelf.cache.is_empty() || !shelf.is_stalled() && has_news
             }

@@ -15,7 +15,7 @@ use super::cache::{Info, Key, Shared};
 use super::lending::is_crowded;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Fate, Header, Payload, Reading};
+use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
 use crate::topic::Bytes;
 
 /// What is known of a sample besides its data.
@@ -124,6 +124,8 @@ enum Data<T> {
 struct Decoded<T> {
     header: Header,
     strength: i32,
+    /// When its writer has said that it is out of date.
+    expiry: u64,
     number: u64,
     value: T,
 }
@@ -161,8 +163,13 @@ fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<De
             Payload::InPlace => return None,
         },
     };
-    let strength = record::strength_of(record.bytes());
-    Some(Arc::new(Decoded { header, strength, number: record.number(), value }))
+    let (strength, expiry) = beside(record.bytes());
+    Some(Arc::new(Decoded { header, strength, expiry, number: record.number(), value }))
+}
+
+/// What a record says beside its sample that is asked for later: the writer's strength, and when it is out of date.
+fn beside(record: &[u8]) -> (i32, u64) {
+    (record::strength_of(record), record::expiry_of(record, 0))
 }
 
 impl<T: TopicData> Body<T> {
@@ -178,11 +185,11 @@ impl<T: TopicData> Body<T> {
 
     fn decoded(
         (header, value): (Header, T),
-        strength: i32,
+        (strength, expiry): (i32, u64),
         number: u64,
         writer: NodeId,
     ) -> Body<T> {
-        let data = Data::Decoded(Arc::new(Decoded { header, strength, number, value }));
+        let data = Data::Decoded(Arc::new(Decoded { header, strength, expiry, number, value }));
         Body { data, writer }
     }
 
@@ -204,14 +211,12 @@ impl<T: TopicData> Body<T> {
         if Bytes::is::<T>()
             && let Some(lent) = lent()
         {
-            let strength = record::strength_of(kept.bytes());
-            return Some(Body::decoded(lent, strength, kept.number(), writer));
+            return Some(Body::decoded(lent, beside(kept.bytes()), kept.number(), writer));
         }
         Some(match record::read::<T>(kept.bytes(), with)? {
             Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
-                let strength = record::strength_of(kept.bytes());
-                Body::decoded((header, value), strength, kept.number(), writer)
+                Body::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
             }
         })
     }
@@ -223,13 +228,13 @@ impl<T: TopicData> Body<T> {
         with: &Reading<'_, T>,
     ) -> Option<Body<T>> {
         let read = record::read_out::<T>(record, with)?;
-        Some(Body::decoded(read, record::strength_of(record), number, writer))
+        Some(Body::decoded(read, beside(record), number, writer))
     }
 
     /// What says that an instance with this key is over, because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
         let header = Header::of_loss(now, writer.entity as u32);
-        Body::decoded((header, key), 0, 0, writer.node)
+        Body::decoded((header, key), (0, NEVER), 0, writer.node)
     }
 
     /// What is told of an entity of this participant, as a sample of a builtin topic.
@@ -239,7 +244,7 @@ impl<T: TopicData> Body<T> {
             InstanceState::NotAliveDisposed => Fate::Disposed,
             InstanceState::NotAliveNoWriters => Fate::Unregistered,
         };
-        Body::decoded((Header::of_told(now, fate), data), 0, 0, of)
+        Body::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
     }
 
     /// Whether its data lie in its writer's memory, which it pins.
@@ -262,13 +267,13 @@ impl<T: TopicData> Body<T> {
             Data::InPlace(record) => {
                 let bytes = record.bytes();
                 let read = record::plain_out::<T>(bytes)?;
-                let strength = record::strength_of(bytes);
-                Some(Body::decoded(read, strength, record.number(), self.writer))
+                Some(Body::decoded(read, beside(bytes), record.number(), self.writer))
             }
             Data::Decoded(decoded) => match Bytes::copied(&decoded.value) {
                 Some(value) => {
-                    let Decoded { header, strength, number, .. } = **decoded;
-                    Some(Body::decoded((header, value), strength, number, self.writer))
+                    let Decoded { header, strength, expiry, number, .. } = **decoded;
+                    let beside = (strength, expiry);
+                    Some(Body::decoded((header, value), beside, number, self.writer))
                 }
                 None => Some(self),
             },
@@ -338,6 +343,15 @@ impl<T: TopicData> Body<T> {
             Data::InPlace(record) => record::strength_of(record.bytes()),
             Data::Kept(kept) => record::strength_of(kept.bytes()),
             Data::Decoded(decoded) => decoded.strength,
+        }
+    }
+
+    /// When it is out of date: by what its writer has said, or by a lifespan that is not zero; if never, `NEVER`.
+    pub(super) fn expiry(&self, lifespan: u64) -> u64 {
+        match &self.data {
+            Data::InPlace(record) => record::expiry_of(record.bytes(), lifespan),
+            Data::Kept(kept) => record::expiry_of(kept.bytes(), lifespan),
+            Data::Decoded(decoded) => decoded.expiry.min(decoded.header.ends(lifespan)),
         }
     }
 

@@ -22,8 +22,9 @@ use crate::infrastructure::{
     StatusMask, StorageStatus, TopicListener,
 };
 use crate::mapping::directory::TopicFacts;
-use crate::mapping::endpoint::{Endpoint, EndpointKind, shard, topic_key};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::level::{Keeping, TopicLevel};
+use crate::mapping::order::{TopicOrder, shard};
 use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::subscription::not_with_builtin;
@@ -103,7 +104,12 @@ impl<T: TopicData> Topic<T> {
 
     /// Whether each of its partitions is a stream by itself.
     pub fn is_sharded(&self) -> bool {
-        self.policies().sharded
+        self.policies().order.is_by_partition()
+    }
+
+    /// The order that its samples have in common with those of other topics, if they have.
+    pub fn common_order(&self) -> Option<&str> {
+        self.policies().order.common()
     }
 
     /// Its policies, which its writers and readers have if nothing else is said of them.
@@ -202,7 +208,7 @@ impl<T: TopicData> Topic<T> {
 
     /// The same of a partition of a [sharded](TopicBuilder::sharded_by_partition) topic.
     pub fn storage_status_of(&self, partition: &str) -> Option<StorageStatus> {
-        let key = topic_key(self.name(), &self.identity(), partition);
+        let key = self.policies().order.key(self.name(), &self.identity(), partition);
         self.participant.engine.act(|machine, _, _| machine.storage(key))
     }
 
@@ -222,7 +228,7 @@ impl<T: TopicData> Topic<T> {
             topic: self.name().to_owned(),
             data_type: self.identity(),
             level: self.level(),
-            sharded: self.policies().sharded,
+            order: self.policies().order.clone(),
             keeping: self.keeping(),
             stream: 0,
             lines: 0,
@@ -234,7 +240,7 @@ impl<T: TopicData> Topic<T> {
 
     /// Why its endpoints cannot be in these partitions, if they cannot.
     pub(crate) fn wrong_partition(&self, partition: &PartitionQosPolicy) -> Option<String> {
-        let is_wrong = self.policies().sharded && shard(partition).is_none();
+        let is_wrong = self.policies().order.is_by_partition() && shard(partition).is_none();
         is_wrong.then(|| {
             format!(
                 "PARTITION {:?}: the topic is sharded by it, so each writer and reader is in one, and that is a name: make \
@@ -266,7 +272,7 @@ impl<T: TopicData> Topic<T> {
     ) -> DdsResult<Topic<T>> {
         let keeping = KeepingOptions::default();
         let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
-        let policies = TopicPolicies::new((name.into(), None), false, (promise, keeping));
+        let policies = TopicPolicies::new((name.into(), None), TopicOrder::Own, (promise, keeping));
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
         let topic = Topic::of(Arc::clone(participant), support, entity);
         topic.enable()?;
@@ -279,13 +285,13 @@ impl<T: TopicData> Topic<T> {
         support: T::TypeSupport,
         data: TopicFacts,
     ) -> DdsResult<Topic<T>> {
-        let TopicFacts { name, level, sharded, keeping, qos, .. } = data;
+        let TopicFacts { name, level, order, keeping, qos, .. } = data;
         let promise = Promise { qos, level, keeping };
         let promise = (promise, KeepingOptions::default());
         let topic = Topic::make(
             participant,
             support,
-            TopicPolicies::new((name.into(), None), sharded, promise),
+            TopicPolicies::new((name.into(), None), order, promise),
         )?;
         // What is found may be used.
         topic.enable()?;

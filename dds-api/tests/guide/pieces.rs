@@ -39,6 +39,12 @@ struct Fix { #[dds(key)] aircraft: u32, feet: f64 }
 struct Leg { #[dds(key)] number: u32, route: u64 }
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Wind { #[dds(key)] layer: u32, knots: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Turn { #[dds(key)] point: u32, heading: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Contact { #[dds(key)] callsign: String, altitude: f64, distance: f64 }
 
 mod display {
@@ -253,6 +259,39 @@ fn what_others_have() -> DdsResult<()> {
     Ok(())
 }
 
+fn several_topics() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let winds = participant.topic::<Wind>("Winds").atomic().common_order("flight").create()?;
+    let turns = participant.topic::<Turn>("Turns").atomic().common_order("flight").create()?;
+    let together = PresentationQosPolicy {
+        access_scope: PresentationQosPolicyAccessScopeKind::Group,
+        coherent_access: true,
+        ordered_access: true,
+    };
+    let publisher = participant.publisher().presentation(together.clone()).create()?;
+    let (wind, turn) = (publisher.writer(&winds).create()?, publisher.writer(&turns).create()?);
+    let subscriber = participant.subscriber().presentation(together).create()?;
+    let (of_winds, of_turns) = (subscriber.reader(&winds).create()?, subscriber.reader(&turns).create()?);
+    wind.wait_for_readers(1, Timeout::secs(5))?;
+    turn.wait_for_readers(1, Timeout::secs(5))?;
+
+    publisher.begin_coherent_changes()?;
+    wind.write(&Wind { layer: 3, knots: 80.0 })?;
+    turn.write(&Turn { point: 12, heading: 271.0 })?;
+    publisher.end_coherent_changes()?;                  // both are there, or none is
+    turn.wait_for_acknowledgments(Timeout::secs(5))?;
+
+    subscriber.begin_access()?;                         // what has come so far, and nothing comes until the end
+    for next in subscriber.data_readers(States::not_read())? {
+        match next.instance_handle() == of_winds.instance_handle() {
+            true => println!("{:?}", of_winds.take_next_sample()?),
+            false => println!("{:?}", of_turns.take_next_sample()?),
+        }
+    }
+    subscriber.end_access()?;
+    Ok(())
+}
+
 fn coherent_changes() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?;
     let route = participant.topic::<Leg>("Route").transient_local().keep_all().create()?;
@@ -388,6 +427,7 @@ pub(crate) fn run(folder: &Path) {
     entities().unwrap();
     what_others_have().unwrap();
     coherent_changes().unwrap();
+    several_topics().unwrap();
     instances().unwrap();
     filters().unwrap();
     byte_strings().unwrap();

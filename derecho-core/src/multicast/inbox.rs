@@ -11,6 +11,7 @@ use alloc::sync::Arc;
 #[cfg(all(test, not(loom)))]
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 
 use super::entry::Extent;
@@ -303,6 +304,12 @@ pub struct Inbox {
     passed: AtomicU64,
     /// The part that is put into; changed by the turn.
     back: AtomicPtr<Part>,
+    /// The place of its first record among all that were ever put into queues of its kind.
+    began: u64,
+    /// Records of the parts before the front; changed by whoever takes.
+    taken_before: AtomicU64,
+    /// Records of the parts before the back; changed by the turn.
+    put_before: AtomicU64,
 }
 
 /// What one set of senders put into a queue.
@@ -362,6 +369,15 @@ impl Part {
 
     #[inline(always)]
     fn take(&self) -> Option<Record> {
+        let record = self.next()?;
+        let taken = self.taken.0.load(Ordering::Relaxed);
+        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
+        Some(record)
+    }
+
+    /// The record that is taken next. It is one reference, which is the queue's until it is taken.
+    #[inline(always)]
+    fn next(&self) -> Option<Record> {
         let taken = self.taken.0.load(Ordering::Relaxed);
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
@@ -369,7 +385,6 @@ impl Part {
         let (bytes, origin) = self.place(taken);
         let bytes = bytes.load(Ordering::Relaxed);
         let origin = origin.load(Ordering::Relaxed);
-        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
         let extent = Extent { position: bytes as u32, length: (bytes >> 32) as u32 };
         let source = &self.sources[(origin & SENDER_MASK) as usize];
         let offset = extent.first_byte(source.geometry);
@@ -384,9 +399,33 @@ impl Part {
 impl Inbox {
     /// A queue for the records of these senders.
     pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
+        Inbox::beginning(sources, 0)
+    }
+
+    /// The same, if what is put in first has this place.
+    pub(super) fn beginning(sources: Box<[Arc<Source>]>, began: u64) -> Arc<Inbox> {
         let part = Part::new(sources);
         let (front, back) = (AtomicPtr::new(part), AtomicPtr::new(part));
-        Arc::new(Inbox { front, passed: AtomicU64::new(0), back })
+        let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
+        Arc::new(Inbox { front, passed, back, began, taken_before, put_before })
+    }
+
+    /// The place of what is put in next, as the place of what queues of the same subgroup get at the same time (I-212); for the
+    /// turn.
+    pub(super) fn next_put(&self) -> u64 {
+        let before = self.began.wrapping_add(self.put_before.load(Ordering::Relaxed));
+        before.wrapping_add(self.back().staged.load(Ordering::Relaxed))
+    }
+
+    /// The place of what is taken next (I-212); for whoever takes.
+    pub fn place(&self) -> u64 {
+        let before = self.began.wrapping_add(self.taken_before.load(Ordering::Relaxed));
+        before.wrapping_add(self.front().taken.0.load(Ordering::Relaxed))
+    }
+
+    /// The place that the first record of all had, or will have.
+    pub fn began(&self) -> u64 {
+        self.began
     }
 
     /// The part that the turn puts into; for the turn.
@@ -415,6 +454,9 @@ impl Inbox {
         if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
             return;
         }
+        let put = self.put_before.load(Ordering::Relaxed);
+        let put = put.wrapping_add(back.staged.load(Ordering::Relaxed));
+        self.put_before.store(put, Ordering::Relaxed);
         let part = Part::new(sources);
         self.back.store(part, Ordering::Relaxed);
         // The last that the turn does with the old part: it may be freed from here on.
@@ -528,6 +570,15 @@ impl Inbox {
         }
     }
 
+    /// Whether this is so of the bytes that are taken next, of those of the senders whose records are taken; for whoever
+    /// takes.
+    #[inline]
+    pub fn next_is(&self, holds: impl FnOnce(&[u8]) -> bool) -> bool {
+        // The reference stays the queue's.
+        let next = self.front().next().map(ManuallyDrop::new);
+        next.is_some_and(|record| holds(record.bytes()))
+    }
+
     /// The first part has had no more, and has a next one: goes on to that.
     #[cold]
     fn leave_first(&self) {
@@ -538,6 +589,9 @@ impl Inbox {
         if part.len() > 0 || next.is_null() {
             return;
         }
+        let taken = self.taken_before.load(Ordering::Relaxed);
+        let taken = taken.wrapping_add(part.taken.0.load(Ordering::Relaxed));
+        self.taken_before.store(taken, Ordering::Relaxed);
         self.front.store(next, Ordering::Relaxed);
         self.passed.store(self.passed().wrapping_add(1), Ordering::Relaxed);
         // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
@@ -584,9 +638,10 @@ mod tests {
     fn a_queue_goes_on_from_one_set_of_senders_to_the_next() {
         let [a, b, c] = [0, 1, 2].map(source);
         let first = [Arc::clone(&a), Arc::clone(&b)];
-        let inbox = Inbox::new(first.clone().into());
+        let inbox = Inbox::beginning(first.clone().into(), 100);
         put(&inbox, &first, 0, 10);
         put(&inbox, &first, 1, 20);
+        assert_eq!((inbox.began(), inbox.place(), inbox.next_put()), (100, 100, 102));
         inbox.go_on(first.iter().cloned());
         put(&inbox, &first, 0, 11);
         let second = [Arc::clone(&c), Arc::clone(&a)];
@@ -596,7 +651,7 @@ mod tests {
         inbox.go_on(second.iter().cloned());
         put(&inbox, &second, 0, 30);
         put(&inbox, &second, 1, 12);
-        assert_eq!(inbox.len(), 5);
+        assert_eq!((inbox.len(), inbox.next_put()), (5, 105));
         // Of each record also whose records come with it.
         let took: Vec<_> = core::iter::from_fn(|| inbox.take())
             .map(|record| {
@@ -612,6 +667,7 @@ mod tests {
                 .map(|(sender, number, (passed, senders))| { (sender, number, passed, senders) }))
         );
         assert!(inbox.is_empty() && inbox.take().is_none());
+        assert_eq!(inbox.place(), 105);
     }
 
     /// What was not taken is let go of with the queue, and so are all senders.

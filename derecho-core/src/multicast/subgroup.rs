@@ -123,6 +123,8 @@ pub struct Subgroup {
     /// What comes next in the order.
     next: Position,
     inboxes: Vec<Arc<Inbox>>,
+    /// The place of what was delivered next when there was a reader last.
+    place: u64,
     upcall: Option<Upcall>,
     /// Something was delivered since it was last called.
     upcall_due: bool,
@@ -169,6 +171,7 @@ impl Subgroup {
             received: 0,
             next: Position::default(),
             inboxes: Vec::new(),
+            place: 0,
             upcall: None,
             upcall_due: false,
             always,
@@ -203,9 +206,14 @@ impl Subgroup {
             return None;
         }
         let sources = self.sources.iter().map(|source| Arc::clone(source.incoming.source()));
-        let inbox = Inbox::new(sources.collect());
+        let inbox = Inbox::beginning(sources.collect(), self.place());
         self.inboxes.push(Arc::clone(&inbox));
         Some(inbox)
+    }
+
+    /// The place of what is delivered next, as long as there is a reader.
+    fn place(&self) -> u64 {
+        self.inboxes.first().map_or(self.place, |inbox| inbox.next_put())
     }
 
     /// Whether this reader's queue gets what is delivered: not once this member has begun an epoch in which it
@@ -216,6 +224,7 @@ impl Subgroup {
 
     /// A reader wants no more.
     pub fn remove_reader(&mut self, inbox: &Arc<Inbox>) {
+        self.place = self.place();
         self.inboxes.retain(|known| !Arc::ptr_eq(known, inbox));
     }
 

@@ -81,9 +81,10 @@ impl<S> Arrival<S> {
         (self.source_timestamp, self.writer)
     }
 
-    fn entry(self, instance: u32, (disposed, no_writers): (u32, u32)) -> Entry<S> {
+    fn entry(self, (instance, place): (u32, u64), (disposed, no_writers): (u32, u32)) -> Entry<S> {
         Entry {
             writer: self.writer,
+            place,
             time: self.source_timestamp,
             expires: self.expires,
             data: Some(self.data),
@@ -152,7 +153,7 @@ impl<S> Cache<S> {
         let (instance, order) = (self.instances.get_mut(at), arrival.order());
         instance.latest = instance.latest.max(order);
         let generations = (instance.disposed_generation, instance.no_writers_generation);
-        let entry = arrival.entry(at, generations);
+        let entry = arrival.entry((at, self.place), generations);
         if waits {
             instance.waiting = Some(entry);
             if !std::mem::replace(&mut instance.release_listed, true) {
@@ -353,6 +354,7 @@ impl<S> Cache<S> {
         let entry = Entry {
             data,
             instance: at,
+            place: self.place,
             writer,
             time,
             expires: NEVER,

@@ -172,6 +172,7 @@ impl Subgroup {
     pub fn pass_over(&mut self, reads: bool) {
         if self.phase == Phase::Finished && !reads {
             self.members[self.me].reads = false;
+            self.place = self.place();
             self.inboxes.clear();
         }
     }
