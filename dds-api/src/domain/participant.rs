@@ -151,7 +151,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if self.engine.is_inherited() {
             // A goodbye would be the parent's. All of it stays as it is until this process ends.
-            std::mem::forget(self.engine.clone());
+            let _ = std::mem::ManuallyDrop::new(self.engine.clone());
             return;
         }
         self.end();
