@@ -100,7 +100,9 @@ impl Acquaintance {
     /// The verdict on a record that a participant sent.
     pub(crate) fn judge(&self, node: NodeId, record: &[u8]) -> Verdict {
         let origin = origin(record);
-        if !self.meets(&origin.names.map(partition).unwrap_or_default()) {
+        // That a writer is no more concerns whoever ever got something of it.
+        let is_end = origin.is_end();
+        if !is_end && !self.meets(&origin.names.map(partition).unwrap_or_default()) {
             return Verdict::No;
         }
         match set::of_several(record) {

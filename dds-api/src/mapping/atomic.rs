@@ -215,7 +215,7 @@ impl AtomicTopics {
         self.leaving = true;
     }
 
-    /// Whether an endpoint's writer has been acknowledged by all.
+    /// Whether an endpoint's writer has been acknowledged by all. Whoever asks waits for that.
     pub(super) fn is_acknowledged(&mut self, domain: &Domain, key: u64, id: u64) -> bool {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
@@ -225,7 +225,7 @@ impl AtomicTopics {
             let region = stay.memory.as_ref().map(|(region, _)| *region);
             senders.any(|(_, origin, of)| origin == Origin::Own && Some(of) == region)
         };
-        match stay.subgroup {
+        let is_acknowledged = match stay.subgroup {
             // Before its stream has begun there nobody has received anything of it.
             Some(subgroup) if written > 0 && !sends(subgroup) => false,
             Some(subgroup) if stay.logged && written > 0 => {
@@ -234,7 +234,11 @@ impl AtomicTopics {
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
             // Before the topic has begun here nobody has received anything.
             None => written == 0,
+        };
+        if let Some((_, memory)) = stay.memory.as_ref().filter(|_| !is_acknowledged) {
+            memory.hurry();
         }
+        is_acknowledged
     }
 
     /// An epoch has begun here.

@@ -241,13 +241,29 @@ impl ParticipantMachine {
         self.group.leave();
     }
 
-    /// Whether every reader has received all that a writer wrote.
+    /// Whether every reader has received all that a writer wrote. Whoever asks waits for that.
     pub(crate) fn is_acknowledged(&mut self, id: u64) -> bool {
         let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
         match endpoint.level.is_ordered() {
             true => self.atomic.is_acknowledged(&self.group, endpoint.key(), id),
-            false => self.group.node().is_acknowledged(RegionId(endpoint.stream)),
+            false => {
+                let (node, stream) = (self.group.node(), RegionId(endpoint.stream));
+                let is_acknowledged = node.is_acknowledged(stream);
+                if !is_acknowledged {
+                    node.hurry(stream);
+                }
+                is_acknowledged
+            }
         }
+    }
+
+    /// Whether other writers of this participant go on in a writer's stream when that is no more.
+    pub(crate) fn shares_stream(&self, id: u64) -> bool {
+        self.writers.get(&id).is_some_and(|writer| {
+            let of_stream = |other: &&LocalWriter| other.endpoint.stream == writer.endpoint.stream;
+            writer.endpoint.level.is_ordered()
+                && self.writers.values().filter(of_stream).count() > 1
+        })
     }
 
     fn fresh_endpoint(&mut self) -> u64 {

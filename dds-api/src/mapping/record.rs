@@ -34,6 +34,8 @@ pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
+/// Its writer is no more.
+const END: u32 = 0;
 /// A coherent set: its payload are records ([`super::set`]).
 const SET: u32 = 3;
 /// Added to the form of a record that has its topic's tag.
@@ -134,6 +136,12 @@ impl Header {
         self.form & !(!0 << MARK) & !BESIDE == SET
     }
 
+    /// Whether it says that its writer is no more.
+    #[inline(always)]
+    fn is_end(self) -> bool {
+        self.form & !(!0 << MARK) & !BESIDE == END
+    }
+
     /// What marks the version of the type that it is of; zero if there is but one.
     #[inline]
     pub(crate) fn mark(self) -> u32 {
@@ -202,7 +210,8 @@ impl Header {
     /// When its sample is out of date by its age. Of a coherent set the record says so itself: there is more in it than
     /// what its time is of.
     pub(crate) fn ends(self, lifespan: u64) -> u64 {
-        match lifespan > 0 && self.fate() == Fate::Alive && !self.is_set() {
+        let is_sample = self.fate() == Fate::Alive && !self.is_set() && !self.is_end();
+        match lifespan > 0 && is_sample {
             true => self.timestamp.saturating_add(lifespan),
             false => NEVER,
         }
@@ -303,6 +312,8 @@ pub(crate) enum Contents {
     Set,
     /// A coherent set of several: the record is no single writer's.
     SetOfSeveral,
+    /// None: its writer is no more.
+    End,
 }
 
 /// What stands around a payload, beside the time and the writer.
@@ -436,6 +447,12 @@ pub(crate) struct Origin<'a> {
 }
 
 impl Origin<'_> {
+    /// Whether the record says that its writer is no more (I-214).
+    #[inline(always)]
+    pub(crate) fn is_end(&self) -> bool {
+        Header { timestamp: 0, writer: self.writer, form: self.form }.is_end()
+    }
+
     /// What its writer offers.
     pub(crate) fn offer(&self) -> Offer {
         Offer::at(((self.form & OFFERS) >> OFFER) as usize)
@@ -471,6 +488,7 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
         Contents::Sample if is_plain::<T>() && *fate == Fate::Alive => PLAIN,
         Contents::Sample => CDR,
         Contents::Set | Contents::SetOfSeveral => SET,
+        Contents::End => END,
     };
     let writer = if *contents == Contents::SetOfSeveral { OF_SEVERAL } else { writer };
     let keyed = if key.is_some() { KEYED } else { 0 };

@@ -126,6 +126,9 @@ impl<T: TopicData> WriterCore<T> {
                     topic.name()
                 ))
             })?;
+        if self.participant.engine.is_attended() {
+            self.shared.allow_to_put_off();
+        }
         self.shared.set_policies(&endpoint.policies, terms);
         if let Policies::Offered { writer, .. } = &*endpoint.policies {
             self.shared.vigil.promise(writer, clock::now());
@@ -166,6 +169,7 @@ impl<T: TopicData> WriterCore<T> {
     pub(super) fn end(&self) {
         if self.enabling.end() {
             self.leave_group();
+            self.say_end();
             let id = self.enabling.id();
             self.participant.profiles.forget(id);
             self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));

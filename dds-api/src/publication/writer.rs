@@ -4,6 +4,7 @@
 //! into that memory, or lose one that it accepted.
 
 mod asynchronous;
+mod ending;
 mod held;
 
 use std::cell::Cell;
@@ -516,16 +517,30 @@ impl<T: TopicData> DataWriter<T> {
             self.keep_vigil(&with, now);
         }
         let (claim, berth) = place.into_parts();
-        let Berth { memory, bells, .. } = berth.as_deref().unwrap_or_else(|| &self.started().first);
+        let berth = berth.as_deref().unwrap_or_else(|| &self.started().first);
+        let memory = &berth.memory;
         let number = claim.commit_on(thread(), size + with.size(), |_, record| {
             seal::<T>(record, id, timestamp, &with);
         });
         // Readers that share the memory have it now; those that sleep are told.
         if !self.is_quiet() {
-            bells.before_looking();
-            bells.ring(memory.audience());
+            match self.shared.budget() {
+                0 => berth.ring(),
+                budget => self.ring_later(berth, budget, now),
+            }
         }
         if number.is_multiple_of(COMMITS_A_TURN) || memory.needs_turn() {
+            self.participant.engine.poke_at(now);
+        }
+    }
+
+    /// LATENCY_BUDGET: readers that sleep are told of this with what follows, unless that comes to much (I-202).
+    #[cold]
+    fn ring_later(&self, berth: &Berth, budget: u64, now: Time) {
+        if berth.memory.is_half_full() {
+            berth.ring();
+        } else if berth.memory.put_off(now, budget) {
+            // Whoever drives has to know when.
             self.participant.engine.poke_at(now);
         }
     }

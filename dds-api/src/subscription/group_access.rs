@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use qos_profiles::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 
 use super::cache::Selection;
+use super::data_on_readers::DataOnReaders;
 use super::queues::Head;
 use super::states::States;
 use crate::infrastructure::{AnyDataReader, DdsError, DdsResult};
@@ -68,6 +69,7 @@ pub(crate) struct GroupAccess {
     /// How often it was begun, as whoever reads sees it.
     depth: AtomicU32,
     state: Mutex<State>,
+    pub(super) data_on_readers: DataOnReaders,
 }
 
 impl GroupAccess {

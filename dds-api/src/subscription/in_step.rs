@@ -48,6 +48,13 @@ impl<T: TopicData> ReaderCore<T> {
         if holds_up { Found::Much } else { Found::Little }
     }
 
+    /// What was taken in before was before they had ended (I-145, I-214).
+    pub(super) fn take_departures(&self, shelf: &mut Shelf<T>) {
+        if let Some(gone) = self.departures.take() {
+            shelf.lose(wall(), |writer, stream| gone.has(writer, stream));
+        }
+    }
+
     /// What stands at its head, as far as the reader is to have it; each sample with its place in a set.
     fn take_record(&self) -> Option<(Placed<T>, StreamId)> {
         let started = self.enabling.started()?;
@@ -133,10 +140,7 @@ impl<T: TopicData> GroupReader for ReaderLife<T> {
         let core = &self.core;
         let mut shelf = core.shelf_as_it_is();
         shelf.staged = core.staged(&mut shelf);
-        // What was taken in before was before they had ended (I-145).
-        if let Some(gone) = core.departures.take() {
-            shelf.lose(wall(), |_, stream| gone.has(stream));
-        }
+        core.take_departures(&mut shelf);
         shelf.find_room_for_staged()
     }
 
@@ -148,6 +152,7 @@ impl<T: TopicData> GroupReader for ReaderLife<T> {
     fn end_turns(&self, has_all: bool) {
         let core = &self.core;
         let mut shelf = core.shelf_as_it_is();
+        core.take_departures(&mut shelf);
         if has_all {
             core.note_losses(&mut shelf, wall());
         }

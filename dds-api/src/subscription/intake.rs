@@ -99,7 +99,12 @@ impl<T: TopicData> ReaderCore<T> {
         if let Some(joining) = self.joining.get() {
             self.join_news(joining);
         }
-        self.opened.has_next() || self.queues().has_any(&self.shared, &self.participant.standing)
+        if self.opened.has_next() || self.queues().has_any(&self.shared, &self.participant.standing)
+        {
+            return true;
+        }
+        // Whose cache has something of a writer that is gone has something to be told.
+        self.departures.has_any() && self.shelf.get().is_some()
     }
 
     /// Whether what is queued holds up a writer, or soon will.

@@ -7,6 +7,7 @@ mod builtin;
 pub mod cache;
 mod calls;
 mod condition;
+mod data_on_readers;
 mod departures;
 mod enabling;
 mod group_access;

@@ -12,6 +12,7 @@ use derecho_node::clock;
 
 use super::departures::Departures;
 use super::lending::Lending;
+use crate::infrastructure::InstanceHandle;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
 use crate::mapping::record::{NEVER, expiry_of, origin};
@@ -198,11 +199,11 @@ impl Queues {
         }
         let origin = origin(record.bytes());
         let from = Some((self.next, record.sender(), origin.writer));
-        if origin.names.is_none() && self.accepted == from {
+        if origin.names.is_none() && self.accepted == from && !origin.is_end() {
             return Verdict::Yes;
         }
         let verdict = self.judge_anew(stream, record.bytes());
-        let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL;
+        let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL && !origin.is_end();
         if is_of_one && verdict == Verdict::Yes {
             self.accepted = from;
         }
@@ -211,7 +212,15 @@ impl Queues {
 
     #[cold]
     fn judge_anew(&self, stream: StreamId, record: &[u8]) -> Verdict {
-        self.known.as_ref().map_or(Verdict::Yes, |known| known.judge(stream.node, record))
+        let Some(known) = &self.known else { return Verdict::Yes };
+        let verdict = known.judge(stream.node, record);
+        let origin = origin(record);
+        if verdict == Verdict::Yes && origin.is_end() {
+            let entity = u64::from(origin.writer);
+            self.departures.note_writer(InstanceHandle { node: stream.node, entity });
+            return Verdict::No;
+        }
+        verdict
     }
 
     /// What is kept, as long as the reader reads along it.

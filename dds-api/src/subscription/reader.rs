@@ -114,6 +114,10 @@ impl<T: TopicData> DataReader<T> {
         });
         let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
         life.core.participant.roster.enter(entity);
+        if let Some(subscriber) = &life.core.subscriber {
+            let core: Weak<ReaderCore<T>> = Arc::downgrade(&life.core);
+            subscriber.data_on_readers().enter(core);
+        }
         DataReader::alive(life)
     }
 

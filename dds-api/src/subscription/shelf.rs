@@ -482,10 +482,7 @@ impl<T: TopicData> ReaderCore<T> {
                 Some(next) => next,
                 None => {
                     let popped = self.pop(Receiver::Cache);
-                    // What was taken in before was before they had ended (I-145).
-                    if let Some(gone) = self.departures.take() {
-                        shelf.lose(now, |_, stream| gone.has(stream));
-                    }
+                    self.take_departures(shelf);
                     let Some((sample, stream)) = popped else { return true };
                     if self.opened.has_next() {
                         let set = self.whole_set((sample, stream), shelf, lifespan);

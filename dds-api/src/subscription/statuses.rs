@@ -160,7 +160,7 @@ impl<T: TopicData> DataReader<T> {
 
 impl<T: TopicData> ReaderCore<T> {
     /// The statuses that have changed since they were read.
-    fn changed(&self) -> StatusMask {
+    pub(super) fn changed(&self) -> StatusMask {
         // First: what it brings into the cache may change others.
         let has_news = match self.shelf.get() {
             Some(_) => self.has_any(&ReadCondition::new(States::not_read())),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use idl_xtypes::TopicData;
 use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
+use super::data_on_readers::DataOnReaders;
 use super::{DataReader, DataReaderBuilder, GroupAccess, States, builtin};
 use crate::domain::enabling::Encloses;
 use crate::domain::{Draft, EntityGroup, Inner, Shared};
@@ -239,6 +240,10 @@ impl Subscriber {
     #[inline]
     pub(super) fn group_access(&self) -> &GroupAccess {
         &self.0.own
+    }
+
+    pub(super) fn data_on_readers(&self) -> &DataOnReaders {
+        &self.0.own.data_on_readers
     }
 
     pub(super) fn group(&self) -> u64 {

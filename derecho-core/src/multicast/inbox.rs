@@ -369,16 +369,15 @@ impl Part {
 
     #[inline(always)]
     fn take(&self) -> Option<Record> {
-        let record = self.next()?;
         let taken = self.taken.0.load(Ordering::Relaxed);
+        let record = self.next(taken)?;
         self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
         Some(record)
     }
 
-    /// The record that is taken next. It is one reference, which is the queue's until it is taken.
+    /// The record behind so many that were taken: the next one. It is one reference, which is the queue's until that is taken.
     #[inline(always)]
-    fn next(&self) -> Option<Record> {
-        let taken = self.taken.0.load(Ordering::Relaxed);
+    fn next(&self, taken: u64) -> Option<Record> {
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
@@ -575,7 +574,8 @@ impl Inbox {
     #[inline]
     pub fn next_is(&self, holds: impl FnOnce(&[u8]) -> bool) -> bool {
         // The reference stays the queue's.
-        let next = self.front().next().map(ManuallyDrop::new);
+        let front = self.front();
+        let next = front.next(front.taken.0.load(Ordering::Relaxed)).map(ManuallyDrop::new);
         next.is_some_and(|record| holds(record.bytes()))
     }
 

@@ -138,8 +138,7 @@ impl<T: TopicData> HeldBack for WriterCore<T> {
         let berth = self.shared.berth();
         let first = self.enabling.started().map(|started| &started.first);
         let Some(berth) = berth.as_deref().or(first) else { return };
-        berth.bells.before_looking();
-        berth.bells.ring(berth.memory.audience());
+        berth.ring();
         self.participant.engine.poke();
     }
 }

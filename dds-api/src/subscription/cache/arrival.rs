@@ -127,7 +127,7 @@ impl<S> Cache<S> {
             return Ok(Outcome::Expired);
         }
         let known = self.instances.find(arrival.key);
-        let waits = known.is_some_and(|at| now < self.instances.get(at).free_at);
+        let waits = known.is_some_and(|at| now < self.free_at(at));
         if let Some(at) = known {
             if self.is_late(at, arrival.order(), waits) {
                 return Ok(Outcome::Late);
@@ -157,12 +157,11 @@ impl<S> Cache<S> {
         if waits {
             instance.waiting = Some(entry);
             if !std::mem::replace(&mut instance.release_listed, true) {
-                let (time, epoch) = (instance.free_at, self.instances.epoch(at));
-                self.note(Due { time, kind: Kind::Release, at, epoch });
+                self.list_release(at);
             }
             return Ok(Outcome::Waits);
         }
-        instance.free_at = now.saturating_add(self.settings.minimum_separation);
+        instance.passed = Some(now);
         self.store(entry);
         Ok(Outcome::Stored)
     }
@@ -477,7 +476,7 @@ impl<S> Cache<S> {
         }
     }
 
-    fn note(&mut self, due: Due) {
+    pub(super) fn note(&mut self, due: Due) {
         if self.agenda.is_overgrown(self.samples.len() + 2 * self.instances.len()) {
             let Cache { agenda, samples, instances, .. } = self;
             agenda.sweep(|due| match due.kind {
@@ -513,7 +512,12 @@ impl<S> Cache<S> {
     /// TIME_BASED_FILTER: what has waited comes.
     fn release(&mut self, due: Due) {
         let at = due.at;
+        let free_at = self.free_at(at);
         let instance = self.instances.get_mut(at);
+        if due.time < free_at && instance.waiting.is_some() {
+            // The policy was another one when this was listed.
+            return self.list_release(at);
+        }
         instance.release_listed = false;
         let Some(entry) = instance.waiting.take() else { return };
         let expired = entry.expires <= due.time;
@@ -521,7 +525,7 @@ impl<S> Cache<S> {
             self.unhold(at);
             return self.instances.tidy(at);
         }
-        instance.free_at = due.time.saturating_add(self.settings.minimum_separation);
+        instance.passed = Some(due.time);
         let oldest = instance.samples.first;
         if self.settings.by_source
             && self.is_full(self.instances.get(at).len)

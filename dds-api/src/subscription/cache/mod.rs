@@ -17,6 +17,7 @@ mod arrival;
 mod instances;
 mod room;
 mod samples;
+mod separation;
 mod settings;
 
 use access::Chosen;
@@ -120,11 +121,6 @@ impl<S> Cache<S> {
     /// What it does.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// It does this from now on; what it has stays as it is.
-    pub fn set_settings(&mut self, settings: Settings) {
-        self.settings = settings;
     }
 
     /// What comes from now on has this place among all that comes to a group of readers.
