@@ -127,7 +127,7 @@ fn public_types(folder: &Path) -> BTreeSet<String> {
         let source = source.replace("#[doc(hidden)]\npub use", "use");
         let ours = source.split("\npub ").skip(1).filter_map(|rest| match rest.split_once(' ') {
             // What is of another crate has its examples there.
-            Some(("use", named)) if !named.starts_with("derecho_core") => named.split(';').next(),
+            Some(("use", named)) if !named.starts_with("derecho_") => named.split(';').next(),
             Some(("struct" | "enum" | "trait", name)) => name.split(['<', ' ', '(', ':']).next(),
             _ => None,
         });

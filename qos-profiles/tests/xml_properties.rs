@@ -41,13 +41,19 @@ fn properties_are_kept_and_ours_are_checked() {
     at(
         &property("squall.delivry", "atomic"),
         &format!(
-            "5:18: {W}/value/element: found the unknown property `squall.delivry`; expected `squall.delivery`; did you mean `squall.delivery`?"
+            "5:18: {W}/value/element: found the unknown property `squall.delivry`; expected `squall.delivery`, `squall.engine.cores`, `squall.engine.scheduling`, `squall.log.cores`, `squall.log.scheduling`, `squall.memory.locked`, `squall.memory.huge_pages` or `squall.waiting`; did you mean `squall.delivery`?"
         ),
     );
     at(
         &property("squall.delivery", "atomc"),
         &format!(
             "5:18: {W}/value/element: found `atomc` as the value of `squall.delivery`; expected `unordered` or `atomic`; did you mean `atomic`?"
+        ),
+    );
+    at(
+        &property("squall.memory.locked", "true"),
+        &format!(
+            "5:18: {W}/value/element: found the property `squall.memory.locked`, which a data writer does not have; expected it of a domain participant"
         ),
     );
     at(
@@ -145,4 +151,33 @@ fn what_other_products_have_alone_is_ignored_and_told() {
     assert_eq!(errors(&file(EntityKind::DataWriter, "<acknowledgment_kind/>")).len(), 1);
     assert_eq!(errors(&file(EntityKind::DataWriter, "<history><protocol/></history>")).len(), 1);
     assert_eq!(errors(&file(EntityKind::DataWriter, "<participant_factory_qos/>")).len(), 1);
+}
+
+#[test]
+fn real_time_settings_are_checked() {
+    let wrong = |name: &str, value: &str, expected: &str| {
+        let told = errors(&file(EntityKind::DomainParticipant, &property(name, value)));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(&format!("as the value of `{name}`; {expected}")), "{}", told[0]);
+    };
+    for value in ["", "a", "1,", "-1", "99999", "1;2"] {
+        wrong("squall.engine.cores", value, "expected numbers of cores: `2` or `2,3`");
+    }
+    for value in ["", "fifo", "fifo:0", "fifo:100", "rr:", "batch", "other:1"] {
+        let expected = "expected `other`, or `fifo:` or `rr:` and a priority from 1 to 99";
+        wrong("squall.log.scheduling", value, expected);
+    }
+    wrong("squall.memory.locked", "yes", "expected `true` or `false`");
+    wrong("squall.waiting", "awake", "expected `sleeping` or `polling`");
+    for (name, value) in [
+        ("squall.engine.cores", "2, 3"),
+        ("squall.log.cores", "0"),
+        ("squall.engine.scheduling", "other"),
+        ("squall.log.scheduling", "rr:99"),
+        ("squall.memory.huge_pages", "false"),
+        ("squall.waiting", "polling"),
+    ] {
+        let entity = resolved(EntityKind::DomainParticipant, &property(name, value));
+        assert_eq!(entity.property(name), Some(value));
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use dds_transport_rdma::shm::{JoinError, ShmConfig, ShmLink};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
@@ -19,6 +19,7 @@ use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node};
 use derecho_node::logs::{Archive, Home, Settings};
 use derecho_node::{Engine, Pace};
 
+use super::realtime::Wishes;
 use super::rejoin::{Rejoiner, Turnout};
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::discovery::Discovery;
@@ -43,6 +44,7 @@ pub(crate) struct Plan {
     pub(crate) ablation: Ablation,
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
+    pub(crate) real_time: Wishes,
     /// Where logs are kept, if they are, of which topics that nobody here uses, and how.
     pub(crate) logs: Option<(PathBuf, Vec<String>, Settings)>,
 }
@@ -68,7 +70,14 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     if plan.memory_limit.is_some() {
         config.memory_limit = plan.memory_limit;
     }
-    let mut link = ShmLink::join(config).map_err(|error| DdsError::Error(error.to_string()))?;
+    (config.lock_memory, config.huge_pages) =
+        (plan.real_time.lock_memory, plan.real_time.huge_pages);
+    let mut link = ShmLink::join(config).map_err(|error| match error {
+        JoinError::Memory(_) | JoinError::NoHugePages(_) => {
+            DdsError::OutOfResources(error.to_string())
+        }
+        error => DdsError::Error(error.to_string()),
+    })?;
     find_a_place(&link, plan.domain)?;
     let parker = link.parker();
     let terms = Terms {
@@ -130,7 +139,11 @@ pub(crate) fn assemble(
     standing.begin(Life::default(), link.node());
     let mut machine = ParticipantMachine::new(group, Arc::clone(standing), host, Life::default());
     logs.into_iter().for_each(|logs| machine.keep_logs(logs));
-    let start = if plan.unattended { Engine::unattended } else { Engine::start };
+    let settings = plan.real_time.engine;
+    let start = |machine, link, parker, pace| match plan.unattended {
+        true => Engine::unattended(machine, link, parker, pace),
+        false => Engine::start_on(settings, machine, link, parker, pace),
+    };
     if !standing.may_rejoin() {
         return Ok((start(machine, link, parker, plan.pace), None));
     }

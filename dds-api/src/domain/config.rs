@@ -13,6 +13,7 @@ use qos_profiles::DomainParticipantQos;
 use qos_profiles::xml::QosProvider;
 
 use super::profiles::Source;
+use super::realtime::RealTime;
 use crate::infrastructure::{DdsResult, Timeout};
 
 /// How a participant joins its domain. Everything has a default.
@@ -41,6 +42,7 @@ pub struct ParticipantConfig {
     pub(super) profile: Option<String>,
     pub(super) qos: Option<DomainParticipantQos>,
     pub(super) log_queue: Option<usize>,
+    pub(super) real_time: RealTime,
 }
 
 impl ParticipantConfig {

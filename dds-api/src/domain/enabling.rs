@@ -145,6 +145,10 @@ impl<D: Draft> Enabling<D> {
 
     /// It is deleted from now on. Whether it was enabled until now.
     pub(crate) fn end(&self) -> bool {
+        // Whoever had the lock in the process that this one was forked from is not here to let go of it.
+        if self.lifecycle.is_inherited() {
+            return false;
+        }
         // Whoever enables it is done.
         let _draft = self.draft();
         self.lifecycle.delete() == Some(true)

@@ -102,7 +102,8 @@ impl DomainParticipantFactory {
     pub fn lookup_participant(&self, domain: u32) -> Option<DomainParticipant> {
         let all = self.participants().clone();
         let mut all = all.iter().filter_map(Weak::upgrade);
-        let found = all.find(|it| it.domain_id() == domain && !it.lifecycle.is_deleted());
+        let is_there = |it: &Inner| !it.lifecycle.is_deleted() && !it.lifecycle.is_inherited();
+        let found = all.find(|it| it.domain_id() == domain && is_there(it));
         found.map(DomainParticipant::of)
     }
 

@@ -16,6 +16,7 @@ mod lookup;
 mod participant;
 mod participant_policies;
 mod profiles;
+mod realtime;
 mod rejoin;
 mod roster;
 
@@ -26,6 +27,7 @@ pub use builtin::{
 };
 pub(crate) use collector::{Charge, Collect, Found};
 pub use config::ParticipantConfig;
+pub use derecho_node::SchedulingClass;
 pub(crate) use entity::Entity;
 pub(crate) use entity_group::{Draft, EntityGroup};
 pub use factory::{DomainParticipantFactory, DomainParticipantFactoryQos};

@@ -18,7 +18,7 @@ use super::collector::Collector;
 use super::config::ParticipantConfig;
 use super::factory::DomainParticipantFactory;
 use super::participant_policies::ParticipantPolicies;
-use super::profiles::{Profiles, QosReload, Shared};
+use super::profiles::{Following, Profiles, QosReload, Shared};
 use super::rejoin::Rejoiner;
 use super::roster::Roster;
 use crate::infrastructure::lifecycle::Lifecycle;
@@ -149,6 +149,11 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.engine.is_inherited() {
+            // A goodbye would be the parent's. All of it stays as it is until this process ends.
+            let _ = std::mem::ManuallyDrop::new(self.engine.clone());
+            return;
+        }
         self.end();
     }
 }
@@ -193,7 +198,10 @@ impl DomainParticipant {
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
         let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
         let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
-        let mut settings = Settings::default();
+        let profiles = Profiles::new(config.profiles, config.profile)?;
+        let (by_profile, following) = profiles.of_participant()?;
+        let real_time = config.real_time.with(following.as_ref().and_then(Following::said))?;
+        let mut settings = Settings { thread: real_time.log, ..Settings::default() };
         settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);
         let logs = folder.map(|folder| (folder, config.log_topics, settings));
         let keeps_logs = logs.is_some();
@@ -204,14 +212,14 @@ impl DomainParticipant {
             memory_limit,
             patience,
             ablation,
-            pace,
+            pace: real_time.pace(pace),
             unattended,
+            real_time,
             logs,
         };
-        let profiles = Profiles::new(config.profiles, config.profile)?;
         let (qos, following) = match config.qos {
             Some(qos) => (qos, None),
-            None => profiles.of_participant()?,
+            None => (by_profile, following),
         };
         let standing = Arc::new(Standing::new(rejoins));
         let (engine, rejoiner) = assemble(plan, &standing)?;

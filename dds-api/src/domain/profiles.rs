@@ -72,6 +72,11 @@ impl Following {
         Following { profile: profile.into(), by_topic, given }
     }
 
+    /// What the profile itself says of such entities, if anything.
+    pub(crate) fn said(&self) -> Option<&ResolvedEntity> {
+        self.given.said.as_ref()
+    }
+
     pub(crate) fn profile(&self) -> &Arc<str> {
         &self.profile
     }

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use derecho_core::ids::Time;
 use derecho_node::{Hearer, clock};
@@ -82,6 +82,11 @@ impl Shared {
     }
 }
 
+/// How long a participant that goes waits for a listener that is being called.
+const LISTENER_LIMIT: Duration = Duration::from_secs(5);
+/// How often it is looked whether that has come back.
+const LOOK: Duration = Duration::from_micros(200);
+
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Roster {
@@ -117,7 +122,8 @@ impl Roster {
         Ok(())
     }
 
-    /// No listener is called any more; waits for one that is being called, unless it is the caller.
+    /// No listener is called any more; waits for one that is being called, unless it is the caller or does not come back: that is
+    /// left behind.
     pub(super) fn end(&self) {
         self.shared.over.store(true, Ordering::Release);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -127,6 +133,14 @@ impl Roster {
             return;
         }
         thread.thread().unpark();
+        let deadline = Instant::now() + LISTENER_LIMIT;
+        while !thread.is_finished() {
+            if Instant::now() >= deadline {
+                tracing::error!("a listener does not come back: its participant goes without it");
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
         if thread.join().is_err() {
             tracing::error!("the thread that calls listeners panicked");
         }

@@ -9,6 +9,8 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use derecho_node::process;
+
 use super::{DdsError, DdsResult};
 
 const DISABLED: u8 = 0;
@@ -16,30 +18,48 @@ const ENABLED: u8 = 1;
 const DELETED: u8 = 2;
 
 /// See the [module](self). Begins as disabled.
-#[derive(Default)]
-pub(crate) struct Lifecycle(AtomicU8);
+pub(crate) struct Lifecycle {
+    state: AtomicU8,
+    /// The process that it was made in.
+    process: u32,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Lifecycle {
+        Lifecycle { state: AtomicU8::new(DISABLED), process: process::number() }
+    }
+}
 
 impl Lifecycle {
     /// Whether it is enabled, and not deleted.
     #[inline(always)]
     pub(crate) fn is_enabled(&self) -> bool {
         // Acquire: what was made when it was enabled is there.
-        self.0.load(Ordering::Acquire) == ENABLED
+        self.state.load(Ordering::Acquire) == ENABLED && !self.is_inherited()
+    }
+
+    /// Whether this process was forked from the one that it belongs to, and has no part in it.
+    #[inline(always)]
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.process != process::number()
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
-        self.0.load(Ordering::Acquire) == DELETED
+        self.state.load(Ordering::Acquire) == DELETED
     }
 
     /// It is enabled from now on, unless it is deleted.
     pub(crate) fn enable(&self) {
         let (yes, no) = (Ordering::AcqRel, Ordering::Acquire);
-        let _ = self.0.compare_exchange(DISABLED, ENABLED, yes, no);
+        let _ = self.state.compare_exchange(DISABLED, ENABLED, yes, no);
     }
 
-    /// It is deleted from now on. Whether it was enabled; none if it was deleted before.
+    /// It is deleted from now on. Whether it was enabled; none if it was deleted before, or is another process's.
     pub(crate) fn delete(&self) -> Option<bool> {
-        match self.0.swap(DELETED, Ordering::AcqRel) {
+        if self.is_inherited() {
+            return None;
+        }
+        match self.state.swap(DELETED, Ordering::AcqRel) {
             DELETED => None,
             before => Some(before == ENABLED),
         }
@@ -59,6 +79,11 @@ impl Lifecycle {
 
     /// An error if it is deleted.
     pub(crate) fn check_there(&self, what: impl Display) -> DdsResult<()> {
+        if self.is_inherited() {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "{what} belongs to the process that this one was forked from: make a participant after the fork"
+            )));
+        }
         match self.is_deleted() {
             true => Err(DdsError::AlreadyDeleted(format!("{what} is deleted: make another one"))),
             false => Ok(()),

@@ -8,11 +8,12 @@ use derecho_node::Waited;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// Whether all that a writer has written so far is acknowledged by this time.
+/// Whether all that a writer has written so far is acknowledged by this time, or before the writer `is_gone`.
 pub(super) fn are_acknowledged(
     participant: &Inner,
     writer: u64,
     deadline: Option<Time>,
+    is_gone: impl Fn() -> bool,
 ) -> DdsResult<bool> {
     let (engine, standing) = (&participant.engine, &participant.standing);
     let life = standing.life();
@@ -24,10 +25,15 @@ pub(super) fn are_acknowledged(
         if !standing.is_in(life) {
             return Err(standing.error());
         }
+        // Of one that is gone the machine knows nothing any more.
+        if is_gone() {
+            return Ok(false);
+        }
         if acknowledged {
             return Ok(true);
         }
-        let ready = || engine.counters().busy_turns() != turns || !standing.is_in(life);
+        let ready =
+            || engine.counters().busy_turns() != turns || !standing.is_in(life) || is_gone();
         match engine.wait(deadline, ready) {
             Waited::Ready => {}
             Waited::Stopped => {

@@ -25,6 +25,17 @@ use crate::topic::{BYTES_AT, Bytes};
 /// # Ok(())
 /// # }
 /// ```
+/// Those that are published are the readers'; nothing can touch them any more:
+/// ```compile_fail,E0382
+/// # use dds_api::prelude::*;
+/// # use dds_api::topic::Bytes;
+/// # fn example(writer: &DataWriter<Bytes>) -> DdsResult<()> {
+/// let mut frame = writer.loan_bytes(1500)?;
+/// frame.publish()?;
+/// frame[0] = 7;
+/// # Ok(())
+/// # }
+/// ```
 pub struct ByteLoan<'a> {
     writer: &'a DataWriter<Bytes>,
     place: Option<Place<'a>>,

@@ -28,6 +28,18 @@ use crate::mapping::record::{HEADER, Terms};
 /// # Ok(())
 /// # }
 /// ```
+/// One that is published is the readers'; nothing can touch it any more:
+/// ```compile_fail,E0382
+/// # use dds_api::prelude::*;
+/// # #[derive(DdsType, Clone, Debug, Default)]
+/// # struct Track { #[dds(key)] id: u32, height: f64 }
+/// # fn example(writer: &DataWriter<Track>) -> DdsResult<()> {
+/// let mut track = writer.loan()?;
+/// track.publish()?;
+/// track.height = 3000.0;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Loan<'a, T: TopicData> {
     writer: &'a DataWriter<T>,
     build: Build<'a, T>,

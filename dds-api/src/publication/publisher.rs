@@ -94,7 +94,7 @@ impl Publisher {
         let timeout = timeout.into();
         let deadline = timeout.deadline();
         for writer in self.writers() {
-            if !are_acknowledged(&self.0.participant, writer.entity, deadline)? {
+            if !are_acknowledged(&self.0.participant, writer.entity, deadline, || false)? {
                 return Err(DdsError::Timeout(format!(
                     "not all samples of writer {writer} of this publisher are acknowledged after {timeout}"
                 )));

@@ -176,9 +176,11 @@ impl<T: TopicData> DataWriter<T> {
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         let timeout = timeout.into();
         self.enabling.check()?;
-        if are_acknowledged(&self.participant, self.enabling.id(), timeout.deadline())? {
+        let (id, is_gone) = (self.enabling.id(), || !self.is_enabled());
+        if are_acknowledged(&self.participant, id, timeout.deadline(), is_gone)? {
             return Ok(());
         }
+        self.enabling.check()?;
         let (name, waiting) = (self.topic.name(), self.topic.waiting());
         let what = match self.topic.is_logged() {
             true => "not all samples are with all readers, and durable in all logs,",
@@ -323,7 +325,37 @@ impl<T: TopicData> DataWriter<T> {
 
     /// A sample to be built in place whose content is left over from earlier samples: for large
     /// plain types of which every part is filled in anyway. A type that is not plain is refused
-    /// when the program is compiled.
+    /// when the program is compiled:
+    ///
+    /// ```compile_fail,E0080
+    /// # use dds_api::prelude::*;
+    /// #[derive(DdsType, Clone, Debug, Default)]
+    /// struct Track { callsign: String }
+    ///
+    /// fn write(writer: &DataWriter<Track>) -> DdsResult<()> {
+    ///     writer.loan_as_left()?.publish()
+    /// }
+    /// # fn main() -> DdsResult<()> {
+    /// #     let participant = DomainParticipant::new(0)?;
+    /// #     write(&participant.writer(&participant.topic::<Track>("Tracks").create()?).create()?)
+    /// # }
+    /// ```
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// #[derive(DdsType, Clone, Debug, Default)]
+    /// struct Track { callsign: [u8; 8] }
+    ///
+    /// fn write(writer: &DataWriter<Track>) -> DdsResult<()> {
+    ///     let mut track = writer.loan_as_left()?;
+    ///     track.callsign = *b"SQL00001";
+    ///     track.publish()
+    /// }
+    /// # fn main() -> DdsResult<()> {
+    /// #     let participant = DomainParticipant::new(0)?;
+    /// #     write(&participant.writer(&participant.topic::<Track>("Tracks").create()?).create()?)
+    /// # }
+    /// ```
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
         const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };

@@ -144,7 +144,8 @@ impl<T: TopicData> ReaderCore<T> {
     /// handed from function to function by way of the stack costs as much as the rest.
     #[inline(always)]
     pub(super) fn pop(&self, to: Receiver) -> Option<(Body<T>, StreamId)> {
-        let started = self.enabling.started()?;
+        let started =
+            self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
         {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dds_api::domain::{DomainParticipantFactory, PublicationBuiltinTopicData};
+use dds_api::domain::{DomainParticipantFactory, PublicationBuiltinTopicData, SchedulingClass};
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
 use dds_api::qos::{
@@ -380,6 +380,19 @@ fn waiting() -> DdsResult<()> {
 }
 
 /// Runs all of them; logs go to this folder.
+fn real_time() -> DdsResult<()> {
+    let use_usual = |why: &str| { println!("{why}"); DomainParticipant::new(0) };
+    let config = ParticipantConfig::new()
+        .engine_cores([0])                                       // where the thread that drives runs
+        .engine_scheduling(SchedulingClass::Fifo(20))            // before all that is scheduled as usual
+        .lock_memory(true);                                      // no access to samples waits for a page
+    let participant = match DomainParticipant::with_config(0, config) {
+        Err(DdsError::OutOfResources(why)) => use_usual(&why)?,  // says which privilege or limit is missing
+        result => result?,
+    };
+    Ok(())
+}
+
 fn byte_strings() -> DdsResult<()> {
     let (participant, frame) = (DomainParticipant::new(0)?, [1_u8; 100]);
     let lengths = RefCell::new(Vec::new());
@@ -418,6 +431,7 @@ pub(crate) fn run(folder: &Path) {
     instances().unwrap();
     filters().unwrap();
     byte_strings().unwrap();
+    real_time().unwrap();
     types_of_run_time().unwrap();
     waiting().unwrap();
 }

@@ -19,6 +19,7 @@ use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use super::budget::Budget;
 use super::mapping::Mapping;
@@ -51,10 +52,20 @@ pub(crate) struct Arena {
     used: usize,
     /// Free parts below `top`, offset to length; no two touch.
     free: BTreeMap<usize, usize>,
+    is_locked: bool,
+}
+
+/// What memory is to be like.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kind {
+    /// Locked and mapped in when it is taken.
+    pub(crate) is_locked: bool,
+    /// In huge pages, as far as there are some.
+    pub(crate) is_huge: bool,
 }
 
 impl Arena {
-    fn new(bytes: usize) -> Result<Arena, Errno> {
+    fn new(bytes: usize, kind: Kind) -> Result<Arena, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = match memfd_create("squall-arena", flags | MemfdFlags::NOEXEC_SEAL) {
             // Kernels before 6.3 do not know the flag.
@@ -63,6 +74,9 @@ impl Arena {
         }?;
         ftruncate(&memory, bytes as u64)?;
         let mapping = Mapping::new(&memory, bytes, true)?;
+        if kind.is_huge {
+            mapping.prefer_huge_pages()?;
+        }
         // From here on nobody can cut the memory under a reader, and nobody can map it for
         // writing who has not done so: that is this process alone.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
@@ -75,6 +89,7 @@ impl Arena {
             top: 0,
             used: 0,
             free: BTreeMap::new(),
+            is_locked: kind.is_locked,
         })
     }
 
@@ -113,6 +128,12 @@ impl Arena {
                 }
             }
         }
+        if self.is_locked
+            && let Err(errno) = self.mapping.lock(self.allocated, need)
+        {
+            budget.give_back(need as u64);
+            return Err(not_locked(need, errno));
+        }
         self.allocated = end;
         Ok(())
     }
@@ -148,6 +169,15 @@ impl Arena {
     }
 }
 
+fn not_locked(bytes: usize, errno: Errno) -> String {
+    let limit = getrlimit(Resource::Memlock).current.map_or("any".to_owned(), |it| it.to_string());
+    format!(
+        "{bytes} bytes of shared memory could not be locked ({}): it takes CAP_IPC_LOCK, or an RLIMIT_MEMLOCK, which is {limit} bytes \
+         here, for all that the process locks: `ulimit -l`, or `LimitMEMLOCK=` of a systemd unit; or give writers less .memory()",
+        std::io::Error::from(errno)
+    )
+}
+
 /// An arena that has just been made, to be announced to the peers.
 pub(crate) struct NewArena {
     pub(crate) index: u32,
@@ -169,13 +199,15 @@ pub(crate) struct Arenas {
     next_index: u32,
     usual_bytes: usize,
     budget: Budget,
+    kind: Kind,
 }
 
 impl Arenas {
     /// No arenas yet.
-    pub(crate) fn new(usual_bytes: usize, limit: Option<u64>) -> Arenas {
+    pub(crate) fn new(usual_bytes: usize, limit: Option<u64>, kind: Kind) -> Arenas {
         let usual_bytes = usual_bytes.next_multiple_of(rustix::param::page_size());
-        Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget: Budget::new(limit) }
+        let budget = Budget::new(limit);
+        Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget, kind }
     }
 
     /// Space of at least `bytes` bytes.
@@ -227,7 +259,7 @@ impl Arenas {
         let growth = 1_usize.checked_shl(self.next_index).unwrap_or(0).clamp(1, GROWTH_LIMIT);
         let page = rustix::param::page_size();
         let size = self.usual_bytes.saturating_mul(growth).max(bytes.next_multiple_of(page));
-        let arena = Arena::new(size).map_err(|errno| {
+        let arena = Arena::new(size, self.kind).map_err(|errno| {
             format!(
                 "an arena of {size} bytes of shared memory could not be made ({}); it needs Linux \
                  5.1, address space and a free descriptor (ulimit -v, ulimit -n)",
@@ -282,7 +314,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn arenas() -> Arenas {
-        Arenas::new(64 << 10, None)
+        Arenas::new(64 << 10, None, Kind::default())
     }
 
     fn fill(carved: &Carved, value: u64) {

@@ -13,6 +13,8 @@ use super::wire;
 
 /// The longest domain name.
 pub(crate) const DOMAIN_LIMIT: usize = 64;
+/// Where the kernel says whether shared memory may have huge pages.
+pub(crate) const SHARED_HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 /// The usual size of an arena. It is address space; memory is taken as regions are opened.
 const ARENA_BYTES: usize = 64 << 20;
 /// The least arena: a page for the header and some for regions.
@@ -34,6 +36,11 @@ pub struct ShmConfig {
     pub arena_bytes: usize,
     /// The most memory that this node's regions may take, in bytes.
     pub memory_limit: Option<u64>,
+    /// Whether memory that regions take is locked, and mapped in at once, so that no access to it waits for a page. Peers' memory
+    /// is mapped in as well, as soon as it is announced.
+    pub lock_memory: bool,
+    /// Whether memory that regions take is to lie in huge pages, as far as the kernel finds some.
+    pub huge_pages: bool,
     /// How long [`join`](super::ShmLink::join) waits for the peers that it finds.
     pub answer_limit: Duration,
     /// How long to wait for the domain's lock.
@@ -73,6 +80,8 @@ impl ShmConfig {
             node: random_node(),
             arena_bytes: ARENA_BYTES,
             memory_limit: None,
+            lock_memory: false,
+            huge_pages: false,
             answer_limit: Duration::from_secs(1),
             lock_limit: Duration::from_secs(5),
             evidence_limit: Duration::from_secs(1),
@@ -101,6 +110,9 @@ impl ShmConfig {
                 value: format!("{:?}", self.versions),
                 expected: "between one and sixteen protocol versions",
             });
+        }
+        if self.huge_pages {
+            check_huge_pages()?;
         }
         let gid = self.group.as_deref().map(find_group).transpose()?;
         self.arena_bytes = self.arena_bytes.max(LEAST_ARENA_BYTES);
@@ -145,6 +157,16 @@ fn check_domain(domain: &str) -> Result<(), JoinError> {
         return Ok(());
     };
     Err(JoinError::BadDomain { domain: domain.to_owned(), why })
+}
+
+/// Whether the kernel gives huge pages to shared memory that asks for them.
+fn check_huge_pages() -> Result<(), JoinError> {
+    let said = fs::read_to_string(SHARED_HUGE_PAGES);
+    let is = said.as_deref().unwrap_or_default().split(['[', ']']).nth(1).unwrap_or("unknown");
+    match is {
+        "advise" | "always" | "within_size" | "force" => Ok(()),
+        is => Err(JoinError::NoHugePages(is.to_owned())),
+    }
 }
 
 /// A group's number, from the number itself or from the host's list of groups.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use derecho_core::ids::NodeId;
 use rustix::io::Errno;
 
+use super::config::SHARED_HUGE_PAGES;
+
 /// Why [`ShmLink::join`](super::ShmLink::join) failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -72,6 +74,8 @@ pub enum JoinError {
     },
     /// There is not enough memory for even the link itself.
     Memory(String),
+    /// The kernel gives no huge pages to shared memory; what it says of that.
+    NoHugePages(String),
     /// The system refused something that should work.
     System {
         /// What was being done.
@@ -134,6 +138,11 @@ impl fmt::Display for JoinError {
                 write!(f, "process {pid} in this domain cannot be a peer: {reason}")
             }
             JoinError::Memory(text) => f.write_str(text),
+            JoinError::NoHugePages(is) => write!(
+                f,
+                "this kernel gives no huge pages to shared memory that asks for them ({SHARED_HUGE_PAGES} is `{is}`): have \
+                 root write `advise` there, or do without huge pages"
+            ),
             JoinError::System { doing, errno } => {
                 write!(f, "{doing} failed: {}", std::io::Error::from(*errno))
             }

@@ -93,11 +93,18 @@ pub(crate) struct Imports {
     regions: BTreeMap<u64, RegionId>,
     names: BTreeSet<RegionId>,
     next_serial: u64,
+    /// Regions are mapped in when they are shown.
+    populates: bool,
 }
 
 impl Imports {
     /// Nothing yet of the peer, a process of user `owner`, at the other end of `connection`.
-    pub(crate) fn new(owner: u32, connection: u32, commands: CommandSender) -> Imports {
+    pub(crate) fn new(
+        owner: u32,
+        connection: u32,
+        commands: CommandSender,
+        populates: bool,
+    ) -> Imports {
         Imports {
             owner,
             connection,
@@ -108,6 +115,7 @@ impl Imports {
             regions: BTreeMap::new(),
             names: BTreeSet::new(),
             next_serial: 0,
+            populates,
         }
     }
 
@@ -184,6 +192,12 @@ impl Imports {
             connection: self.connection,
             serial: announced.serial,
         };
+        if self.populates
+            && let Err(error) = mapping.populate(space.offset, space.bytes)
+        {
+            // Kernels before 5.14 cannot: the first look at each page takes it in.
+            tracing::warn!(%error, "a peer's memory is not mapped in at once");
+        }
         let base = mapping.at(space.offset, space.bytes);
         self.next_serial = announced.serial + 1;
         self.regions.insert(announced.serial, announced.region);

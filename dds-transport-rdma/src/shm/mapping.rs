@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 
 use derecho_core::memory::{LINE, Word};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, munmap};
 
 /// A shared mapping of a whole memfd. Unmapped when dropped.
 pub(crate) struct Mapping {
@@ -28,6 +28,28 @@ impl Mapping {
             unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, memory, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         Ok(Mapping { base, bytes })
+    }
+
+    /// Has the kernel find huge pages for all of it, as far as it can.
+    pub(crate) fn prefer_huge_pages(&self) -> Result<(), Errno> {
+        // SAFETY: the range was mapped by `new`; what is in it stays as it is.
+        unsafe { madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) }
+    }
+
+    /// Locks a part that has memory: it is mapped in now, and stays.
+    pub(crate) fn lock(&self, offset: usize, length: usize) -> Result<(), Errno> {
+        let part = self.at(offset, length).as_ptr().cast();
+        // SAFETY: `at` has checked the range; what is in it stays as it is.
+        unsafe { mlock(part, length) }
+    }
+
+    /// Maps in a part that has memory, so that no look at it waits for a page.
+    pub(crate) fn populate(&self, offset: usize, length: usize) -> Result<(), Errno> {
+        let page = rustix::param::page_size();
+        let first = offset / page * page;
+        let part = self.at(first, offset + length - first).as_ptr().cast();
+        // SAFETY: as in `lock`.
+        unsafe { madvise(part, offset + length - first, Advice::LinuxPopulateRead) }
     }
 
     /// The words from `offset` on, for as long as the mapping is held.

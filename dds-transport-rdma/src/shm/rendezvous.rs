@@ -300,7 +300,8 @@ impl Rendezvous {
 
     fn no_imports(&self, connection: &Connection) -> Imports {
         let uid = connection.credentials.uid;
-        Imports::new(uid, connection.key, self.command_sender.clone())
+        let populates = self.checked.config.lock_memory;
+        Imports::new(uid, connection.key, self.command_sender.clone(), populates)
     }
 
     /// Has nothing more to do with a peer, and tells it why when it listens.

@@ -35,6 +35,8 @@ use crate::driver;
 use crate::duty::Duty;
 use crate::gather::Gather;
 use crate::hearer::{Hearer, Hearers};
+use crate::process;
+use crate::threads::ThreadSettings;
 
 /// How long whoever drives stays awake when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +161,8 @@ pub(crate) struct Shared<M, L> {
     pub(crate) away: AtomicBool,
     pub(crate) hearers: Hearers,
     pub(crate) counters: Counters,
+    /// The process that it was made in.
+    process: u32,
 }
 
 /// A machine that is driven. Clones are handles on the same one.
@@ -194,9 +198,17 @@ impl<M: Machine, L: Link> Shared<M, L> {
         Role { duty, who, shared: self }
     }
 
+    /// Whether this process was forked from the one that the engine is of.
+    fn is_inherited(&self) -> bool {
+        self.process != process::number()
+    }
+
     /// Takes the role if it is free.
     #[inline]
     pub(crate) fn try_role(&self, who: u8) -> Option<Role<'_, M, L>> {
+        if self.is_inherited() {
+            return None;
+        }
         match self.duty.try_lock() {
             Ok(duty) => Some(self.role(duty, who)),
             // A panic inside a turn is a defect of ours; the state is still the best there is.
@@ -209,6 +221,14 @@ impl<M: Machine, L: Link> Shared<M, L> {
     fn demand_role(&self, who: u8) -> Role<'_, M, L> {
         if let Some(role) = self.try_role(who) {
             return role;
+        }
+        if self.is_inherited() {
+            // Whoever had the role is not here to give it up, and a turn would write what the parent writes.
+            eprintln!(
+                "squall: this process was forked from one that is a member of a domain, and asks what only that one knows: \
+                 it has no part in the domain; make a participant after the fork"
+            );
+            std::process::abort();
         }
         self.wanted.fetch_add(1, Ordering::SeqCst);
         self.parker.wake();
@@ -298,11 +318,25 @@ impl<M: Machine, L: Link> Shared<M, L> {
 impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// Starts to drive a machine over a link with a thread of its own.
     pub fn start(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
+        Self::start_on(ThreadSettings::default(), machine, link, parker, pace)
+    }
+
+    /// The same, with a thread that begins with these settings.
+    pub fn start_on(
+        settings: ThreadSettings,
+        machine: M,
+        link: L,
+        parker: Arc<dyn Parker>,
+        pace: Pace,
+    ) -> Self {
         let engine = Self::unattended(machine, link, parker, pace);
         let shared = Arc::clone(&engine.shared);
         let thread = std::thread::Builder::new()
             .name("squall-driver".into())
-            .spawn(move || driver::run(&shared))
+            .spawn(move || {
+                settings.begin();
+                driver::run(&shared);
+            })
             .map_err(
                 |error| tracing::error!(%error, "no driver thread: only application threads drive"),
             );
@@ -330,6 +364,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             away: AtomicBool::new(false),
             hearers: Hearers::default(),
             counters: Counters::default(),
+            process: process::number(),
         };
         Engine { shared: Arc::new(shared), thread: Arc::new(Mutex::new(None)) }
     }
@@ -367,6 +402,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         let shared = &*self.shared;
         let mut role = match shared.try_role(holder::APPLICATION) {
             Some(role) => role,
+            None if shared.is_inherited() => return,
             None => {
                 shared.knocks.fetch_add(1, Ordering::SeqCst);
                 shared.parker.wake();
@@ -391,6 +427,9 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// turn is done under, so that another engine's turn may call it.
     pub fn nudge(&self) {
         let shared = &*self.shared;
+        if shared.is_inherited() {
+            return;
+        }
         shared.knocks.fetch_add(1, Ordering::SeqCst);
         shared.parker.wake();
         shared.tell_waiters();
@@ -404,7 +443,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             return Waited::Ready;
         }
         loop {
-            if shared.stopped.load(Ordering::SeqCst) {
+            if shared.stopped.load(Ordering::SeqCst) || shared.is_inherited() {
                 return Waited::Stopped;
             }
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
@@ -490,6 +529,13 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         }
         shared.waiters.fetch_sub(1, Ordering::SeqCst);
         is_ready
+    }
+
+    /// Whether this process was forked from the one that the engine is of. Then no turn is done here: waits end with
+    /// [`Waited::Stopped`], [`Engine::poke`] does nothing, and [`Engine::act`] ends the process with a word on standard error.
+    /// The engine, its machine and its link are to be left as they are.
+    pub fn is_inherited(&self) -> bool {
+        self.shared.is_inherited()
     }
 
     /// Stops the thread and returns once it has ended. Waits end with [`Waited::Stopped`].

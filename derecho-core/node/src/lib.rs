@@ -15,7 +15,10 @@ pub mod engine;
 mod gather;
 mod hearer;
 pub mod logs;
+pub mod process;
+mod threads;
 
 pub use counters::Counters;
 pub use engine::{Engine, Pace, Waited};
 pub use hearer::Hearer;
+pub use threads::{Cores, SchedulingClass, ThreadError, ThreadSettings};

@@ -24,11 +24,64 @@ pub(super) const UNORDERED: &str = "unordered";
 pub(super) const ATOMIC: &str = "atomic";
 
 /// The properties of ours: their values, and which entities have them.
-const PROPERTIES: [(&str, &[&str], &[EntityKind]); 1] = [(
-    DELIVERY,
-    &[UNORDERED, ATOMIC],
-    &[EntityKind::Topic, EntityKind::DataWriter, EntityKind::DataReader],
-)];
+const PROPERTIES: [(&str, Values, &[EntityKind]); 8] = [
+    (
+        DELIVERY,
+        Values::Words(&[UNORDERED, ATOMIC]),
+        &[EntityKind::Topic, EntityKind::DataWriter, EntityKind::DataReader],
+    ),
+    ("squall.engine.cores", Values::Cores, OF_PARTICIPANTS),
+    ("squall.engine.scheduling", Values::Scheduling, OF_PARTICIPANTS),
+    ("squall.log.cores", Values::Cores, OF_PARTICIPANTS),
+    ("squall.log.scheduling", Values::Scheduling, OF_PARTICIPANTS),
+    ("squall.memory.locked", Values::Words(TRUTH), OF_PARTICIPANTS),
+    ("squall.memory.huge_pages", Values::Words(TRUTH), OF_PARTICIPANTS),
+    ("squall.waiting", Values::Words(&["sleeping", "polling"]), OF_PARTICIPANTS),
+];
+const OF_PARTICIPANTS: &[EntityKind] = &[EntityKind::DomainParticipant];
+const TRUTH: &[&str] = &["true", "false"];
+
+/// What a property may be.
+enum Values {
+    Words(&'static [&'static str]),
+    /// Numbers of cores, with commas between them.
+    Cores,
+    /// A scheduling class, with its priority if it has one.
+    Scheduling,
+}
+
+impl Values {
+    fn have(&self, value: &str) -> bool {
+        let is_priority = |text: &str| text.parse().is_ok_and(|it: u8| (1..=99).contains(&it));
+        match self {
+            Values::Words(words) => words.contains(&value),
+            Values::Cores => value.split(',').all(|core| core.trim().parse::<u16>().is_ok()),
+            Values::Scheduling => match value.split_once(':') {
+                None => value == "other",
+                Some((class, priority)) => matches!(class, "fifo" | "rr") && is_priority(priority),
+            },
+        }
+    }
+
+    fn expected(&self) -> String {
+        match self {
+            Values::Words(words) => format!("expected {}", one_of(words)),
+            Values::Cores => "expected numbers of cores: `2` or `2,3`".to_owned(),
+            Values::Scheduling => {
+                "expected `other`, or `fifo:` or `rr:` and a priority from 1 to 99".to_owned()
+            }
+        }
+    }
+
+    /// Values that somebody may have meant.
+    fn words(&self) -> &'static [&'static str] {
+        match self {
+            Values::Words(words) => words,
+            Values::Cores => &[],
+            Values::Scheduling => &["other", "fifo:1", "rr:1"],
+        }
+    }
+}
 
 /// Reads a set. `None` if its name or filter is wrong: then nothing may lead to it.
 pub(super) fn read(
@@ -334,12 +387,12 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
             format!("expected it of a {}", words.join(" or ")),
         ));
     }
-    if !values.contains(&property.value.as_str()) {
+    if !values.have(&property.value) {
         let wrong = Wrong::new(
             format!("found {} as the value of `{name}`", quoted(&property.value)),
-            format!("expected {}", one_of(values)),
+            values.expected(),
         );
-        return Err(wrong.suggest(suggest(&property.value, values.iter().copied())));
+        return Err(wrong.suggest(suggest(&property.value, values.words().iter().copied())));
     }
     Ok(())
 }

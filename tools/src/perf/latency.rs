@@ -1,5 +1,8 @@
 //! `squall perf latency`: ping-pong between two processes, once or in turn with the bare one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clap::Args;
@@ -30,6 +33,9 @@ pub(crate) struct LatencyArgs {
     /// Both sides go to sleep as soon as they may, instead of staying awake for the answer.
     #[arg(long, conflicts_with_all = ["spin", "linger"])]
     sleep: bool,
+    /// So many threads keep processors busy meanwhile, as programs do that know nothing of this.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256))]
+    load: u32,
     /// Measure a ping-pong through bare rings beside it, in turn.
     #[arg(long)]
     baseline: bool,
@@ -50,7 +56,9 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
     let mut bare: [Vec<OneWay>; 2] = [Vec::new(), Vec::new()];
     for number in 1..=runs {
         progress(format_args!("run {number} of {runs} ..."));
+        let load = Load::begin(args.load);
         ours.push(measure(args, limit)?);
+        drop(load);
         if args.baseline {
             for (wait, found) in [Wait::Poll, Wait::Sleep].into_iter().zip(&mut bare) {
                 found.push(baseline::latency(Some(args.part.size), args.rounds, wait, limit)?);
@@ -67,6 +75,7 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
         "form": form(args.part.size),
         "rounds": ping.count,
         "sleep": args.sleep,
+        "load": args.load,
         "runs_p50_ns": medians,
         "cpu_s": ping.used.cpu_s + pong.used.cpu_s,
         "allocs": ping.used.allocs + pong.used.allocs,
@@ -95,6 +104,39 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
     Ok(Outcome::Yes)
 }
 
+/// Threads that have something to do all the time. They end when this is dropped.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn begin(count: u32) -> Load {
+        let is_over = Arc::<AtomicBool>::default();
+        let busy = || {
+            let is_over = Arc::clone(&is_over);
+            move || {
+                let mut work = 1_u64;
+                while !is_over.load(Ordering::Relaxed) {
+                    work = std::hint::black_box(work.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                }
+            }
+        };
+        let threads = (0..count).map(|_| std::thread::spawn(busy())).collect();
+        Load { is_over, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It does nothing that could go wrong.
+            let _ = thread.join();
+        }
+    }
+}
+
 fn measure(args: &LatencyArgs, limit: Duration) -> Result<(Pinged, Ponged), Failure> {
     let mut crew = Crew::new(limit)?;
     let arguments = |role: &str| {
@@ -119,19 +161,25 @@ fn measure(args: &LatencyArgs, limit: Duration) -> Result<(Pinged, Ponged), Fail
 fn text(report: &Value) -> String {
     let micros = |value: &Value| value.as_f64().unwrap_or(0.0) / 1e3;
     let mut text = format!(
-        "{} bytes ({}), {}, over {}, {} rounds{}: one way in microseconds\n  ",
+        "{} bytes ({}), {}, over {}, {} rounds{}{}: one way in microseconds\n  ",
         report["size"],
         report["form"].as_str().unwrap_or("?"),
         report["level"].as_str().unwrap_or("?"),
         report["transport"].as_str().unwrap_or("?"),
         report["rounds"],
         if report["sleep"] == true { ", sleeping" } else { "" },
+        if report["load"] == 0 {
+            String::new()
+        } else {
+            format!(", {} busy threads beside", report["load"])
+        },
     );
     for (label, field) in [
         ("p50", "p50_ns"),
         ("p90", "p90_ns"),
         ("p99", "p99_ns"),
         ("p99.9", "p999_ns"),
+        ("p99.99", "p9999_ns"),
         ("max", "max_ns"),
     ] {
         text += &format!("{label} {:.2}  ", micros(&report[field]));

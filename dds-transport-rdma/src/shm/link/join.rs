@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
 use crate::shm::arbiter::ShmArbiter;
-use crate::shm::arena::NewArena;
+use crate::shm::arena::{Kind, NewArena};
 use crate::shm::barrier::{self, Barriers};
 use crate::shm::board::Board;
 use crate::shm::command;
@@ -51,7 +51,9 @@ impl ShmLink {
         let node = checked.config.node;
         let folder = Folder::new(&checked)?;
 
-        let mut arenas = Arenas::new(checked.config.arena_bytes, checked.config.memory_limit);
+        let ShmConfig { arena_bytes, memory_limit, lock_memory, huge_pages, .. } = checked.config;
+        let kind = Kind { is_locked: lock_memory, is_huge: huge_pages };
+        let mut arenas = Arenas::new(arena_bytes, memory_limit, kind);
         let (freed_sender, freed) = unbounded();
         let barriers = Barriers::prepare(
             checked.config.sleep_behind_barriers,

@@ -97,7 +97,8 @@ impl Rendezvous {
         let process = Process::at(&socket, credentials.pid)?;
         let key = self.next_key;
         self.next_key = self.next_key.wrapping_add(1);
-        let imports = Imports::new(credentials.uid, key, self.command_sender.clone());
+        let populates = self.checked.config.lock_memory;
+        let imports = Imports::new(credentials.uid, key, self.command_sender.clone(), populates);
         let phase = Phase::Greeting { deadline, step: Step::Hello };
         let allowed = self.may_join(&credentials);
         let socket = Arc::new(socket);

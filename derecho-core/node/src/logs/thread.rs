@@ -23,6 +23,7 @@ use super::folder::Folder;
 use super::shown::Shown;
 pub use super::shown::{OnFull, StreamState};
 use crate::clock;
+use crate::threads::ThreadSettings;
 
 /// So many bytes are taken from the queue before all of it is written and synced.
 const GATHERED: usize = 16 << 20;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How much is looked at when a log is opened.
     pub check: Check,
+    /// Where and how the thread runs.
+    pub thread: ThreadSettings,
 }
 
 impl Default for Settings {
@@ -59,6 +62,7 @@ impl Default for Settings {
             queue_bytes: QUEUE_BYTES,
             limits: Limits::default(),
             check: Check::Last,
+            thread: ThreadSettings::default(),
         }
     }
 }
@@ -174,6 +178,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             closing: Arc::clone(&closing),
         };
         let run = move || {
+            settings.thread.begin();
             writer.run(&jobs);
             // Whoever waits for the end has all files closed and the folder unlocked.
             drop(writer);

@@ -1,0 +1,179 @@
+//! Where and how a thread of the engine runs: its cores, and its scheduling class.
+//!
+//! Owns: what is asked of the kernel, and the words for what it refuses. Never does: change a thread that is not its caller.
+
+use std::fmt;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How the kernel schedules a thread.
+///
+/// ```
+/// use derecho_node::{Cores, SchedulingClass, ThreadSettings};
+///
+/// let settings = ThreadSettings { class: Some(SchedulingClass::Fifo(20)), cores: Cores::new([0])? };
+/// if let Err(why) = settings.try_out() {
+///     eprintln!("{why}");                     // which privilege or limit is missing
+/// }
+/// # Ok::<(), derecho_node::ThreadError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SchedulingClass {
+    /// As usual: SCHED_OTHER.
+    #[default]
+    Other,
+    /// SCHED_FIFO with a priority from 1 to 99: before all others until it sleeps.
+    Fifo(u8),
+    /// SCHED_RR with a priority from 1 to 99: the same, taking turns with those of its priority.
+    RoundRobin(u8),
+}
+
+/// Cores of a machine, by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cores([u64; CpuSet::MAX_CPU / 64]);
+
+impl Cores {
+    /// These; a number that no machine has is what is wrong.
+    ///
+    /// # Errors
+    /// [`ThreadError`] if a number is beyond those that the kernel knows.
+    pub fn new(cores: impl IntoIterator<Item = usize>) -> Result<Cores, ThreadError> {
+        let mut all = Cores::default();
+        for core in cores {
+            let word = all.0.get_mut(core / 64).ok_or_else(|| {
+                ThreadError(format!("there is no core {core}: they are below {}", CpuSet::MAX_CPU))
+            })?;
+            *word |= 1 << (core % 64);
+        }
+        Ok(all)
+    }
+
+    /// Their numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..CpuSet::MAX_CPU).filter(|core| self.0[core / 64] & (1 << (core % 64)) != 0)
+    }
+}
+
+impl fmt::Debug for Cores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.numbers()).finish()
+    }
+}
+
+/// What a thread asks of the kernel when it begins. By default nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadSettings {
+    /// The cores that it may run on; none: those of whoever started it.
+    pub cores: Cores,
+    /// How it is scheduled; none: as whoever started it.
+    pub class: Option<SchedulingClass>,
+}
+
+/// What the kernel refused a thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadError(String);
+
+impl fmt::Display for ThreadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ThreadError {}
+
+impl ThreadSettings {
+    /// Does so for the calling thread.
+    ///
+    /// # Errors
+    /// What the kernel refuses, and what to do.
+    pub fn apply(&self) -> Result<(), ThreadError> {
+        if self.cores != Cores::default() {
+            pin(self.cores)?;
+        }
+        self.class.map_or(Ok(()), schedule)
+    }
+
+    /// Whether a thread could have them, tried with one that ends at once.
+    ///
+    /// # Errors
+    /// As of [`ThreadSettings::apply`].
+    pub fn try_out(&self) -> Result<(), ThreadError> {
+        if *self == ThreadSettings::default() {
+            return Ok(());
+        }
+        let settings = *self;
+        let thread = std::thread::Builder::new().name("squall-trial".into());
+        let tried = thread.spawn(move || settings.apply());
+        let failed =
+            |why: &dyn fmt::Display| ThreadError(format!("no thread could be started: {why}"));
+        match tried {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed(&"it panicked"))),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The same for a thread whose settings were tried out before: what is refused now is logged.
+    pub(crate) fn begin(&self) {
+        if let Err(error) = self.apply() {
+            tracing::error!(%error, "a thread of the engine runs without its settings");
+        }
+    }
+}
+
+fn pin(cores: Cores) -> Result<(), ThreadError> {
+    let mut set = CpuSet::new();
+    cores.numbers().for_each(|core| set.set(core));
+    let pinned = sched_setaffinity(None, &set);
+    // The kernel takes a set of which it has some.
+    let has = sched_getaffinity(None).unwrap_or(set);
+    let missing = cores.numbers().find(|core| !has.is_set(*core));
+    let why = match (pinned, missing) {
+        (Ok(()), None) => return Ok(()),
+        (Ok(()), Some(core)) => format!("there is no core {core} that it may use"),
+        (Err(errno), _) => std::io::Error::from(errno).to_string(),
+    };
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    Err(ThreadError(format!(
+        "a thread cannot be pinned to the cores {cores:?}: {why}; this machine has {}, and the process may be kept to fewer of them \
+         (taskset, cpuset cgroups)",
+        online.trim()
+    )))
+}
+
+#[repr(C)]
+struct SchedParam {
+    priority: i32,
+}
+
+unsafe extern "C" {
+    // The call of the C library, which `rustix` does not have. Of zero: the calling thread.
+    fn sched_setscheduler(thread: i32, policy: i32, param: *const SchedParam) -> i32;
+}
+
+fn schedule(class: SchedulingClass) -> Result<(), ThreadError> {
+    let (policy, priority, word) = match class {
+        SchedulingClass::Other => (0, 0, "SCHED_OTHER"),
+        SchedulingClass::Fifo(priority) => (1, priority, "SCHED_FIFO"),
+        SchedulingClass::RoundRobin(priority) => (2, priority, "SCHED_RR"),
+    };
+    let param = SchedParam { priority: i32::from(priority) };
+    // SAFETY: the parameter lives through the call, and has the form that the C library knows.
+    if unsafe { sched_setscheduler(0, policy, &raw const param) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    let limit = getrlimit(Resource::Rtprio).current.map_or("any".to_owned(), |it| it.to_string());
+    let what = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::INVAL) => "priorities go from 1 to 99".to_owned(),
+        _ => format!(
+            "it takes CAP_SYS_NICE, or RLIMIT_RTPRIO of {priority} at least, which is {limit} here: `ulimit -r {priority}`, \
+             `LimitRTPRIO={priority}` of a systemd unit, or `setcap cap_sys_nice=ep` on the program; in a container also time \
+             for such threads (cpu.rt_runtime_us)"
+        ),
+    };
+    Err(ThreadError(format!(
+        "a thread cannot be scheduled by {word} with priority {priority}: {error}; {what}"
+    )))
+}
