@@ -7,6 +7,7 @@ mod filtered;
 mod keeping;
 mod multi;
 mod policies;
+mod representation;
 
 use std::sync::Arc;
 
@@ -263,7 +264,11 @@ impl<T: TopicData> Topic<T> {
     ) -> DdsResult<Topic<T>> {
         let keeping = KeepingOptions::default();
         let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
-        let policies = TopicPolicies::new((name.into(), None), false, (promise, keeping));
+        let policies = TopicPolicies::new(
+            (name.into(), None),
+            (false, T::representations(&support)),
+            (promise, keeping),
+        );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
         let topic = Topic::of(Arc::clone(participant), support, entity);
         topic.enable()?;
@@ -279,11 +284,9 @@ impl<T: TopicData> Topic<T> {
         let TopicFacts { name, level, sharded, keeping, qos, .. } = data;
         let promise = Promise { qos, level, keeping };
         let promise = (promise, KeepingOptions::default());
-        let topic = Topic::make(
-            participant,
-            support,
-            TopicPolicies::new((name.into(), None), sharded, promise),
-        )?;
+        let allowed = T::representations(&support);
+        let policies = TopicPolicies::new((name.into(), None), (sharded, allowed), promise);
+        let topic = Topic::make(participant, support, policies)?;
         // What is found may be used.
         topic.enable()?;
         Ok(topic)
