@@ -223,6 +223,71 @@ fn who_comes_late_is_told_that_an_instance_is_disposed() {
     comes_to([(1, NotAliveNoWriters), (2, over), (3, over), (4, NotAliveNoWriters)]);
 }
 
+/// Writers of one participant share a stream (I-214).
+#[test]
+fn a_writer_is_lost_although_others_go_on_in_its_stream() {
+    for is_kept in [false, true] {
+        let meeting = Meeting::new();
+        let (here, there) = (meeting.join(), meeting.join());
+        let of = |participant: &DomainParticipant| match is_kept {
+            true => topic(participant).transient_local().keep_last(1).create().unwrap(),
+            false => topic(participant).atomic().create().unwrap(),
+        };
+        let (topic, theirs) = (of(&here), of(&there));
+        let readers = [follower_of(&there, &theirs), follower_of(&here, &topic)];
+        let plain = there.reader(&theirs).create().unwrap();
+        let (one, other) = (writer_of(&here, &topic), writer_of(&here, &topic));
+        one.wait_for_readers(2, SOON).unwrap();
+        other.wait_for_readers(2, SOON).unwrap();
+        one.write(&track(1, 1.0)).unwrap();
+        one.write(&track(2, 1.0)).unwrap();
+        other.write(&track(2, 2.0)).unwrap();
+        drop(one);
+        other.write(&track(2, 3.0)).unwrap();
+        for reader in &readers {
+            let all: Vec<_> = take(reader, 5).iter().map(told).collect();
+            let last = [(1, NotAliveNoWriters, false), (2, Alive, true)];
+            assert_eq!(all[3..], last, "kept: {is_kept}");
+        }
+        // It is no sample.
+        let heights: Vec<f64> = take(&plain, 4).iter().map(|it| it.height).collect();
+        assert_eq!(heights, [1.0, 1.0, 2.0, 3.0]);
+        assert!(!plain.has_samples());
+        assert_eq!(plain.unreadable_samples(), 0);
+        if is_kept {
+            let late = follower_of(&there, &theirs);
+            late.wait_for_historical_data(SOON).unwrap();
+            let all: Vec<_> = take(&late, 3).iter().map(told).collect();
+            assert_eq!(all[..2], [(1, NotAliveNoWriters, true), (1, NotAliveNoWriters, false)]);
+            assert_eq!(all[2], (2, Alive, true));
+        }
+    }
+}
+
+/// The same of a writer that owns instances.
+#[test]
+fn what_a_deleted_writer_owned_goes_to_another_one_of_its_stream() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let of = |participant: &DomainParticipant| {
+        topic(participant).atomic().exclusive_ownership().create().unwrap()
+    };
+    let (topic, theirs) = (of(&here), of(&there));
+    let readers = [follower_of(&there, &theirs), follower_of(&here, &topic)];
+    let strong = here.writer(&topic).ownership_strength(7).create().unwrap();
+    let weak = here.writer(&topic).ownership_strength(1).create().unwrap();
+    weak.wait_for_readers(2, SOON).unwrap();
+    strong.wait_for_readers(2, SOON).unwrap();
+    strong.write(&track(1, 1.0)).unwrap();
+    weak.write(&track(1, 2.0)).unwrap();
+    drop(strong);
+    weak.write(&track(1, 3.0)).unwrap();
+    for reader in readers {
+        let heights: Vec<f64> = take(&reader, 2).iter().map(|it| it.height).collect();
+        assert_eq!(heights, [1.0, 3.0]);
+    }
+}
+
 /// That one of its writers has let an instance go does not take the place of its last sample.
 #[test]
 fn what_is_kept_of_an_instance_outlives_that_a_writer_lets_it_go() {

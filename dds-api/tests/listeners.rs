@@ -11,7 +11,7 @@ use dds_api::infrastructure::{
     AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener, IncompatibleQosStatus,
     InconsistentTopicStatus, PublicationMatchedStatus, PublisherListener,
     RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriberListener,
-    SubscriptionMatchedStatus, TopicListener,
+    SubscriptionMatchedStatus, TopicListener, WaitSet,
 };
 use dds_api::prelude::*;
 use dds_api::subscription::Subscriber;
@@ -305,4 +305,48 @@ fn a_listener_may_wait_call_and_drop_what_it_likes() {
         std::fs::read_dir(meeting.runtime_dir()).is_err()
             || std::fs::read_dir(meeting.runtime_dir()).unwrap().next().is_none()
     });
+}
+
+/// DATA_ON_READERS for whoever has no listener.
+#[test]
+fn a_subscribers_condition_holds_while_one_of_its_readers_has_data() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let subscriber = there.subscriber().create().unwrap();
+    let condition = subscriber.status_condition();
+    let wait_set = WaitSet::new();
+    wait_set.attach(&condition).unwrap();
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for name in ["Left", "Right"] {
+        let topics = [&here, &there].map(|of| of.topic::<Mark>(name).create().unwrap());
+        writers.push(here.writer(&topics[0]).create().unwrap());
+        readers.push(subscriber.reader(&topics[1]).create().unwrap());
+    }
+    // That of another subscriber says nothing.
+    let topic = there.topic::<Mark>("Left").create().unwrap();
+    let other = there.reader(&topic).create().unwrap();
+    writers[0].wait_for_readers(2, SOON).unwrap();
+    writers[1].wait_for_readers(1, SOON).unwrap();
+    assert_eq!(subscriber.status_changes(), StatusMask::NONE);
+    for at in [1, 0, 1] {
+        assert!(!condition.trigger_value());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| wait_set.wait(SOON).unwrap());
+            writers[at].write(&Mark::new(7)).unwrap();
+            assert_eq!(waits.join().unwrap(), [condition.as_ref().clone()]);
+        });
+        assert_eq!(subscriber.status_changes(), StatusKind::DataOnReaders.into());
+        condition.set_enabled_statuses(StatusMask::NONE);
+        assert!(!condition.trigger_value());
+        condition.set_enabled_statuses(StatusKind::DataOnReaders);
+        assert_eq!(readers[at].take_next(SOON).unwrap().unwrap().number, 7);
+    }
+    until("the other reader has its own", || other.has_samples());
+    assert_eq!(subscriber.status_changes(), StatusMask::NONE);
+    writers[0].write(&Mark::new(8)).unwrap();
+    wait_set.wait(SOON).unwrap();
+    readers.clear();
+    assert!(!condition.trigger_value(), "no reader, no data");
+    drop(subscriber);
+    assert!(!condition.trigger_value());
 }

@@ -55,6 +55,11 @@ impl Pair {
     }
 }
 
+/// Takes until this comes.
+fn until_last(reader: &DataReader<Reading>, last: u64) {
+    while reader.take_next(SOON).unwrap().expect("it does not come").value != last {}
+}
+
 fn values(samples: &[Sample<Reading>]) -> Vec<u64> {
     samples.iter().map(|sample| sample.value).collect()
 }
@@ -168,6 +173,45 @@ fn the_filter_by_time_gives_the_last_one_at_its_end() {
     assert_eq!(reader.take_next(Timeout::NOW).unwrap().map(|it| it.value), None);
     assert_eq!(reader.take_next(SOON).unwrap().map(|it| it.value), Some(5));
     assert!(begin.elapsed() >= separation);
+}
+
+/// TIME_BASED_FILTER holds as it is now, also for what waits already, and for whoever waits for that.
+#[test]
+fn a_filter_by_time_may_change_while_samples_wait_for_it() {
+    let hour = Duration::from_secs(3600);
+    let pair = Pair::new(|reader| reader.minimum_separation(hour));
+    let reader = &pair.reader;
+    let set = |separation: Duration| {
+        let mut qos = reader.qos();
+        qos.time_based_filter.minimum_separation = separation.into();
+        reader.set_qos(&qos).unwrap();
+    };
+    let next = |timeout: Timeout| reader.take_next(timeout).unwrap().map(|it| it.value);
+    (1..=3).for_each(|value| pair.write(1, value));
+    assert_eq!((next(SOON), next(Timeout::millis(5))), (Some(1), None));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| next(SOON));
+        set(Duration::ZERO);
+        assert_eq!(waits.join().unwrap(), Some(3), "it waits no more");
+    });
+    (4..=5).for_each(|value| pair.write(1, value));
+    assert_eq!((next(SOON), next(SOON)), (Some(4), Some(5)));
+    // What waits has to wait for longer; whether it does by then depends on how long this took.
+    let short = Duration::from_millis(200);
+    set(short);
+    pair.write(2, 6);
+    let began = Instant::now();
+    pair.write(2, 7);
+    set(hour);
+    let is_quick = began.elapsed() < short / 2;
+    assert_eq!(next(SOON), Some(6));
+    std::thread::sleep(short + short / 2);
+    match next(Timeout::NOW) {
+        None => set(Duration::ZERO),
+        Some(early) => assert!(!is_quick, "{early} has not waited"),
+    }
+    pair.write(2, 8);
+    until_last(reader, 8);
 }
 
 #[test]

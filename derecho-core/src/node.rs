@@ -312,7 +312,9 @@ impl Node {
     /// to it any more.
     pub fn end_stream(&mut self, stream: RegionId, effects: &mut Effects) {
         let Some(ended) = self.streams.iter_mut().find(|s| s.region() == stream) else { return };
-        ended.send(effects);
+        // All are told of what was committed, whoever was not yet.
+        ended.sender().memory().hurry();
+        ended.send(Time::default(), effects);
         let entry = ended.sender().entries();
         let (mut own, mut notes) = (Vec::new(), Vec::new());
         for member in ended.members() {
@@ -341,6 +343,11 @@ impl Node {
     /// Whether every reader has received all that was committed to a stream.
     pub fn is_acknowledged(&self, stream: RegionId) -> bool {
         self.stream(stream).is_none_or(Stream::is_acknowledged)
+    }
+
+    /// Whoever was not told yet of what was committed to a stream is told in the next turn: somebody waits.
+    pub fn hurry(&self, stream: RegionId) {
+        self.stream(stream).into_iter().for_each(|stream| stream.sender().memory().hurry());
     }
 
     /// Tells all peers, now and later, until it is retracted. The same id replaces it.
@@ -502,13 +509,13 @@ impl Machine for Node {
             }
         }
         for stream in &mut self.streams {
-            done += stream.send(effects);
+            done += stream.send(now, effects);
         }
         if self.is_in_many() {
             done += self.turn_active(now, effects, &mut faults);
         } else {
             for founded in &mut self.subgroups {
-                done += founded.turn(effects, &mut faults);
+                done += founded.turn(now, effects, &mut faults);
             }
         }
         // What is given back is looked at when there is nothing better to do, or when it is needed.
@@ -552,7 +559,9 @@ impl Machine for Node {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        self.activity.due()
+        let streams = self.streams.iter().filter_map(|stream| stream.sender().memory().bells_due());
+        let subgroups = self.subgroups.iter().filter_map(|founded| founded.subgroup.bells_due());
+        streams.chain(subgroups).chain(self.activity.due()).min()
     }
 }
 

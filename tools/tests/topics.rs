@@ -101,6 +101,23 @@ fn fix(id: u32) -> Fix {
     Fix { quality: 3, id, height: f64::from(id) * 100.0 }
 }
 
+/// Byte strings are shown as the sequence of numbers that they are to those who have not their type.
+#[test]
+fn spy_shows_a_topic_by_number() {
+    let place = Place::new();
+    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let topic = participant.numbered_topic(7).atomic().create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let mut spy = place.start(&["spy", "Numbered/7", "--json", "--count", "1"]);
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write_bytes(&[0, 127, 255]).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
+    assert_eq!(shown["data"], serde_json::json!({"value": [0, 127, 255]}));
+    let listed = place.run(&["ls"]).code(0).out;
+    assert!(listed.contains("Numbered/7") && listed.contains("Squall::Bytes"), "{listed}");
+}
+
 fn end(mut process: Process) {
     kill_process(Pid::from_child(&process.child), Signal::TERM).unwrap();
     assert!(process.child.wait().unwrap().success());

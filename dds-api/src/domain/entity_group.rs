@@ -26,7 +26,7 @@ use crate::infrastructure::{
 use crate::mapping::policies::{Policies, check_data};
 use crate::mapping::record::{LONGEST_NAMES, Terms};
 use crate::publication::{Changes, Publisher};
-use crate::subscription::{Subscriber, not_with_builtin};
+use crate::subscription::{GroupAccess, Subscriber, not_with_builtin};
 
 /// The policies of a publisher or of a subscriber.
 pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
@@ -90,7 +90,7 @@ macro_rules! group_qos {
 }
 
 group_qos!(PublisherQos, Publisher, Offered, publisher, Changes);
-group_qos!(SubscriberQos, Subscriber, Requested, subscriber, ());
+group_qos!(SubscriberQos, Subscriber, Requested, subscriber, GroupAccess);
 
 /// A publisher or subscriber: its policies, and those that its entities have by default, if any were set.
 pub(crate) struct EntityGroup<Q: GroupQos, E, L: ?Sized> {

@@ -341,8 +341,22 @@ impl<L: ?Sized> Slot<L> {
     pub(crate) fn call(&self, kind: StatusKind, call: impl FnOnce(&mut L)) {
         let listener = self.lock().1.clone();
         let Some(listener) = listener else { return };
-        let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
-        if catch_unwind(AssertUnwindSafe(|| call(&mut listener))).is_err() {
+        Self::call_it(&mut listener.lock().unwrap_or_else(PoisonError::into_inner), kind, call);
+    }
+
+    /// The same, if it wants that and is not being called: it may be the one who asks.
+    pub(crate) fn call_unless_busy(&self, kind: StatusKind, call: impl FnOnce(&mut L)) {
+        if !self.mask().contains(kind) {
+            return;
+        }
+        let listener = self.lock().1.clone();
+        if let Some(Ok(mut listener)) = listener.as_ref().map(|listener| listener.try_lock()) {
+            Self::call_it(&mut listener, kind, call);
+        }
+    }
+
+    fn call_it(listener: &mut L, kind: StatusKind, call: impl FnOnce(&mut L)) {
+        if catch_unwind(AssertUnwindSafe(|| call(listener))).is_err() {
             tracing::error!(status = %kind, "a listener has panicked; it is called again for the next change");
         }
     }

@@ -17,7 +17,8 @@ use super::discovery::Discovery;
 use super::endpoint::Endpoint;
 use super::ignored::Ignored;
 use super::policies::Policies;
-use super::record::Offer;
+use super::record::{Offer, Origin, origin, partition};
+use super::set;
 
 /// Whether a reader is to have what a writer writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Acquaintance {
     /// Whether a writer does of which nothing is remembered: it offers what is usual, what its records say, and of DURABILITY all
     /// that the topic gives, for what is kept of it has outlived it.
     usual: [bool; Offer::COUNT],
+    /// What records of its topic are told by from those of others in the same order.
+    tag: u64,
     /// None: the stream is of one partition.
     partition: Option<PartitionQosPolicy>,
     /// What this participant ignores.
@@ -63,6 +66,7 @@ impl Acquaintance {
     ) -> Acquaintance {
         let accepts = |offered: &Policies| reader.policies.refuses(offered).is_empty();
         let writers = state.writers_once(reader.key());
+        let writers = writers.filter(|(_, _, writer)| writer.topic == reader.topic);
         let writers =
             writers.map(|(node, id, writer)| ((node, id as u32), accepts(&writer.policies)));
         let members = view.members.iter().map(|member| member.node);
@@ -84,15 +88,57 @@ impl Acquaintance {
             writers: gone.chain(writers).collect(),
             members,
             usual: std::array::from_fn(fits),
-            partition: (!reader.sharded).then(|| reader.policies.partition().clone()),
+            tag: reader.order.tag(&reader.topic),
+            partition: (!reader.order.is_by_partition())
+                .then(|| reader.policies.partition().clone()),
             ignored: Arc::clone(ignored),
             ignores_others: ignored.has_topic(&reader.topic),
             me,
         }
     }
 
+    /// The verdict on a record that a participant sent.
+    pub(crate) fn judge(&self, node: NodeId, record: &[u8]) -> Verdict {
+        let origin = origin(record);
+        // That a writer is no more concerns whoever ever got something of it.
+        let is_end = origin.is_end();
+        if !is_end && !self.meets(&origin.names.map(partition).unwrap_or_default()) {
+            return Verdict::No;
+        }
+        match set::of_several(record) {
+            Some(records) => self.judge_all(node, records),
+            None => self.judge_origin(node, &origin),
+        }
+    }
+
+    /// The same of a set of several writers: a reader has it for what there is of its own in it, once it knows of all of that.
+    #[cold]
+    fn judge_all(&self, node: NodeId, records: set::Records<'_>) -> Verdict {
+        let mut verdict = Verdict::No;
+        for record in records.map_while(Result::ok) {
+            match self.judge_origin(node, &origin(record)) {
+                Verdict::NotYet => return Verdict::NotYet,
+                Verdict::Yes => verdict = Verdict::Yes,
+                Verdict::No => {}
+            }
+        }
+        verdict
+    }
+
+    /// Whether the reader is to have a record of a set of several writers.
+    pub(crate) fn has(&self, node: NodeId, record: &[u8]) -> bool {
+        self.judge_origin(node, &origin(record)) == Verdict::Yes
+    }
+
+    fn judge_origin(&self, node: NodeId, origin: &Origin<'_>) -> Verdict {
+        match origin.tag == self.tag {
+            true => self.judge_writer(node, origin.writer, origin.offer()),
+            false => Verdict::No,
+        }
+    }
+
     /// The verdict on a writer, whose record says that it offers this.
-    pub(crate) fn judge(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
+    fn judge_writer(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
         if self.ignores(node, writer) {
             return Verdict::No;
         }
@@ -113,7 +159,7 @@ impl Acquaintance {
     }
 
     /// Whether the reader is to have samples of these partitions.
-    pub(crate) fn meets(&self, partition: &PartitionQosPolicy) -> bool {
+    fn meets(&self, partition: &PartitionQosPolicy) -> bool {
         self.partition.as_ref().is_none_or(|ours| ours.meets(partition))
     }
 }
@@ -130,17 +176,18 @@ mod tests {
             writers: [((A, 3), false)].into(),
             members: [(A, 5)].into(),
             usual: std::array::from_fn(|offer| offer < 2),
+            tag: 0,
             partition: None,
             ignored: Arc::default(),
             ignores_others: false,
             me: A,
         };
-        let judge = |node, writer| known.judge(node, writer, Offer::default());
+        let judge = |node, writer| known.judge_writer(node, writer, Offer::default());
         assert_eq!(judge(A, 3), Verdict::No);
         assert_eq!(judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
         assert_eq!(judge(A, 6), Verdict::NotYet);
         assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
-        assert_eq!(known.judge(NodeId(2), 6, Offer::at(2)), Verdict::No, "it offered that");
+        assert_eq!(known.judge_writer(NodeId(2), 6, Offer::at(2)), Verdict::No, "it offered that");
     }
 
     #[test]
@@ -153,13 +200,14 @@ mod tests {
             writers: [((A, 3), true), ((A, 4), true), ((me, 3), true)].into(),
             members: [(A, 5), (other, 0), (me, 9)].into(),
             usual: [true; Offer::COUNT],
+            tag: 0,
             partition: None,
             ignored: Arc::new(ignored),
             ignores_others: false,
             me,
         };
         let judge =
-            |known: &Acquaintance, node, writer| known.judge(node, writer, Offer::default());
+            |known: &Acquaintance, node, writer| known.judge_writer(node, writer, Offer::default());
         assert_eq!(judge(&known, A, 3), Verdict::No);
         assert_eq!(judge(&known, A, 4), Verdict::Yes);
         assert_eq!(judge(&known, other, 1), Verdict::No, "whenever it is announced");

@@ -215,7 +215,7 @@ impl AtomicTopics {
         self.leaving = true;
     }
 
-    /// Whether an endpoint's writer has been acknowledged by all.
+    /// Whether an endpoint's writer has been acknowledged by all. Whoever asks waits for that.
     pub(super) fn is_acknowledged(&mut self, domain: &Domain, key: u64, id: u64) -> bool {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
@@ -225,7 +225,7 @@ impl AtomicTopics {
             let region = stay.memory.as_ref().map(|(region, _)| *region);
             senders.any(|(_, origin, of)| origin == Origin::Own && Some(of) == region)
         };
-        match stay.subgroup {
+        let is_acknowledged = match stay.subgroup {
             // Before its stream has begun there nobody has received anything of it.
             Some(subgroup) if written > 0 && !sends(subgroup) => false,
             Some(subgroup) if stay.logged && written > 0 => {
@@ -234,7 +234,11 @@ impl AtomicTopics {
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
             // Before the topic has begun here nobody has received anything.
             None => written == 0,
+        };
+        if let Some((_, memory)) = stay.memory.as_ref().filter(|_| !is_acknowledged) {
+            memory.hurry();
         }
+        is_acknowledged
     }
 
     /// An epoch has begun here.
@@ -445,8 +449,23 @@ impl Stay {
         retract(domain, id);
     }
 
+    /// How many participants' writers of its topic a reader gets samples of now: of those that share an order not all that send
+    /// have one.
+    fn writing(&self, state: &Discovery, key: u64, reader: u64) -> u32 {
+        match self.endpoints.get(&reader).filter(|reader| reader.order.common().is_some()) {
+            None => self.sending.len() as u32,
+            Some(reader) => {
+                let has_writer = |node: NodeId| {
+                    let mut writers = state.writers_of(key).filter(|(of, ..)| *of == node);
+                    writers.any(|(.., writer)| writer.topic == reader.topic)
+                };
+                self.sending.iter().filter(|stream| has_writer(stream.node)).count() as u32
+            }
+        }
+    }
+
     /// Says to the readers of a topic that is kept who sends.
-    fn tell_of_senders(&mut self) {
+    fn tell_of_senders(&mut self, state: &Discovery, key: u64) {
         if self.subgroup.is_none() {
             return;
         }
@@ -461,17 +480,19 @@ impl Stay {
             drop(sources);
             shared.is_sent_by(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(self.sending.len() as u32, Ordering::Release);
+            shared.matched.store(self.writing(state, key, id), Ordering::Release);
         }
     }
 
     /// Gives queues to the readers that have none, if this participant delivers, and says to all of them who
     /// sends.
-    fn connect(&mut self, domain: &mut Domain) {
+    fn connect(&mut self, domain: &mut Domain, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
-        for (&id, Reading { shared, inbox, .. }) in &mut self.readers {
-            let id = SourceId::Atomic(id);
+        let writing: BTreeMap<u64, u32> =
+            self.readers.keys().map(|id| (*id, self.writing(domain.state(), key, *id))).collect();
+        for (&reader, Reading { shared, inbox, .. }) in &mut self.readers {
+            let id = SourceId::Atomic(reader);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
             let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
             let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
@@ -484,18 +505,22 @@ impl Stay {
             if inbox.is_none() {
                 *inbox = domain.node_mut().add_subgroup_reader(subgroup);
             }
-            let (sending, ended) = (inbox.as_ref().map_or(0, |_| self.sending.len()), false);
+            let sending = inbox.as_ref().and_then(|_| writing.get(&reader)).copied().unwrap_or(0);
+            let ended = false;
             if let Some(inbox) = inbox {
                 let (writers, inbox) = (Arc::clone(&writers), Arc::clone(inbox));
                 match sources.iter_mut().find(of_it) {
                     Some(source) => source.writers = writers,
-                    None => sources.push(ReaderSource { id, writers, inbox, ended, life }),
+                    None => {
+                        let offset = 0;
+                        sources.push(ReaderSource { id, writers, inbox, ended, life, offset });
+                    }
                 }
             }
             drop(sources);
             shared.is_sent_by(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending as u32, Ordering::Release);
+            shared.matched.store(sending, Ordering::Release);
         }
     }
 

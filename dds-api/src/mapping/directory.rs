@@ -12,6 +12,7 @@ use qos_profiles::{EntityKind, EntityQos, TopicDataQosPolicy, TopicQos};
 
 use super::endpoint::Endpoint;
 use super::level::{Keeping, TopicLevel};
+use super::order::TopicOrder;
 use super::policies::{Setting, settings_beyond, told_beyond};
 use super::type_identity::TypeIdentity;
 use crate::infrastructure::InstanceHandle;
@@ -32,7 +33,7 @@ pub(crate) struct TopicFacts {
     pub(crate) name: String,
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
-    pub(crate) sharded: bool,
+    pub(crate) order: TopicOrder,
     pub(crate) keeping: Keeping,
     pub(crate) qos: TopicQos,
 }
@@ -44,7 +45,7 @@ struct Told {
     name: String,
     data_type: TypeIdentity,
     level: TopicLevel,
-    sharded: bool,
+    order: TopicOrder,
     keeping: Keeping,
     settings: Vec<Setting>,
 }
@@ -61,17 +62,17 @@ impl ParticipantFacts {
 
 impl TopicFacts {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let TopicFacts { name, data_type, level, sharded, keeping, qos } = self.clone();
+        let TopicFacts { name, data_type, level, order, keeping, qos } = self.clone();
         let settings = settings_beyond(&EntityKind::Topic.default_qos(), &qos.into());
-        to_cdr(&Told { name, data_type, level, sharded, keeping, settings })
+        to_cdr(&Told { name, data_type, level, order, keeping, settings })
             .expect("a topic has no bounds that it could break")
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let Told { name, data_type, level, sharded, keeping, settings } = from_cdr(bytes).ok()?;
+        let Told { name, data_type, level, order, keeping, settings } = from_cdr(bytes).ok()?;
         match told_beyond(EntityKind::Topic.default_qos(), settings)? {
             EntityQos::Topic(qos) => {
-                Some(TopicFacts { name, data_type, level, sharded, keeping, qos })
+                Some(TopicFacts { name, data_type, level, order, keeping, qos })
             }
             _ => None,
         }
@@ -206,7 +207,14 @@ mod tests {
         let (level, keeping) = (TopicLevel::Atomic, Keeping::default());
         let mut qos = TopicQos::default();
         qos.topic_data.value = data.into();
-        TopicFacts { name: name.into(), data_type, level, sharded: true, keeping, qos }
+        TopicFacts {
+            name: name.into(),
+            data_type,
+            level,
+            order: TopicOrder::ByPartition,
+            keeping,
+            qos,
+        }
     }
 
     #[test]

@@ -132,6 +132,12 @@ impl Discovery {
         self.names.keys().filter_map(|name| self.sight(name, &is_seen)).collect()
     }
 
+    /// One of those that are in the order of this key.
+    pub(crate) fn first_of(&self, key: u64) -> Option<&Endpoint> {
+        let first = self.topics.get(&key).and_then(BTreeSet::first);
+        first.and_then(|(node, id)| self.endpoint(*node, *id))
+    }
+
     /// The endpoints of an ordered topic of this kind.
     fn of_kind(
         &self,
@@ -146,7 +152,12 @@ impl Discovery {
     /// The writers of an ordered topic, those included that are no more and of which it is remembered what they offered.
     pub(crate) fn writers_once(&self, key: u64) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
         let retired = each(&self.retired).filter(move |(_, _, endpoint)| endpoint.key() == key);
-        self.of_kind(key, EndpointKind::Writer).chain(retired)
+        self.writers_of(key).chain(retired)
+    }
+
+    /// The writers of an ordered topic.
+    pub(crate) fn writers_of(&self, key: u64) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
+        self.of_kind(key, EndpointKind::Writer)
     }
 
     /// The readers of an ordered topic.
@@ -184,13 +195,9 @@ impl Discovery {
         let mut changed = self.taken_out(node, id).map_or(Vec::new(), |(_, changed)| changed);
         if endpoint.level.is_ordered() {
             let key = endpoint.key();
-            let known = self.topics.get(&key).and_then(BTreeSet::first);
-            let known = known.and_then(|(node, id)| self.endpoint(*node, *id));
-            if known.is_some_and(|known| {
-                known.topic != endpoint.topic || known.contradicts(&endpoint).is_some()
-            }) {
+            if let Some(why) = self.first_of(key).and_then(|known| known.parts_from(&endpoint)) {
                 // All know of it, so that whoever means something else is told.
-                tracing::warn!(topic = %endpoint.topic, "another topic has the same key; left out");
+                tracing::warn!(topic = %endpoint.topic, why, "an endpoint is left out of a topic's order");
             } else {
                 self.topics.entry(key).or_default().insert((node, id));
                 changed.push(key);
@@ -217,9 +224,7 @@ impl Discovery {
 
     /// Who has what is kept of a topic follows from who takes part in it.
     fn settle_holders(&mut self, key: u64) {
-        let of_it = self.topics.get(&key).and_then(BTreeSet::first);
-        let of_it = of_it.and_then(|(node, id)| self.endpoint(*node, *id));
-        let level = of_it.map(|endpoint| endpoint.level);
+        let level = self.first_of(key).map(|endpoint| endpoint.level);
         let keepers = self.keepers(key);
         if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
             // Who comes later to a topic that is logged begins from the logs.
@@ -283,7 +288,10 @@ impl Discovery {
         let is_of_all = || {
             let mut others = self.topics.get(&endpoint.key()).into_iter().flatten();
             others.all(|(node, id)| {
-                let of = |other: &Endpoint| other.data_type.digest == endpoint.data_type.digest;
+                let of = |other: &Endpoint| {
+                    other.topic != endpoint.topic
+                        || other.data_type.digest == endpoint.data_type.digest
+                };
                 self.endpoint(*node, *id).is_none_or(of)
             })
         };

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use derecho_core::group::CONTROL;
 use idl_cdr::{DdsType, from_cdr, to_cdr};
-use qos_profiles::{Glob, Incompatibility, PartitionQosPolicy};
+use qos_profiles::Incompatibility;
 
 use super::level::{Keeping, TopicLevel};
+use super::order::{TopicOrder, shard};
 use super::policies::{Policies, Setting};
 use super::type_identity::{TypeIdentity, Types};
 
@@ -33,8 +33,8 @@ pub(crate) struct Endpoint {
     pub(crate) topic: String,
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
-    /// Each partition of the topic is a stream by itself.
-    pub(crate) sharded: bool,
+    /// With whom it shares its order.
+    pub(crate) order: TopicOrder,
     /// What is kept of a topic that is.
     pub(crate) keeping: Keeping,
     /// A writer's stream; zero for a reader.
@@ -57,7 +57,7 @@ struct Announced {
     topic: String,
     data_type: TypeIdentity,
     level: TopicLevel,
-    sharded: bool,
+    order: TopicOrder,
     keeping: Keeping,
     stream: u64,
     lines: u64,
@@ -83,7 +83,7 @@ pub(crate) enum Match {
 impl Endpoint {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let endpoint = self.clone();
-        let Endpoint { kind, topic, data_type, level, sharded, keeping, .. } = endpoint;
+        let Endpoint { kind, topic, data_type, level, order, keeping, .. } = endpoint;
         let Endpoint { stream, lines, group, alive, policies, .. } = endpoint;
         let settings = policies.settings(level);
         let announced = Announced {
@@ -91,7 +91,7 @@ impl Endpoint {
             topic,
             data_type,
             level,
-            sharded,
+            order,
             keeping,
             stream,
             lines,
@@ -105,7 +105,7 @@ impl Endpoint {
     /// The endpoint in a peer's announcement, if there is one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Endpoint> {
         let announced: Announced = from_cdr(bytes).ok()?;
-        let Announced { kind, topic, data_type, level, sharded, keeping, .. } = announced;
+        let Announced { kind, topic, data_type, level, order, keeping, .. } = announced;
         let Announced { stream, lines, group, alive, settings, .. } = announced;
         let policies = Arc::new(Policies::told(kind == EndpointKind::Writer, level, settings)?);
         let endpoint = Endpoint {
@@ -113,7 +113,7 @@ impl Endpoint {
             topic,
             data_type,
             level,
-            sharded,
+            order,
             keeping,
             stream,
             lines,
@@ -122,13 +122,15 @@ impl Endpoint {
             policies,
         };
         // Of several partitions, or a pattern, nobody knows which stream it belongs to.
-        (!sharded || shard(endpoint.policies.partition()).is_some()).then_some(endpoint)
+        let is_somewhere =
+            !endpoint.order.is_by_partition() || shard(endpoint.policies.partition()).is_some();
+        is_somewhere.then_some(endpoint)
     }
 
     /// What stands for a participant in this endpoint's topic that neither writes nor reads there.
     pub(crate) fn stand_in(&self, kind: EndpointKind, (stream, lines): (u64, u64)) -> Endpoint {
         let mut policies = Policies::requested(self.level);
-        if self.sharded {
+        if self.order.is_by_partition() {
             policies.partition_mut().clone_from(self.policies.partition());
         }
         Endpoint { kind, stream, lines, group: 0, policies: Arc::new(policies), ..self.clone() }
@@ -137,8 +139,9 @@ impl Endpoint {
     /// What the topic's subgroup is called: endpoints that are to be in one order have one.
     pub(crate) fn key(&self) -> u64 {
         let partition = self.policies.partition();
-        let shard = if self.sharded { shard(partition).unwrap_or("") } else { "" };
-        topic_key(&self.topic, &self.data_type, shard)
+        let by_partition = self.order.is_by_partition();
+        let shard = if by_partition { shard(partition).unwrap_or("") } else { "" };
+        self.order.key(&self.topic, &self.data_type, shard)
     }
 
     /// Whether another announcement of this endpoint leaves its place in the topic as it is.
@@ -175,23 +178,13 @@ impl Endpoint {
                 self.topic, ours.name, theirs.name
             ));
         }
-        if self.level != other.level {
-            return Some(format!(
-                "topic `{}` is {} here and {} there: make it alike in all participants",
-                self.topic, self.level, other.level
-            ));
+        if let Some(why) = self.goes_otherwise(other, &format!("topic `{}`", self.topic)) {
+            return Some(why);
         }
-        if self.keeping != other.keeping {
+        if self.order != other.order {
             return Some(format!(
-                "of topic `{}` {} are kept here and {} there: make it alike in all participants",
-                self.topic, self.keeping, other.keeping
-            ));
-        }
-        if self.sharded != other.sharded {
-            return Some(format!(
-                "topic `{}` is sharded by partition in one participant and not in the other: make it \
-                 alike in all participants",
-                self.topic
+                "topic `{}` has {} in one participant and {} in the other: make it alike in all participants",
+                self.topic, self.order, other.order
             ));
         }
         (self.level.is_ordered() && !ours.shares_order(theirs)).then(|| {
@@ -201,6 +194,39 @@ impl Endpoint {
                 ours.name, self.topic
             )
         })
+    }
+
+    /// Why two endpoints that are named the same here, or of what, cannot be in one stream: samples in it are of one level, and kept
+    /// alike.
+    fn goes_otherwise(&self, other: &Endpoint, what: &str) -> Option<String> {
+        if self.level != other.level {
+            return Some(format!(
+                "{what} is {} here and {} there: make it alike in all participants",
+                self.level, other.level
+            ));
+        }
+        (self.keeping != other.keeping).then(|| {
+            format!(
+                "of {what} {} are kept here and {} there: make it alike in all participants",
+                self.keeping, other.keeping
+            )
+        })
+    }
+
+    /// Why two endpoints whose streams have one name cannot be in it together, if they cannot (I-210).
+    pub(crate) fn parts_from(&self, other: &Endpoint) -> Option<String> {
+        if let Some(order) = self.order.common().filter(|_| self.order == other.order) {
+            let what =
+                format!("common order `{order}` (topics `{}`, `{}`)", self.topic, other.topic);
+            return self.goes_otherwise(other, &what);
+        }
+        match self.topic == other.topic {
+            true => self.contradicts(other),
+            false => Some(format!(
+                "topics `{}` and `{}` have the same key: give one of them another name",
+                self.topic, other.topic
+            )),
+        }
     }
 
     /// Why this reader cannot read samples of that writer's type, if it cannot.
@@ -224,46 +250,6 @@ impl Endpoint {
     }
 }
 
-/// The one partition of an endpoint of a topic that is sharded; none if it may be in several.
-pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
-    match &partition.name[..] {
-        [] => Some(""),
-        [name] if !Glob::is_pattern(name) => Some(name),
-        _ => None,
-    }
-}
-
-/// What the subgroup of a topic of this name and type is called, or that of this partition of it.
-pub(crate) fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
-    let TypeIdentity { name, digest, evolves, .. } = data_type;
-    let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
-    // All versions of a type that may change are in one order.
-    let key = match evolves {
-        true => key.add(b"evolves"),
-        false => key.add(digest),
-    };
-    let key = if shard.is_empty() { key.0 } else { key.add(shard.as_bytes()).0 };
-    // The control stream's is no topic's.
-    if key == CONTROL { !CONTROL } else { key }
-}
-
-/// A name that follows from what it was made of: FNV-1a, the same in every process.
-struct Name(u64);
-
-impl Name {
-    fn new() -> Name {
-        Name(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn add(mut self, bytes: &[u8]) -> Name {
-        // The length first, so that two parts are not taken for two others.
-        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        self
-    }
-}
-
 #[cfg(test)]
 impl Endpoint {
     /// One of which nothing is said, of a type of no program.
@@ -279,7 +265,7 @@ impl Endpoint {
             topic: topic.into(),
             data_type,
             level,
-            sharded: false,
+            order: TopicOrder::Own,
             keeping: Keeping::default(),
             stream: 0,
             lines: 0,
@@ -383,7 +369,7 @@ mod tests {
         let mut one = within(endpoint(EndpointKind::Writer, "A"), &["left"]);
         let other = within(one.clone(), &["right"]);
         assert_eq!(one.key(), other.key());
-        one.sharded = true;
+        one.order = TopicOrder::ByPartition;
         let other = within(one.clone(), &["right"]);
         assert_ne!(one.key(), other.key());
         assert_eq!(within(one.clone(), &[]).key(), endpoint(EndpointKind::Writer, "A").key());

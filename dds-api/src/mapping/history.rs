@@ -148,6 +148,12 @@ impl History {
         Look::NoneYet
     }
 
+    /// The version of what it gives next, at least.
+    pub(crate) fn place(&self) -> u64 {
+        let state = self.lock();
+        state.next.as_ref().map_or(state.cursor.version(), Kept::version)
+    }
+
     /// Whether there is one.
     pub(crate) fn has_next(&self, given: Option<&Given>) -> bool {
         self.lock().find(self.shown.load(Ordering::Acquire), given)

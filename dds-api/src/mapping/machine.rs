@@ -241,13 +241,29 @@ impl ParticipantMachine {
         self.group.leave();
     }
 
-    /// Whether every reader has received all that a writer wrote.
+    /// Whether every reader has received all that a writer wrote. Whoever asks waits for that.
     pub(crate) fn is_acknowledged(&mut self, id: u64) -> bool {
         let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
         match endpoint.level.is_ordered() {
             true => self.atomic.is_acknowledged(&self.group, endpoint.key(), id),
-            false => self.group.node().is_acknowledged(RegionId(endpoint.stream)),
+            false => {
+                let (node, stream) = (self.group.node(), RegionId(endpoint.stream));
+                let is_acknowledged = node.is_acknowledged(stream);
+                if !is_acknowledged {
+                    node.hurry(stream);
+                }
+                is_acknowledged
+            }
         }
+    }
+
+    /// Whether other writers of this participant go on in a writer's stream when that is no more.
+    pub(crate) fn shares_stream(&self, id: u64) -> bool {
+        self.writers.get(&id).is_some_and(|writer| {
+            let of_stream = |other: &&LocalWriter| other.endpoint.stream == writer.endpoint.stream;
+            writer.endpoint.level.is_ordered()
+                && self.writers.values().filter(of_stream).count() > 1
+        })
     }
 
     fn fresh_endpoint(&mut self) -> u64 {
@@ -263,15 +279,21 @@ impl ParticipantMachine {
         policies::check_length(endpoint).map_err(Refusal::TooLarge)?;
         let readers = self.readers.values().map(|reader| &reader.endpoint);
         let own = readers.chain(self.writers.values().map(|writer| &writer.endpoint));
-        let ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
-        for known in ordered {
-            if known.topic == endpoint.topic
-                && let Some(why) = known.contradicts(endpoint)
-            {
-                return Err(Refusal::Mismatch(why));
+        let mut ordered = own.filter(|own| own.level.is_ordered() && endpoint.level.is_ordered());
+        let contradiction = ordered.find_map(|known| match known.topic == endpoint.topic {
+            true => known.contradicts(endpoint),
+            false if known.order.common().is_some() && known.order == endpoint.order => {
+                known.parts_from(endpoint)
             }
-        }
-        Ok(())
+            false => None,
+        });
+        // Of a topic that is another one elsewhere both are told; of what shares an order with others nobody would be.
+        let elsewhere = || {
+            let known = self.group.state().first_of(endpoint.key());
+            known.filter(|it| it.order.common().is_some()).and_then(|it| it.parts_from(endpoint))
+        };
+        let why = contradiction.or_else(elsewhere);
+        why.map_or(Ok(()), |why| Err(Refusal::Mismatch(why)))
     }
 
     /// Adds a writer. Returns its id, and where it writes: of an atomic topic all writers of a participant

@@ -15,6 +15,7 @@ pub(crate) mod ignored;
 mod layouts;
 pub(crate) mod level;
 pub(crate) mod machine;
+pub(crate) mod order;
 pub(crate) mod partners;
 pub(crate) mod past;
 pub(crate) mod policies;

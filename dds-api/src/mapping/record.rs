@@ -8,6 +8,8 @@
 //!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
 //!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
 //!       ...   strength: i32            only of a writer that has one
+//!       ...   tag: u64                 only where several topics share an order: which one it is
+//!       ...   expiry: u64              only of a writer whose samples are out of date at some time: then, on the clock of the timestamp
 //!       ...   key hash: 16 bytes       only where samples are kept for those who come later
 //! ```
 //! Its length and its number in the sender's order are the protocol's.
@@ -25,14 +27,21 @@ use qos_profiles::{
 };
 
 use super::layouts::Layouts;
+use super::set::OF_SEVERAL;
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
+/// Its writer is no more.
+const END: u32 = 0;
 /// A coherent set: its payload are records ([`super::set`]).
 const SET: u32 = 3;
+/// Added to the form of a record that has its topic's tag.
+const TAGGED: u32 = 8;
+/// Added to the form of a record that says when its sample is out of date.
+const AGING: u32 = 4;
 /// Where the form says which policies its writer offers that are not as usual: see [`Offer`].
 const OFFER: u32 = 4;
 const OFFERS: u32 = ((1 << Offer::COUNT.ilog2()) - 1) << OFFER;
@@ -49,15 +58,21 @@ const PARTED: u32 = 0x1000;
 /// Where the mark is: of the type if that may change, else of how its values lie in memory.
 const MARK: u32 = 13;
 /// All that says nothing of the payload.
-const BESIDE: u32 = KEYED | STRONG | PARTED | OFFERS;
+const BESIDE: u32 = AGING | TAGGED | KEYED | STRONG | PARTED | OFFERS;
 /// Bytes that say how long the names of partitions are.
 const NAMES_LENGTH: usize = 2;
 /// Bytes that the names of a writer's partitions may have.
 pub(crate) const LONGEST_NAMES: usize = 1 << 12;
 /// Bytes of the key.
 pub(crate) const KEY: usize = 16;
+/// Bytes of the tag.
+pub(crate) const TAG: usize = 8;
 /// Bytes of the strength.
 pub(crate) const STRENGTH: usize = 4;
+/// Bytes of the expiry.
+pub(crate) const EXPIRY: usize = 8;
+/// The expiry of what is never out of date.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// In which form keys are sent, and kept, alone.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
@@ -121,6 +136,12 @@ impl Header {
         self.form & !(!0 << MARK) & !BESIDE == SET
     }
 
+    /// Whether it says that its writer is no more.
+    #[inline(always)]
+    fn is_end(self) -> bool {
+        self.form & !(!0 << MARK) & !BESIDE == END
+    }
+
     /// What marks the version of the type that it is of; zero if there is but one.
     #[inline]
     pub(crate) fn mark(self) -> u32 {
@@ -141,8 +162,59 @@ impl Header {
     /// Those of them whose number does not depend on what they say.
     #[inline]
     fn fixed_tail(self) -> usize {
-        let key = if self.form & KEYED != 0 { KEY } else { 0 };
-        key + if self.form & STRONG != 0 { STRENGTH } else { 0 }
+        self.behind_strength() + if self.form & STRONG != 0 { STRENGTH } else { 0 }
+    }
+
+    /// Those behind the strength.
+    #[inline]
+    fn behind_strength(self) -> usize {
+        self.behind_tag() + if self.form & TAGGED != 0 { TAG } else { 0 }
+    }
+
+    /// Those behind the tag.
+    #[inline]
+    fn behind_tag(self) -> usize {
+        self.key_size() + if self.form & AGING != 0 { EXPIRY } else { 0 }
+    }
+
+    #[inline]
+    fn key_size(self) -> usize {
+        if self.form & KEYED != 0 { KEY } else { 0 }
+    }
+
+    /// The tag of its topic; zero if it has none.
+    #[inline(always)]
+    fn tag_of(self, record: &[u8]) -> u64 {
+        if self.form & TAGGED == 0 { 0 } else { self.some_tag(record) }
+    }
+
+    #[cold]
+    fn some_tag(self, record: &[u8]) -> u64 {
+        self.word_before(record, self.behind_tag()).unwrap_or(0)
+    }
+
+    /// The eight bytes of a record before so many at its end.
+    fn word_before(self, record: &[u8], behind: usize) -> Option<u64> {
+        let before = record.get(HEADER..record.len().checked_sub(behind)?)?;
+        Some(u64::from_le_bytes(*before.last_chunk()?))
+    }
+
+    /// When its sample is out of date by what its writer has said.
+    #[cold]
+    fn expiry(self, record: &[u8]) -> u64 {
+        let says = self.form & AGING != 0 && self.fate() == Fate::Alive;
+        let expiry = self.word_before(record, self.key_size());
+        expiry.filter(|_| says).unwrap_or(NEVER)
+    }
+
+    /// When its sample is out of date by its age. Of a coherent set the record says so itself: there is more in it than
+    /// what its time is of.
+    pub(crate) fn ends(self, lifespan: u64) -> u64 {
+        let is_sample = self.fate() == Fate::Alive && !self.is_set() && !self.is_end();
+        match lifespan > 0 && is_sample {
+            true => self.timestamp.saturating_add(lifespan),
+            false => NEVER,
+        }
     }
 
     #[cold]
@@ -232,11 +304,22 @@ pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> 
     value.key_cdr(KEY_ENCODING)
 }
 
+/// What a payload is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Contents {
+    Sample,
+    /// A coherent set of one writer.
+    Set,
+    /// A coherent set of several: the record is no single writer's.
+    SetOfSeveral,
+    /// None: its writer is no more.
+    End,
+}
+
 /// What stands around a payload, beside the time and the writer.
 #[derive(Clone)]
 pub(crate) struct Seal {
-    /// The payload is a coherent set.
-    pub(crate) set: bool,
+    pub(crate) contents: Contents,
     pub(crate) fate: Fate,
     /// What marks the version of the type.
     pub(crate) mark: u32,
@@ -317,6 +400,10 @@ pub(crate) struct Terms {
     pub(crate) keyed: bool,
     /// What is offered that is not usual.
     pub(crate) offer: Offer,
+    /// What its topic is told by from others in the same order; zero if there are none.
+    pub(crate) tag: u64,
+    /// LIFESPAN, in nanoseconds, if it ends: so long after its timestamp a sample is out of date.
+    pub(crate) lifespan: Option<u64>,
 }
 
 impl Terms {
@@ -324,7 +411,14 @@ impl Terms {
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
-        names + if self.strength != 0 { STRENGTH } else { 0 }
+        let tag = if self.tag != 0 { TAG } else { 0 };
+        let expiry = if self.lifespan.is_some() { EXPIRY } else { 0 };
+        names + tag + expiry + if self.strength != 0 { STRENGTH } else { 0 }
+    }
+
+    /// What goes with a coherent set of such samples.
+    pub(crate) fn of_set(self) -> Terms {
+        Terms { strength: 0, keyed: false, ..self }
     }
 
     /// The names of partitions as they are sent; none for the default.
@@ -348,9 +442,17 @@ pub(crate) struct Origin<'a> {
     form: u32,
     /// The names of its partitions, if it has any.
     pub(crate) names: Option<&'a [u8]>,
+    /// The tag of its topic; zero if it has none.
+    pub(crate) tag: u64,
 }
 
 impl Origin<'_> {
+    /// Whether the record says that its writer is no more (I-214).
+    #[inline(always)]
+    pub(crate) fn is_end(&self) -> bool {
+        Header { timestamp: 0, writer: self.writer, form: self.form }.is_end()
+    }
+
     /// What its writer offers.
     pub(crate) fn offer(&self) -> Offer {
         Offer::at(((self.form & OFFERS) >> OFFER) as usize)
@@ -361,11 +463,12 @@ impl Origin<'_> {
 #[inline(always)]
 pub(crate) fn origin(record: &[u8]) -> Origin<'_> {
     let Some(Header { writer, form, .. }) = Header::read(record) else {
-        return Origin { writer: 0, form: 0, names: None };
+        return Origin { writer: 0, form: 0, names: None, tag: 0 };
     };
     let header = Header { timestamp: 0, writer, form };
     let names = if form & PARTED == 0 { None } else { header.names(record) };
-    Origin { writer, form, names }
+    let tag = header.tag_of(record);
+    Origin { writer, form, names, tag }
 }
 
 impl Seal {
@@ -380,21 +483,38 @@ impl Seal {
 /// Writes the header of a record of this type, and what stands at its end.
 #[inline]
 pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
-    let Seal { set, fate, mark, terms, key } = seal;
-    let form = match set {
-        true => SET,
-        false if is_plain::<T>() && *fate == Fate::Alive => PLAIN,
-        false => CDR,
+    let Seal { contents, fate, mark, terms, key } = seal;
+    let form = match contents {
+        Contents::Sample if is_plain::<T>() && *fate == Fate::Alive => PLAIN,
+        Contents::Sample => CDR,
+        Contents::Set | Contents::SetOfSeveral => SET,
+        Contents::End => END,
     };
+    let writer = if *contents == Contents::SetOfSeveral { OF_SEVERAL } else { writer };
     let keyed = if key.is_some() { KEYED } else { 0 };
     let strong = if terms.strength != 0 { STRONG } else { 0 };
     let parted = if terms.partition.is_some() { PARTED } else { 0 };
-    let form = form | fate.flags() | keyed | strong | parted | terms.offer.flags() | mark << MARK;
+    let tagged = if terms.tag != 0 { TAGGED } else { 0 };
+    let aging = if terms.lifespan.is_some() { AGING } else { 0 };
+    let beside = keyed | strong | parted | tagged | aging | terms.offer.flags();
+    let form = form | fate.flags() | beside | mark << MARK;
     Header { timestamp, writer, form }.write(record);
     let mut end = record.len();
     if let Some((key, place)) = key.zip(record.last_chunk_mut()) {
         *place = key.to_le_bytes();
         end -= KEY;
+    }
+    if let Some(lifespan) = terms.lifespan
+        && let Some(place) = record[..end].last_chunk_mut()
+    {
+        *place = timestamp.saturating_add(lifespan).to_le_bytes();
+        end -= EXPIRY;
+    }
+    if tagged != 0
+        && let Some(place) = record[..end].last_chunk_mut()
+    {
+        *place = terms.tag.to_le_bytes();
+        end -= TAG;
     }
     if strong != 0
         && let Some(place) = record[..end].last_chunk_mut()
@@ -415,14 +535,17 @@ pub(crate) fn payload(header: Header, record: &[u8]) -> Option<&[u8]> {
     record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)
 }
 
-/// The key of a record that is kept; zero, which is no sample's alone, if it has none. That a writer unregistered an
-/// instance takes the place of another such record, and of no sample: the instance may live on.
+/// The key of a record that is kept; of one without, the same for all of its topic. That a writer unregistered an instance takes
+/// the place of another such record, and of no sample: the instance may live on.
 pub(crate) fn key_of(record: &[u8]) -> u128 {
-    let Some(header) = Header::read(record).filter(|header| header.form & KEYED != 0) else {
-        return 0;
-    };
+    let Some(header) = Header::read(record) else { return 0 };
+    // Instances of several topics in one order are several.
+    let topic = u128::from(header.tag_of(record)) << 64;
+    if header.form & KEYED == 0 {
+        return topic;
+    }
     let key = record.last_chunk().filter(|_| record.len() >= HEADER + KEY);
-    let key = u128::from_le_bytes(key.copied().unwrap_or_default());
+    let key = u128::from_le_bytes(key.copied().unwrap_or_default()) ^ topic;
     if header.fate() == Fate::Unregistered { !key } else { key }
 }
 
@@ -431,9 +554,21 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     let Some(header) = Header::read(record).filter(|header| header.form & STRONG != 0) else {
         return 0;
     };
-    let end = record.len().saturating_sub(if header.form & KEYED != 0 { KEY } else { 0 });
+    let end = record.len().saturating_sub(header.behind_strength());
     let strength = record.get(HEADER..end).and_then(|payload| payload.last_chunk());
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
+}
+
+/// When what is in a record is out of date: by what its writer has said, and so long after its timestamp if that is not
+/// zero; [`NEVER`] if never. That an instance is over is news at any time.
+#[inline(always)]
+pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
+    match Header::read(record) {
+        Some(header) if lifespan > 0 || header.form & AGING != 0 => {
+            header.expiry(record).min(header.ends(lifespan))
+        }
+        _ => NEVER,
+    }
 }
 
 /// What marks the version of a record's type.
@@ -502,6 +637,13 @@ pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option
         _ => return None,
     };
     Some(Payload::Decoded(header, value))
+}
+
+/// The payload of a record that holds a sample in CDR.
+pub(crate) fn in_cdr(record: &[u8]) -> Option<(Header, &[u8])> {
+    let header = Header::read(record)?;
+    let is_cdr = header.form & ((1 << MARK) - 1) & !BESIDE == CDR;
+    is_cdr.then_some((header, payload(header, record)?))
 }
 
 /// Reads a record out, so that it is needed no more.

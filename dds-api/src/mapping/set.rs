@@ -10,18 +10,23 @@
 //!
 //! Owns: how samples are put together, and taken apart. Never does: trust what it reads.
 
-use super::record::{Header, key_of, payload};
+use super::record::{Header, NEVER, expiry_of, key_of, payload};
 
 /// Bytes before each record, and what records are filled up to: so plain ones are aligned.
 const LEAD: usize = 16;
 
-/// Samples of one writer that are to become one record.
+/// What stands for the writer of a set that several have written.
+pub(crate) const OF_SEVERAL: u32 = 0;
+
+/// Samples of one writer, or of all of a publisher whose topics share an order, that are to become one record.
 #[derive(Default)]
 pub(crate) struct Gathered {
     bytes: Vec<u8>,
     samples: usize,
     /// When the latest of them was written.
     latest: u64,
+    /// When the last of them is out of date.
+    expires: u64,
 }
 
 /// Bytes that a record takes in a set.
@@ -45,6 +50,11 @@ impl Gathered {
         self.latest
     }
 
+    /// So long after that the last of them is out of date.
+    pub(crate) fn lifespan(&self) -> u64 {
+        if self.expires == NEVER { NEVER } else { self.expires.saturating_sub(self.latest) }
+    }
+
     /// The payload.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -61,9 +71,11 @@ impl Gathered {
         self.bytes.resize(start + footprint(length), 0);
         let lead = (length as u32).to_le_bytes();
         self.bytes[start..start + lead.len()].copy_from_slice(&lead);
-        let filled = fill(&mut self.bytes[start + LEAD..start + LEAD + length]);
+        let record = &mut self.bytes[start + LEAD..start + LEAD + length];
+        let filled = fill(record);
         match filled {
             Ok(()) => {
+                self.expires = self.expires.max(expiry_of(record, 0));
                 self.samples += 1;
                 self.latest = self.latest.max(time);
             }
@@ -86,6 +98,13 @@ pub(crate) struct Records<'a>(&'a [u8]);
 pub(crate) fn records(record: &[u8]) -> Option<Records<'_>> {
     let header = Header::read(record).filter(|header| header.is_set())?;
     payload(header, record).map(Records)
+}
+
+/// The records in a set that several writers of a publisher wrote; none if it is no such one. No writer's number is its (I-211).
+#[inline]
+pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
+    let header = Header::read(record).filter(|header| header.writer == OF_SEVERAL)?;
+    if header.is_set() { records(record) } else { None }
 }
 
 /// A set in which a record is not whole: a mistake of its writer.

@@ -163,6 +163,10 @@ impl ReaderShared {
     }
 }
 
+/// Where a record stands among all that a participant's readers of one order get: the same for each of them (I-212).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Place(pub(crate) Life, pub(crate) u64);
+
 /// One writer, or all writers of an ordered topic, as a reader sees them.
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
@@ -174,9 +178,22 @@ pub(crate) struct ReaderSource {
     pub(crate) ended: bool,
     /// The life of this participant in which it was received. Nothing of it is good in another one.
     pub(crate) life: Life,
+    /// What the places in the queue are to be added to, so that they are versions where samples are kept.
+    pub(crate) offset: u64,
 }
 
 impl ReaderSource {
+    /// The place of what is taken next (I-212); for whoever takes.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.life, self.offset.wrapping_add(self.inbox.place()))
+    }
+
+    /// The place of what was taken last.
+    pub(crate) fn last_place(&self) -> Place {
+        let Place(life, next) = self.place();
+        Place(life, next.wrapping_sub(1))
+    }
+
     /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
     /// brought up to date before anything of a newcomer's is delivered.
     #[cold]
@@ -232,6 +249,10 @@ pub(crate) struct WriterShared {
     pub(crate) board: Board,
     /// What it has promised to do in time.
     pub(crate) vigil: Vigil,
+    /// LATENCY_BUDGET, in nanoseconds: so long readers that sleep may do so although something was written.
+    budget: AtomicU64,
+    /// Somebody sees to it that they are woken then.
+    may_put_off: AtomicBool,
     /// Whether anything goes with its samples.
     has_terms: AtomicBool,
     terms: RwLock<Terms>,
@@ -246,6 +267,8 @@ impl WriterShared {
             autodispose: AtomicBool::new(true),
             board: Board::default(),
             vigil: Vigil::new(pulse),
+            budget: AtomicU64::new(0),
+            may_put_off: AtomicBool::new(false),
             has_terms: AtomicBool::new(false),
             terms: RwLock::default(),
             berth: RwLock::new(None),
@@ -271,8 +294,24 @@ impl WriterShared {
         if let Policies::Offered { writer, .. } = policies {
             let lifecycle = &writer.writer_data_lifecycle;
             self.autodispose.store(lifecycle.autodispose_unregistered_instances, Ordering::Relaxed);
+            let budget = Option::<std::time::Duration>::from(writer.latency_budget.duration);
+            let nanos =
+                budget.map_or(u64::MAX, |it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+            let may = self.may_put_off.load(Ordering::Relaxed);
+            self.budget.store(if may { nanos } else { 0 }, Ordering::Relaxed);
         }
         self.set_terms(terms);
+    }
+
+    /// Somebody sees to it that readers are woken in time that were not at once.
+    pub(crate) fn allow_to_put_off(&self) {
+        self.may_put_off.store(true, Ordering::Relaxed);
+    }
+
+    /// How long readers that sleep may do so although something was written, in nanoseconds.
+    #[inline(always)]
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget.load(Ordering::Relaxed)
     }
 
     fn set_terms(&self, terms: Terms) {
@@ -297,4 +336,13 @@ pub(crate) struct Berth {
     pub(crate) memory: SenderMemory,
     pub(crate) bells: Arc<dyn Bells>,
     pub(crate) life: Life,
+}
+
+impl Berth {
+    /// Tells those who see commits as they are made that there are some.
+    #[inline(always)]
+    pub(crate) fn ring(&self) {
+        self.bells.before_looking();
+        self.bells.ring(self.memory.audience());
+    }
 }

@@ -3,6 +3,9 @@
 //! ```text
 //!   begin ── write, dispose, ... ──> gathered, for each writer ── the outermost end ──> one record of each writer
 //! ```
+//! If the publisher's writers are one, for its PRESENTATION has the access scope of a group, one record holds what all of them
+//! have written.
+//!
 //! So nothing of a set has left its process before it ends, and what leaves then does so as one (I-190).
 //!
 //! Owns: what was written in the set that is open. Never does: write; the writers do.
@@ -14,27 +17,59 @@ use qos_profiles::PresentationQosPolicy;
 
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::set::Gathered;
+use crate::subscription::{check_order, is_one};
 
 /// A coherent set is open, and its samples are held back.
 const IN_SET: u32 = 1;
 /// Nobody is woken for what is written.
 const SUSPENDED: u32 = 2;
 
+/// Whose samples were gathered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Authors {
+    /// The writer's that writes them.
+    One,
+    /// Those of several: each sample says whose it is.
+    Several,
+}
+
 /// A writer, as its publisher needs it.
 pub(super) trait HeldBack: Send + Sync {
     /// Writes what was gathered as one record; waits for room as long as this says, or as the writer's policies do.
-    fn publish(self: Arc<Self>, gathered: &Gathered, blocking: Option<Timeout>) -> DdsResult<()>;
+    fn publish(
+        self: Arc<Self>,
+        gathered: &Gathered,
+        authors: Authors,
+        blocking: Option<Timeout>,
+    ) -> DdsResult<()>;
     /// Whether there is room for that now.
     fn has_room_for_set(&self, gathered: &Gathered) -> bool;
     /// Wakes those who wait for what it has written.
     fn wake(&self);
 }
 
-/// What was written of an open set by one writer.
+/// What was written of an open set by one writer, or by all of them.
 struct Part {
-    id: u64,
-    writer: Weak<dyn HeldBack>,
+    writers: Vec<(u64, Weak<dyn HeldBack>)>,
     gathered: Gathered,
+}
+
+impl Part {
+    /// Who writes it: of several one that is there.
+    fn writer(&self) -> Option<Arc<dyn HeldBack>> {
+        self.writers.iter().find_map(|(_, writer)| writer.upgrade())
+    }
+
+    fn authors(&self) -> Authors {
+        if self.writers.len() > 1 { Authors::Several } else { Authors::One }
+    }
+}
+
+/// A writer's topic, and the stream by which its samples go, if they have an order.
+struct Course {
+    writer: usize,
+    key: u64,
+    topic: Arc<str>,
 }
 
 #[derive(Default)]
@@ -42,6 +77,8 @@ struct State {
     /// How many sets are open, one within the other.
     depth: u32,
     parts: Vec<Part>,
+    /// Where its writers write.
+    courses: Vec<Course>,
     /// How often it was suspended and not resumed.
     suspended: u32,
     /// Writers for whose samples nobody was woken.
@@ -53,6 +90,8 @@ struct State {
 pub(crate) struct Changes {
     /// PRESENTATION.coherent_access. Without it a set is not kept together.
     is_coherent: AtomicBool,
+    /// A set is one, whoever has written it.
+    is_group: AtomicBool,
     mode: AtomicU32,
     state: Mutex<State>,
 }
@@ -70,6 +109,26 @@ impl Changes {
     /// PRESENTATION is this when the first of its writers begins; before that it may change.
     pub(super) fn agree(&self, presentation: &PresentationQosPolicy) {
         self.is_coherent.store(presentation.coherent_access, Ordering::Relaxed);
+        self.is_group.store(is_one(presentation), Ordering::Relaxed);
+    }
+
+    /// A writer begins, whose samples go by the stream of this key, if they have an order.
+    ///
+    /// # Errors
+    /// If it cannot be one with those that are there.
+    pub(super) fn join(&self, writer: usize, key: Option<u64>, topic: &str) -> DdsResult<()> {
+        let mut state = self.lock();
+        if self.is_group.load(Ordering::Relaxed) {
+            let others = state.courses.iter().map(|course| (course.key, &*course.topic));
+            check_order("publisher", (key, topic), others)?;
+        }
+        state.courses.push(Course { writer, key: key.unwrap_or(0), topic: topic.into() });
+        Ok(())
+    }
+
+    /// A writer is no more.
+    pub(super) fn leave(&self, writer: usize) {
+        self.lock().courses.retain(|course| course.writer != writer);
     }
 
     /// Whether what is written now may have to be held back.
@@ -98,10 +157,10 @@ impl Changes {
         let mut state = self.lock();
         state.check_open()?;
         if state.depth == 1 {
-            while let Some(Part { writer, gathered, .. }) = state.parts.first() {
-                // One that is gone takes its samples with it.
-                if let Some(writer) = writer.upgrade().filter(|_| gathered.samples() > 0) {
-                    writer.publish(gathered, blocking)?;
+            while let Some(part) = state.parts.first() {
+                // Who is gone takes its samples with it, unless others go on with them.
+                if let Some(writer) = part.writer().filter(|_| part.gathered.samples() > 0) {
+                    writer.publish(&part.gathered, part.authors(), blocking)?;
                 }
                 state.parts.remove(0);
             }
@@ -125,7 +184,7 @@ impl Changes {
     pub(super) fn has_room(&self) -> bool {
         let Ok(state) = self.state.try_lock() else { return false };
         let Some(part) = state.parts.first() else { return true };
-        part.writer.upgrade().is_none_or(|writer| writer.has_room_for_set(&part.gathered))
+        part.writer().is_none_or(|writer| writer.has_room_for_set(&part.gathered))
     }
 
     /// What a writer has written in the set that is open; `None` if there is none any more.
@@ -139,13 +198,18 @@ impl Changes {
         if state.depth == 0 {
             return None;
         }
-        let known = state.parts.iter().position(|part| part.id == id);
+        let is_group = self.is_group.load(Ordering::Relaxed);
+        let is_its = |part: &Part| is_group || part.writers.iter().any(|(known, _)| *known == id);
+        let known = state.parts.iter().position(is_its);
         let at = known.unwrap_or_else(|| {
-            let (writer, gathered) = (writer(), Gathered::default());
-            state.parts.push(Part { id, writer, gathered });
+            state.parts.push(Part { writers: Vec::new(), gathered: Gathered::default() });
             state.parts.len() - 1
         });
-        Some(add(&mut state.parts[at].gathered))
+        let part = &mut state.parts[at];
+        if part.writers.iter().all(|(known, _)| *known != id) {
+            part.writers.push((id, writer()));
+        }
+        Some(add(&mut part.gathered))
     }
 
     pub(super) fn suspend(&self) {

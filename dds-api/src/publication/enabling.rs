@@ -17,7 +17,7 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::machine::terms_of;
 use crate::mapping::policies::{self, Policies};
-use crate::mapping::record::{HEADER, KEY, STRENGTH};
+use crate::mapping::record::{EXPIRY, HEADER, KEY, STRENGTH, TAG};
 use crate::mapping::set;
 use crate::mapping::shares::Berth;
 
@@ -89,16 +89,17 @@ impl<T: TopicData> WriterCore<T> {
 
     /// Enables it: announces it, with memory to write in.
     pub(super) fn enable(&self) -> DdsResult<()> {
-        self.enabling.enable(&self.participant, |to_be| self.start(to_be), || {})
+        let start = |to_be: &Draft| {
+            self.join_group(to_be)?;
+            self.start(to_be).inspect_err(|_| self.leave_group())
+        };
+        self.enabling.enable(&self.participant, start, || {})
     }
 
     fn start(&self, to_be: &Draft) -> DdsResult<Started> {
         let Draft { qos, memory, in_flight, largest, .. } = to_be;
         let (qos, topic, group) = (qos.clone(), &self.topic, self.publisher_qos());
         check(topic, &qos, &group)?;
-        if let Some(publisher) = &self.publisher {
-            publisher.changes().agree(&group.presentation);
-        }
         let level = topic.level();
         let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
         let mut endpoint = topic
@@ -111,10 +112,12 @@ impl<T: TopicData> WriterCore<T> {
         let terms = terms_of(&endpoint);
         let has_names = self.publisher.is_some();
         let names = if has_names { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
-        // A deadline may be set later. The largest sample may be in a set.
+        // A deadline and a lifespan may be set later. The largest sample may be in a set.
         let in_set =
             self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
-        let overhead = HEADER + names + KEY + if in_set { set::footprint(HEADER) } else { 0 };
+        let names = if terms.tag != 0 { names + TAG } else { names };
+        let in_set = if in_set { set::footprint(HEADER) } else { 0 };
+        let overhead = HEADER + names + EXPIRY + KEY + in_set;
         let geometry = Geometry::fitting(*memory, entries, largest.saturating_add(overhead))
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
@@ -123,6 +126,9 @@ impl<T: TopicData> WriterCore<T> {
                     topic.name()
                 ))
             })?;
+        if self.participant.engine.is_attended() {
+            self.shared.allow_to_put_off();
+        }
         self.shared.set_policies(&endpoint.policies, terms);
         if let Policies::Offered { writer, .. } = &*endpoint.policies {
             self.shared.vigil.promise(writer, clock::now());
@@ -138,9 +144,32 @@ impl<T: TopicData> WriterCore<T> {
         Ok(Started { first, id, max_blocking, kept: level.is_kept() })
     }
 
+    /// Its publisher knows of it, and where it writes.
+    fn join_group(&self, to_be: &Draft) -> DdsResult<()> {
+        let Some(publisher) = &self.publisher else { return Ok(()) };
+        let group = publisher.qos();
+        publisher.changes().agree(&group.presentation);
+        let policies = Policies::Offered { writer: to_be.qos.clone(), publisher: group };
+        let endpoint = self.topic.endpoint(EndpointKind::Writer, policies);
+        let key = endpoint.level.is_ordered().then(|| endpoint.key());
+        publisher.changes().join(self.token(), key, self.topic.name())
+    }
+
+    fn leave_group(&self) {
+        let changes = self.publisher.as_ref().map(Publisher::changes);
+        changes.into_iter().for_each(|changes| changes.leave(self.token()));
+    }
+
+    /// What its publisher calls it.
+    fn token(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// It writes no more, and nobody hears of it any more.
     pub(super) fn end(&self) {
         if self.enabling.end() {
+            self.leave_group();
+            self.say_end();
             let id = self.enabling.id();
             self.participant.profiles.forget(id);
             self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));

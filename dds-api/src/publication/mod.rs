@@ -3,6 +3,7 @@
 mod acknowledgment;
 mod attended;
 mod builder;
+mod bytes;
 mod changes;
 mod enabling;
 mod instances;
@@ -14,6 +15,7 @@ mod writer;
 
 pub use builder::DataWriterBuilder;
 pub(crate) use builder::refused;
+pub use bytes::ByteLoan;
 pub(crate) use changes::Changes;
 pub use loan::Loan;
 pub use publisher::{Publisher, PublisherBuilder};

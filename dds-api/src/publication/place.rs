@@ -50,6 +50,12 @@ impl<'a> Place<'a> {
         self.claim.bytes()
     }
 
+    /// The same, to be looked at.
+    #[inline(always)]
+    pub(super) fn seen(&self) -> &[u8] {
+        self.claim.seen()
+    }
+
     /// The claim, and what has to be kept until it is gone.
     #[inline(always)]
     pub(super) fn into_parts(self) -> (Claim<'a>, Option<Arc<Berth>>) {

@@ -4,6 +4,7 @@
 //! into that memory, or lose one that it accepted.
 
 mod asynchronous;
+mod ending;
 mod held;
 
 use std::cell::Cell;
@@ -30,7 +31,7 @@ use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
 use crate::mapping::record::{
-    Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
+    Contents, Fate, HEADER, KEY, Seal, Terms, is_plain, record_size, seal, write_payload,
 };
 use crate::mapping::shares::{Berth, WriterShared};
 use crate::mapping::standing::Life;
@@ -267,12 +268,12 @@ impl<T: TopicData> DataWriter<T> {
             }
             false => None,
         };
-        Ok(Seal { set: false, fate: Fate::Alive, mark: self.mark, terms, key })
+        Ok(Seal { contents: Contents::Sample, fate: Fate::Alive, mark: self.mark, terms, key })
     }
 
     /// Bytes of what goes with a sample on these terms.
     #[inline(always)]
-    fn seal_size(&self, terms: &Terms) -> usize {
+    pub(super) fn seal_size(&self, terms: &Terms) -> usize {
         terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
     }
 
@@ -339,6 +340,11 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
         self.claim_within(size, self.max_blocking())
+    }
+
+    /// The same, waiting so long at most if it is said.
+    pub(super) fn claim_for(&self, size: usize, blocking: Option<Timeout>) -> DdsResult<Place<'_>> {
+        self.claim_within(size, blocking.unwrap_or(self.max_blocking()))
     }
 
     #[inline(always)]
@@ -479,16 +485,30 @@ impl<T: TopicData> DataWriter<T> {
             self.keep_vigil(&with, now);
         }
         let (claim, berth) = place.into_parts();
-        let Berth { memory, bells, .. } = berth.as_deref().unwrap_or_else(|| &self.started().first);
+        let berth = berth.as_deref().unwrap_or_else(|| &self.started().first);
+        let memory = &berth.memory;
         let number = claim.commit_on(thread(), size + with.size(), |_, record| {
             seal::<T>(record, id, timestamp, &with);
         });
         // Readers that share the memory have it now; those that sleep are told.
         if !self.is_quiet() {
-            bells.before_looking();
-            bells.ring(memory.audience());
+            match self.shared.budget() {
+                0 => berth.ring(),
+                budget => self.ring_later(berth, budget, now),
+            }
         }
         if number.is_multiple_of(COMMITS_A_TURN) || memory.needs_turn() {
+            self.participant.engine.poke_at(now);
+        }
+    }
+
+    /// LATENCY_BUDGET: readers that sleep are told of this with what follows, unless that comes to much (I-202).
+    #[cold]
+    fn ring_later(&self, berth: &Berth, budget: u64, now: Time) {
+        if berth.memory.is_half_full() {
+            berth.ring();
+        } else if berth.memory.put_off(now, budget) {
+            // Whoever drives has to know when.
             self.participant.engine.poke_at(now);
         }
     }

@@ -16,8 +16,10 @@ use qos_profiles::{
 
 use super::cache::Settings;
 use super::enabling::{Draft, check};
+use super::intake::ReaderCore;
+use super::lending::USUAL_PERCENT;
 use super::not_with_builtin;
-use super::reader::{DataReader, ReaderCore};
+use super::reader::DataReader;
 use super::sets::Opened;
 use super::subscriber::Subscriber;
 use crate::domain::enabling::Enabling;
@@ -61,6 +63,7 @@ pub struct DataReaderBuilder<T: TopicData> {
     ear: Option<Arc<dyn Hears>>,
     /// Of a multi-topic: what it is joined of.
     joined: Option<Arc<Joined>>,
+    max_held_percent: u8,
 }
 
 impl<T: TopicData> DataReaderBuilder<T> {
@@ -101,6 +104,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             filter: None,
             ear: None,
             joined: None,
+            max_held_percent: USUAL_PERCENT,
         };
         match profile {
             Some(profile) => builder.follow(&profile, true),
@@ -214,6 +218,17 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self.with(|qos| qos.resource_limits = limits)
     }
 
+    /// So much of each writer's memory may be held by samples that this reader has given out and that are not dropped, in percent
+    /// (25 by default; two of the parts that it consists of in any case, if there are more). What is given out beyond that is a
+    /// copy, so an application that holds what it takes holds no writer up;
+    /// [`copied_samples`](DataReader::copied_samples) counts them. With 0 all are copies, with 100 none is.
+    ///
+    /// Each participant that reads may hold as much: where several do, a smaller part leaves more to the writer.
+    pub fn max_held_percent(mut self, percent: u8) -> Self {
+        self.max_held_percent = percent;
+        self
+    }
+
     /// DESTINATION_ORDER by source: samples of an instance stand in the order of the times at which they were written. What
     /// comes later than something newer that was read already, or than the end of the instance, is dropped. Its writers have to
     /// [offer that](crate::publication::DataWriterBuilder::by_source_timestamp).
@@ -286,7 +301,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
         }
         let DataReaderBuilder { participant, topic, mut qos, presentation, .. } = self;
         let DataReaderBuilder { subscriber, group, follows, filter, following, .. } = self;
-        let DataReaderBuilder { ear, joined, .. } = self;
+        let DataReaderBuilder { ear, joined, max_held_percent, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -314,6 +329,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
             joining: OnceLock::new(),
             opened: Opened::default(),
             unreadable: AtomicU64::new(0),
+            max_held_percent,
+            copied: AtomicU64::new(0),
             enabling,
             settings: Mutex::new(settings),
             shelf: OnceLock::new(),

@@ -16,7 +16,8 @@ use qos_profiles::{
     ReliabilityQosPolicyKind, SubscriberQos,
 };
 
-use super::reader::{DataReader, ReaderCore};
+use super::intake::ReaderCore;
+use super::reader::DataReader;
 use super::sample::Body;
 use super::shelf::wall;
 use super::subscriber::Subscriber;

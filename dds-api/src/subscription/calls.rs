@@ -10,7 +10,8 @@ use idl_xtypes::TopicData;
 
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
-use super::reader::{DataReader, Limit, ReaderCore};
+use super::intake::ReaderCore;
+use super::reader::{DataReader, Limit};
 use super::sample::{Body, Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;
@@ -243,6 +244,16 @@ impl<T: TopicData> DataReader<T> {
         self.access(takes, &wanted, &wanted, Some(condition), Timeout::NOW)
     }
 
+    /// Of what lies in writers' memory, and came out of the cache, only so much is lent as may be held.
+    fn lend(&self, found: &mut [Sample<T>]) {
+        for sample in found {
+            if sample.is_crowding(self.max_held_percent) {
+                self.copied.fetch_add(1, Ordering::Relaxed);
+                sample.own();
+            }
+        }
+    }
+
     /// Gives what is wanted as soon as there is something that is waited for, or at the end of the time.
     fn access(
         &self,
@@ -258,6 +269,11 @@ impl<T: TopicData> DataReader<T> {
         let mut is_over = timeout == Timeout::NOW;
         loop {
             self.enabling.check()?;
+            if let Some(leader) = self.leader() {
+                leader.check()?;
+                // What is there does not change meanwhile.
+                is_over = true;
+            }
             let mut shelf = self.shelf();
             if is_over && shelf.cache.is_empty() {
                 // What is under way may be here after a turn.
@@ -269,6 +285,7 @@ impl<T: TopicData> DataReader<T> {
             if is_over || shelf.cache.has(now, awaited, asks) {
                 let mut found = shelf.access(now, takes, wanted, &query);
                 drop(shelf);
+                self.lend(&mut found);
                 if let Some(condition) = condition {
                     condition.put_in_order(&mut found);
                 }

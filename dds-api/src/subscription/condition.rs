@@ -8,7 +8,8 @@ use dds_sql::Filter;
 use derecho_core::ids::Time;
 use idl_xtypes::TopicData;
 
-use super::reader::{DataReader, ReaderCore};
+use super::intake::ReaderCore;
+use super::reader::DataReader;
 use super::sample::Sample;
 use super::states::States;
 use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, Trigger};

@@ -1,4 +1,4 @@
-//! Streams that bring nothing any more, where they end in the order of a topic.
+//! Streams and writers that bring nothing any more, where they end in the order of a topic.
 //!
 //! Owns: who is gone before the record that was taken last. Never does: lose a writer; the cache does that, before it takes in
 //! what came behind (I-145).
@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use derecho_core::group::report::StreamId;
+
+use crate::infrastructure::InstanceHandle;
+
+/// So many writers are remembered by a reader without a cache.
+const MOST_WRITERS: usize = 1 << 10;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -21,13 +26,15 @@ pub(super) struct Gone {
     these: Vec<StreamId>,
     /// All but these, and what joined them later.
     others_than: Option<Vec<StreamId>>,
+    /// Writers whose streams go on.
+    writers: Vec<InstanceHandle>,
 }
 
 impl Gone {
-    /// Whether this stream is.
-    pub(super) fn has(&self, stream: StreamId) -> bool {
+    /// Whether this writer is, who wrote by that stream.
+    pub(super) fn has(&self, writer: InstanceHandle, stream: StreamId) -> bool {
         let is_other = self.others_than.as_ref().is_some_and(|stay| !stay.contains(&stream));
-        is_other || self.these.contains(&stream)
+        is_other || self.these.contains(&stream) || self.writers.contains(&writer)
     }
 }
 
@@ -42,13 +49,31 @@ impl Departures {
     #[cold]
     pub(super) fn note_others_than(&self, streams: Vec<StreamId>) {
         // Whoever was gone before is none of these.
-        self.change(|gone| *gone = Gone { these: Vec::new(), others_than: Some(streams) });
+        self.change(|gone| (gone.these, gone.others_than) = (Vec::new(), Some(streams)));
+    }
+
+    /// From here on nothing comes of this writer.
+    #[cold]
+    pub(super) fn note_writer(&self, writer: InstanceHandle) {
+        self.change(|gone| {
+            if gone.writers.len() == MOST_WRITERS {
+                // Nobody has asked: there is no cache that could have anything of them.
+                gone.writers.clear();
+            }
+            gone.writers.push(writer);
+        });
+    }
+
+    /// Whether anybody is gone since this was asked last.
+    pub(super) fn has_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
     }
 
     fn change(&self, change: impl FnOnce(&mut Gone)) {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut gone);
-        let is_any = gone.others_than.is_some() || !gone.these.is_empty();
+        let are_streams = gone.others_than.is_some() || !gone.these.is_empty();
+        let is_any = are_streams || !gone.writers.is_empty();
         self.is_any.store(is_any, Ordering::Release);
     }
 

@@ -3,7 +3,7 @@
 //! Owns: how it is announced, and taken back. Never does: read anything, or decide when it may be enabled.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use idl_xtypes::TopicData;
 use qos_profiles::{
@@ -11,9 +11,10 @@ use qos_profiles::{
 };
 
 use super::cache::Settings;
+use super::intake::ReaderCore;
 use super::joined::{Deaf, Joining};
 use super::queues::Queues;
-use super::reader::{DataReader, ReaderCore, ReaderLife};
+use super::reader::{DataReader, ReaderLife};
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::{Following, Inner, enabling};
@@ -119,9 +120,12 @@ impl<T: TopicData> ReaderCore<T> {
         let (level, lifespan) = (self.topic.level(), self.topic.keeping().lifespan);
         let remembers = level.is_kept() && self.participant.standing.may_rejoin();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
-        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) =
-            Queues::new(remembers.then(Given::default), &self.departures);
-        if *follows || anew {
+        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::new(
+            remembers.then(Given::default),
+            &self.departures,
+            (lifespan, self.max_held_percent),
+        );
+        if *follows || anew || self.leader().is_some() {
             self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
         }
         let policies = Policies::Requested { reader: qos.clone(), subscriber: group };
@@ -168,7 +172,11 @@ impl<T: TopicData> ReaderLife<T> {
                 self.charge.get_or_init(|| collector.add(engine, Arc::clone(core) as _));
             }
         };
-        core.enabling.enable(&core.participant, |to_be| core.start(to_be), keep_filled)
+        let start = |to_be: &Draft| {
+            self.join_group(to_be)?;
+            core.start(to_be).inspect_err(|_| self.leave_group())
+        };
+        core.enabling.enable(&core.participant, start, keep_filled)
     }
 
     /// It reads no more, and nobody hears of it any more. What it has given out stays whole.
@@ -179,6 +187,7 @@ impl<T: TopicData> ReaderLife<T> {
         }
         // Nobody fills it any more.
         self.charge.get().into_iter().for_each(|charge| charge.leave());
+        self.leave_group();
         // What is in it refers to its writers' memory.
         self.empty();
         let id = core.enabling.id();
@@ -186,6 +195,30 @@ impl<T: TopicData> ReaderLife<T> {
         core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
         // It may have been matched with another one meanwhile.
         self.empty();
+    }
+
+    /// Its subscriber knows of it, and leads it if it is to.
+    fn join_group(&self, to_be: &Draft) -> DdsResult<()> {
+        let core = &self.core;
+        let Some(subscriber) = &core.subscriber else { return Ok(()) };
+        let qos = subscriber.qos();
+        let policies = Policies::Requested { reader: to_be.qos.clone(), subscriber: qos.clone() };
+        let endpoint = core.topic.endpoint(EndpointKind::Reader, policies);
+        let is_joined = to_be.ear.is_some() || to_be.joined.is_some();
+        let key = (endpoint.level.is_ordered() && !is_joined).then(|| endpoint.key());
+        let me: Weak<ReaderLife<T>> = Weak::clone(&self.me);
+        let name = core.topic.name();
+        subscriber.group_access().join(&qos.presentation, (self.token(), key), name, me)
+    }
+
+    fn leave_group(&self) {
+        let access = self.core.subscriber.as_ref().map(Subscriber::group_access);
+        access.into_iter().for_each(|access| access.leave(self.token()));
+    }
+
+    /// What it is called there.
+    fn token(&self) -> usize {
+        Arc::as_ptr(&self.core).addr()
     }
 
     fn empty(&self) {

@@ -13,7 +13,8 @@ use idl_xtypes::{DynamicData, TopicData};
 use qos_profiles::HistoryQosPolicy;
 
 use super::cache::Selection;
-use super::reader::{DataReader, ReaderCore};
+use super::intake::ReaderCore;
+use super::reader::DataReader;
 use super::sample::{Body, Sample};
 use super::shelf::wall;
 use super::subscriber::Subscriber;

@@ -8,13 +8,28 @@ use std::sync::{Arc, PoisonError};
 use derecho_core::group::report::StreamId;
 use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
+use derecho_node::clock;
 
 use super::departures::Departures;
+use super::lending::Lending;
+use crate::infrastructure::InstanceHandle;
 use crate::mapping::acquaintance::{Acquaintance, Verdict};
 use crate::mapping::history::{Given, History, Look};
-use crate::mapping::record::{Origin, origin, partition};
-use crate::mapping::shares::{ReaderShared, ReaderSource};
+use crate::mapping::record::{NEVER, expiry_of, origin};
+use crate::mapping::set::OF_SEVERAL;
+use crate::mapping::shares::{Place, ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
+
+/// Where a reader stands in an order that it shares with other readers of its participant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Head {
+    /// It has no part in the order yet: whatever it gets comes later.
+    Nowhere,
+    /// What it is to have next is here.
+    At(Place),
+    /// What is here has not come, or it is not known yet whether it is to have it.
+    Waits(Place),
+}
 
 /// The queues as the application's side last saw them.
 #[derive(Default)]
@@ -30,6 +45,8 @@ pub(super) struct Queues {
     life: Life,
     /// What comes next, if it was looked at already.
     front: Option<(Record, StreamId, Life)>,
+    /// Its place, if it cannot be seen any more where it was taken from.
+    front_place: Option<Place>,
     /// The same along what is kept.
     front_kept: Option<(Kept, StreamId)>,
     /// Of an ordered topic: what is known of those who write there.
@@ -42,12 +59,38 @@ pub(super) struct Queues {
     place: Option<(usize, u64)>,
     /// Who sends no more.
     departures: Arc<Departures>,
+    /// What may be lent.
+    pub(super) lending: Lending,
+    /// LIFESPAN of the topic, in nanoseconds; zero if only writers say how long their samples are of use.
+    lifespan: u64,
+}
+
+/// Whether a time has come, by the wall clock, at which something is out of date.
+#[inline(always)]
+pub(super) fn is_over(expiry: u64) -> bool {
+    expiry != NEVER && has_come(expiry)
+}
+
+#[cold]
+fn has_come(expiry: u64) -> bool {
+    expiry <= clock::wall(clock::now())
 }
 
 impl Queues {
     /// None yet.
-    pub(super) fn new(given: Option<Given>, departures: &Arc<Departures>) -> Queues {
-        Queues { given, departures: Arc::clone(departures), ..Queues::default() }
+    pub(super) fn new(
+        given: Option<Given>,
+        departures: &Arc<Departures>,
+        (lifespan, max_held_percent): (u64, u8),
+    ) -> Queues {
+        let (departures, lending) = (Arc::clone(departures), Lending::new(max_held_percent));
+        Queues { given, departures, lending, lifespan, ..Queues::default() }
+    }
+
+    /// LIFESPAN: whether it is too late for a record.
+    #[inline(always)]
+    fn is_late(&self, record: &[u8]) -> bool {
+        is_over(expiry_of(record, self.lifespan))
     }
 
     #[cold]
@@ -77,6 +120,7 @@ impl Queues {
         (self.known, self.accepted) = (known.clone(), None);
         drop(known);
         sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
+        self.front_place = self.place_of_front();
         self.sources.clone_from(&sources);
         self.seen = changes;
         self.place = None;
@@ -93,7 +137,10 @@ impl Queues {
         loop {
             let (record, writer, life) = match self.front.take() {
                 Some(front) => front,
-                None => self.take_any(shared)?,
+                None => {
+                    self.front_place = None;
+                    self.take_any(shared)?
+                }
             };
             match self.judge(&record, writer) {
                 Verdict::Yes => return Some((record, writer, life)),
@@ -144,29 +191,36 @@ impl Queues {
     /// Whether the reader is to have a record.
     #[inline(always)]
     fn judge(&mut self, record: &Record, stream: StreamId) -> Verdict {
+        if self.is_late(record.bytes()) {
+            return Verdict::No;
+        }
         if self.known.is_none() {
             return Verdict::Yes;
         }
         let origin = origin(record.bytes());
         let from = Some((self.next, record.sender(), origin.writer));
-        if origin.names.is_none() && self.accepted == from {
+        if origin.names.is_none() && self.accepted == from && !origin.is_end() {
             return Verdict::Yes;
         }
-        let verdict = self.judge_anew(stream, origin);
-        if origin.names.is_none() && verdict == Verdict::Yes {
+        let verdict = self.judge_anew(stream, record.bytes());
+        let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL && !origin.is_end();
+        if is_of_one && verdict == Verdict::Yes {
             self.accepted = from;
         }
         verdict
     }
 
     #[cold]
-    fn judge_anew(&self, stream: StreamId, origin: Origin<'_>) -> Verdict {
+    fn judge_anew(&self, stream: StreamId, record: &[u8]) -> Verdict {
         let Some(known) = &self.known else { return Verdict::Yes };
-        let partition = origin.names.map(partition).unwrap_or_default();
-        match known.meets(&partition) {
-            true => known.judge(stream.node, origin.writer, origin.offer()),
-            false => Verdict::No,
+        let verdict = known.judge(stream.node, record);
+        let origin = origin(record);
+        if verdict == Verdict::Yes && origin.is_end() {
+            let entity = u64::from(origin.writer);
+            self.departures.note_writer(InstanceHandle { node: stream.node, entity });
+            return Verdict::No;
         }
+        verdict
     }
 
     /// What is kept, as long as the reader reads along it.
@@ -213,7 +267,11 @@ impl Queues {
             if standing.is_evicted_from(history.life) {
                 return Look::NoneYet;
             }
-            match self.judge_anew(stream, origin(kept.bytes())) {
+            let verdict = match self.is_late(kept.bytes()) {
+                true => Verdict::No,
+                false => self.judge_anew(stream, kept.bytes()),
+            };
+            match verdict {
                 Verdict::Yes => return Look::Kept(kept, stream),
                 Verdict::No => self.note(stream, kept.number()),
                 Verdict::NotYet => {
@@ -243,8 +301,49 @@ impl Queues {
             self.front = next.or(self.front.take());
             return is_in;
         }
-        let waits = |source: &ReaderSource| !source.inbox.is_empty() && standing.is_in(source.life);
-        self.sources.iter().any(waits)
+        let present = self.sources.iter().filter(|source| standing.is_in(source.life));
+        present.into_iter().any(|source| {
+            // What is out of date is none, and holds nobody up.
+            while source.inbox.next_is(|record| self.is_late(record)) {
+                source.inbox.take();
+            }
+            !source.inbox.is_empty()
+        })
+    }
+
+    /// Where it stands in its topic's order.
+    pub(super) fn head(&mut self, shared: &ReaderShared, standing: &Standing) -> Head {
+        match self.find_kept(shared, standing) {
+            Look::Kept(kept, stream) => {
+                let place = Place(self.life, kept.version());
+                self.front_kept = Some((kept, stream));
+                return Head::At(place);
+            }
+            Look::NoneYet => {
+                let version = match (&self.front_kept, self.history(shared)) {
+                    (Some((kept, _)), _) => kept.version(),
+                    (None, Some(history)) => history.place(),
+                    (None, None) => return Head::Nowhere,
+                };
+                return Head::Waits(Place(self.life, version));
+            }
+            Look::Over => {}
+        }
+        let next = self.take(shared);
+        let is_known = next.is_some();
+        self.front = next.or(self.front.take());
+        match (self.place_of_front(), self.sources.last()) {
+            (Some(place), _) if is_known => Head::At(place),
+            (Some(place), _) => Head::Waits(place),
+            (None, Some(source)) => Head::Waits(source.place()),
+            (None, None) => Head::Nowhere,
+        }
+    }
+
+    /// The place of what comes next, if it was looked at already.
+    fn place_of_front(&self) -> Option<Place> {
+        self.front.as_ref()?;
+        self.front_place.or_else(|| self.sources.get(self.next).map(ReaderSource::last_place))
     }
 
     /// Whether what waits holds up a writer, or soon will: half of the memory of one is in use by readers here.

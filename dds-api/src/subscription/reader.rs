@@ -7,39 +7,23 @@ mod asynchronous;
 
 use std::ops::{Deref, RangeFull, RangeTo};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
-use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
 use derecho_core::log::StreamKey;
-use derecho_node::{Waited, clock};
-use idl_cdr::Extensibility;
+use derecho_node::Waited;
 use idl_xtypes::TopicData;
 
-use super::cache::Settings;
-use super::departures::Departures;
-use super::enabling::{Draft, Started};
-use super::joined::Joining;
+use super::intake::{ReaderCore, Receiver};
 use super::past::{Others, PastSamples, Since};
-use super::queues::Queues;
-use super::sample::{Body, Sample};
-use super::sets::Opened;
-use super::shelf::Shelf;
-use super::subscriber::Subscriber;
-use crate::domain::enabling::Enabling;
-use crate::domain::{Charge, Inner};
-use crate::infrastructure::listener::Slot;
-use crate::infrastructure::{
-    DataReaderListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
-};
-use crate::mapping::history::Look;
-use crate::mapping::record::{Fate, Reading, mark_of};
-use crate::mapping::set;
-use crate::mapping::shares::ReaderShared;
+use super::sample::Sample;
+use crate::domain::Charge;
+use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::mapping::record::Fate;
 use crate::mapping::standing::Standing;
-use crate::topic::{SharedFilter, Topic};
+use crate::topic::Topic;
 
 /// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
 ///
@@ -70,46 +54,14 @@ pub(super) struct ReaderLife<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
     /// Its place with whoever fills its cache when nobody looks, if somebody is to.
     pub(super) charge: OnceLock<Arc<Charge>>,
+    /// For its subscriber, which does not keep it.
+    pub(super) me: Weak<ReaderLife<T>>,
 }
 
 impl<T: TopicData> Clone for DataReader<T> {
     fn clone(&self) -> Self {
         DataReader { core: Arc::clone(&self.core), life: Arc::clone(&self.life) }
     }
-}
-
-/// What a reader consists of: also for whoever fills its cache when nobody looks.
-#[doc(hidden)]
-pub struct ReaderCore<T: TopicData> {
-    pub(super) participant: Arc<Inner>,
-    pub(super) topic: Topic<T>,
-    pub(super) shared: Arc<ReaderShared>,
-    pub(super) queues: Mutex<Queues>,
-    /// Who sends no more, as of what was taken out of these last.
-    pub(super) departures: Arc<Departures>,
-    /// Of a multi-topic: the way to the samples of its topics.
-    pub(super) joining: OnceLock<Joining>,
-    /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
-    pub(super) opened: Opened<T>,
-    pub(super) unreadable: AtomicU64,
-    /// Whether it is enabled, and what it has since then.
-    pub(super) enabling: Enabling<Draft>,
-    /// What the cache is to do.
-    pub(super) settings: Mutex<Settings>,
-    /// The cache, as soon as something asks for what only that knows.
-    pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
-    /// What samples have to pass.
-    pub(super) filter: Option<Arc<SharedFilter>>,
-    /// The subscriber that it belongs to, if it is not the participant's own.
-    pub(super) subscriber: Option<Subscriber>,
-    pub(super) status_condition: OnceLock<StatusCondition>,
-    /// How often its cache was filled although nobody looked.
-    pub(super) collected: AtomicU64,
-    /// Threads that wait for something in its cache.
-    pub(super) waiting: AtomicU32,
-    pub(super) listener: Slot<dyn DataReaderListener<T>>,
-    /// How much had come when a listener was told of that last.
-    pub(super) told: AtomicU64,
 }
 
 /// What it consists of is its own.
@@ -156,9 +108,16 @@ pub use asynchronous::SampleStream;
 impl<T: TopicData> DataReader<T> {
     /// A reader that consists of this, and is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
-        let life = Arc::new(ReaderLife { core: Arc::new(core), charge: OnceLock::new() });
+        let life = Arc::new_cyclic(|me| {
+            let me = Weak::clone(me);
+            ReaderLife { core: Arc::new(core), charge: OnceLock::new(), me }
+        });
         let entity: Weak<ReaderLife<T>> = Arc::downgrade(&life);
         life.core.participant.roster.enter(entity);
+        if let Some(subscriber) = &life.core.subscriber {
+            let core: Weak<ReaderCore<T>> = Arc::downgrade(&life.core);
+            subscriber.data_on_readers().enter(core);
+        }
         DataReader::alive(life)
     }
 
@@ -203,6 +162,12 @@ impl<T: TopicData> DataReader<T> {
     /// Samples that were dropped because they were none of this type: a writer's mistake.
     pub fn unreadable_samples(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Samples that were copied when they were given out, because the application held as much of their writers' memory as it
+    /// [may](crate::subscription::DataReaderBuilder::max_held_percent).
+    pub fn copied_samples(&self) -> u64 {
+        self.copied.load(Ordering::Relaxed)
     }
 
     /// How often this participant's membership in its domain has ended, as far as is known. If it is another
@@ -337,7 +302,8 @@ impl<T: TopicData> DataReader<T> {
         match self.shelf.get() {
             // Without a look at what is queued: that is for a call that gives it.
             Some(shelf) => {
-                let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                shelf.let_time_pass();
                 let has_news = !shelf.has_seen(self.changes()) || self.has_queued();
                 !shelf.cache.is_empty() || !shelf.is_stalled() && has_news
             }
@@ -379,7 +345,7 @@ impl<T: TopicData> DataReader<T> {
     #[inline(always)]
     fn pop_told(&self) -> Option<Sample<T>> {
         loop {
-            let (sample, _) = self.pop()?;
+            let (sample, _) = self.pop(Receiver::Application)?;
             if sample.fate() != Fate::Unregistered {
                 return Some(sample.fresh());
             }
@@ -466,211 +432,10 @@ impl<T: TopicData> DataReader<T> {
     }
 }
 
-impl<T: TopicData> ReaderCore<T> {
-    /// What its cache is to do.
-    pub(super) fn settings(&self) -> Settings {
-        *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The queues, brought up to date.
-    #[inline]
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = self.shared.changes.load(Ordering::Acquire);
-        if changes != queues.seen {
-            queues.renew(&self.shared, changes);
-        }
-        queues
-    }
-
-    /// Whether a record waits in the queues.
-    #[inline]
-    pub(super) fn has_queued(&self) -> bool {
-        if let Some(joining) = self.joining.get() {
-            self.join_news(joining);
-        }
-        self.opened.has_next() || self.queues().has_any(&self.shared, &self.participant.standing)
-    }
-
-    /// Whether what is queued holds up a writer, or soon will.
-    pub(super) fn holds_up(&self) -> bool {
-        self.queues().hold_up()
-    }
-
-    /// How often queues, or those who fill them, have changed.
-    pub(super) fn changes(&self) -> u64 {
-        self.shared.changes.load(Ordering::Acquire)
-    }
-
-    /// The streams that may still bring samples.
-    pub(super) fn sending(&self) -> Vec<StreamId> {
-        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sending) = &*sending {
-            return sending.to_vec();
-        }
-        let sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let live = sources.iter().filter(|source| !source.ended);
-        live.flat_map(|source| source.writers.iter().copied()).collect()
-    }
-
-    /// Whether it reads along what is kept, which says by itself who sends no more.
-    pub(super) fn reads_history(&self) -> bool {
-        self.shared.reads_history.load(Ordering::Acquire)
-    }
-
-    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
-    pub(super) fn is_evicted(&self) -> bool {
-        self.participant.standing.is_evicted()
-    }
-
-    /// Whether the participant may come back after it has fallen out.
-    pub(super) fn may_rejoin(&self) -> bool {
-        self.participant.standing.may_rejoin()
-    }
-
-    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
-    /// handed from function to function by way of the stack costs as much as the rest.
-    #[inline(always)]
-    pub(super) fn pop(&self) -> Option<(Body<T>, StreamId)> {
-        let started = self.enabling.started()?;
-        if started.is_kept
-            && let Some(kept) = self.pop_kept(started)
-        {
-            return kept;
-        }
-        loop {
-            if let Some(next) = self.opened.next() {
-                return Some(next);
-            }
-            // Decoded without the lock, for that is a type's own code.
-            let (record, writer, life) = self.queues().take(&self.shared)?;
-            if self.is_refused(record.bytes()) {
-                continue;
-            }
-            if set::is_set(record.bytes()) {
-                self.open(record.bytes(), (record.number(), writer), || {
-                    !self.participant.standing.is_evicted_from(life)
-                });
-                continue;
-            }
-            let sample = Body::new(record, writer.node, &self.reading());
-            // This process may have been stopped, and what it has read be written anew since.
-            if self.participant.standing.is_evicted_from(life) {
-                self.discard();
-                return None;
-            }
-            match sample {
-                Some(sample) if is_expired(&sample, started) => {}
-                Some(sample) => return Some((sample, writer)),
-                None => self.note_unreadable(),
-            }
-        }
-    }
-
-    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
-    fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
-        while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
-            if let Some(next) = self.opened.next() {
-                return Some(Some(next));
-            }
-            let mut queues = self.queues();
-            let (found, stream) = match queues.take_kept(&self.shared, &self.participant.standing) {
-                Look::Kept(kept, stream) => {
-                    drop(queues);
-                    if self.is_refused(kept.bytes()) {
-                        continue;
-                    }
-                    if set::is_set(kept.bytes()) {
-                        self.open(kept.bytes(), (kept.number(), stream), || true);
-                        continue;
-                    }
-                    (Body::of_kept(kept, stream.node, &self.reading()), stream)
-                }
-                Look::NoneYet => {
-                    drop(queues);
-                    self.participant.engine.poke();
-                    return Some(None);
-                }
-                Look::Over if !started.remembers => return None,
-                Look::Over => {
-                    let Some((record, stream, life)) = queues.take(&self.shared) else {
-                        return Some(None);
-                    };
-                    let number = record.number();
-                    let refused = self.is_refused(record.bytes());
-                    let is_set = set::is_set(record.bytes());
-                    let opened = is_set.then(|| self.read_set(record.bytes(), number, stream));
-                    let copied = || Body::copied(&record, stream.node, &self.reading());
-                    let sample = (!is_set).then(copied).flatten();
-                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
-                    // one before that is decided. What is given out will not come again, so it has to stay whole.
-                    if self.participant.standing.is_evicted_from(life) {
-                        return Some(None);
-                    }
-                    queues.note(stream, number);
-                    drop(queues);
-                    if refused {
-                        continue;
-                    }
-                    if let Some(opened) = opened {
-                        self.keep_set(opened);
-                        continue;
-                    }
-                    (sample, stream)
-                }
-            };
-            match found {
-                Some(sample) if is_expired(&sample, started) => {}
-                Some(sample) => return Some(Some((sample, stream))),
-                None => self.note_unreadable(),
-            }
-        }
-        None
-    }
-
-    /// What has to be known to read records.
-    #[inline(always)]
-    pub(super) fn reading(&self) -> Reading<'_, T> {
-        Reading { support: self.topic.support(), layouts: &self.shared.layouts }
-    }
-
-    /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
-    /// other versions of the type (I-173).
-    #[inline(always)]
-    fn is_refused(&self, record: &[u8]) -> bool {
-        T::extensibility(self.topic.support()) != Extensibility::Final
-            && self.shared.refuses(mark_of(record))
-    }
-
-    #[cold]
-    pub(super) fn discard(&self) {
-        self.queues().discarded += 1;
-    }
-
-    #[cold]
-    pub(super) fn note_unreadable(&self) {
-        self.unreadable.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(topic = self.topic.name(), "a sample of no known form");
-    }
-}
-
 impl<T: TopicData> Drop for ReaderLife<T> {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// LIFESPAN: whether it is too late for a sample.
-#[inline(always)]
-pub(super) fn is_expired<T: TopicData>(sample: &Body<T>, started: &Started) -> bool {
-    started.lifespan > 0 && outlives(sample, started.lifespan)
-}
-
-/// Whether a sample is older than that.
-#[cold]
-fn outlives<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
-    sample.fate() == Fate::Alive
-        && sample.timestamp().saturating_add(lifespan) < clock::wall(clock::now())
 }
 
 /// Samples being taken.

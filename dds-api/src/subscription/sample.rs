@@ -12,9 +12,11 @@ use derecho_core::storage::cursor::Kept;
 use idl_xtypes::TopicData;
 
 use super::cache::{Info, Key, Shared};
+use super::lending::is_crowded;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
-use crate::mapping::record::{self, Fate, Header, Payload, Reading};
+use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
+use crate::topic::Bytes;
 
 /// What is known of a sample besides its data.
 ///
@@ -122,6 +124,8 @@ enum Data<T> {
 struct Decoded<T> {
     header: Header,
     strength: i32,
+    /// When its writer has said that it is out of date.
+    expiry: u64,
     number: u64,
     value: T,
 }
@@ -147,11 +151,25 @@ impl<T> Shared for Body<T> {
 /// room for one that does not. Apart from whoever asks, for what a call returns in memory its caller waits for.
 #[inline(never)]
 fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<Decoded<T>>> {
-    let Payload::Decoded(header, value) = record::read::<T>(record.bytes(), with)? else {
-        return None;
+    let lent = || {
+        let (header, payload) = record::in_cdr(record.bytes())?;
+        Some((header, Bytes::in_record(record, payload)?))
     };
-    let strength = record::strength_of(record.bytes());
-    Some(Arc::new(Decoded { header, strength, number: record.number(), value }))
+    let lent = if Bytes::is::<T>() { lent() } else { None };
+    let (header, value) = match lent {
+        Some(lent) => lent,
+        None => match record::read::<T>(record.bytes(), with)? {
+            Payload::Decoded(header, value) => (header, value),
+            Payload::InPlace => return None,
+        },
+    };
+    let (strength, expiry) = beside(record.bytes());
+    Some(Arc::new(Decoded { header, strength, expiry, number: record.number(), value }))
+}
+
+/// What a record says beside its sample that is asked for later: the writer's strength, and when it is out of date.
+fn beside(record: &[u8]) -> (i32, u64) {
+    (record::strength_of(record), record::expiry_of(record, 0))
 }
 
 impl<T: TopicData> Body<T> {
@@ -167,11 +185,11 @@ impl<T: TopicData> Body<T> {
 
     fn decoded(
         (header, value): (Header, T),
-        strength: i32,
+        (strength, expiry): (i32, u64),
         number: u64,
         writer: NodeId,
     ) -> Body<T> {
-        let data = Data::Decoded(Arc::new(Decoded { header, strength, number, value }));
+        let data = Data::Decoded(Arc::new(Decoded { header, strength, expiry, number, value }));
         Body { data, writer }
     }
 
@@ -186,11 +204,19 @@ impl<T: TopicData> Body<T> {
 
     /// The same of a record that was kept.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
+        let lent = || {
+            let (header, payload) = record::in_cdr(kept.bytes())?;
+            Some((header, Bytes::in_kept(&kept, payload)?))
+        };
+        if Bytes::is::<T>()
+            && let Some(lent) = lent()
+        {
+            return Some(Body::decoded(lent, beside(kept.bytes()), kept.number(), writer));
+        }
         Some(match record::read::<T>(kept.bytes(), with)? {
             Payload::InPlace => Body { data: Data::Kept(kept), writer },
             Payload::Decoded(header, value) => {
-                let strength = record::strength_of(kept.bytes());
-                Body::decoded((header, value), strength, kept.number(), writer)
+                Body::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
             }
         })
     }
@@ -202,13 +228,13 @@ impl<T: TopicData> Body<T> {
         with: &Reading<'_, T>,
     ) -> Option<Body<T>> {
         let read = record::read_out::<T>(record, with)?;
-        Some(Body::decoded(read, record::strength_of(record), number, writer))
+        Some(Body::decoded(read, beside(record), number, writer))
     }
 
     /// What says that an instance with this key is over, because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
         let header = Header::of_loss(now, writer.entity as u32);
-        Body::decoded((header, key), 0, 0, writer.node)
+        Body::decoded((header, key), (0, NEVER), 0, writer.node)
     }
 
     /// What is told of an entity of this participant, as a sample of a builtin topic.
@@ -218,7 +244,21 @@ impl<T: TopicData> Body<T> {
             InstanceState::NotAliveDisposed => Fate::Disposed,
             InstanceState::NotAliveNoWriters => Fate::Unregistered,
         };
-        Body::decoded((Header::of_told(now, fate), data), 0, 0, of)
+        Body::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
+    }
+
+    /// Whether its data lie in its writer's memory, which it pins.
+    pub(super) fn is_lent(&self) -> bool {
+        self.record().is_some()
+    }
+
+    /// The record that it pins.
+    pub(super) fn record(&self) -> Option<&Record> {
+        match &self.data {
+            Data::InPlace(record) => Some(record),
+            Data::Kept(_) => None,
+            Data::Decoded(decoded) => Bytes::of(&decoded.value)?.record(),
+        }
     }
 
     /// The same sample, whose data do not lie in its writer's memory any more.
@@ -227,10 +267,17 @@ impl<T: TopicData> Body<T> {
             Data::InPlace(record) => {
                 let bytes = record.bytes();
                 let read = record::plain_out::<T>(bytes)?;
-                let strength = record::strength_of(bytes);
-                Some(Body::decoded(read, strength, record.number(), self.writer))
+                Some(Body::decoded(read, beside(bytes), record.number(), self.writer))
             }
-            Data::Kept(_) | Data::Decoded(_) => Some(self),
+            Data::Decoded(decoded) => match Bytes::copied(&decoded.value) {
+                Some(value) => {
+                    let Decoded { header, strength, expiry, number, .. } = **decoded;
+                    let beside = (strength, expiry);
+                    Some(Body::decoded((header, value), beside, number, self.writer))
+                }
+                None => Some(self),
+            },
+            Data::Kept(_) => Some(self),
         }
     }
 
@@ -299,6 +346,15 @@ impl<T: TopicData> Body<T> {
         }
     }
 
+    /// When it is out of date: by what its writer has said, or by a lifespan that is not zero; if never, `NEVER`.
+    pub(super) fn expiry(&self, lifespan: u64) -> u64 {
+        match &self.data {
+            Data::InPlace(record) => record::expiry_of(record.bytes(), lifespan),
+            Data::Kept(kept) => record::expiry_of(kept.bytes(), lifespan),
+            Data::Decoded(decoded) => decoded.expiry.min(decoded.header.ends(lifespan)),
+        }
+    }
+
     /// Its writer.
     pub(super) fn publication(&self) -> InstanceHandle {
         InstanceHandle { node: self.writer, entity: u64::from(self.header().writer) }
@@ -359,9 +415,24 @@ impl<T: TopicData> Sample<T> {
         }
     }
 
+    /// Whether it pins more of its writer's memory than may be held.
+    pub(super) fn is_crowding(&self, max_held_percent: u8) -> bool {
+        self.body.record().is_some_and(|record| is_crowded(max_held_percent, record))
+    }
+
+    /// From now on it is a copy.
+    pub(super) fn own(&mut self) {
+        if let Some(body) = self.body.share().into_own() {
+            self.body = body;
+        }
+    }
+
     /// Whether it is read where its writer built it, or where it is kept for those who come later.
     pub fn is_borrowed(&self) -> bool {
-        !matches!(self.body.data, Data::Decoded(_))
+        match &self.body.data {
+            Data::InPlace(_) | Data::Kept(_) => true,
+            Data::Decoded(decoded) => Bytes::of(&decoded.value).is_some_and(Bytes::is_lent),
+        }
     }
 }
 

@@ -14,10 +14,10 @@ use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
 use super::cache::{Coming, Shortage};
-use super::reader::{ReaderCore, is_expired};
+use super::in_step::Placed;
+use super::intake::ReaderCore;
 use super::sample::Body;
 use super::shelf::{Incoming, Shelf};
-use crate::infrastructure::InstanceHandle;
 use crate::mapping::set;
 
 /// Samples of sets that were opened.
@@ -93,20 +93,38 @@ impl<T: TopicData> ReaderCore<T> {
         number: u64,
         stream: StreamId,
     ) -> Option<Vec<(Body<T>, StreamId)>> {
+        let read = |(_, sample)| (sample, stream);
+        Some(self.read_places(record, number, stream)?.into_iter().map(read).collect())
+    }
+
+    /// The same, each with its place among all that are in the set: some may be others'.
+    pub(super) fn read_places(
+        &self,
+        record: &[u8],
+        number: u64,
+        stream: StreamId,
+    ) -> Option<Placed<T>> {
         let (from, with) = ((number, stream.node), self.reading());
-        let read = |record: Result<&[u8], set::Broken>| {
-            Some((Body::of_bytes(record.ok()?, from, &with)?, stream))
+        let known = set::of_several(record).and_then(|_| {
+            self.shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        });
+        let is_others = |record: &[u8]| {
+            known.as_ref().is_some_and(|known| !known.has(stream.node, record))
+                || self.is_refused(record)
         };
-        set::records(record)?.map(read).collect()
+        let mut samples = Vec::new();
+        for (place, record) in (0..).zip(set::records(record)?) {
+            let record = record.ok()?;
+            if !is_others(record) {
+                samples.push((place, Body::of_bytes(record, from, &with)?));
+            }
+        }
+        Some(samples)
     }
 
     pub(super) fn keep_set(&self, samples: Option<Vec<(Body<T>, StreamId)>>) {
         match samples {
-            Some(samples) => {
-                let started = self.enabling.started();
-                let is_over = |it: &Body<T>| started.is_some_and(|started| is_expired(it, started));
-                self.opened.put(samples.into_iter().filter(|(sample, _)| !is_over(sample)));
-            }
+            Some(samples) => self.opened.put(samples.into_iter()),
             None => self.note_unreadable(),
         }
     }
@@ -147,15 +165,8 @@ impl<T: TopicData> Shelf<T> {
             Err(Shortage::Now(reason)) => (reason, true),
             Err(Shortage::Always(reason)) => (reason, false),
         };
-        if !is_again {
-            let count = set.len() as u64;
-            self.rejected.total_count += count;
-            self.rejected.total_count_change += count;
-            self.has_rejected = true;
-        }
-        self.rejected.last_reason = reason.into();
-        let last = set.last().map(|(arrival, _)| InstanceHandle::of_instance(arrival.key));
-        self.rejected.last_instance_handle = last;
+        let last = set.last().map(|(arrival, _)| arrival.key);
+        self.note_rejected(is_again, set.len(), (reason, last));
         if waits {
             self.stalled_set = set;
         }

@@ -16,9 +16,10 @@ use derecho_node::clock;
 use idl_xtypes::TopicData;
 
 use super::cache::{
-    Arrival, Cache, Change, Info, NEVER, Reason, Rejection, Selection, Settings, Shared,
+    Arrival, Cache, Change, Info, Key, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
-use super::reader::ReaderCore;
+use super::in_step::Staged;
+use super::intake::{ReaderCore, Receiver};
 use super::sample::{Body, Sample};
 use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
@@ -107,6 +108,10 @@ pub(super) struct Shelf<T: TopicData> {
     stalled: Option<Incoming<T>>,
     /// A coherent set that finds no room.
     pub(super) stalled_set: Vec<Incoming<T>>,
+    /// What was taken from the queues in step with other readers, and is not in the cache yet.
+    pub(super) staged: Staged<T>,
+    /// It found no room, and that was counted.
+    pub(super) told_of_staged: bool,
     /// What an arrival was beside a dispose: it comes next.
     pub(super) next: Option<Incoming<T>>,
     pub(super) rejected: SampleRejectedStatus,
@@ -114,6 +119,8 @@ pub(super) struct Shelf<T: TopicData> {
     pub(super) has_rejected: bool,
     /// The change of the queues as of which lost writers are known.
     seen: Option<u64>,
+    /// The change of them as of which they are gone through.
+    looked: u64,
     /// A writer was heard of that was not known.
     has_news: bool,
     /// When instances are due, if they are.
@@ -132,10 +139,13 @@ impl<T: TopicData> Shelf<T> {
             sending: Vec::new(),
             stalled: None,
             stalled_set: Vec::new(),
+            staged: Vec::new(),
+            told_of_staged: false,
             next: None,
             rejected: SampleRejectedStatus::default(),
             has_rejected: false,
             seen: None,
+            looked: 0,
             has_news: false,
             deadlines: deadlines(&settings),
             arrivals: 0,
@@ -154,7 +164,7 @@ impl<T: TopicData> Shelf<T> {
 
     /// Whether something waits for room.
     pub(super) fn is_stalled(&self) -> bool {
-        self.stalled.is_some() || !self.stalled_set.is_empty()
+        self.stalled.is_some() || !self.stalled_set.is_empty() || !self.staged.is_empty()
     }
 
     /// When something may become visible without anything coming.
@@ -162,6 +172,13 @@ impl<T: TopicData> Shelf<T> {
         let expected = self.deadlines.as_ref().and_then(Deadlines::next);
         let due = self.cache.next_time().into_iter().chain(expected).min()?;
         Some(clock::now().after(due.saturating_sub(wall())))
+    }
+
+    /// Lets go of what is out of date.
+    pub(super) fn let_time_pass(&mut self) {
+        if self.cache.next_time().is_some() {
+            self.cache.advance(wall());
+        }
     }
 
     /// Whether it knows of all changes of the queues so far.
@@ -203,10 +220,7 @@ impl<T: TopicData> Shelf<T> {
         let entity = u64::from(header.writer);
         let writer = InstanceHandle { node: stream.node, entity };
         let source_timestamp = header.timestamp;
-        let expires = match lifespan {
-            0 => NEVER,
-            lifespan => source_timestamp.saturating_add(lifespan),
-        };
+        let expires = sample.expiry(lifespan);
         let (key, strength) = (sample.key(), sample.strength());
         if fate == Fate::DisposedAndUnregistered {
             let (change, data) = (Change::Unregister, sample.share());
@@ -241,17 +255,41 @@ impl<T: TopicData> Shelf<T> {
                 true
             }
             Err(Rejection { reason, arrival }) => {
-                if !is_again {
-                    self.rejected.total_count += 1;
-                    self.rejected.total_count_change += 1;
-                }
-                self.rejected.last_reason = reason.into();
-                self.rejected.last_instance_handle = Some(InstanceHandle::of_instance(key));
-                self.has_rejected |= !is_again;
+                self.note_rejected(is_again, 1, (reason, Some(key)));
                 self.stalled = Some((arrival, stream));
                 false
             }
         }
+    }
+
+    /// So many found no room, the last of this instance.
+    pub(super) fn note_rejected(
+        &mut self,
+        is_again: bool,
+        count: usize,
+        (reason, last): (Reason, Option<Key>),
+    ) {
+        if !is_again {
+            self.rejected.total_count += count as u64;
+            self.rejected.total_count_change += count as u64;
+            self.has_rejected = true;
+        }
+        self.rejected.last_reason = reason.into();
+        self.rejected.last_instance_handle = last.map(InstanceHandle::of_instance);
+    }
+
+    /// What found no room is tried again; `false` if there is still none.
+    fn take_up_stalled(&mut self, now: u64) -> bool {
+        if let Some(stalled) = self.stalled.take()
+            && !self.put(now, stalled, true)
+        {
+            return false;
+        }
+        if self.stalled_set.is_empty() {
+            return true;
+        }
+        let stalled = std::mem::take(&mut self.stalled_set);
+        self.put_set(now, stalled, true)
     }
 
     /// The cache does this from now on.
@@ -268,7 +306,7 @@ impl<T: TopicData> Shelf<T> {
     }
 
     /// The writers of which nothing comes any more are lost: those of which, with their stream, this is so.
-    fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
+    pub(super) fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
         let (cache, support) = (&mut self.cache, &self.support);
         self.last_writer = None;
         self.writers.retain(|&writer, stream| {
@@ -289,6 +327,7 @@ impl<T: TopicData> Shelf<T> {
         self.stalled.take_if(|it| is_parted(it));
         self.next.take_if(|it| is_parted(it));
         self.stalled_set.retain(|it| !is_parted(it));
+        self.staged.retain(|(_, it)| !is_parted(it));
         self.lose(now, |writer, _| parted.contains(&writer));
     }
 
@@ -329,18 +368,36 @@ pub(super) fn wall() -> u64 {
 impl<T: TopicData> ReaderCore<T> {
     /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
     pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
+        if let Some(leader) = self.leader() {
+            leader.fill();
+            return self.shelf_as_it_is();
+        }
+        let mut shelf = self.shelf_as_it_is();
+        self.take_up_settings(&mut shelf);
+        self.fill(&mut shelf);
+        self.tell_of_filling(&mut shelf);
+        shelf
+    }
+
+    /// The shelf, and nothing comes into it.
+    pub(super) fn shelf_as_it_is(&self) -> MutexGuard<'_, Shelf<T>> {
         let shelf =
             self.shelf.get_or_init(|| Shelf::new(self.settings(), self.topic.support()).into());
-        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take_up_settings(&self, shelf: &mut Shelf<T>) {
         if let Some(settings) = self.new_settings() {
             shelf.set_settings(settings);
         }
-        self.fill(&mut shelf);
-        self.look_at_deadlines(&mut shelf);
+    }
+
+    /// Puts up what has come of it that the shelf was filled.
+    pub(super) fn tell_of_filling(&self, shelf: &mut Shelf<T>) {
+        self.look_at_deadlines(shelf);
         if std::mem::take(&mut shelf.has_rejected) {
             self.shared.board.raise(StatusKind::SampleRejected);
         }
-        shelf
     }
 
     /// What the cache is to do from now on, if policies have changed since it was asked last.
@@ -367,6 +424,19 @@ impl<T: TopicData> ReaderCore<T> {
 
     fn fill(&self, shelf: &mut Shelf<T>) {
         let now = wall();
+        if !self.begin_filling(shelf, now) {
+            return;
+        }
+        loop {
+            self.note_sending(shelf);
+            if !self.empty_queues(shelf, now) || self.note_losses(shelf, now) {
+                return;
+            }
+        }
+    }
+
+    /// Takes up what is there beside the queues; `false` if something finds no room.
+    pub(super) fn begin_filling(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
         shelf.cache.advance(now);
         if let Some(joining) = self.joining.get() {
             self.join_news(joining);
@@ -374,39 +444,34 @@ impl<T: TopicData> ReaderCore<T> {
         if let Some(parted) = self.shared.take_parted() {
             shelf.part_from(now, &parted);
         }
-        if let Some(stalled) = shelf.stalled.take()
-            && !shelf.put(now, stalled, true)
-        {
-            return;
+        shelf.take_up_stalled(now)
+    }
+
+    /// Before the queues are gone through: what was not sending any more then has all it sent in them.
+    pub(super) fn note_sending(&self, shelf: &mut Shelf<T>) {
+        shelf.looked = self.changes();
+        if !shelf.has_seen(shelf.looked) {
+            shelf.sending = self.sending();
         }
-        if !shelf.stalled_set.is_empty() {
-            let stalled = std::mem::take(&mut shelf.stalled_set);
-            if !shelf.put_set(now, stalled, true) {
-                return;
-            }
+    }
+
+    /// When all that was queued is in the cache: who does not send any more is lost. `false` if the queues have changed since
+    /// they were gone through.
+    pub(super) fn note_losses(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
+        let changes = shelf.looked;
+        if changes != self.changes() {
+            return false;
         }
-        loop {
-            let changes = self.changes();
-            let is_seen = shelf.has_seen(changes);
-            if !is_seen {
-                // Before the queues are gone through: what was not sending any more then has all it sent in them.
-                shelf.sending = self.sending();
-            }
-            if !self.empty_queues(shelf, now) {
-                return;
-            }
-            if changes == self.changes() {
-                if std::mem::take(&mut shelf.has_news) || !is_seen {
-                    shelf.seen = Some(changes);
-                    if !self.reads_history() {
-                        let sending = std::mem::take(&mut shelf.sending);
-                        shelf.lose(now, |_, stream| !sending.contains(&stream));
-                        shelf.sending = sending;
-                    }
-                }
-                return;
+        let is_seen = shelf.has_seen(changes);
+        if std::mem::take(&mut shelf.has_news) || !is_seen {
+            shelf.seen = Some(changes);
+            if !self.reads_history() {
+                let sending = std::mem::take(&mut shelf.sending);
+                shelf.lose(now, |_, stream| !sending.contains(&stream));
+                shelf.sending = sending;
             }
         }
+        true
     }
 
     /// Puts into the cache what the queues hold; `false` if it does not all find room.
@@ -416,11 +481,8 @@ impl<T: TopicData> ReaderCore<T> {
             let next = match shelf.next.take() {
                 Some(next) => next,
                 None => {
-                    let popped = self.pop();
-                    // What was taken in before was before they had ended (I-145).
-                    if let Some(gone) = self.departures.take() {
-                        shelf.lose(now, |_, stream| gone.has(stream));
-                    }
+                    let popped = self.pop(Receiver::Cache);
+                    self.take_departures(shelf);
                     let Some((sample, stream)) = popped else { return true };
                     if self.opened.has_next() {
                         let set = self.whole_set((sample, stream), shelf, lifespan);
@@ -450,7 +512,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
     /// copied out of its writer's memory.
-    fn own(&self, sample: Body<T>, settings: &Settings) -> Option<Body<T>> {
+    pub(super) fn own(&self, sample: Body<T>, settings: &Settings) -> Option<Body<T>> {
         if settings.depth.is_none() && !self.may_rejoin() {
             return Some(sample);
         }
@@ -463,6 +525,9 @@ impl<T: TopicData> ReaderCore<T> {
 /// When its cache is filled although nobody looks.
 impl<T: TopicData> Collect for ReaderCore<T> {
     fn collect(&self) -> Found {
+        if let Some(leader) = self.leader() {
+            return self.collect_in_step(leader);
+        }
         // Whoever looks fills it.
         let Some(Ok(mut shelf)) = self.shelf.get().map(Mutex::try_lock) else {
             return Found::Nothing;
@@ -475,9 +540,16 @@ impl<T: TopicData> Collect for ReaderCore<T> {
         // Under the lock: who has seen the cache as it was before waits for another number.
         self.collected.fetch_add(1, Ordering::SeqCst);
         drop(shelf);
+        self.wake_waiting();
+        if holds_up { Found::Much } else { Found::Little }
+    }
+}
+
+impl<T: TopicData> ReaderCore<T> {
+    /// Whoever waits for something in the cache looks again.
+    pub(super) fn wake_waiting(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.participant.engine.nudge();
         }
-        if holds_up { Found::Much } else { Found::Little }
     }
 }

@@ -10,7 +10,8 @@ use qos_profiles::DataReaderQos;
 use super::cache::Settings;
 use super::condition::ReadCondition;
 use super::enabling::check;
-use super::reader::{DataReader, ReaderCore};
+use super::intake::ReaderCore;
+use super::reader::DataReader;
 use super::states::States;
 use super::subscriber::Subscriber;
 use crate::domain::PublicationBuiltinTopicData;
@@ -161,7 +162,7 @@ impl<T: TopicData> DataReader<T> {
 
 impl<T: TopicData> ReaderCore<T> {
     /// The statuses that have changed since they were read.
-    fn changed(&self) -> StatusMask {
+    pub(super) fn changed(&self) -> StatusMask {
         // First: what it brings into the cache may change others.
         let has_news = match self.shelf.get() {
             Some(_) => self.has_any(&ReadCondition::new(States::not_read())),

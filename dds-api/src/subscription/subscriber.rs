@@ -7,11 +7,14 @@ use std::sync::{Arc, Weak};
 use idl_xtypes::TopicData;
 use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 
-use super::{DataReader, DataReaderBuilder, builtin};
+use super::data_on_readers::DataOnReaders;
+use super::{DataReader, DataReaderBuilder, GroupAccess, States, builtin};
 use crate::domain::enabling::Encloses;
 use crate::domain::{Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
-use crate::infrastructure::{DdsResult, InstanceHandle, StatusMask, SubscriberListener};
+use crate::infrastructure::{
+    AnyDataReader, DdsResult, InstanceHandle, StatusMask, SubscriberListener,
+};
 use crate::topic::TopicDescription;
 
 /// Readers that share policies. Clones are the same subscriber; a reader keeps its subscriber. See
@@ -113,6 +116,76 @@ impl Subscriber {
         self.0.listener.clear();
     }
 
+    /// Begins to access its readers' samples. If its PRESENTATION has the access scope of a group, and asks for coherence or order,
+    /// its readers are read together, and only between this and [`end_access`](Self::end_access): what has come so far is in all of
+    /// them, up to the same place in their common order, each coherent set whole or not at all, and nothing comes in
+    /// between. Otherwise it does no more than be counted. It may be begun several times, and is to be ended as often.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # use dds_api::subscription::States;
+    /// # use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Wind { north: f64, east: f64 }
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Heading { degrees: f64 }
+    /// # fn example(participant: &DomainParticipant, wind: &Topic<Wind>, heading: &Topic<Heading>) -> DdsResult<()> {
+    /// let together = PresentationQosPolicy {
+    ///     access_scope: PresentationQosPolicyAccessScopeKind::Group,
+    ///     coherent_access: true,
+    ///     ordered_access: true,
+    /// };
+    /// let subscriber = participant.subscriber().presentation(together).create()?;
+    /// let (winds, headings) = (subscriber.reader(wind).create()?, subscriber.reader(heading).create()?);
+    ///
+    /// subscriber.begin_access()?;
+    /// for next in subscriber.data_readers(States::not_read())? {
+    ///     match next.instance_handle() == winds.instance_handle() {
+    ///         true => println!("{:?}", winds.take_next_sample()?),
+    ///         false => println!("{:?}", headings.take_next_sample()?),
+    ///     }
+    /// }
+    /// subscriber.end_access()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin_access(&self) -> DdsResult<()> {
+        self.0.check()?;
+        self.0.own.begin();
+        Ok(())
+    }
+
+    /// Ends what [`begin_access`](Self::begin_access) began last.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if nothing is begun.
+    pub fn end_access(&self) -> DdsResult<()> {
+        self.0.check()?;
+        self.0.own.end()
+    }
+
+    /// Its readers that have samples in these states; the standard's `get_datareaders`. If its PRESENTATION has ordered access
+    /// with the scope of a group, a reader is there once for each sample, and the list is in the order in which the samples are
+    /// to be taken: one of the reader that is next, each time. Otherwise each is there once.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its readers are read together,
+    /// and [`begin_access`](Self::begin_access) was not called.
+    #[doc(alias = "get_datareaders")]
+    pub fn data_readers(&self, states: States) -> DdsResult<Vec<Box<dyn AnyDataReader>>> {
+        self.0.check()?;
+        self.0.own.readers(states, self.qos().presentation.ordered_access)
+    }
+
+    /// Calls the listeners of those of its readers that have samples which were not read, here and now; the standard's
+    /// `notify_datareaders`, for a listener of the subscriber that is told of data on its readers.
+    #[doc(alias = "notify_datareaders")]
+    pub fn notify_data_readers(&self) -> DdsResult<()> {
+        self.0.check()?;
+        self.0.own.notify();
+        Ok(())
+    }
+
     /// Enables it, and its readers if its ENTITY_FACTORY says so. Once it is enabled, nothing happens.
     ///
     /// # Errors
@@ -161,6 +234,16 @@ impl Subscriber {
 
     pub(super) fn listener(&self) -> &Slot<dyn SubscriberListener> {
         &self.0.listener
+    }
+
+    /// How its readers are read together.
+    #[inline]
+    pub(super) fn group_access(&self) -> &GroupAccess {
+        &self.0.own
+    }
+
+    pub(super) fn data_on_readers(&self) -> &DataOnReaders {
+        &self.0.own.data_on_readers
     }
 
     pub(super) fn group(&self) -> u64 {

@@ -81,7 +81,12 @@ impl AnnouncedTopic {
 
     /// Whether each of its partitions is a stream by itself.
     pub fn is_sharded(&self) -> bool {
-        self.facts.sharded
+        self.facts.order.is_by_partition()
+    }
+
+    /// The order that its samples have in common with those of other topics, if they have.
+    pub fn common_order(&self) -> Option<&str> {
+        self.facts.order.common()
     }
 
     /// How many writers there are.
@@ -104,8 +109,8 @@ impl From<Sight> for AnnouncedTopic {
     fn from(sight: Sight) -> AnnouncedTopic {
         let Sight { endpoint, topic, of, writers, readers, partitions } = sight;
         let qos = agreed(&endpoint, topic);
-        let Endpoint { topic: name, data_type, level, sharded, keeping, .. } = endpoint;
-        let facts = TopicFacts { name, data_type, level, sharded, keeping, qos };
+        let Endpoint { topic: name, data_type, level, order, keeping, .. } = endpoint;
+        let facts = TopicFacts { name, data_type, level, order, keeping, qos };
         AnnouncedTopic { facts, of, writers, readers, partitions }
     }
 }

@@ -19,6 +19,7 @@ use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::TopicLevel;
+use crate::mapping::order::TopicOrder;
 use crate::subscription::is_builtin;
 
 /// The longest topic name, as in other DDS products.
@@ -44,7 +45,7 @@ pub struct TopicBuilder<T: TopicData> {
     following: Option<Following>,
     wrong: Option<DdsError>,
     level: TopicLevel,
-    sharded: bool,
+    order: TopicOrder,
     /// What its writers and readers have if nothing else is said. DURABILITY follows from the level.
     qos: TopicQos,
     service: DurabilityServiceQosPolicy,
@@ -62,7 +63,7 @@ impl<T: TopicData> TopicBuilder<T> {
             following: None,
             wrong: None,
             level: TopicLevel::Unordered,
-            sharded: false,
+            order: TopicOrder::Own,
             qos: usual_topic(),
             service: DurabilityServiceQosPolicy::default(),
             lifespan: None,
@@ -133,7 +134,32 @@ impl<T: TopicData> TopicBuilder<T> {
     /// have nothing to do with each other, and cost each other nothing. Each writer and reader is in one partition then, which
     /// has a name without patterns, or in none, and stays there. All participants have to say the same.
     pub fn sharded_by_partition(mut self) -> Self {
-        self.sharded = true;
+        self.order = TopicOrder::ByPartition;
+        self
+    }
+
+    /// Its samples come in one order with those of all topics that have a common order of this name: each participant's writers of
+    /// such topics share one stream, and a reader of any of them gets, and leaves out, what is of the others. All of them are
+    /// atomic, and kept alike if they are kept; none is [persistent](Self::persistent). All participants have to say the same.
+    ///
+    /// PRESENTATION with the access scope of a group needs it: a coherent set over several topics is seen at once, by a
+    /// [subscriber that reads its topics together](crate::subscription::Subscriber::begin_access).
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Wind { north: f64, east: f64 }
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Heading { degrees: f64 }
+    /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let wind = participant.topic::<Wind>("Wind").atomic().common_order("navigation").create()?;
+    /// let heading = participant.topic::<Heading>("Heading").atomic().common_order("navigation").create()?;
+    /// assert_eq!(wind.common_order(), heading.common_order());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn common_order(mut self, name: &str) -> Self {
+        self.order = TopicOrder::Common(name.to_owned());
         self
     }
 
@@ -242,8 +268,8 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
-    /// LIFESPAN: so long after it was written a sample is out of date, and no reader gets it any more. The clocks of
-    /// writer and reader are compared. Of a topic whose samples are kept; elsewhere a sample is taken or waits.
+    /// LIFESPAN: so long after its source timestamp a sample is out of date, and no reader gets it any more, by the clock
+    /// of the reader's host. Each writer may have another one. Of a topic whose samples are kept it says how long they are as well.
     pub fn lifespan(mut self, time: Duration) -> Self {
         self.lifespan = Some(time);
         self
@@ -258,7 +284,7 @@ impl<T: TopicData> TopicBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let TopicBuilder { participant, support, name, following, level, sharded, .. } = self;
+        let TopicBuilder { participant, support, name, following, level, order, .. } = self;
         let TopicBuilder { mut qos, service, lifespan, options, .. } = self;
         participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
@@ -283,12 +309,13 @@ impl<T: TopicData> TopicBuilder<T> {
         if let Some(lifespan) = lifespan {
             qos.lifespan.duration = lifespan.into();
         }
+        order.check(&name, level)?;
         let allowed = T::representations(&support);
         settle(allowed, &format!("topic `{name}`"), &mut qos.representation)?;
         let promise = options.promise(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let named = (name.into(), profile);
-        let policies = TopicPolicies::new(named, (sharded, allowed), (promise, options));
+        let policies = TopicPolicies::new(named, (order, allowed), (promise, options));
         let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
             let entity = Shared::Topic(Arc::downgrade(topic.entity()));

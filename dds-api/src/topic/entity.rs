@@ -105,7 +105,7 @@ impl TopicEntity {
             name: self.policies.name.as_ref().to_owned(),
             data_type: self.identity.clone(),
             level: self.policies.level(),
-            sharded: self.policies.sharded,
+            order: self.policies.order.clone(),
             keeping: self.policies.keeping(),
             qos,
         }

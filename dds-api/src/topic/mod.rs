@@ -2,6 +2,7 @@
 
 mod announced;
 mod builder;
+mod bytes;
 mod entity;
 mod filtered;
 mod keeping;
@@ -22,14 +23,17 @@ use crate::infrastructure::{
     StatusMask, StorageStatus, TopicListener,
 };
 use crate::mapping::directory::TopicFacts;
-use crate::mapping::endpoint::{Endpoint, EndpointKind, shard, topic_key};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::level::{Keeping, TopicLevel};
+use crate::mapping::order::{TopicOrder, shard};
 use crate::mapping::policies::Policies;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::subscription::not_with_builtin;
 
 pub use announced::AnnouncedTopic;
 pub use builder::TopicBuilder;
+pub(crate) use bytes::BYTES_AT;
+pub use bytes::Bytes;
 pub(crate) use entity::{TopicEntity, TopicOrigin};
 pub use filtered::{ContentFilteredTopic, TopicDescription};
 pub(crate) use filtered::{Parts, SharedFilter, wrong};
@@ -101,7 +105,12 @@ impl<T: TopicData> Topic<T> {
 
     /// Whether each of its partitions is a stream by itself.
     pub fn is_sharded(&self) -> bool {
-        self.policies().sharded
+        self.policies().order.is_by_partition()
+    }
+
+    /// The order that its samples have in common with those of other topics, if they have.
+    pub fn common_order(&self) -> Option<&str> {
+        self.policies().order.common()
     }
 
     /// Its policies, which its writers and readers have if nothing else is said of them.
@@ -200,7 +209,7 @@ impl<T: TopicData> Topic<T> {
 
     /// The same of a partition of a [sharded](TopicBuilder::sharded_by_partition) topic.
     pub fn storage_status_of(&self, partition: &str) -> Option<StorageStatus> {
-        let key = topic_key(self.name(), &self.identity(), partition);
+        let key = self.policies().order.key(self.name(), &self.identity(), partition);
         self.participant.engine.act(|machine, _, _| machine.storage(key))
     }
 
@@ -220,7 +229,7 @@ impl<T: TopicData> Topic<T> {
             topic: self.name().to_owned(),
             data_type: self.identity(),
             level: self.level(),
-            sharded: self.policies().sharded,
+            order: self.policies().order.clone(),
             keeping: self.keeping(),
             stream: 0,
             lines: 0,
@@ -232,7 +241,7 @@ impl<T: TopicData> Topic<T> {
 
     /// Why its endpoints cannot be in these partitions, if they cannot.
     pub(crate) fn wrong_partition(&self, partition: &PartitionQosPolicy) -> Option<String> {
-        let is_wrong = self.policies().sharded && shard(partition).is_none();
+        let is_wrong = self.policies().order.is_by_partition() && shard(partition).is_none();
         is_wrong.then(|| {
             format!(
                 "PARTITION {:?}: the topic is sharded by it, so each writer and reader is in one, and that is a name: make \
@@ -266,7 +275,7 @@ impl<T: TopicData> Topic<T> {
         let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
         let policies = TopicPolicies::new(
             (name.into(), None),
-            (false, T::representations(&support)),
+            (TopicOrder::Own, T::representations(&support)),
             (promise, keeping),
         );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
@@ -281,11 +290,11 @@ impl<T: TopicData> Topic<T> {
         support: T::TypeSupport,
         data: TopicFacts,
     ) -> DdsResult<Topic<T>> {
-        let TopicFacts { name, level, sharded, keeping, qos, .. } = data;
+        let TopicFacts { name, level, order, keeping, qos, .. } = data;
         let promise = Promise { qos, level, keeping };
         let promise = (promise, KeepingOptions::default());
         let allowed = T::representations(&support);
-        let policies = TopicPolicies::new((name.into(), None), (sharded, allowed), promise);
+        let policies = TopicPolicies::new((name.into(), None), (order, allowed), promise);
         let topic = Topic::make(participant, support, policies)?;
         // What is found may be used.
         topic.enable()?;

@@ -12,14 +12,15 @@ use super::keeping::{KeepingOptions, Promise};
 use super::representation::settle;
 use crate::infrastructure::{DdsError, DdsResult, immutable};
 use crate::mapping::level::{Keeping, TopicLevel};
+use crate::mapping::order::TopicOrder;
 
 /// See the [module](self).
 pub(crate) struct TopicPolicies {
     pub(crate) name: Arc<str>,
     /// The profile that it was made by, if it was: its writers and readers follow it if nothing is said of them.
     pub(crate) profile: Option<Arc<str>>,
-    /// Each partition of it is a stream by itself.
-    pub(crate) sharded: bool,
+    /// With whom it shares its order.
+    pub(crate) order: TopicOrder,
     options: KeepingOptions,
     /// What its type allows of DATA_REPRESENTATION.
     allowed: Representations,
@@ -31,11 +32,11 @@ pub(crate) struct TopicPolicies {
 impl TopicPolicies {
     pub(super) fn new(
         (name, profile): (Arc<str>, Option<Arc<str>>),
-        (sharded, allowed): (bool, Representations),
+        (order, allowed): (TopicOrder, Representations),
         (present, options): (Promise, KeepingOptions),
     ) -> Arc<Self> {
         let (fixed, present) = (OnceLock::new(), Mutex::new(present));
-        Arc::new(TopicPolicies { name, profile, sharded, options, allowed, fixed, present })
+        Arc::new(TopicPolicies { name, profile, order, options, allowed, fixed, present })
     }
 
     fn present(&self) -> MutexGuard<'_, Promise> {
@@ -116,6 +117,7 @@ impl TopicPolicies {
         {
             qos.durability_service = KeepingOptions::service_of(&qos);
         }
+        self.order.check(&self.name, level)?;
         *present = self.options.promise(&self.name, level, qos)?;
         Ok(())
     }

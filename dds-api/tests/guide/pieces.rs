@@ -39,6 +39,12 @@ struct Fix { #[dds(key)] aircraft: u32, feet: f64 }
 struct Leg { #[dds(key)] number: u32, route: u64 }
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Wind { #[dds(key)] layer: u32, knots: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Turn { #[dds(key)] point: u32, heading: f64 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Contact { #[dds(key)] callsign: String, altitude: f64, distance: f64 }
 
 mod display {
@@ -253,6 +259,39 @@ fn what_others_have() -> DdsResult<()> {
     Ok(())
 }
 
+fn several_topics() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let winds = participant.topic::<Wind>("Winds").atomic().common_order("flight").create()?;
+    let turns = participant.topic::<Turn>("Turns").atomic().common_order("flight").create()?;
+    let together = PresentationQosPolicy {
+        access_scope: PresentationQosPolicyAccessScopeKind::Group,
+        coherent_access: true,
+        ordered_access: true,
+    };
+    let publisher = participant.publisher().presentation(together.clone()).create()?;
+    let (wind, turn) = (publisher.writer(&winds).create()?, publisher.writer(&turns).create()?);
+    let subscriber = participant.subscriber().presentation(together).create()?;
+    let (of_winds, of_turns) = (subscriber.reader(&winds).create()?, subscriber.reader(&turns).create()?);
+    wind.wait_for_readers(1, Timeout::secs(5))?;
+    turn.wait_for_readers(1, Timeout::secs(5))?;
+
+    publisher.begin_coherent_changes()?;
+    wind.write(&Wind { layer: 3, knots: 80.0 })?;
+    turn.write(&Turn { point: 12, heading: 271.0 })?;
+    publisher.end_coherent_changes()?;                  // both are there, or none is
+    turn.wait_for_acknowledgments(Timeout::secs(5))?;
+
+    subscriber.begin_access()?;                         // what has come so far, and nothing comes until the end
+    for next in subscriber.data_readers(States::not_read())? {
+        match next.instance_handle() == of_winds.instance_handle() {
+            true => println!("{:?}", of_winds.take_next_sample()?),
+            false => println!("{:?}", of_turns.take_next_sample()?),
+        }
+    }
+    subscriber.end_access()?;
+    Ok(())
+}
+
 fn coherent_changes() -> DdsResult<()> {
     let participant = DomainParticipant::new(0)?;
     let route = participant.topic::<Leg>("Route").transient_local().keep_all().create()?;
@@ -341,6 +380,29 @@ fn waiting() -> DdsResult<()> {
 }
 
 /// Runs all of them; logs go to this folder.
+fn byte_strings() -> DdsResult<()> {
+    let (participant, frame) = (DomainParticipant::new(0)?, [1_u8; 100]);
+    let lengths = RefCell::new(Vec::new());
+    let show = |bytes: &[u8]| lengths.borrow_mut().push(bytes.len());
+    let receive = |into: &mut [u8]| { into[0] = 7; 1 };
+    let air_data = participant.numbered_topic(7).atomic().create()?;      // or: topic::<Bytes>("AirData")
+    let writer = participant.writer(&air_data).create()?;
+    let reader = participant.reader(&air_data).create()?;
+    writer.wait_for_readers(1, Timeout::secs(5))?;
+
+    writer.write_bytes(&frame)?;                                          // copied once
+    writer.write_bytes_with(64, |slot| slot[0] = 0xa5)?;                  // built in place
+    let mut loan = writer.loan_bytes(1500)?;                              // the same, with time to think
+    let length = receive(&mut loan);
+    loan.truncate(length);
+    loan.publish()?;
+    for sample in reader.take(.., Timeout::secs(1))? {
+        show(&sample);                                                    // a `&[u8]`, in the writer's memory
+    }
+    assert_eq!(lengths.take().first(), Some(&100));
+    Ok(())
+}
+
 pub(crate) fn run(folder: &Path) {
     first_application().unwrap();
     concepts().unwrap();
@@ -352,8 +414,10 @@ pub(crate) fn run(folder: &Path) {
     entities().unwrap();
     what_others_have().unwrap();
     coherent_changes().unwrap();
+    several_topics().unwrap();
     instances().unwrap();
     filters().unwrap();
+    byte_strings().unwrap();
     types_of_run_time().unwrap();
     waiting().unwrap();
 }

@@ -4,7 +4,7 @@
 //! bias: both halves are fences here.
 #![cfg(loom)]
 
-use derecho_core::ids::{Peer, RegionId};
+use derecho_core::ids::{Peer, RegionId, Time};
 use derecho_core::link::Sharing;
 use derecho_core::machine::{Effects, Target};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
@@ -196,7 +196,7 @@ fn what_is_released_is_found_or_noticed() {
         let inbox = subgroup.add_reader().unwrap();
         stream.memory.claim(1).unwrap().commit(1, |_, _| {});
         let mut effects = Effects::new();
-        while subgroup.turn(&mut effects, &mut |_, fault| panic!("{fault}")) > 0 {}
+        while subgroup.turn(Time::default(), &mut effects, &mut |_, fault| panic!("{fault}")) > 0 {}
         let record = Arc::new(inbox.take().unwrap());
         let application = thread::spawn(move || drop(record));
         let rests = subgroup.rest();

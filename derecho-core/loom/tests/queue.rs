@@ -1,7 +1,7 @@
 //! A reader's queue that goes on from one epoch's senders to the next one's while it is taken from (I-38).
 #![cfg(loom)]
 
-use derecho_core::ids::RegionId;
+use derecho_core::ids::{RegionId, Time};
 use derecho_core::link::Waker;
 use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
@@ -63,11 +63,11 @@ fn a_queue_goes_on_while_it_is_taken_from() {
         });
         drop(inbox);
         let effects = &mut Effects::new();
-        subgroup.turn(effects, &mut |_, fault| panic!("{fault}"));
+        subgroup.turn(Time::default(), effects, &mut |_, fault| panic!("{fault}"));
         subgroup.wedge();
         assert!(subgroup.finish(&[1], &mut |_, fault| panic!("{fault}")));
         assert!(subgroup.next_epoch(opening(1, &second, &region)));
-        subgroup.turn(effects, &mut |_, fault| panic!("{fault}"));
+        subgroup.turn(Time::default(), effects, &mut |_, fault| panic!("{fault}"));
         assert_eq!(application.join().unwrap(), [(0, 0), (1, 0)]);
     });
 }

@@ -1,7 +1,7 @@
 //! A reader's hold on a record against the sender's reuse of its chunk.
 #![cfg(loom)]
 
-use derecho_core::ids::RegionId;
+use derecho_core::ids::{RegionId, Time};
 use derecho_core::machine::Effects;
 use derecho_core::memory::{OwnRegion, Word};
 use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_WORDS, AckLine};
@@ -49,7 +49,7 @@ fn write(memory: &SenderMemory, lines: &Lines) {
 }
 
 fn turn(stream: &mut Stream, effects: &mut Effects) {
-    stream.send(effects);
+    stream.send(Time::default(), effects);
     stream.reclaim(|_, fault| panic!("{fault}"));
 }
 

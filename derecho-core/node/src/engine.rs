@@ -334,6 +334,11 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         Engine { shared: Arc::new(shared), thread: Arc::new(Mutex::new(None)) }
     }
 
+    /// Whether it has a thread of its own, which turns when the machine wants it.
+    pub fn is_attended(&self) -> bool {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// What this engine has done so far.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters

@@ -1,8 +1,9 @@
 //! Members of a subgroup over shared memory that sleep whenever they have nothing to do: each is
-//! woken by a bell only, for news, or for hints if it said that it waits for them.
+//! woken by a bell only, for news, or for hints if it said that it waits for them, or at the time that it has named.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,8 +29,13 @@ struct Member {
     held: Option<Record>,
     goal: u64,
     taken: u64,
+    by_sender: BTreeMap<usize, u64>,
     /// In the turn before, nothing was done.
     idle: bool,
+    /// How long the bells of what it writes may be put off.
+    budget: u64,
+    /// How often it slept and was woken.
+    woken: u64,
 }
 
 struct Bus {
@@ -37,6 +43,7 @@ struct Bus {
     /// A bit for each member that is awake; bells set them.
     awake: Arc<AtomicU64>,
     effects: Effects,
+    now: Time,
 }
 
 impl Bus {
@@ -81,13 +88,34 @@ impl Bus {
             let charter = Charter { name: 3, terms, members };
             let share = Share { lines: regions[me].0.clone(), memory: Some(memory.clone()) };
             node.found(charter, share, &mut effects).unwrap();
-            Member { node, memory, inbox: None, held: None, goal, taken: 0, idle: false }
+            Member {
+                node,
+                memory,
+                inbox: None,
+                held: None,
+                goal,
+                taken: 0,
+                by_sender: BTreeMap::new(),
+                idle: false,
+                budget: 0,
+                woken: 0,
+            }
         });
-        Bus { members: members.collect(), awake, effects: Effects::new() }
+        Bus { members: members.collect(), awake, effects: Effects::new(), now: Time(0) }
     }
 
     fn ring(&self, places: u64) {
         self.awake.fetch_or(places, Ordering::Relaxed);
+    }
+
+    /// Time goes on; whoever wants a turn by now has it.
+    fn pass(&mut self, nanos: u64) {
+        self.now = self.now.after(nanos);
+        for at in 0..self.members.len() {
+            if self.members[at].node.wants_turn_at().is_some_and(|at| at <= self.now) {
+                self.ring(1 << at);
+            }
+        }
     }
 
     fn awake(&self) -> u64 {
@@ -98,7 +126,7 @@ impl Bus {
     fn turn(&mut self, at: usize) {
         let effects = &mut self.effects;
         let member = &mut self.members[at];
-        let done = member.node.turn(Time(0), effects);
+        let done = member.node.turn(self.now, effects);
         let mut told = 0;
         while let Some(event) = member.node.next_event() {
             told += 1;
@@ -112,7 +140,10 @@ impl Bus {
         if done + told == 0 && member.idle {
             self.awake.fetch_and(!(1 << at), Ordering::Relaxed);
         }
-        self.members[at].idle = done + told == 0;
+        let member = &mut self.members[at];
+        let sleeps = done + told == 0 && member.idle;
+        member.woken += u64::from(sleeps);
+        member.idle = done + told == 0;
         news.into_iter().for_each(|peer| self.ring(1 << peer));
         for peer in hints {
             if self.members[peer].node.interest() == Interest::Hints {
@@ -130,6 +161,14 @@ impl Bus {
             Ok(claim) => {
                 claim.commit(8, |_, _| {});
                 let places = memory.audience();
+                let budget = self.members[at].budget;
+                if budget > 0 && !memory.is_half_full() {
+                    // Whoever drives has to know when.
+                    if memory.put_off(self.now, budget) {
+                        self.ring(1 << at);
+                    }
+                    return;
+                }
                 self.ring(places);
                 if places >> OWN_PLACE & 1 == 1 || memory.needs_turn() {
                     self.ring(1 << at);
@@ -144,7 +183,10 @@ impl Bus {
     fn take(&mut self, at: usize) {
         let member = &mut self.members[at];
         let record = member.inbox.as_ref().and_then(|inbox| inbox.take());
-        member.taken += u64::from(record.is_some());
+        if let Some(record) = &record {
+            member.taken += 1;
+            *member.by_sender.entry(record.sender()).or_default() += 1;
+        }
         member.held = record;
     }
 
@@ -196,4 +238,99 @@ fn nobody_sleeps_while_something_is_owed_to_the_others() {
             assert!(turn < 99 || bus.awake() == 0, "seed {seed}: somebody never sleeps");
         }
     }
+}
+
+/// I-202: what one writes whose bells may wait is with all who sleep by then, and nobody waits for it in the order.
+#[test]
+fn bells_that_are_put_off_ring_in_time() {
+    let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
+    for seed in 0..500 {
+        let mut random = Random::new(seed);
+        let mut bus = Bus::new(geometry, &[20, 20, 20]);
+        let budget = random.between(1_000, 10_000);
+        (bus.members[0].budget, bus.members[1].budget) = (budget, 2 * budget);
+        settle(&mut bus);
+        let mut committed = Vec::new();
+        while bus.members.iter().any(|member| member.memory.committed() < member.goal) {
+            let at = random.below(3) as usize;
+            bus.commit(at);
+            committed.push((
+                bus.now.after(bus.members[at].budget),
+                bus.members[at].memory.committed(),
+                at,
+            ));
+            // Everybody does what there is to do, and sleeps.
+            settle(&mut bus);
+            for &(due, count, at) in &committed {
+                let is_there = || (0..3).all(|reader| seen(&bus, reader, at) >= count);
+                assert!(bus.now < due || is_there(), "seed {seed}: {count} of {at} are late");
+            }
+            bus.pass(random.below(budget));
+            settle(&mut bus);
+        }
+        bus.pass(2 * budget);
+        settle(&mut bus);
+        assert!((0..3).all(|at| bus.members[at].taken == 60), "seed {seed}");
+    }
+}
+
+/// Who sleeps is woken once for many, and at once if somebody waits for acknowledgements.
+#[test]
+fn what_is_written_within_the_budget_wakes_readers_once() {
+    let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
+    for budget in [0, 1_000] {
+        let mut bus = Bus::new(geometry, &[100, 1]);
+        bus.members[0].budget = budget;
+        settle(&mut bus);
+        let before = bus.members[1].woken;
+        for _ in 0..50 {
+            bus.commit(0);
+            bus.pass(10);
+            settle(&mut bus);
+        }
+        let woken = bus.members[1].woken - before;
+        match budget {
+            0 => assert!(woken >= 50, "woken {woken} times"),
+            _ => assert_eq!((woken, bus.members[1].taken), (0, 0)),
+        }
+        bus.pass(1_000);
+        settle(&mut bus);
+        assert_eq!(bus.members[1].taken, 50);
+        if budget > 0 {
+            // For the news, and for what follows from the order.
+            let woken = bus.members[1].woken - before;
+            assert!(woken <= 5, "woken {woken} times");
+            bus.commit(0);
+            settle(&mut bus);
+            assert_eq!(bus.members[1].taken, 50);
+            bus.members[0].memory.hurry();
+            bus.ring(1);
+            settle(&mut bus);
+            assert_eq!(bus.members[1].taken, 51);
+        }
+    }
+}
+
+/// What this reader has taken of that sender.
+fn seen(bus: &Bus, reader: usize, sender: usize) -> u64 {
+    bus.members[reader].by_sender.get(&sender).copied().unwrap_or(0)
+}
+
+/// All turn who are awake, and take what there is, until all sleep.
+fn settle(bus: &mut Bus) {
+    for _ in 0..1_000 {
+        for at in 0..bus.members.len() {
+            while bus.awake() >> at & 1 == 1 {
+                bus.turn(at);
+            }
+            while bus.members[at].inbox.as_ref().is_some_and(|inbox| !inbox.is_empty()) {
+                bus.take(at);
+            }
+            bus.members[at].held = None;
+        }
+        if bus.awake() == 0 {
+            return;
+        }
+    }
+    panic!("somebody never sleeps");
 }

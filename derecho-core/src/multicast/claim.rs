@@ -21,11 +21,13 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::bias::{Bias, Thread};
+use super::budget::{Bells, Budget};
 use super::changes::{HEADER_MARK, Mark};
 use super::entry::{Entry, Extent};
 use super::geometry::{GRAIN, Geometry};
 use super::tail::Tail;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::ids::Time;
 use crate::link::Barrier;
 use crate::memory::OwnRegion;
 
@@ -121,6 +123,8 @@ struct Inner {
     audience: AtomicU64,
     /// Some reader sees a commit only after a turn of this node.
     needs_turn: AtomicBool,
+    /// When those have to be told of commits who were not at once.
+    budget: Budget,
 }
 
 /// A sender's memory. Clones are handles on the same one.
@@ -188,6 +192,7 @@ impl SenderMemory {
             chunks,
             audience: AtomicU64::new(0),
             needs_turn: AtomicBool::new(false),
+            budget: Budget::new(),
         }))
     }
 
@@ -222,6 +227,28 @@ impl SenderMemory {
     #[inline]
     pub fn needs_turn(&self) -> bool {
         self.0.needs_turn.load(Ordering::Relaxed)
+    }
+
+    /// Puts off the bells for what this thread has committed, by so many nanoseconds at most. Returns whether a turn has
+    /// to come to see to that: none does for what was put off before.
+    pub fn put_off(&self, now: Time, nanos: u64) -> bool {
+        self.0.budget.put_off(now, nanos)
+    }
+
+    /// When bells have to ring that were put off, if any were.
+    pub fn bells_due(&self) -> Option<Time> {
+        self.0.budget.due()
+    }
+
+    /// Whoever was not told of what was committed is told in the next turn.
+    pub fn hurry(&self) {
+        self.0.budget.hurry();
+    }
+
+    /// What a turn is to do about its bells.
+    #[inline]
+    pub(super) fn bells(&self, now: Time, at_once: bool) -> Bells {
+        self.0.budget.bells(now, || at_once || self.is_half_full())
     }
 
     /// Says who has to be told of a commit, and how.
@@ -476,6 +503,16 @@ impl Claim<'_> {
         // claim alone: the cursor gave these grains to nobody else, and the chunk is not given
         // back while the claim is open. Peers do not read it before an entry names it.
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
+    }
+
+    /// The room, to be looked at.
+    #[inline(always)]
+    pub fn seen(&self) -> &[u8] {
+        let offset = self.extent().first_byte(self.memory.geometry);
+        let length = self.length as usize;
+        let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
+        // SAFETY: as in `bytes`; nobody changes what is there while this claim is borrowed.
+        unsafe { core::slice::from_raw_parts(start.as_ptr(), length) }
     }
 
     /// As [`Claim::commit_on`], on some thread.

@@ -11,6 +11,7 @@ use alloc::sync::Arc;
 #[cfg(all(test, not(loom)))]
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 
 use super::entry::Extent;
@@ -24,6 +25,8 @@ pub struct Source {
     replica: Replica,
     geometry: Geometry,
     references: Box<[AtomicU32]>,
+    /// How often the first reference to each chunk was counted.
+    firsts: Box<[AtomicU32]>,
     /// What the sender is called in the readers' queues.
     number: u16,
     waker: Waker,
@@ -46,9 +49,10 @@ impl Source {
         number: u16,
         waker: Waker,
     ) -> Arc<Source> {
-        let references = (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
+        let zeros = || (0..geometry.chunks()).map(|_| AtomicU32::new(0)).collect();
+        let (references, firsts) = (zeros(), zeros());
         let notice = Notice::default();
-        Arc::new(Source { replica, geometry, references, number, waker, notice })
+        Arc::new(Source { replica, geometry, references, firsts, number, waker, notice })
     }
 
     /// What the sender is called in the readers' queues.
@@ -70,6 +74,8 @@ impl Source {
     #[inline]
     pub(super) fn hold(this: &Arc<Source>, chunk: usize, count: u32) {
         if this.references[chunk].fetch_add(count, Ordering::Relaxed) == 0 {
+            // By the turn alone.
+            this.firsts[chunk].fetch_add(1, Ordering::Relaxed);
             // SAFETY: the pointer comes from this handle, which is alive.
             unsafe { Arc::increment_strong_count(Arc::as_ptr(this)) };
         }
@@ -150,6 +156,15 @@ impl Source {
     }
 }
 
+/// A chunk of a sender's memory, as long as some record of that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lot {
+    /// Which memory: a number that no other one has meanwhile.
+    pub memory: usize,
+    /// Which chunk of it.
+    pub chunk: usize,
+}
+
 /// A record that was received: bytes in its sender's memory, which stay as they are until this is
 /// dropped.
 pub struct Record {
@@ -180,6 +195,28 @@ impl Record {
     #[inline]
     pub fn number(&self) -> u64 {
         self.origin >> SENDER_BITS
+    }
+
+    /// Which part of which sender's memory it lies in.
+    #[inline(always)]
+    pub fn lies_in(&self) -> Lot {
+        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        let geometry = unsafe { self.source.as_ref() }.geometry;
+        Lot { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
+    }
+
+    /// How many chunks its sender's memory has.
+    pub fn chunks(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.source.as_ref() }.geometry.chunks()
+    }
+
+    /// How often a chunk of its sender's memory has come into use here; none while nobody here refers to it.
+    pub fn times_in_use(&self, chunk: usize) -> Option<u32> {
+        // SAFETY: as above.
+        let source = unsafe { self.source.as_ref() };
+        let is_in_use = source.references.get(chunk)?.load(Ordering::Relaxed) > 0;
+        is_in_use.then(|| source.firsts[chunk].load(Ordering::Relaxed))
     }
 
     /// Who sent it: of a subgroup's founders the rank, of those that came later a number that the
@@ -267,6 +304,12 @@ pub struct Inbox {
     passed: AtomicU64,
     /// The part that is put into; changed by the turn.
     back: AtomicPtr<Part>,
+    /// The place of its first record among all that were ever put into queues of its kind.
+    began: u64,
+    /// Records of the parts before the front; changed by whoever takes.
+    taken_before: AtomicU64,
+    /// Records of the parts before the back; changed by the turn.
+    put_before: AtomicU64,
 }
 
 /// What one set of senders put into a queue.
@@ -327,13 +370,20 @@ impl Part {
     #[inline(always)]
     fn take(&self) -> Option<Record> {
         let taken = self.taken.0.load(Ordering::Relaxed);
+        let record = self.next(taken)?;
+        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
+        Some(record)
+    }
+
+    /// The record behind so many that were taken: the next one. It is one reference, which is the queue's until that is taken.
+    #[inline(always)]
+    fn next(&self, taken: u64) -> Option<Record> {
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
         let (bytes, origin) = self.place(taken);
         let bytes = bytes.load(Ordering::Relaxed);
         let origin = origin.load(Ordering::Relaxed);
-        self.taken.0.store(taken.wrapping_add(1), Ordering::Release);
         let extent = Extent { position: bytes as u32, length: (bytes >> 32) as u32 };
         let source = &self.sources[(origin & SENDER_MASK) as usize];
         let offset = extent.first_byte(source.geometry);
@@ -348,9 +398,33 @@ impl Part {
 impl Inbox {
     /// A queue for the records of these senders.
     pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
+        Inbox::beginning(sources, 0)
+    }
+
+    /// The same, if what is put in first has this place.
+    pub(super) fn beginning(sources: Box<[Arc<Source>]>, began: u64) -> Arc<Inbox> {
         let part = Part::new(sources);
         let (front, back) = (AtomicPtr::new(part), AtomicPtr::new(part));
-        Arc::new(Inbox { front, passed: AtomicU64::new(0), back })
+        let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
+        Arc::new(Inbox { front, passed, back, began, taken_before, put_before })
+    }
+
+    /// The place of what is put in next, as the place of what queues of the same subgroup get at the same time (I-212); for the
+    /// turn.
+    pub(super) fn next_put(&self) -> u64 {
+        let before = self.began.wrapping_add(self.put_before.load(Ordering::Relaxed));
+        before.wrapping_add(self.back().staged.load(Ordering::Relaxed))
+    }
+
+    /// The place of what is taken next (I-212); for whoever takes.
+    pub fn place(&self) -> u64 {
+        let before = self.began.wrapping_add(self.taken_before.load(Ordering::Relaxed));
+        before.wrapping_add(self.front().taken.0.load(Ordering::Relaxed))
+    }
+
+    /// The place that the first record of all had, or will have.
+    pub fn began(&self) -> u64 {
+        self.began
     }
 
     /// The part that the turn puts into; for the turn.
@@ -379,6 +453,9 @@ impl Inbox {
         if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
             return;
         }
+        let put = self.put_before.load(Ordering::Relaxed);
+        let put = put.wrapping_add(back.staged.load(Ordering::Relaxed));
+        self.put_before.store(put, Ordering::Relaxed);
         let part = Part::new(sources);
         self.back.store(part, Ordering::Relaxed);
         // The last that the turn does with the old part: it may be freed from here on.
@@ -492,6 +569,16 @@ impl Inbox {
         }
     }
 
+    /// Whether this is so of the bytes that are taken next, of those of the senders whose records are taken; for whoever
+    /// takes.
+    #[inline]
+    pub fn next_is(&self, holds: impl FnOnce(&[u8]) -> bool) -> bool {
+        // The reference stays the queue's.
+        let front = self.front();
+        let next = front.next(front.taken.0.load(Ordering::Relaxed)).map(ManuallyDrop::new);
+        next.is_some_and(|record| holds(record.bytes()))
+    }
+
     /// The first part has had no more, and has a next one: goes on to that.
     #[cold]
     fn leave_first(&self) {
@@ -502,6 +589,9 @@ impl Inbox {
         if part.len() > 0 || next.is_null() {
             return;
         }
+        let taken = self.taken_before.load(Ordering::Relaxed);
+        let taken = taken.wrapping_add(part.taken.0.load(Ordering::Relaxed));
+        self.taken_before.store(taken, Ordering::Relaxed);
         self.front.store(next, Ordering::Relaxed);
         self.passed.store(self.passed().wrapping_add(1), Ordering::Relaxed);
         // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
@@ -548,9 +638,10 @@ mod tests {
     fn a_queue_goes_on_from_one_set_of_senders_to_the_next() {
         let [a, b, c] = [0, 1, 2].map(source);
         let first = [Arc::clone(&a), Arc::clone(&b)];
-        let inbox = Inbox::new(first.clone().into());
+        let inbox = Inbox::beginning(first.clone().into(), 100);
         put(&inbox, &first, 0, 10);
         put(&inbox, &first, 1, 20);
+        assert_eq!((inbox.began(), inbox.place(), inbox.next_put()), (100, 100, 102));
         inbox.go_on(first.iter().cloned());
         put(&inbox, &first, 0, 11);
         let second = [Arc::clone(&c), Arc::clone(&a)];
@@ -560,7 +651,7 @@ mod tests {
         inbox.go_on(second.iter().cloned());
         put(&inbox, &second, 0, 30);
         put(&inbox, &second, 1, 12);
-        assert_eq!(inbox.len(), 5);
+        assert_eq!((inbox.len(), inbox.next_put()), (5, 105));
         // Of each record also whose records come with it.
         let took: Vec<_> = core::iter::from_fn(|| inbox.take())
             .map(|record| {
@@ -576,6 +667,7 @@ mod tests {
                 .map(|(sender, number, (passed, senders))| { (sender, number, passed, senders) }))
         );
         assert!(inbox.is_empty() && inbox.take().is_none());
+        assert_eq!(inbox.place(), 105);
     }
 
     /// What was not taken is let go of with the queue, and so are all senders.

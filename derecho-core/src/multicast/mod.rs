@@ -15,6 +15,7 @@
 pub mod ablation;
 pub mod acknowledgement;
 pub mod bias;
+pub mod budget;
 pub mod changes;
 pub mod claim;
 pub mod entry;

@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 
 use super::Fault;
 use super::acknowledgement::AckView;
+use super::budget::Bells;
 use super::claim::SenderMemory;
 use super::send::Sender;
-use crate::ids::{Peer, RegionId};
+use crate::ids::{Peer, RegionId, Time};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::memory::Replica;
@@ -192,12 +193,14 @@ impl Stream {
         self.sender.memory().is_half_full()
     }
 
-    /// Sends every complete commit to every reader. Returns how many.
+    /// Sends every complete commit to every reader. Who sees commits as they are made is told of them when their bells
+    /// are due. Returns how many.
     #[inline]
-    pub fn send(&mut self, effects: &mut Effects) -> usize {
+    pub fn send(&mut self, now: Time, effects: &mut Effects) -> usize {
+        let bells = self.sender.memory().bells(now, false);
         let from = self.sender.entries();
         let count = self.sender.send(u64::MAX, usize::MAX);
-        if count == 0 {
+        if count == 0 && bells != Bells::Due {
             return 0;
         }
         let to = self.sender.entries();
@@ -210,11 +213,12 @@ impl Stream {
                 continue;
             }
             match target.sharing {
-                Sharing::Copied => self.sender.post(target, from, to, effects),
-                Sharing::Shared => effects.touch(target.peer),
+                Sharing::Copied if from < to => self.sender.post(target, from, to, effects),
+                Sharing::Shared if bells != Bells::PutOff => effects.touch(target.peer),
+                Sharing::Copied | Sharing::Shared => {}
             }
         }
-        count
+        count + usize::from(bells == Bells::Due)
     }
 
     /// Gives back what all readers are done with. Returns how much, counting each reader that has
@@ -269,7 +273,7 @@ mod tests {
         line.store(Acknowledged { received: 0, taken: 0, held: 0 }, geometry);
         let none = |_: &Member, _| panic!("nothing is wrong");
         stream.sender().memory().claim(8).expect("room").commit(8, |_, _| ());
-        stream.send(&mut Effects::new());
+        stream.send(Time::default(), &mut Effects::new());
         // The words of one write appear in any order.
         let before = acks.word(ACK_RECEIVED).peek();
         line.store(Acknowledged { received: 1, taken: 1, held: 0 }, geometry);
@@ -281,5 +285,45 @@ mod tests {
         assert!(stream.reclaim(none) > 0, "nobody is told");
         assert!(stream.is_acknowledged());
         assert_eq!(stream.reclaim(none), 0);
+    }
+
+    /// I-202: who sleeps is told when its bell is due, and whoever has a copy as ever.
+    #[test]
+    fn bells_that_are_put_off_ring_when_they_are_due() {
+        let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
+        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
+        let mut stream = Stream::new(memory.clone(), RegionId(16));
+        let acks = OwnRegion::heap(4 * ACK_WORDS);
+        for (peer, sharing) in [(1, Sharing::Shared), (2, Sharing::Copied)] {
+            let target = Some(Target { peer: Peer(peer), sharing });
+            let line = peer as usize;
+            stream
+                .add_member(target, Some(peer), 7, acks.replica(), line)
+                .expect("the line is there");
+        }
+        let turn = |stream: &mut Stream, now: u64| {
+            let mut effects = Effects::new();
+            let done = stream.send(Time(now), &mut effects);
+            let told: Vec<u32> = effects.touched().iter().map(|peer| peer.index() as u32).collect();
+            (done, told)
+        };
+        let commit = || memory.claim(8).expect("room").commit(8, |_, _| ());
+        commit();
+        assert_eq!(turn(&mut stream, 5), (1, alloc::vec![1, 2]), "nothing may be put off");
+        commit();
+        assert!(memory.put_off(Time(10), 100));
+        assert_eq!(turn(&mut stream, 50), (1, alloc::vec![2]));
+        commit();
+        assert!(!memory.put_off(Time(60), 100));
+        assert_eq!(turn(&mut stream, 109), (1, alloc::vec![2]));
+        assert_eq!(turn(&mut stream, 110), (1, alloc::vec![1]), "the oldest of them waits no more");
+        assert_eq!(turn(&mut stream, 111), (0, alloc::vec![]));
+        commit();
+        assert!(memory.put_off(Time(120), 100));
+        memory.hurry();
+        assert_eq!(turn(&mut stream, 121), (2, alloc::vec![1, 2]));
+        (0..8).for_each(|_| assert!(commit() > 3));
+        assert!(memory.put_off(Time(130), 100));
+        assert_eq!(turn(&mut stream, 131), (9, alloc::vec![1, 2]), "half of the ring is in use");
     }
 }

@@ -30,6 +30,7 @@ use self::member::Member;
 pub use self::member::{Founder, LINE_SLOTS, OwnLines, SUBGROUP_LINES, Sends};
 use super::Fault;
 use super::ablation::Ablation;
+use super::budget::Bells;
 use super::claim::SenderMemory;
 use super::geometry::GRAIN;
 use super::inbox::Inbox;
@@ -38,7 +39,7 @@ use super::order::{Position, owed, received_without_gap};
 use super::send::Sender;
 use super::stream::Beginning;
 use crate::atomic::AtomicU64;
-use crate::ids::{Peer, RegionId};
+use crate::ids::{Peer, RegionId, Time};
 use crate::link::Waker;
 use crate::machine::Effects;
 use crate::memory::OwnRegion;
@@ -98,6 +99,9 @@ struct Own {
     rank: usize,
     /// Where the next epoch begins in it, if this one was closed.
     closed: Option<Beginning>,
+    /// Slots that the order needs of it by now, and those of which all were told.
+    wanted: u64,
+    told: u64,
 }
 
 /// One subgroup, as one of its members sees it. See the [module](self).
@@ -123,6 +127,8 @@ pub struct Subgroup {
     /// What comes next in the order.
     next: Position,
     inboxes: Vec<Arc<Inbox>>,
+    /// The place of what was delivered next when there was a reader last.
+    place: u64,
     upcall: Option<Upcall>,
     /// Something was delivered since it was last called.
     upcall_due: bool,
@@ -169,6 +175,7 @@ impl Subgroup {
             received: 0,
             next: Position::default(),
             inboxes: Vec::new(),
+            place: 0,
             upcall: None,
             upcall_due: false,
             always,
@@ -203,9 +210,14 @@ impl Subgroup {
             return None;
         }
         let sources = self.sources.iter().map(|source| Arc::clone(source.incoming.source()));
-        let inbox = Inbox::new(sources.collect());
+        let inbox = Inbox::beginning(sources.collect(), self.place());
         self.inboxes.push(Arc::clone(&inbox));
         Some(inbox)
+    }
+
+    /// The place of what is delivered next, as long as there is a reader.
+    fn place(&self) -> u64 {
+        self.inboxes.first().map_or(self.place, |inbox| inbox.next_put())
     }
 
     /// Whether this reader's queue gets what is delivered: not once this member has begun an epoch in which it
@@ -216,6 +228,7 @@ impl Subgroup {
 
     /// A reader wants no more.
     pub fn remove_reader(&mut self, inbox: &Arc<Inbox>) {
+        self.place = self.place();
         self.inboxes.retain(|known| !Arc::ptr_eq(known, inbox));
     }
 
@@ -253,6 +266,11 @@ impl Subgroup {
     /// Members that send, of which this node is not one.
     pub fn other_senders(&self) -> usize {
         self.sources.len() - usize::from(self.own.is_some())
+    }
+
+    /// When bells have to ring that were put off, if any were.
+    pub fn bells_due(&self) -> Option<Time> {
+        self.own.as_ref()?.sender.memory().bells_due()
     }
 
     /// Whether every message that this member has committed is delivered, or dropped, by every member.
@@ -376,13 +394,19 @@ impl Subgroup {
     #[inline]
     fn has_to_send(&self, own: &Own) -> bool {
         own.sender.memory().committed() != own.sender.messages()
+            || own.sender.memory().bells_due().is_some()
             || !own.sender.is_given_back()
             || self.members.iter().any(|member| member.is_behind(&own.sender))
     }
 
     /// Everything that is ready: one pass of all predicates. Returns how much was done, and tells
     /// `faulty` who broke the rules.
-    pub fn turn(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
+    pub fn turn(
+        &mut self,
+        now: Time,
+        effects: &mut Effects,
+        faulty: &mut dyn FnMut(Peer, Fault),
+    ) -> usize {
         if !self.phase.is_at_work() {
             return 0;
         }
@@ -392,7 +416,8 @@ impl Subgroup {
         if early {
             self.acknowledge(effects);
         }
-        done += self.null(effects) + self.send(effects);
+        let nulls = self.null(effects);
+        done += nulls + self.send(now, nulls > 0, effects);
         done += self.deliver(effects, faulty);
         let idle = done == 0;
         done += self.release(idle);
@@ -480,16 +505,25 @@ impl Subgroup {
         let sources = self.sources.iter().enumerate().filter(|(rank, _)| *rank != own.rank);
         let owed =
             owed(own.rank, sources.map(|(rank, source)| (rank, source.incoming.message_slots())));
+        own.wanted = owed;
         usize::from(own.sender.fill_up_to(owed))
     }
 
-    fn send(&mut self, effects: &mut Effects) -> usize {
+    fn send(&mut self, now: Time, has_nulls: bool, effects: &mut Effects) -> usize {
+        let open = self.phase == Phase::Open;
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
+        // I-202: nobody waits for what is put off, and least of all the order.
+        let at_once = has_nulls || !open || own.wanted > own.told;
+        let bells = own.sender.memory().bells(now, at_once);
         let mut done = own.sender.send(self.terms.ablation.most_sent(), self.slice);
         effects.work().sent += done as u64;
+        done += usize::from(bells == Bells::Due);
         for member in from(&mut self.members, self.me) {
-            done += usize::from(member.send(&own.sender, effects));
+            done += usize::from(member.send(&own.sender, bells, effects));
+        }
+        if bells != Bells::PutOff {
+            own.told = own.sender.slots();
         }
         if let Some(rank) = self.follows()
             && let Some(own) = &self.own

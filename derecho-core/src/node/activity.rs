@@ -371,7 +371,7 @@ impl Node {
         let (mut done, mut index) = (0, 0);
         while let Some(&number) = activity.active.get(index) {
             let founded = &mut subgroups[number];
-            let found = founded.turn(effects, faults);
+            let found = founded.turn(now, effects, faults);
             done += found;
             if found > 0 {
                 (founded.rest.busy, activity.busy) = (true, true);

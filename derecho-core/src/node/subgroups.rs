@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::activity::Rest;
 use super::epochs::{Epoch, Next, Seat};
 use super::{CHANGES, Node, NodeEvent, Origin};
-use crate::ids::{Peer, RegionId};
+use crate::ids::{Peer, RegionId, Time};
 use crate::machine::{Effects, Target};
 #[cfg(doc)]
 use crate::memory::LINE_WORDS;
@@ -95,12 +95,17 @@ pub(super) struct Founded {
 impl Founded {
     /// A turn of this subgroup, if there is anything to do in it.
     #[inline(always)]
-    pub(super) fn turn(&mut self, effects: &mut Effects, faults: &mut Vec<(Peer, Fault)>) -> usize {
+    pub(super) fn turn(
+        &mut self,
+        now: Time,
+        effects: &mut Effects,
+        faults: &mut Vec<(Peer, Fault)>,
+    ) -> usize {
         effects.work().cells += self.subgroup.senders() as u64;
         if !self.subgroup.has_news() {
             return 0;
         }
-        self.subgroup.turn(effects, &mut |peer, fault| faults.push((peer, fault)))
+        self.subgroup.turn(now, effects, &mut |peer, fault| faults.push((peer, fault)))
     }
 
     fn new(id: SubgroupId, subgroup: Subgroup) -> Founded {

@@ -19,6 +19,7 @@ impl AtomicTopics {
         for stay in self.stays.get(&key).into_iter().flatten() {
             for (id, reading) in &stay.readers {
                 let Some(reader) = stay.endpoints.get(id) else { continue };
+                let shares_order = reader.order.common().is_some();
                 let place = &reading.shared.acquaintance;
                 let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
                 let reader = (reader, place.as_deref());
@@ -26,6 +27,11 @@ impl AtomicTopics {
                 let known = Acquaintance::new(reader, (domain.state(), domain.view()), here);
                 *place = Some(Arc::new(known));
                 drop(place);
+                if shares_order && (reading.inbox.is_some() || reading.catching.is_some()) {
+                    // Who sends may have got its first writer of this topic, or lost its last, and sends all the same.
+                    let writing = stay.writing(domain.state(), key, *id);
+                    reading.shared.matched.store(writing, Ordering::Release);
+                }
                 reading.shared.changes.fetch_add(1, Ordering::Release);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Owns: when a reader begins to read along, and when it gets its queue. Never does: keep anything; the depot does.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -61,13 +61,13 @@ impl AtomicTopics {
     pub(super) fn connect(&mut self, domain: &mut Domain, key: u64) {
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
         if !stay.kept {
-            return stay.connect(domain);
+            return stay.connect(domain, key);
         }
         // All that was delivered so far is in the store before anybody begins to read along it.
         self.depot.catch_up(key);
         let limit = stay.limit(&self.depot, key);
         let Some(keeper) = self.depot.keeper_mut(key) else { return };
-        stay.tell_of_senders();
+        stay.tell_of_senders(domain.state(), key);
         if !keeper.is_whole() {
             return;
         }
@@ -96,8 +96,9 @@ impl AtomicTopics {
             return 0;
         };
         let Some(subgroup) = stay.subgroup else { return 0 };
-        let (writers, sending) =
-            (Arc::<[StreamId]>::from(stay.senders.as_slice()), stay.sending.len());
+        let writers = Arc::<[StreamId]>::from(stay.senders.as_slice());
+        let writing = |id: &u64| (*id, stay.writing(domain.state(), key, *id));
+        let writing: BTreeMap<u64, u32> = stay.readers.keys().map(writing).collect();
         let (limit, mut left) = (stay.limit(&self.depot, key), false);
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
@@ -110,6 +111,7 @@ impl AtomicTopics {
             // Everything below this version is in the store; everything else comes by the queue.
             catching.end(keeper.store(), &reading.shared);
             let Reading { shared, .. } = &*reading;
+            let sending = writing.get(&id).copied().unwrap_or(0);
             let (id, ended) = (SourceId::Atomic(id), false);
             let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
             let source = ReaderSource {
@@ -118,10 +120,11 @@ impl AtomicTopics {
                 inbox: Arc::clone(&inbox),
                 ended,
                 life,
+                offset: keeper.store().version().wrapping_sub(inbox.began()),
             };
             shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending as u32, Ordering::Release);
+            shared.matched.store(sending, Ordering::Release);
             (reading.inbox, reading.catching, done) = (Some(inbox), None, done + 1);
         }
         if !left {

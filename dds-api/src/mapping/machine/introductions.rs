@@ -128,7 +128,7 @@ impl TopicFacts {
             topic: self.name.clone(),
             data_type,
             level: self.level,
-            sharded: self.sharded,
+            order: self.order.clone(),
             keeping: self.keeping,
             stream: 0,
             lines: 0,

@@ -311,7 +311,7 @@ impl ParticipantMachine {
         let writer = StreamId { node, region: region.unwrap_or(NOBODY.region) };
         let id = SourceId::Stream(subscription);
         let (writers, life) = (Arc::new([writer]), self.life);
-        let source = ReaderSource { id, writers, inbox, ended: false, life };
+        let source = ReaderSource { id, writers, inbox, ended: false, life, offset: 0 };
         reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
         reader.shared.changes.fetch_add(1, Ordering::Release);
         reader.shared.matched.fetch_add(1, Ordering::Release);

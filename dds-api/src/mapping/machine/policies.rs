@@ -13,10 +13,11 @@ use super::{ParticipantMachine, announce};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::board::Board;
 use crate::infrastructure::status::StatusKind;
-use crate::mapping::endpoint::{Endpoint, EndpointKind, shard};
+use crate::mapping::endpoint::{Endpoint, EndpointKind};
+use crate::mapping::order::shard;
 use crate::mapping::partners::Partners;
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
-use crate::mapping::record::{Offer, Terms};
+use crate::mapping::record::{NEVER, Offer, Terms};
 use crate::mapping::vigil::Due;
 
 impl ParticipantMachine {
@@ -62,7 +63,7 @@ impl ParticipantMachine {
         let Some(known) = self.own(id) else { return Err("it is no more".to_owned()) };
         let mut endpoint = known.clone();
         change(Arc::make_mut(&mut endpoint.policies));
-        if endpoint.sharded
+        if endpoint.order.is_by_partition()
             && shard(endpoint.policies.partition()) != shard(known.policies.partition())
         {
             return Err(format!(
@@ -183,8 +184,14 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
         return Terms::default();
     };
     let names_them = endpoint.kind == EndpointKind::Writer && endpoint.level.is_ordered();
-    let partition = Terms::names(&publisher.partition).filter(|_| names_them && !endpoint.sharded);
+    let partition = Terms::names(&publisher.partition)
+        .filter(|_| names_them && !endpoint.order.is_by_partition());
     let keyed = !writer.deadline.period.is_infinite();
-    let offer = Offer::of(writer, publisher);
-    Terms { strength: writer.ownership_strength.value, partition, keyed, offer }
+    let (offer, tag) = (Offer::of(writer, publisher), endpoint.order.tag(&endpoint.topic));
+    let lifespan = Option::<std::time::Duration>::from(writer.lifespan.duration);
+    let lifespan = lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(NEVER));
+    // By that of a topic that is kept all go in any case.
+    let is_topics = |lifespan: &u64| *lifespan > 0 && *lifespan == endpoint.keeping.lifespan;
+    let lifespan = lifespan.filter(|lifespan| !is_topics(lifespan));
+    Terms { strength: writer.ownership_strength.value, partition, keyed, offer, tag, lifespan }
 }

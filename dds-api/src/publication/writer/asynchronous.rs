@@ -7,7 +7,8 @@ use idl_xtypes::TopicData;
 
 use super::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, Look, Timeout, Until};
-use crate::publication::Loan;
+use crate::publication::{ByteLoan, Loan};
+use crate::topic::Bytes;
 
 impl<T: TopicData> DataWriter<T> {
     /// As [`DataWriter::write`], once there is room.
@@ -69,5 +70,24 @@ impl<T: TopicData> DataWriter<T> {
             Look::from(ready() || standing.is_out_for_good() || !self.is_enabled())
         })
         .await;
+    }
+}
+
+impl DataWriter<Bytes> {
+    /// As [`DataWriter::loan_bytes`], once there is room.
+    pub async fn loan_bytes_async(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
+        let standing = &self.participant.standing;
+        loop {
+            match self.loan_bytes_within(length, Some(Timeout::NOW)) {
+                Err(error) if standing.outlasts(&error) => {}
+                result => {
+                    let mut loan = result?;
+                    loan.fill(0);
+                    return Ok(loan);
+                }
+            }
+            let size = self.room_for_bytes(length, &self.shared.terms())?;
+            self.until(|| self.has_room(size)).await;
+        }
     }
 }

@@ -9,10 +9,10 @@ use idl_xtypes::TopicData;
 
 use super::{DataWriter, WriterCore};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
-use crate::mapping::record::{Fate, HEADER, Seal, Terms, seal};
+use crate::mapping::record::{Contents, Fate, HEADER, NEVER, Seal, Terms, seal};
 use crate::mapping::set::{Gathered, footprint};
 use crate::publication::Publisher;
-use crate::publication::changes::{Changes, HeldBack};
+use crate::publication::changes::{Authors, Changes, HeldBack};
 
 impl<T: TopicData> DataWriter<T> {
     /// Puts a record of this size, as `fill` writes it and this seals it, into the set that is open; `None` if there is none.
@@ -88,9 +88,16 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// How a set is sealed now: its samples say the rest of themselves.
-    fn seal_of_set(&self) -> Seal {
-        let terms = Terms { strength: 0, keyed: false, ..self.shared.terms() };
-        Seal { set: true, fate: Fate::Alive, mark: self.mark, terms, key: None }
+    fn seal_of_set(&self, gathered: &Gathered, authors: Authors) -> Seal {
+        let mut terms = self.shared.terms().of_set();
+        let (mut contents, mut mark) = (Contents::Set, self.mark);
+        if authors == Authors::Several {
+            // Whose samples are never out of date says nothing of those of others.
+            terms.lifespan = Some(NEVER);
+            (terms.tag, contents, mark) = (0, Contents::SetOfSeveral, 0);
+        }
+        terms.lifespan = terms.lifespan.map(|_| gathered.lifespan()).filter(|it| *it < NEVER);
+        Seal { contents, fate: Fate::Alive, mark, terms, key: None }
     }
 
     /// Whether nobody is to be woken now for what was just written.
@@ -102,15 +109,21 @@ impl<T: TopicData> DataWriter<T> {
     }
 }
 
-/// Bytes of the names of partitions that go with samples.
+/// Bytes of what goes with a set.
 fn names_of(terms: &Terms) -> usize {
-    Terms { strength: 0, ..terms.clone() }.size()
+    // Another one of the set may be out of date at some time.
+    Terms { lifespan: Some(NEVER), ..terms.clone().of_set() }.size()
 }
 
 impl<T: TopicData> HeldBack for WriterCore<T> {
-    fn publish(self: Arc<Self>, gathered: &Gathered, blocking: Option<Timeout>) -> DdsResult<()> {
+    fn publish(
+        self: Arc<Self>,
+        gathered: &Gathered,
+        authors: Authors,
+        blocking: Option<Timeout>,
+    ) -> DdsResult<()> {
         let writer = DataWriter::of(self);
-        let (with, size) = (writer.seal_of_set(), HEADER + gathered.size());
+        let (with, size) = (writer.seal_of_set(gathered, authors), HEADER + gathered.size());
         let blocking = blocking.unwrap_or(writer.max_blocking());
         let mut place = writer.claim_within(size + with.size(), blocking)?;
         place.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
@@ -125,8 +138,7 @@ impl<T: TopicData> HeldBack for WriterCore<T> {
         let berth = self.shared.berth();
         let first = self.enabling.started().map(|started| &started.first);
         let Some(berth) = berth.as_deref().or(first) else { return };
-        berth.bells.before_looking();
-        berth.bells.ring(berth.memory.audience());
+        berth.ring();
         self.participant.engine.poke();
     }
 }

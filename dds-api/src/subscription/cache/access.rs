@@ -141,6 +141,15 @@ impl<S> Cache<S> {
         self.chosen = chosen;
     }
 
+    /// The places of the samples that a call would give, in the order in which it would give them, each with the time at which it
+    /// was written.
+    pub fn places(&mut self, now: u64, selection: &Selection) -> Vec<(u64, u64)> {
+        self.advance(now);
+        self.look(selection, &mut |_| true);
+        let entries = self.chosen.iter().map(|chosen| self.samples.get(chosen.sample));
+        entries.map(|entry| (entry.place, entry.time)).collect()
+    }
+
     /// Whether there is a sample that [`Cache::read`] would give.
     pub fn has(
         &mut self,

@@ -81,9 +81,10 @@ impl<S> Arrival<S> {
         (self.source_timestamp, self.writer)
     }
 
-    fn entry(self, instance: u32, (disposed, no_writers): (u32, u32)) -> Entry<S> {
+    fn entry(self, (instance, place): (u32, u64), (disposed, no_writers): (u32, u32)) -> Entry<S> {
         Entry {
             writer: self.writer,
+            place,
             time: self.source_timestamp,
             expires: self.expires,
             data: Some(self.data),
@@ -126,7 +127,7 @@ impl<S> Cache<S> {
             return Ok(Outcome::Expired);
         }
         let known = self.instances.find(arrival.key);
-        let waits = known.is_some_and(|at| now < self.instances.get(at).free_at);
+        let waits = known.is_some_and(|at| now < self.free_at(at));
         if let Some(at) = known {
             if self.is_late(at, arrival.order(), waits) {
                 return Ok(Outcome::Late);
@@ -152,16 +153,15 @@ impl<S> Cache<S> {
         let (instance, order) = (self.instances.get_mut(at), arrival.order());
         instance.latest = instance.latest.max(order);
         let generations = (instance.disposed_generation, instance.no_writers_generation);
-        let entry = arrival.entry(at, generations);
+        let entry = arrival.entry((at, self.place), generations);
         if waits {
             instance.waiting = Some(entry);
             if !std::mem::replace(&mut instance.release_listed, true) {
-                let (time, epoch) = (instance.free_at, self.instances.epoch(at));
-                self.note(Due { time, kind: Kind::Release, at, epoch });
+                self.list_release(at);
             }
             return Ok(Outcome::Waits);
         }
-        instance.free_at = now.saturating_add(self.settings.minimum_separation);
+        instance.passed = Some(now);
         self.store(entry);
         Ok(Outcome::Stored)
     }
@@ -353,6 +353,7 @@ impl<S> Cache<S> {
         let entry = Entry {
             data,
             instance: at,
+            place: self.place,
             writer,
             time,
             expires: NEVER,
@@ -475,7 +476,7 @@ impl<S> Cache<S> {
         }
     }
 
-    fn note(&mut self, due: Due) {
+    pub(super) fn note(&mut self, due: Due) {
         if self.agenda.is_overgrown(self.samples.len() + 2 * self.instances.len()) {
             let Cache { agenda, samples, instances, .. } = self;
             agenda.sweep(|due| match due.kind {
@@ -511,7 +512,12 @@ impl<S> Cache<S> {
     /// TIME_BASED_FILTER: what has waited comes.
     fn release(&mut self, due: Due) {
         let at = due.at;
+        let free_at = self.free_at(at);
         let instance = self.instances.get_mut(at);
+        if due.time < free_at && instance.waiting.is_some() {
+            // The policy was another one when this was listed.
+            return self.list_release(at);
+        }
         instance.release_listed = false;
         let Some(entry) = instance.waiting.take() else { return };
         let expired = entry.expires <= due.time;
@@ -519,7 +525,7 @@ impl<S> Cache<S> {
             self.unhold(at);
             return self.instances.tidy(at);
         }
-        instance.free_at = due.time.saturating_add(self.settings.minimum_separation);
+        instance.passed = Some(due.time);
         let oldest = instance.samples.first;
         if self.settings.by_source
             && self.is_full(self.instances.get(at).len)

@@ -117,8 +117,8 @@ pub(super) struct Instance<S> {
     pub(super) accessed: Order,
     /// What is earlier comes too late, for the instance's life was over then.
     pub(super) overtaken: Order,
-    /// When a sample may come again that does not have to wait for TIME_BASED_FILTER.
-    pub(super) free_at: u64,
+    /// When the last sample came, or had waited for TIME_BASED_FILTER long enough.
+    pub(super) passed: Option<u64>,
     /// One that waits for that.
     pub(super) waiting: Option<Entry<S>>,
     /// When its samples go, because it is over.
@@ -152,7 +152,7 @@ impl<S> Instance<S> {
             latest: EARLIEST,
             accessed: EARLIEST,
             overtaken: EARLIEST,
-            free_at: 0,
+            passed: None,
             waiting: None,
             purge_at: NEVER,
             purge_listed: NEVER,

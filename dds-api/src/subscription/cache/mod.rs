@@ -17,6 +17,7 @@ mod arrival;
 mod instances;
 mod room;
 mod samples;
+mod separation;
 mod settings;
 
 use access::Chosen;
@@ -92,6 +93,8 @@ pub struct Cache<S> {
     /// Samples that RESOURCE_LIMITS count: notices are none, and one that waits for TIME_BASED_FILTER is one unless it
     /// will take the place of another.
     held: usize,
+    /// The place of what comes among all that comes to a group of readers, as it was said last.
+    place: u64,
     /// Calls that went over samples.
     looks: u64,
     /// What the call that is going on has found, and the ranks of it; kept for its memory.
@@ -109,6 +112,7 @@ impl<S> Cache<S> {
             all: Ends::EMPTY,
             unread: Ends::EMPTY,
             held: 0,
+            place: 0,
             looks: 0,
             chosen: Vec::new(),
         }
@@ -117,11 +121,6 @@ impl<S> Cache<S> {
     /// What it does.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// It does this from now on; what it has stays as it is.
-    pub fn set_settings(&mut self, settings: Settings) {
-        self.settings = settings;
     }
 
     /// How many samples it has, those among them that say no more than that an instance is over.

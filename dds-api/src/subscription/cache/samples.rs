@@ -50,6 +50,8 @@ pub(super) struct Entry<S> {
     pub(super) data: Option<S>,
     pub(super) instance: u32,
     pub(super) writer: InstanceHandle,
+    /// Its place among all that came to the readers of its group.
+    pub(super) place: u64,
     /// When it was written.
     pub(super) time: u64,
     pub(super) expires: u64,

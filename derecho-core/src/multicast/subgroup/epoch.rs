@@ -172,6 +172,7 @@ impl Subgroup {
     pub fn pass_over(&mut self, reads: bool) {
         if self.phase == Phase::Finished && !reads {
             self.members[self.me].reads = false;
+            self.place = self.place();
             self.inboxes.clear();
         }
     }
@@ -350,9 +351,17 @@ impl Subgroup {
         self.own = match (new, before, rank) {
             (Some((rank, (memory, region))), before, _) => {
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
-                Some(Own { sender: Sender::new(memory, region), rank, closed: None })
+                Some(Own {
+                    sender: Sender::new(memory, region),
+                    rank,
+                    closed: None,
+                    wanted: 0,
+                    told: 0,
+                })
             }
-            (None, Some(own), Some(rank)) => Some(Own { rank, closed: None, ..own }),
+            (None, Some(own), Some(rank)) => {
+                Some(Own { rank, closed: None, wanted: 0, told: 0, ..own })
+            }
             (None, before, _) => {
                 // I-36: it gives nothing back any more.
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));

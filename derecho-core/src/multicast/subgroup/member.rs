@@ -9,6 +9,7 @@ use crate::machine::{Effects, Target};
 use crate::memory::{OwnRegion, Replica};
 use crate::multicast::Fault;
 use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
+use crate::multicast::budget::Bells;
 use crate::multicast::geometry::{ENTRY_WORDS, Geometry};
 use crate::multicast::incoming::Incoming;
 use crate::multicast::send::Sender;
@@ -240,10 +241,11 @@ impl Member {
 
     /// Shows it what the sender has taken in since the last time. Returns whether something is
     /// posted for it.
-    pub(super) fn send(&mut self, sender: &Sender, effects: &mut Effects) -> bool {
+    pub(super) fn send(&mut self, sender: &Sender, bells: Bells, effects: &mut Effects) -> bool {
         self.left = self.shown;
         let (mut from, to) = (self.shown, sender.entries());
-        let Some(target) = self.target.filter(|_| self.ready && !self.gone && from < to) else {
+        let is_news = from < to || bells == Bells::Due;
+        let Some(target) = self.target.filter(|_| self.ready && !self.gone && is_news) else {
             return false;
         };
         match target.sharing {
@@ -258,10 +260,12 @@ impl Member {
                     sender.post(target, from, to, effects);
                 }
             }
+            Sharing::Shared if bells == Bells::PutOff => {}
             Sharing::Shared => effects.touch(target.peer),
         }
+        let is_posted = target.sharing == Sharing::Copied && self.shown < to;
         self.shown = to;
-        target.sharing == Sharing::Copied
+        is_posted
     }
 
     /// Tells it how far this node has received the order, and if it sends, what this node has

@@ -1,0 +1,132 @@
+//! In which order a topic's samples come, beside what its level says: which topics, and which parts of one, share a stream.
+//!
+//! Owns: what that stream is called, so that endpoints which are to be in one order have one name for it. Never does: decide who
+//! takes part in it.
+
+use std::fmt;
+
+use derecho_core::group::CONTROL;
+use idl_cdr::DdsType;
+use qos_profiles::{Glob, PartitionQosPolicy};
+
+use super::level::TopicLevel;
+use super::type_identity::TypeIdentity;
+use crate::infrastructure::{DdsError, DdsResult};
+
+/// The longest name of a common order, as of a topic.
+const LONGEST_NAME: usize = 255;
+
+/// With whom the samples of an ordered topic share their order.
+#[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
+#[dds(crate = "idl_cdr", union, discriminator = "u8")]
+pub(crate) enum TopicOrder {
+    /// All of the topic, and nothing else.
+    #[default]
+    #[dds(case = 0)]
+    Own,
+    /// Each of its partitions has one of its own.
+    #[dds(case = 1)]
+    ByPartition,
+    /// It has one with all topics that name the same (I-210).
+    #[dds(case = 2)]
+    Common(String),
+}
+
+impl TopicOrder {
+    /// Whether each partition is a stream by itself.
+    pub(crate) fn is_by_partition(&self) -> bool {
+        *self == TopicOrder::ByPartition
+    }
+
+    /// What topics share it by.
+    pub(crate) fn common(&self) -> Option<&str> {
+        match self {
+            TopicOrder::Common(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether samples of a topic of this level can have it.
+    ///
+    /// # Errors
+    /// If not.
+    pub(crate) fn check(&self, topic: &str, level: TopicLevel) -> DdsResult<()> {
+        let wrong = match self.common() {
+            Some("") => "it has no name",
+            Some(name) if name.len() > LONGEST_NAME => "its name has more than 255 bytes",
+            Some(_) if !level.is_ordered() => {
+                "samples of an unordered topic have none: make the topic atomic"
+            }
+            Some(_) if level.is_logged() => {
+                "each log is one topic's: make the topic transient_local, or leave the common order out"
+            }
+            _ => return Ok(()),
+        };
+        Err(DdsError::InconsistentPolicy(format!("the common order of topic `{topic}`: {wrong}")))
+    }
+
+    /// What the subgroup is called of a topic of this name and type, or that of this partition of it.
+    pub(crate) fn key(&self, topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
+        let key = match self {
+            TopicOrder::Common(name) => Name::new().add(b"common order").add(name.as_bytes()).0,
+            TopicOrder::Own | TopicOrder::ByPartition => topic_key(topic, data_type, shard),
+        };
+        // The control stream's is no topic's.
+        if key == CONTROL { !CONTROL } else { key }
+    }
+
+    /// What records of a topic are told by from those of others in the same order; zero if there are no others.
+    pub(crate) fn tag(&self, topic: &str) -> u64 {
+        match self {
+            TopicOrder::Common(_) => Name::new().add(topic.as_bytes()).0.max(1),
+            TopicOrder::Own | TopicOrder::ByPartition => 0,
+        }
+    }
+}
+
+impl fmt::Display for TopicOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TopicOrder::Own => f.write_str("one order of its own"),
+            TopicOrder::ByPartition => f.write_str("one order for each partition"),
+            TopicOrder::Common(name) => write!(f, "the common order `{name}`"),
+        }
+    }
+}
+
+/// The one partition of an endpoint of a topic that is sharded; none if it may be in several.
+pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
+    match &partition.name[..] {
+        [] => Some(""),
+        [name] if !Glob::is_pattern(name) => Some(name),
+        _ => None,
+    }
+}
+
+fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
+    let TypeIdentity { name, digest, evolves, .. } = data_type;
+    let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
+    // All versions of a type that may change are in one order.
+    let key = match evolves {
+        true => key.add(b"evolves"),
+        false => key.add(digest),
+    };
+    if shard.is_empty() { key.0 } else { key.add(shard.as_bytes()).0 }
+}
+
+/// A name that follows from what it was made of: FNV-1a, the same in every process.
+struct Name(u64);
+
+impl Name {
+    fn new() -> Name {
+        Name(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(mut self, bytes: &[u8]) -> Name {
+        // The length first, so that two parts are not taken for two others.
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        self
+    }
+}

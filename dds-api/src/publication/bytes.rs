@@ -1,0 +1,160 @@
+//! Byte strings that are built where readers will see them.
+//!
+//! Owns: what stands around the bytes in their record. Never does: move a byte that the application has put there.
+
+use std::ops::{Deref, DerefMut};
+
+use idl_cdr::CdrError;
+
+use super::place::Place;
+use super::writer::DataWriter;
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::mapping::record::{HEADER, Terms};
+use crate::topic::{BYTES_AT, Bytes};
+
+/// Bytes in their writer's memory, to be filled in and published. Dropped, they are as if they had never been.
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # use dds_api::topic::Bytes;
+/// # fn example(writer: &DataWriter<Bytes>, mut read: impl FnMut(&mut [u8]) -> usize) -> DdsResult<()> {
+/// let mut frame = writer.loan_bytes(1500)?;
+/// let length = read(&mut frame);
+/// frame.truncate(length);
+/// frame.publish()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct ByteLoan<'a> {
+    writer: &'a DataWriter<Bytes>,
+    place: Option<Place<'a>>,
+    length: usize,
+    terms: Terms,
+}
+
+impl ByteLoan<'_> {
+    /// Only the first bytes are published; more than there are changes nothing.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Publishes the bytes.
+    pub fn publish(mut self) -> DdsResult<()> {
+        let writer = self.writer;
+        writer.enabling.check()?;
+        // On the terms on which room was claimed for them.
+        let seal = writer.seal_with(&Bytes::default(), std::mem::take(&mut self.terms))?;
+        let length = self.length;
+        let size = HEADER + payload_size(writer, length)?;
+        let Some(place) = &mut self.place else { return Ok(()) };
+        let record = place.bytes();
+        Bytes::frame(length, &mut record[HEADER..size]).map_err(|error| unfit(writer, &error))?;
+        let fill = |to: &mut [u8]| {
+            to[HEADER..size].copy_from_slice(&record[HEADER..size]);
+            Ok(size)
+        };
+        // In a set they are copied; the room goes back.
+        if let Some(held) = writer.hold(&seal, None, size, fill) {
+            return held;
+        }
+        match self.place.take() {
+            Some(place) => writer.commit(place, size, seal),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Deref for ByteLoan<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        let bytes = self.place.as_ref().map(Place::seen).unwrap_or_default();
+        bytes.get(HEADER + BYTES_AT..).and_then(|rest| rest.get(..self.length)).unwrap_or_default()
+    }
+}
+
+impl DerefMut for ByteLoan<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let bytes = self.place.as_mut().map(Place::bytes).unwrap_or_default();
+        let rest = bytes.get_mut(HEADER + BYTES_AT..).unwrap_or_default();
+        rest.get_mut(..self.length).unwrap_or_default()
+    }
+}
+
+impl Drop for ByteLoan<'_> {
+    fn drop(&mut self) {
+        if self.place.take().is_some() {
+            self.writer.gave_room();
+        }
+    }
+}
+
+impl DataWriter<Bytes> {
+    /// Writes bytes: copied once, into the memory that readers read. Waits for room as [`write`](DataWriter::write) does.
+    pub fn write_bytes(&self, bytes: &[u8]) -> DdsResult<()> {
+        let mut loan = self.loan_bytes_as_left(bytes.len())?;
+        loan.copy_from_slice(bytes);
+        loan.publish()
+    }
+
+    /// So many bytes to be filled in where readers will see them; zeros at first. See [`ByteLoan`].
+    ///
+    /// # Errors
+    /// [`DdsError::OutOfResources`] if a writer with this memory cannot have a sample of so many bytes; [`DdsError::Timeout`] if
+    /// there is no room within max_blocking_time.
+    pub fn loan_bytes(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
+        let mut loan = self.loan_bytes_as_left(length)?;
+        loan.fill(0);
+        Ok(loan)
+    }
+
+    /// The same, with whatever earlier samples have left there: for those who fill in every byte anyway.
+    ///
+    /// # Errors
+    /// As of [`loan_bytes`](Self::loan_bytes).
+    pub fn loan_bytes_as_left(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
+        self.loan_bytes_within(length, None)
+    }
+
+    pub(super) fn loan_bytes_within(
+        &self,
+        length: usize,
+        blocking: Option<Timeout>,
+    ) -> DdsResult<ByteLoan<'_>> {
+        let terms = self.shared.terms();
+        let place = self.claim_for(self.room_for_bytes(length, &terms)?, blocking)?;
+        Ok(ByteLoan { writer: self, place: Some(place), length, terms })
+    }
+
+    /// What a sample of so many bytes needs.
+    pub(super) fn room_for_bytes(&self, length: usize, terms: &Terms) -> DdsResult<usize> {
+        Ok(HEADER + payload_size(self, length)? + self.seal_size(terms))
+    }
+
+    /// Builds so many bytes in place, zeros at first, and publishes them: a [loan](Self::loan_bytes) in one call. If what fills
+    /// them panics, nothing is published.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # use dds_api::topic::Bytes;
+    /// # fn example(writer: &DataWriter<Bytes>) -> DdsResult<()> {
+    /// writer.write_bytes_with(8, |slot| slot.copy_from_slice(&7_u64.to_be_bytes()))
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`loan_bytes`](Self::loan_bytes).
+    pub fn write_bytes_with(&self, length: usize, fill: impl FnOnce(&mut [u8])) -> DdsResult<()> {
+        let mut loan = self.loan_bytes(length)?;
+        fill(&mut loan);
+        loan.publish()
+    }
+}
+
+fn payload_size(writer: &DataWriter<Bytes>, length: usize) -> DdsResult<usize> {
+    let too_long = || unfit(writer, &CdrError::TooLong { offset: 4, length });
+    Bytes::payload_size(length).ok_or_else(too_long)
+}
+
+fn unfit(writer: &DataWriter<Bytes>, error: &CdrError) -> DdsError {
+    writer.not_encodable(error)
+}

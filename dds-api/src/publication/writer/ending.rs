@@ -1,0 +1,55 @@
+//! The last that a writer says, where others go on in the same stream: that it is no more (I-214).
+//!
+//! Owns: that record. Never does: wait for long; a writer whose readers make no room is lost with its stream.
+
+use derecho_core::multicast::claim::ClaimError;
+use derecho_node::clock;
+use idl_xtypes::TopicData;
+
+use super::{WriterCore, thread};
+use crate::infrastructure::Timeout;
+use crate::mapping::record::{Contents, Fate, HEADER, KEY, Seal, Terms, seal};
+
+/// So long it waits for room.
+const PATIENCE: Timeout = Timeout::millis(100);
+
+impl<T: TopicData> WriterCore<T> {
+    /// Writes that nothing comes of it any more, unless its stream ends with it.
+    pub(in crate::publication) fn say_end(&self) {
+        let Some(started) = self.enabling.started() else { return };
+        let id = started.id;
+        if !self.participant.engine.act(|machine, _, _| machine.shares_stream(id)) {
+            return;
+        }
+        let terms = Terms { tag: self.shared.terms().tag, ..Terms::default() };
+        // Not the key of any sample: it takes the place of none where samples are kept.
+        let key = started.kept.then(|| !u128::from(id));
+        let with = Seal { contents: Contents::End, fate: Fate::Alive, mark: 0, terms, key };
+        let size = HEADER + with.size();
+        debug_assert!(size <= HEADER + KEY + with.terms.size());
+        let (standing, engine) = (&self.participant.standing, &self.participant.engine);
+        let (deadline, later) = (PATIENCE.deadline(), self.shared.berth());
+        let berth = later.as_deref().unwrap_or(&started.first);
+        while standing.is_in(berth.life) {
+            match berth.memory.claim_on(thread(), size) {
+                Ok(claim) => {
+                    let time = clock::wall(clock::now());
+                    claim.commit_on(thread(), size, |_, record| {
+                        seal::<T>(record, id as u32, time, &with);
+                    });
+                    berth.bells.before_looking();
+                    berth.bells.ring(berth.memory.audience());
+                    engine.poke();
+                    return;
+                }
+                Err(ClaimError::TooLong { .. }) => return,
+                Err(ClaimError::Full) => {
+                    let ready = || berth.memory.has_room(size) || !standing.is_in(berth.life);
+                    if engine.wait(deadline, ready) != derecho_node::Waited::Ready {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! TIME_BASED_FILTER, and what becomes of what waits for it when the policy changes.
+//!
+//! Owns: when the next sample of an instance may pass. Never does: let one pass.
+
+use super::agenda::{Due, Kind};
+use super::{Cache, Settings};
+
+impl<S> Cache<S> {
+    /// It does this from now on. What it has stays as it is; a sample that waits for TIME_BASED_FILTER does so as long as
+    /// that says now.
+    pub fn set_settings(&mut self, settings: Settings) {
+        let before = std::mem::replace(&mut self.settings, settings).minimum_separation;
+        if before == settings.minimum_separation {
+            return;
+        }
+        for at in self.instances.all().collect::<Vec<_>>() {
+            if self.instances.get(at).waiting.is_some() {
+                self.list_release(at);
+            }
+        }
+    }
+
+    /// When the next sample of an instance may pass.
+    #[inline]
+    pub(super) fn free_at(&self, at: u32) -> u64 {
+        match self.settings.minimum_separation {
+            0 => 0,
+            separation => {
+                let passed = self.instances.get(at).passed;
+                passed.map_or(0, |passed| passed.saturating_add(separation))
+            }
+        }
+    }
+
+    /// Sees to it that what waits in an instance passes when it may.
+    pub(super) fn list_release(&mut self, at: u32) {
+        let (time, epoch) = (self.free_at(at), self.instances.epoch(at));
+        self.note(Due { time, kind: Kind::Release, at, epoch });
+    }
+}

@@ -1,0 +1,221 @@
+//! A reader whose subscriber leads it along an order, in step with others.
+//!
+//! Owns: what of a record comes into the cache, and when. Never does: go on by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use derecho_core::group::report::StreamId;
+use idl_xtypes::TopicData;
+
+use super::cache::{Coming, Selection, Shortage};
+use super::group_access::{GroupAccess, GroupReader};
+use super::intake::{ReaderCore, is_out_of_date};
+use super::queues::Head;
+use super::reader::{DataReader, ReaderLife};
+use super::sample::Body;
+use super::shelf::{Incoming, Shelf, wall};
+use super::states::States;
+use super::subscriber::Subscriber;
+use crate::domain::Found;
+use crate::infrastructure::{AnyDataReader, StatusKind};
+use crate::mapping::history::Look;
+use crate::mapping::set;
+
+/// What a reader has taken out of its queues, and not put into its cache yet: each sample with its place in a set.
+pub(super) type Staged<T> = Vec<(u32, Incoming<T>)>;
+
+/// The samples of a record, each with its place in a set.
+pub(super) type Placed<T> = Vec<(u32, Body<T>)>;
+
+impl<T: TopicData> ReaderCore<T> {
+    /// What leads it, if it does not go on by itself.
+    #[inline]
+    pub(super) fn leader(&self) -> Option<&GroupAccess> {
+        let access = self.subscriber.as_ref().map(Subscriber::group_access);
+        access.filter(|access| access.is_group())
+    }
+
+    /// Has the cache filled although nobody looks.
+    pub(super) fn collect_in_step(&self, leader: &GroupAccess) -> Found {
+        if !self.has_queued() {
+            return Found::Nothing;
+        }
+        let holds_up = self.holds_up();
+        leader.fill();
+        self.collected.fetch_add(1, Ordering::SeqCst);
+        self.wake_waiting();
+        if holds_up { Found::Much } else { Found::Little }
+    }
+
+    /// What was taken in before was before they had ended (I-145, I-214).
+    pub(super) fn take_departures(&self, shelf: &mut Shelf<T>) {
+        if let Some(gone) = self.departures.take() {
+            shelf.lose(wall(), |writer, stream| gone.has(writer, stream));
+        }
+    }
+
+    /// What stands at its head, as far as the reader is to have it; each sample with its place in a set.
+    fn take_record(&self) -> Option<(Placed<T>, StreamId)> {
+        let started = self.enabling.started()?;
+        let standing = &self.participant.standing;
+        let mut queues = self.queues();
+        let (samples, stream) = match queues.take_kept(&self.shared, standing) {
+            Look::Kept(kept, stream) => {
+                drop(queues);
+                let samples = if self.is_refused(kept.bytes()) {
+                    Some(Vec::new())
+                } else if set::is_set(kept.bytes()) {
+                    self.read_places(kept.bytes(), kept.number(), stream)
+                } else {
+                    Body::of_kept(kept, stream.node, &self.reading()).map(|it| vec![(0, it)])
+                };
+                (samples, stream)
+            }
+            Look::NoneYet => return None,
+            Look::Over => {
+                let (record, stream, life) = queues.take(&self.shared)?;
+                let number = record.number();
+                let samples = if self.is_refused(record.bytes()) {
+                    Some(Vec::new())
+                } else if set::is_set(record.bytes()) {
+                    self.read_places(record.bytes(), number, stream)
+                } else {
+                    let sample = match started.remembers {
+                        // What is given out will not come again, so it has to stay whole.
+                        true => Body::copied(&record, stream.node, &self.reading()),
+                        false => Body::new(record, stream.node, &self.reading()),
+                    };
+                    sample.map(|it| vec![(0, it)])
+                };
+                // This process may have been stopped, and what it has read be written anew since.
+                if standing.is_evicted_from(life) {
+                    queues.discarded += u64::from(!started.remembers);
+                    return None;
+                }
+                queues.note(stream, number);
+                (samples, stream)
+            }
+        };
+        let Some(mut samples) = samples else {
+            self.note_unreadable();
+            return Some((Vec::new(), stream));
+        };
+        samples.retain(|(_, sample)| !is_out_of_date(sample, started.lifespan));
+        Some((samples, stream))
+    }
+
+    /// The same, as it comes into the cache.
+    fn staged(&self, shelf: &mut Shelf<T>) -> Staged<T> {
+        let Some((samples, stream)) = self.take_record() else { return Vec::new() };
+        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
+        let mut staged = Staged::new();
+        for (place, sample) in samples {
+            if !self.passes(&sample) {
+                continue;
+            }
+            let Some(sample) = self.own(sample, shelf.cache.settings()) else { continue };
+            staged.push((place, shelf.arrival(sample, stream, lifespan)));
+            staged.extend(shelf.next.take().map(|second| (place, second)));
+        }
+        staged
+    }
+}
+
+impl<T: TopicData> GroupReader for ReaderLife<T> {
+    fn begin_turns(&self) -> bool {
+        let core = &self.core;
+        let mut shelf = core.shelf_as_it_is();
+        core.take_up_settings(&mut shelf);
+        let has_room = core.begin_filling(&mut shelf, wall()) && shelf.find_room_for_staged();
+        core.note_sending(&mut shelf);
+        has_room
+    }
+
+    fn head(&self) -> Head {
+        self.core.queues().head(&self.core.shared, &self.core.participant.standing)
+    }
+
+    fn stage(&self) -> bool {
+        let core = &self.core;
+        let mut shelf = core.shelf_as_it_is();
+        shelf.staged = core.staged(&mut shelf);
+        core.take_departures(&mut shelf);
+        shelf.find_room_for_staged()
+    }
+
+    fn store(&self, place: u64) {
+        let mut shelf = self.core.shelf_as_it_is();
+        shelf.store_staged(wall(), place);
+    }
+
+    fn end_turns(&self, has_all: bool) {
+        let core = &self.core;
+        let mut shelf = core.shelf_as_it_is();
+        core.take_departures(&mut shelf);
+        if has_all {
+            core.note_losses(&mut shelf, wall());
+        }
+        core.tell_of_filling(&mut shelf);
+    }
+
+    fn places(&self, wanted: &Selection) -> Vec<(u64, u64)> {
+        let core = &self.core;
+        let mut shelf = match core.leader() {
+            Some(_) => core.shelf_as_it_is(),
+            None => core.shelf(),
+        };
+        shelf.cache.places(wall(), wanted)
+    }
+
+    fn is_by_source(&self) -> bool {
+        self.core.settings().by_source
+    }
+
+    fn handle(self: Arc<Self>) -> Option<Box<dyn AnyDataReader>> {
+        self.core.enabling.is_enabled().then(|| Box::new(DataReader::alive(self)) as _)
+    }
+
+    fn notify(self: Arc<Self>) {
+        let unread = Selection { states: States::not_read(), ..Selection::default() };
+        if !self.places(&unread).is_empty() {
+            let reader = DataReader::alive(self);
+            reader.listener.call_unless_busy(StatusKind::DataAvailable, |it| {
+                it.on_data_available(&reader);
+            });
+        }
+    }
+}
+
+impl<T: TopicData> Shelf<T> {
+    /// Whether there is room for all that was staged. What never finds any is rejected for good when it is its turn (I-192).
+    fn find_room_for_staged(&mut self) -> bool {
+        let coming = self.staged.iter().map(|(_, (arrival, _))| Coming::from(arrival));
+        let Err(Shortage::Now(reason)) = self.cache.room_for(wall(), coming) else { return true };
+        let last = self.staged.last().map(|(_, (arrival, _))| arrival.key);
+        let is_again = std::mem::replace(&mut self.told_of_staged, true);
+        self.note_rejected(is_again, self.staged.len(), (reason, last));
+        false
+    }
+
+    /// Puts what was staged into the cache.
+    fn store_staged(&mut self, now: u64, place: u64) {
+        self.told_of_staged = false;
+        let staged = std::mem::take(&mut self.staged);
+        let mut set = Vec::with_capacity(staged.len());
+        let places: Vec<u32> = staged.iter().map(|(place, _)| *place).collect();
+        set.extend(staged.into_iter().map(|(_, incoming)| incoming));
+        let coming = set.iter().map(|(arrival, _)| Coming::from(arrival));
+        if let Err(Shortage::Always(reason) | Shortage::Now(reason)) =
+            self.cache.room_for(now, coming)
+        {
+            let last = set.last().map(|(arrival, _)| arrival.key);
+            return self.note_rejected(false, set.len(), (reason, last));
+        }
+        for (incoming, within) in set.into_iter().zip(places) {
+            self.cache.set_place(place + u64::from(within));
+            let has_room = self.put(now, incoming, false);
+            debug_assert!(has_room, "there was room for all of it");
+        }
+    }
+}

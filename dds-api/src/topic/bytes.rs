@@ -1,0 +1,375 @@
+//! Byte strings as samples, and topics of them that have a number.
+//!
+//! ```text
+//!   payload   byte  0   header of CDR: 4 bytes
+//!                   4   length: u32
+//!                   8   the bytes, and up to three of padding
+//! ```
+//! Owns: the form of such a sample, and where its bytes are. Never does: copy what lies in a record, unless asked for a value.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::ops::{Deref, Range};
+
+use derecho_core::multicast::inbox::Record;
+use derecho_core::storage::cursor::Kept;
+use idl_cdr::{
+    CdrError, CdrReader, CdrWriter, DdsType, Encoding, Extensibility, Limits, PlainLayout, Reflect,
+    TypeDescriptor, UNBOUNDED, ValueRef,
+};
+
+use super::TopicBuilder;
+use crate::domain::DomainParticipant;
+
+/// Bytes of a payload before the first of the sample.
+pub(crate) const BYTES_AT: usize = 8;
+
+/// A sample that is a string of bytes, of any length that its writer has room for: `struct Bytes { sequence<octet> value; }`
+/// of the module `Squall` in IDL.
+///
+/// It dereferences to the bytes. One that was taken is read where its writer put it, and holds that part of its memory as
+/// every [`Sample`](crate::subscription::Sample) does; a clone is a copy, which holds nothing. It is written by
+/// [`write_bytes`](crate::publication::DataWriter::write_bytes), or built in place:
+/// [`loan_bytes`](crate::publication::DataWriter::loan_bytes),
+/// [`write_bytes_with`](crate::publication::DataWriter::write_bytes_with).
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// use dds_api::topic::Bytes;
+///
+/// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+/// let frames = participant.topic::<Bytes>("Frames").atomic().create()?;
+/// let (writer, reader) = (participant.writer(&frames).create()?, participant.reader(&frames).create()?);
+/// writer.write_bytes(b"radar")?;
+/// if let Some(frame) = reader.take_next(Timeout::secs(1))? {
+///     let bytes: &[u8] = &frame;
+///     println!("{} bytes, the first is {:?}", bytes.len(), bytes.first());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(DdsType, Clone, Default, PartialEq, Eq, Hash)]
+#[dds(name = "Squall::Bytes")]
+pub struct Bytes {
+    value: Octets,
+}
+
+/// Bytes, wherever they are.
+enum Octets {
+    Own(Vec<u8>),
+    InPlace(Record, Range<usize>),
+    Kept(Kept, Range<usize>),
+}
+
+impl Bytes {
+    /// These bytes in a vector: copied only if they lie in a writer's memory.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.value {
+            Octets::Own(bytes) => bytes,
+            lent => lent.to_vec(),
+        }
+    }
+
+    /// Whether the bytes lie where their writer put them, or where they are kept for those who come later.
+    pub(crate) fn is_lent(&self) -> bool {
+        !matches!(self.value, Octets::Own(_))
+    }
+
+    /// The record that the bytes lie in.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        match &self.value {
+            Octets::InPlace(record, _) => Some(record),
+            Octets::Own(_) | Octets::Kept(..) => None,
+        }
+    }
+
+    /// Whether this is the type of such samples. Constant for each type.
+    #[inline(always)]
+    pub(crate) fn is<T: Any>() -> bool {
+        TypeId::of::<T>() == TypeId::of::<Bytes>()
+    }
+
+    /// The sample in a record with this payload, there, as a `T` if that is what such samples are.
+    #[inline]
+    pub(crate) fn in_record<T: Any>(record: &Record, payload: &[u8]) -> Option<T> {
+        let at = find(record.bytes(), payload)?;
+        as_any(Bytes { value: Octets::InPlace(record.clone(), at) })
+    }
+
+    /// The same of a record that is kept.
+    #[inline]
+    pub(crate) fn in_kept<T: Any>(kept: &Kept, payload: &[u8]) -> Option<T> {
+        let at = find(kept.bytes(), payload)?;
+        as_any(Bytes { value: Octets::Kept(kept.clone(), at) })
+    }
+
+    /// The value, if it is such a sample.
+    #[inline]
+    pub(crate) fn of<T: Any>(value: &T) -> Option<&Bytes> {
+        (value as &dyn Any).downcast_ref()
+    }
+
+    /// A copy of such a sample that lies in a record, which needs that no more.
+    pub(crate) fn copied<T: Any>(value: &T) -> Option<T> {
+        let lent = Bytes::of(value).filter(|bytes| bytes.is_lent())?;
+        as_any(lent.clone())
+    }
+
+    /// The size of the payload of so many bytes; none if no payload has so many.
+    pub(crate) fn payload_size(length: usize) -> Option<usize> {
+        u32::try_from(length).ok()?;
+        length.checked_next_multiple_of(4)?.checked_add(BYTES_AT)
+    }
+
+    /// Writes what stands around so many bytes in a payload of [that size](Bytes::payload_size).
+    pub(crate) fn frame(length: usize, payload: &mut [u8]) -> Result<(), CdrError> {
+        let size = payload.len();
+        let (before, behind) = payload.split_at_mut(BYTES_AT);
+        let padding = size - BYTES_AT - length;
+        let mut writer = CdrWriter::over(before, Encoding::default());
+        writer.write_header(Extensibility::Final)?;
+        writer.write_length(length, UNBOUNDED)?;
+        writer.finish()?;
+        behind[length..].fill(0);
+        // The last byte of the header says how much of what follows is padding.
+        before[3] |= padding as u8;
+        Ok(())
+    }
+}
+
+/// The same value as what it is.
+fn as_any<T: Any>(bytes: Bytes) -> Option<T> {
+    let mut value = Some(bytes);
+    (&mut value as &mut dyn Any).downcast_mut::<Option<T>>()?.take()
+}
+
+/// Where in a record the bytes are whose payload this is, in whatever encoding. The length is read once.
+fn find(record: &[u8], payload: &[u8]) -> Option<Range<usize>> {
+    let mut reader = CdrReader::from_payload(payload).ok()?;
+    reader.expect(Extensibility::Final).ok()?;
+    let length = reader.read_length(1, UNBOUNDED).ok()?;
+    let bytes = reader.read_bytes(length).ok()?;
+    reader.finish().ok()?;
+    let start = (bytes.as_ptr() as usize).checked_sub(record.as_ptr() as usize)?;
+    record.get(start..start + length).map(|_| start..start + length)
+}
+
+impl Deref for Octets {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Octets::Own(bytes) => bytes,
+            // Where they are was checked when the sample was made.
+            Octets::InPlace(record, at) => record.bytes().get(at.clone()).unwrap_or_default(),
+            Octets::Kept(kept, at) => kept.bytes().get(at.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Default for Octets {
+    fn default() -> Self {
+        Octets::Own(Vec::new())
+    }
+}
+
+/// No clone holds a writer's memory.
+impl Clone for Octets {
+    fn clone(&self) -> Self {
+        Octets::Own(self.to_vec())
+    }
+}
+
+impl PartialEq for Octets {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Octets {}
+
+impl std::hash::Hash for Octets {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Reflect for Octets {
+    fn value(&self) -> ValueRef<'_> {
+        ValueRef::Collection(self)
+    }
+
+    fn parts(&self) -> usize {
+        self.len()
+    }
+
+    fn part(&self, place: usize) -> ValueRef<'_> {
+        self.get(place).map_or(ValueRef::Absent, |byte| ValueRef::Unsigned(u64::from(*byte)))
+    }
+}
+
+/// As a vector of bytes is.
+impl DdsType for Octets {
+    const TYPE_NAME: &'static str = <Vec<u8> as DdsType>::TYPE_NAME;
+    const LAYOUT: Option<PlainLayout<Self>> = None;
+    const DESCRIPTOR: TypeDescriptor = <Vec<u8> as DdsType>::DESCRIPTOR;
+    const MIN_CDR_SIZE: usize = <Vec<u8> as DdsType>::MIN_CDR_SIZE;
+    const BOUNDS: usize = <Vec<u8> as DdsType>::BOUNDS;
+    const ELEMENTS: usize = <Vec<u8> as DdsType>::ELEMENTS;
+    const LENGTH_CODE: u32 = <Vec<u8> as DdsType>::LENGTH_CODE;
+
+    fn default_value() -> Self {
+        Octets::default()
+    }
+
+    fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
+        self.serialize_bounded(writer, &[])
+    }
+
+    fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+        Self::deserialize_bounded(reader, Limits::NONE)
+    }
+
+    fn serialize_bounded(
+        &self,
+        writer: &mut CdrWriter<'_>,
+        bounds: &[u32],
+    ) -> Result<(), CdrError> {
+        writer.write_length(self.len(), bounds.first().copied().unwrap_or(UNBOUNDED))?;
+        writer.write_bytes(self)
+    }
+
+    fn deserialize_bounded(
+        reader: &mut CdrReader<'_>,
+        limits: Limits<'_>,
+    ) -> Result<Self, CdrError> {
+        Vec::deserialize_bounded(reader, limits).map(Octets::Own)
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.value
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Bytes {
+        Bytes { value: Octets::Own(bytes) }
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Bytes {
+        bytes.to_vec().into()
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Bytes {
+    fn from(bytes: [u8; N]) -> Bytes {
+        bytes.to_vec().into()
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Bytes {
+    fn from(bytes: &[u8; N]) -> Bytes {
+        bytes.to_vec().into()
+    }
+}
+
+/// As a literal of Rust: `b"..."`.
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.escape_ascii())
+    }
+}
+
+impl DomainParticipant {
+    /// The topic of byte strings that has this number: the avionics interface of the papers, in which a topic is eight bits and
+    /// a sample a vector of bytes. It is an ordinary topic, `Numbered/7` say, with a level and policies as any other; tools see
+    /// it under that name.
+    ///
+    /// ```no_run
+    /// # use dds_api::prelude::*;
+    /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let air_data = participant.numbered_topic(7).atomic().create()?;
+    /// assert_eq!((air_data.name(), air_data.number()), ("Numbered/7", Some(7)));
+    /// let writer = participant.writer(&air_data).create()?;
+    /// writer.write_bytes_with(16, |slot| slot.fill(0xa5))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn numbered_topic(&self, number: u8) -> TopicBuilder<Bytes> {
+        self.topic(&format!("{NUMBERED}{number}"))
+    }
+}
+
+/// How the names of topics begin that have a number.
+const NUMBERED: &str = "Numbered/";
+
+impl super::Topic<Bytes> {
+    /// Its number, if it is one of [those that have one](DomainParticipant::numbered_topic).
+    pub fn number(&self) -> Option<u8> {
+        let number = self.name().strip_prefix(NUMBERED)?;
+        // As it is written, and not otherwise.
+        number.parse().ok().filter(|it: &u8| it.to_string() == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(name = "Squall::Bytes")]
+    struct AsIdlHasIt {
+        value: Vec<u8>,
+    }
+
+    /// What is written in place, what is encoded, and what the IDL type gives are the same bytes.
+    #[test]
+    fn a_byte_string_is_a_struct_of_a_sequence() {
+        for length in 0..9_u8 {
+            let value: Vec<u8> = (1..=length).collect();
+            let expected = idl_cdr::to_cdr(&AsIdlHasIt { value: value.clone() }).unwrap();
+            assert_eq!(idl_cdr::to_cdr(&Bytes::from(value.clone())).unwrap(), expected);
+            let mut placed = vec![0xff; Bytes::payload_size(value.len()).unwrap()];
+            placed[BYTES_AT..][..value.len()].copy_from_slice(&value);
+            Bytes::frame(value.len(), &mut placed).unwrap();
+            assert_eq!(placed, expected);
+            assert_eq!(&placed[find(&placed, &placed).unwrap()], value);
+            assert_eq!(*idl_cdr::from_cdr::<Bytes>(&placed).unwrap(), *value);
+        }
+        assert_eq!(Bytes::DESCRIPTOR.name, AsIdlHasIt::DESCRIPTOR.name);
+        let [ours, theirs] =
+            [idl_xtypes::DynamicType::of::<Bytes>(), idl_xtypes::DynamicType::of::<AsIdlHasIt>()];
+        assert_eq!(format!("{ours}"), format!("{theirs}"));
+    }
+
+    /// A length that the payload does not have, one that runs over its end, no header, another type's framing.
+    #[test]
+    fn what_is_no_byte_string_is_not_found() {
+        let good = idl_cdr::to_cdr(&Bytes::from(*b"12345")).unwrap();
+        assert!(find(&good, &good).is_some());
+        for length in 0..good.len() {
+            assert!(find(&good, &good[..length]).is_none_or(|at| at.end <= length), "{length}");
+        }
+        for at in 0..good.len() {
+            for value in [0, 1, 7, 0x7f, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                assert!(find(&bad, &bad).is_none_or(|at| at.end <= bad.len()));
+            }
+        }
+    }
+}

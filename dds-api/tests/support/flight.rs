@@ -1,0 +1,149 @@
+//! What the tests of topics in one order share: two topics, of a plain type and of one that is encoded.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use dds_api::prelude::*;
+use dds_api::publication::Publisher;
+use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
+use dds_api::subscription::{States, Subscriber};
+
+use super::support::SOON;
+
+/// Of a set of this number, which is all that is written in one go.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Wind {
+    #[dds(key)]
+    pub(crate) layer: u32,
+    pub(crate) set: u64,
+}
+
+/// The same, encoded.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Turn {
+    #[dds(key)]
+    pub(crate) point: u32,
+    pub(crate) set: u64,
+    pub(crate) name: String,
+}
+
+/// What is seen: which topic, which instance, of which set.
+pub(crate) type Seen = (char, u32, u64);
+
+pub(crate) fn together() -> PresentationQosPolicy {
+    let access_scope = PresentationQosPolicyAccessScopeKind::Group;
+    PresentationQosPolicy { access_scope, coherent_access: true, ordered_access: true }
+}
+
+pub(crate) fn winds(participant: &DomainParticipant, level: &str) -> Topic<Wind> {
+    let topic = participant.topic::<Wind>("Winds").common_order("flight");
+    match level {
+        "atomic" => topic.atomic(),
+        _ => topic.transient_local().keep_all(),
+    }
+    .create()
+    .unwrap()
+}
+
+pub(crate) fn turns(participant: &DomainParticipant, level: &str) -> Topic<Turn> {
+    let topic = participant.topic::<Turn>("Turns").common_order("flight");
+    match level {
+        "atomic" => topic.atomic(),
+        _ => topic.transient_local().keep_all(),
+    }
+    .create()
+    .unwrap()
+}
+
+/// Who writes both.
+pub(crate) struct Planner {
+    pub(crate) publisher: Publisher,
+    pub(crate) winds: DataWriter<Wind>,
+    pub(crate) turns: DataWriter<Turn>,
+}
+
+impl Planner {
+    pub(crate) fn new(participant: &DomainParticipant, level: &str) -> Planner {
+        let publisher = participant.publisher().presentation(together()).create().unwrap();
+        let winds = publisher.writer(&winds(participant, level)).max_sample_size(1 << 16);
+        let turns = publisher.writer(&turns(participant, level)).max_blocking_time(SOON);
+        Planner {
+            winds: winds.max_blocking_time(SOON).create().unwrap(),
+            turns: turns.create().unwrap(),
+            publisher,
+        }
+    }
+
+    pub(crate) fn wait_for_readers(&self, count: usize) {
+        self.winds.wait_for_readers(count, SOON).unwrap();
+        self.turns.wait_for_readers(count, SOON).unwrap();
+    }
+
+    pub(crate) fn write(&self, (topic, number, set): Seen) {
+        match topic {
+            'w' => self.winds.write(&Wind { layer: number, set }).unwrap(),
+            _ => {
+                let name = "x".repeat(number as usize % 40);
+                self.turns.write(&Turn { point: number, set, name }).unwrap();
+            }
+        }
+    }
+
+    pub(crate) fn write_set(&self, samples: &[Seen]) {
+        self.publisher.begin_coherent_changes().unwrap();
+        samples.iter().for_each(|sample| self.write(*sample));
+        self.publisher.end_coherent_changes().unwrap();
+    }
+}
+
+/// Who reads both, together.
+pub(crate) struct Display {
+    pub(crate) subscriber: Subscriber,
+    pub(crate) winds: DataReader<Wind>,
+    pub(crate) turns: DataReader<Turn>,
+}
+
+impl Display {
+    pub(crate) fn new(participant: &DomainParticipant, level: &str) -> Display {
+        let subscriber = participant.subscriber().presentation(together()).create().unwrap();
+        Display {
+            winds: subscriber.reader(&winds(participant, level)).create().unwrap(),
+            turns: subscriber.reader(&turns(participant, level)).create().unwrap(),
+            subscriber,
+        }
+    }
+
+    /// Takes all that is there now, in its order.
+    pub(crate) fn look(&self) -> Vec<Seen> {
+        self.subscriber.begin_access().unwrap();
+        let seen = self.taken();
+        self.subscriber.end_access().unwrap();
+        seen
+    }
+
+    /// The same, when the access has begun.
+    pub(crate) fn taken(&self) -> Vec<Seen> {
+        let next = self.subscriber.data_readers(States::not_read()).unwrap();
+        let seen = next.iter().filter_map(|reader| {
+            match reader.instance_handle() == self.winds.instance_handle() {
+                true => {
+                    let wind = self.winds.take_next_sample().unwrap().unwrap();
+                    wind.info().valid_data.then(|| ('w', wind.layer, wind.set))
+                }
+                false => {
+                    let turn = self.turns.take_next_sample().unwrap().unwrap();
+                    turn.info().valid_data.then(|| ('t', turn.point, turn.set))
+                }
+            }
+        });
+        seen.collect()
+    }
+
+    /// Takes until so many have come.
+    pub(crate) fn look_for(&self, count: usize) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        super::support::until("all has come", || {
+            seen.extend(self.look());
+            seen.len() >= count
+        });
+        seen
+    }
+}
