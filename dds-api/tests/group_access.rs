@@ -295,6 +295,35 @@ fn who_comes_late_sees_whole_sets_in_their_order() {
     assert_eq!(early.look_for(all.len()), all);
 }
 
+/// Instances of two topics are two, also if their keys are one.
+#[test]
+fn of_each_topic_the_last_sample_of_an_instance_is_kept() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let winds = |participant: &DomainParticipant| {
+        let topic = participant.topic::<Wind>("Winds").common_order("flight");
+        topic.transient_local().keep_last(1).create().unwrap()
+    };
+    let turns = |participant: &DomainParticipant| {
+        let topic = participant.topic::<Turn>("Turns").common_order("flight");
+        topic.transient_local().keep_last(1).create().unwrap()
+    };
+    let wind = here.writer(&winds(&here)).create().unwrap();
+    let turn = here.writer(&turns(&here)).create().unwrap();
+    for set in 0..10 {
+        wind.write(&Wind { layer: 1, set }).unwrap();
+        turn.write(&Turn { point: 1, set, name: String::new() }).unwrap();
+    }
+    let of_winds = there.reader(&winds(&there)).create().unwrap();
+    let of_turns = there.reader(&turns(&there)).create().unwrap();
+    of_winds.wait_for_historical_data(SOON).unwrap();
+    of_turns.wait_for_historical_data(SOON).unwrap();
+    let sets: Vec<u64> = of_winds.take(.., SOON).unwrap().map(|it| it.set).collect();
+    assert_eq!(sets.last(), Some(&9));
+    let sets: Vec<u64> = of_turns.take(.., SOON).unwrap().map(|it| it.set).collect();
+    assert_eq!(sets.last(), Some(&9));
+}
+
 /// What a set does to instances.
 #[test]
 fn disposals_are_in_sets_too_and_writers_are_lost_one_by_one() {

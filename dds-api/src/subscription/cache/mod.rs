@@ -123,6 +123,11 @@ impl<S> Cache<S> {
         &self.settings
     }
 
+    /// What comes from now on has this place among all that comes to a group of readers.
+    pub fn set_place(&mut self, place: u64) {
+        self.place = place;
+    }
+
     /// How many samples it has, those among them that say no more than that an instance is over.
     pub fn len(&self) -> usize {
         self.samples.len()
