@@ -311,7 +311,7 @@ impl Attributes {
                 };
             }
             "nested" => self.nested = true,
-            "topic" => self.topic = Some(read_name(input)?),
+            "topic" => self.topic = Some(read_topic(input)?),
             "data_representation" => self.representations = read_representations(input)?,
             "autoid" => self.autoid_hash = read_word(input, &["sequential", "hash"])? == 1,
             "bit_bound" => self.bit_bound = Some(read_number(input, 1, 64, "a number of bits")?),
@@ -480,6 +480,17 @@ fn read_hashid(input: ParseStream<'_>) -> syn::Result<String> {
         return Err(Error::new_spanned(text, "expected the text whose hash is to be the id"));
     }
     Ok(text.value())
+}
+
+/// `= "a name of a topic"`.
+fn read_topic(input: ParseStream<'_>) -> syn::Result<String> {
+    input.parse::<Token![=]>()?;
+    let text: syn::LitStr = input.parse()?;
+    let name = text.value();
+    if name.is_empty() || name.contains('\0') {
+        return Err(Error::new(text.span(), "expected a topic's name, with no NUL in it"));
+    }
+    Ok(name)
 }
 
 /// `(XCDR1, XCDR2)`.

@@ -45,6 +45,9 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
             }
             Kind::Structure(structure) => {
                 let members = graph.members(structure);
+                if members.iter().any(|member| member.key && member.optional) {
+                    return invalid("has a member of its key that is optional");
+                }
                 if has_twice(members.iter().map(|member| member.id)) {
                     return invalid("has two members of the same id");
                 }

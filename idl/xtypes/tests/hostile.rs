@@ -18,6 +18,8 @@ use types::{Everything, Tree};
 const TK_BOOLEAN: u8 = 0x01;
 const TK_BYTE: u8 = 0x02;
 const TK_FLOAT32: u8 = 0x09;
+/// A flag of members.
+const IS_KEY: u16 = 1 << 5;
 
 /// As it would be announced.
 #[derive(DdsType, Debug, Clone)]
@@ -426,4 +428,11 @@ fn types_that_contain_each_other_are_told_on_in_their_order() {
     let sample = DynamicData::new(&heard);
     assert_eq!(DynamicData::parse(&heard, &sample.to_text()).unwrap(), sample);
     assert_eq!(DynamicData::parse(&heard, &sample.to_json()).unwrap(), sample);
+}
+
+/// Without its key a sample is of no instance.
+#[test]
+fn a_member_of_the_key_is_not_optional() {
+    let of = struct_of(TypeIdentifier::None, Some(TypeIdentifier::Byte), 1 | IS_KEY | IS_OPTIONAL);
+    assert_eq!(said(&only(&itself(), of)), "`Loop` has a member of its key that is optional");
 }
