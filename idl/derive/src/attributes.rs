@@ -485,7 +485,7 @@ fn read_hashid(input: ParseStream<'_>) -> syn::Result<String> {
 /// `= "a name of a topic"`.
 fn read_topic(input: ParseStream<'_>) -> syn::Result<String> {
     input.parse::<Token![=]>()?;
-    let text: syn::LitStr = input.parse()?;
+    let text: LitStr = input.parse()?;
     let name = text.value();
     if name.is_empty() || name.contains('\0') {
         return Err(Error::new(text.span(), "expected a topic's name, with no NUL in it"));
