@@ -3,16 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::path::Path;
-use std::time::Instant;
 
 use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, ReadCondition, States};
-use dds_api::topic::TopicBuilder;
 use dds_api::types::{DynamicData, DynamicType, TopicData, Value, ValueRef};
-use support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, until};
+use levels::{LEVELS, at_level};
+use support::{Actor, Meeting, SOON, join, listen, role, say, until};
 
 /// A plain type, and a sample of it, in a module of this name, laid out so.
 macro_rules! fix {
@@ -67,32 +68,16 @@ struct Track {
     echoes: Vec<u16>,
 }
 
-const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 const MANY: u32 = 20;
-
-fn at_level<T: TopicData>(topic: TopicBuilder<T>, level: &str) -> Topic<T> {
-    match level {
-        "unordered" => topic,
-        "atomic" => topic.atomic(),
-        _ => topic.transient_local().keep_all(),
-    }
-    .create()
-    .unwrap()
-}
 
 fn ends<T: TopicData>(topic: &Topic<T>, by: &DomainParticipant) -> (DataReader<T>, DataWriter<T>) {
     (by.reader(topic).create().unwrap(), by.writer(topic).create().unwrap())
 }
 
+/// The next samples of a reader, which has no more than so many.
 fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -> R) -> Vec<R> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut all = Vec::new();
-    while all.len() < count {
-        assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
-    }
+    let all = levels::take(reader, count, of);
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
-    assert_eq!(reader.unreadable_samples(), 0);
     all
 }
 

@@ -3,15 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::path::Path;
-use std::time::Instant;
 
 use dds_api::prelude::*;
-use dds_api::topic::TopicBuilder;
-use dds_api::types::{DynamicType, MemberOptions, StructBuilder, TopicData, ValueRef};
-use support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, seed, until};
+use dds_api::types::{DynamicType, MemberOptions, StructBuilder, ValueRef};
+use levels::{LEVELS, at_level, take};
+use support::{Actor, Meeting, SOON, join, listen, role, say, seed, until};
 
 /// Forty types of sixteen members each.
 macro_rules! sections {
@@ -76,35 +77,12 @@ sections! {
     P20 P21 P22 P23 P24 P25 P26 P27 P28 P29 P30 P31 P32 P33 P34 P35 P36 P37 P38 P39
 }
 
-const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
-
-fn at_level<T: TopicData>(topic: TopicBuilder<T>, level: &str) -> Topic<T> {
-    match level {
-        "unordered" => topic,
-        "atomic" => topic.atomic(),
-        _ => topic.transient_local().keep_all(),
-    }
-    .create()
-    .unwrap()
-}
-
 fn ends<T: DdsType>(by: &DomainParticipant) -> Vec<(DataReader<T>, DataWriter<T>)> {
     let of_level = |level: &&str| {
         let topic = at_level(by.topic::<T>(&format!("Reports {level}")), level);
         (by.reader(&topic).create().unwrap(), by.writer(&topic).create().unwrap())
     };
     LEVELS.iter().map(of_level).collect()
-}
-
-fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -> R) -> Vec<R> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut all = Vec::new();
-    while all.len() < count {
-        assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
-    }
-    assert_eq!(reader.unreadable_samples(), 0);
-    all
 }
 
 fn section(id: u32) -> P39 {

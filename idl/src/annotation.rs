@@ -157,7 +157,8 @@ pub(crate) struct Found<'s> {
     pub(crate) extensibility: Option<(Extensibility, Span)>,
     pub(crate) nested: Option<bool>,
     pub(crate) default_nested: Option<bool>,
-    pub(crate) topic: Option<String>,
+    /// What `@topic` stands where, with the topic's name if it has one.
+    pub(crate) topic: Option<(Option<String>, Span)>,
     pub(crate) try_construct: Option<TryConstruct>,
     pub(crate) representations: Vec<String>,
     pub(crate) unit: Option<String>,
@@ -309,9 +310,13 @@ impl Evaluator<'_> {
             "nested" => found.nested = Some(self.yes(first)?),
             "default_nested" => found.default_nested = Some(self.yes(first)?),
             "topic" => {
-                found.topic = self.text(first)?;
-                // A type of topics is not nested, whatever its module says.
-                found.nested = found.nested.or(Some(false));
+                let platform = self.text(arguments.get(1).copied().flatten())?;
+                let is_ours = |platform: String| matches!(platform.as_str(), "*" | "DDS" | "");
+                // Of another platform it says nothing here.
+                if platform.is_none_or(is_ours) {
+                    let name = self.text(first)?;
+                    found.topic = Some((name.filter(|name| !name.is_empty()), span));
+                }
             }
             "try_construct" => {
                 let kind = self.choice(first, &["DISCARD", "USE_DEFAULT", "TRIM"])?;
@@ -396,7 +401,9 @@ impl Evaluator<'_> {
             }
             _ => {
                 let kind = self.choice(Some(value), &["XCDR1", "XML", "XCDR2"])?;
-                into.extend(kind.map(str::to_owned));
+                if let Some(kind) = kind.filter(|kind| !into.iter().any(|other| other == kind)) {
+                    into.push(kind.to_owned());
+                }
                 Ok(())
             }
         }

@@ -29,6 +29,43 @@ struct Alarm {
     levels: Vec<u8>,
 }
 
+/// Of hundreds of members: all of it is told in several parts.
+macro_rules! long_type {
+    ($($group:ident)*) => {
+        $(
+            #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+            #[dds(nested)]
+            struct $group {
+                outside_air_temperature_in_kelvin: f64,
+                static_pressure_in_hectopascal: f64,
+                dynamic_pressure_in_hectopascal: f64,
+                angle_of_attack_in_degrees: f64,
+                angle_of_sideslip_in_degrees: f64,
+                indicated_airspeed_in_knots: f64,
+                true_airspeed_in_knots: f64,
+                vertical_speed_in_feet_per_minute: f64,
+                density_altitude_in_feet: f64,
+                wind_direction_in_degrees: f64,
+            }
+        )*
+
+        #[allow(non_snake_case, reason = "a macro makes no names")]
+        #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+        #[dds(name = "Air::Report", extensibility = "appendable")]
+        struct Report {
+            #[dds(key)]
+            id: u32,
+            $($group: $group,)*
+            remark: String,
+        }
+    };
+}
+
+long_type! {
+    G0 G1 G2 G3 G4 G5 G6 G7 G8 G9 G10 G11 G12 G13 G14 G15 G16 G17 G18 G19 G20 G21 G22 G23 G24 G25 G26 G27 G28 G29
+    G30 G31 G32 G33 G34 G35 G36 G37 G38 G39 G40 G41 G42 G43 G44 G45 G46 G47 G48 G49 G50 G51 G52 G53 G54 G55 G56 G57
+}
+
 const SOON: Timeout = Timeout::secs(60);
 
 /// A program with both topics.
@@ -181,6 +218,45 @@ fn samples_are_written_from_the_command_line() {
     assert_eq!(shown["data"]["speed"], 2.5);
     assert!(late.child.wait().unwrap().success());
     std::fs::remove_file(idl).unwrap();
+}
+
+/// What is told of the type needs several messages, of which the commands put it together.
+#[test]
+fn a_type_of_hundreds_of_members_is_shown_and_written() {
+    use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
+    let told = object_bytes(&DynamicType::of::<Report>().objects(ObjectKind::Complete)).len();
+    assert!(told > 2 * (16 << 10), "{told} bytes are told in one or two parts");
+    let place = Place::new();
+    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let topic = participant.topic::<Report>("Reports").create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let report = |id, remark: &str| {
+        let of_last = G57 { wind_direction_in_degrees: 270.5, ..G57::default() };
+        Report { id, remark: remark.to_owned(), G57: of_last, ..Report::default() }
+    };
+    let mut spy = place.start(&["spy", "Reports", "--count", "2", "--json"]);
+    writer.wait_for_readers(2, SOON).unwrap();
+    writer.write(&report(1, "by the program")).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
+    let last = &shown["data"]["G57"]["wind_direction_in_degrees"];
+    assert_eq!((&shown["data"]["remark"], last), (&"by the program".into(), &270.5.into()));
+    assert_eq!(shown["data"].as_object().unwrap().len(), 60);
+
+    let sample = "{id: 2, G57: {wind_direction_in_degrees: 270.5}, remark: \"by the command\"}";
+    place.run(&["publish", "Reports", sample, "--readers", "2"]).code(0);
+    let shown: serde_json::Value = serde_json::from_str(&spy.line()).unwrap();
+    assert_eq!(shown["data"]["remark"], "by the command");
+    assert!(spy.child.wait().unwrap().success());
+    assert_eq!(taken(&reader, 2), [report(1, "by the program"), report(2, "by the command")]);
+    // What is wrong is said of its member.
+    let wrong = "{G57: {wind_direction_in_degrees: west}}";
+    place.run(&["publish", "Reports", wrong]).code(2).says("G57.wind_direction_in_degrees");
+    let listed = place.run(&["ls", "--json"]).code(0).json();
+    assert_eq!(listed["topics"][0]["type"], "Air::Report");
+    drop((reader, writer, topic, participant));
+    place.wait_until_empty();
 }
 
 #[test]

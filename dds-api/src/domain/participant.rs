@@ -371,8 +371,45 @@ impl DomainParticipant {
     }
 
     /// A topic: a name for samples of one type.
+    ///
+    /// A type that says that it is [nested](crate::types#on-a-type) is the type of no topic, and this does not compile:
+    /// ```compile_fail,E0080
+    /// # use dds_api::prelude::*;
+    /// #[derive(DdsType, Clone, Debug, Default)]
+    /// #[dds(nested)]
+    /// struct Corner { x: f64, y: f64 }
+    ///
+    /// let corners = DomainParticipant::new(0)?.topic::<Corner>("Corners").create()?;
+    /// # Ok::<(), DdsError>(())
+    /// ```
     pub fn topic<T: DdsType>(&self, name: &str) -> TopicBuilder<T> {
+        const {
+            assert!(
+                !T::DESCRIPTOR.is_nested(),
+                "this type is nested, so it is the type of no topic: make a topic of a type that has it as a member, or \
+                 remove `nested`"
+            );
+        }
         TopicBuilder::new(Arc::clone(&self.inner), name, ())
+    }
+
+    /// The topic that its type is meant for: of the name that the type says (`#[dds(topic = "...")]`, in IDL
+    /// `@topic(name = "...")`), else of the name of the type.
+    ///
+    /// ```no_run
+    /// use dds_api::prelude::*;
+    ///
+    /// #[derive(DdsType, Clone, Debug, Default)]
+    /// #[dds(name = "Fleet::Track", topic = "Tracks")]
+    /// struct Track { #[dds(key)] id: u32, height: f64 }
+    ///
+    /// let participant = DomainParticipant::new(0)?;
+    /// let tracks = participant.topic_of::<Track>().create()?;
+    /// assert_eq!(tracks.name(), "Tracks");
+    /// # Ok::<(), DdsError>(())
+    /// ```
+    pub fn topic_of<T: DdsType>(&self) -> TopicBuilder<T> {
+        self.topic(T::TOPIC.unwrap_or(T::TYPE_NAME))
     }
 
     /// A topic whose type is known at run time only: built by the program, read from IDL, or [told by

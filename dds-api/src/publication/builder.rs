@@ -179,7 +179,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let DataWriterBuilder { participant, topic, publisher, qos, .. } = self;
+        let DataWriterBuilder { participant, topic, publisher, mut qos, .. } = self;
         let DataWriterBuilder { memory, in_flight, largest, following, .. } = self;
         if !topic.entity().is_announced() {
             return Err(not_with_builtin("this topic"));
@@ -196,6 +196,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         topic.check_there()?;
         publisher.iter().try_for_each(|publisher| publisher.entity().check_there())?;
         let group = publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
+        topic.policies().settle_representation("a writer of", &mut qos.representation)?;
         check(&topic, &qos, &group)?;
         let mark = topic.identity().mark();
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));

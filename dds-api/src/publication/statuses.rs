@@ -64,6 +64,8 @@ impl<T: TopicData> DataWriter<T> {
     /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
         self.enabling.check_there()?;
+        let qos = &mut qos.clone();
+        self.topic.policies().settle_representation("a writer of", &mut qos.representation)?;
         check(&self.topic, qos, &self.publisher_qos())?;
         if let Some(draft) = &mut *self.enabling.draft() {
             draft.qos.clone_from(qos);

@@ -299,7 +299,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let DataReaderBuilder { participant, topic, qos, presentation, .. } = self;
+        let DataReaderBuilder { participant, topic, mut qos, presentation, .. } = self;
         let DataReaderBuilder { subscriber, group, follows, filter, following, .. } = self;
         let DataReaderBuilder { ear, joined, max_held_percent, .. } = self;
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
@@ -312,6 +312,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
         participant.lifecycle.check_there("the participant")?;
         topic.check_there()?;
         subscriber.iter().try_for_each(|subscriber| subscriber.entity().check_there())?;
+        topic.policies().settle_representation("a reader of", &mut qos.representation)?;
         check(&topic, &qos, &group)?;
         let settings = Settings::new(&qos, &presentation);
         let of =

@@ -43,6 +43,8 @@ impl<T: TopicData> DataReader<T> {
     /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
     pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
         self.enabling.check_there()?;
+        let qos = &mut qos.clone();
+        self.topic.policies().settle_representation("a reader of", &mut qos.representation)?;
         if let Some(draft) = &mut *self.enabling.draft() {
             let group =
                 self.subscriber.as_ref().map_or_else(|| draft.group.clone(), Subscriber::qos);

@@ -14,6 +14,7 @@ use qos_profiles::{
 };
 
 use super::keeping::KeepingOptions;
+use super::representation::settle;
 use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
@@ -292,6 +293,13 @@ impl<T: TopicData> TopicBuilder<T> {
                 name.len()
             )));
         }
+        if T::dynamic_type(&support).is_nested() {
+            return Err(DdsError::BadParameter(format!(
+                "topic `{name}`: its type `{}` is nested, so it is the type of no topic: make a topic of a type that has \
+                 it as a member, or remove @nested",
+                T::type_name(&support)
+            )));
+        }
         if is_builtin(&name) {
             return Err(DdsError::BadParameter(format!(
                 "`{name}` is the name of a builtin topic: its reader comes from builtin_reader"
@@ -302,10 +310,12 @@ impl<T: TopicData> TopicBuilder<T> {
             qos.lifespan.duration = lifespan.into();
         }
         order.check(&name, level)?;
+        let allowed = T::representations(&support);
+        settle(allowed, &format!("topic `{name}`"), &mut qos.representation)?;
         let promise = options.promise(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let named = (name.into(), profile);
-        let policies = TopicPolicies::new(named, order, (promise, options));
+        let policies = TopicPolicies::new(named, (order, allowed), (promise, options));
         let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
             let entity = Shared::Topic(Arc::downgrade(topic.entity()));

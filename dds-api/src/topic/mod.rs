@@ -8,6 +8,7 @@ mod filtered;
 mod keeping;
 mod multi;
 mod policies;
+mod representation;
 
 use std::sync::Arc;
 
@@ -272,7 +273,11 @@ impl<T: TopicData> Topic<T> {
     ) -> DdsResult<Topic<T>> {
         let keeping = KeepingOptions::default();
         let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
-        let policies = TopicPolicies::new((name.into(), None), TopicOrder::Own, (promise, keeping));
+        let policies = TopicPolicies::new(
+            (name.into(), None),
+            (TopicOrder::Own, T::representations(&support)),
+            (promise, keeping),
+        );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
         let topic = Topic::of(Arc::clone(participant), support, entity);
         topic.enable()?;
@@ -288,11 +293,9 @@ impl<T: TopicData> Topic<T> {
         let TopicFacts { name, level, order, keeping, qos, .. } = data;
         let promise = Promise { qos, level, keeping };
         let promise = (promise, KeepingOptions::default());
-        let topic = Topic::make(
-            participant,
-            support,
-            TopicPolicies::new((name.into(), None), order, promise),
-        )?;
+        let allowed = T::representations(&support);
+        let policies = TopicPolicies::new((name.into(), None), (order, allowed), promise);
+        let topic = Topic::make(participant, support, policies)?;
         // What is found may be used.
         topic.enable()?;
         Ok(topic)

@@ -4,10 +4,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use idl_cdr::Representations;
 use qos_profiles::xml::DeliveryLevel;
-use qos_profiles::{DurabilityQosPolicyKind, PolicyId, TopicQos};
+use qos_profiles::{DataRepresentationQosPolicy, DurabilityQosPolicyKind, PolicyId, TopicQos};
 
 use super::keeping::{KeepingOptions, Promise};
+use super::representation::settle;
 use crate::infrastructure::{DdsError, DdsResult, immutable};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::order::TopicOrder;
@@ -20,6 +22,8 @@ pub(crate) struct TopicPolicies {
     /// With whom it shares its order.
     pub(crate) order: TopicOrder,
     options: KeepingOptions,
+    /// What its type allows of DATA_REPRESENTATION.
+    allowed: Representations,
     /// What it promises, once it is enabled.
     fixed: OnceLock<(TopicLevel, Keeping)>,
     present: Mutex<Promise>,
@@ -28,11 +32,11 @@ pub(crate) struct TopicPolicies {
 impl TopicPolicies {
     pub(super) fn new(
         (name, profile): (Arc<str>, Option<Arc<str>>),
-        order: TopicOrder,
+        (order, allowed): (TopicOrder, Representations),
         (present, options): (Promise, KeepingOptions),
     ) -> Arc<Self> {
         let (fixed, present) = (OnceLock::new(), Mutex::new(present));
-        Arc::new(TopicPolicies { name, profile, order, options, fixed, present })
+        Arc::new(TopicPolicies { name, profile, order, options, allowed, fixed, present })
     }
 
     fn present(&self) -> MutexGuard<'_, Promise> {
@@ -66,29 +70,44 @@ impl TopicPolicies {
         self.fixed.get().is_none() || policy.changeable_after_enable() && !is_agreed
     }
 
+    /// DATA_REPRESENTATION of an endpoint of it, as its type has it if nothing is said.
+    ///
+    /// # Errors
+    /// [`DdsError::InconsistentPolicy`] if the type does not allow what is said.
+    pub(crate) fn settle_representation(
+        &self,
+        what: &str,
+        policy: &mut DataRepresentationQosPolicy,
+    ) -> DdsResult<()> {
+        settle(self.allowed, &format!("{what} `{}`", self.name), policy)
+    }
+
     /// Changes those that may change of a topic that is enabled, unless `announce` refuses.
     pub(super) fn change(
         &self,
         qos: &TopicQos,
         announce: impl FnOnce(&TopicQos) -> DdsResult<()>,
     ) -> DdsResult<()> {
-        let mut changed = self.qos().changed(qos);
+        let mut qos = qos.clone();
+        self.settle_representation("topic", &mut qos.representation)?;
+        let mut changed = self.qos().changed(&qos);
         changed.retain(|policy| !self.may_change(*policy));
         immutable("topic", &changed)?;
         if let Some(wrong) = qos.inconsistencies().first() {
             return Err(DdsError::InconsistentPolicy(format!("topic `{}`: {wrong}", self.name)));
         }
-        announce(qos)?;
-        self.present().qos.clone_from(qos);
+        announce(&qos)?;
+        self.present().qos = qos;
         Ok(())
     }
 
     /// Changes any of a topic that is not enabled: its level is another one if RELIABILITY or DURABILITY is.
     pub(super) fn change_all(&self, qos: &TopicQos) -> DdsResult<()> {
-        let mut present = self.present();
-        let changed = present.qos.changed(qos);
-        let has_changed = |policies: &[PolicyId]| policies.iter().any(|it| changed.contains(it));
         let mut qos = qos.clone();
+        self.settle_representation("topic", &mut qos.representation)?;
+        let mut present = self.present();
+        let changed = present.qos.changed(&qos);
+        let has_changed = |policies: &[PolicyId]| policies.iter().any(|it| changed.contains(it));
         let mut level = present.level;
         if has_changed(&[PolicyId::Reliability, PolicyId::Durability]) {
             level = DeliveryLevel::of(qos.reliability.kind, qos.durability.kind).into();

@@ -46,6 +46,9 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     /// The type's name in IDL, with its modules: `Nav::Attitude`.
     const TYPE_NAME: &'static str;
 
+    /// The name of the topic that it is meant for, if that is said (`@topic(name = "...")`).
+    const TOPIC: Option<&'static str> = None;
+
     /// What it is made of.
     const DESCRIPTOR: TypeDescriptor;
 

@@ -56,6 +56,8 @@ impl<const DIGITS: u32, const SCALE: u32> DdsType for Fixed<DIGITS, SCALE> {
         kind: TypeKind::Fixed { digits: DIGITS, scale: SCALE },
     };
     const LAYOUT: Option<PlainLayout<Self>> = None;
+    /// To peers it is an array of octets, and an array of arrays is one.
+    const PRIMITIVE_ROW: bool = true;
     const MIN_CDR_SIZE: usize = DIGITS as usize / 2 + 1;
 
     fn default_value() -> Self {

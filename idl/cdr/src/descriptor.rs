@@ -4,7 +4,7 @@
 //! that contain each other are no trouble: a description names others by functions, which nobody
 //! calls before the program runs. Never does: read or write a byte.
 
-use crate::{CdrError, CdrWriter, DdsType, Limits};
+use crate::{CdrError, CdrWriter, DdsType, Limits, Representations};
 
 /// How a type may change while readers and writers of other versions are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -48,6 +48,26 @@ pub struct TypeDescriptor {
     pub name: &'static str,
     /// What it is made of.
     pub kind: TypeKind,
+}
+
+impl TypeDescriptor {
+    /// Whether it is the type of no topic, because it says so.
+    pub const fn is_nested(&self) -> bool {
+        match self.kind {
+            TypeKind::Structure(of) => of.nested,
+            TypeKind::Union(of) => of.nested,
+            _ => false,
+        }
+    }
+
+    /// In which representations its samples may travel.
+    pub const fn representations(&self) -> Representations {
+        match self.kind {
+            TypeKind::Structure(of) => of.representations,
+            TypeKind::Union(of) => of.representations,
+            _ => Representations::ALL,
+        }
+    }
 }
 
 /// What a type is made of.
@@ -129,6 +149,8 @@ pub struct StructureDescriptor {
     pub extensibility: Extensibility,
     /// Whether it is no topic's type.
     pub nested: bool,
+    /// In which representations its samples may travel.
+    pub representations: Representations,
     /// The struct whose members come first.
     pub base: Option<DescriptorOf>,
     /// Its own members, in the order of their declaration.
@@ -142,6 +164,8 @@ pub struct UnionDescriptor {
     pub extensibility: Extensibility,
     /// Whether it is no topic's type.
     pub nested: bool,
+    /// In which representations its samples may travel.
+    pub representations: Representations,
     /// What says which member is there.
     pub discriminator: MemberDescriptor,
     /// Its members, in the order of their declaration.

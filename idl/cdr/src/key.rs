@@ -119,7 +119,9 @@ fn end_of(
             repeat(bound?, length, |offset| end_of(element(), inner, offset, open))
         }
         TypeKind::Array(element, count) => {
+            let is_row = matches!(innermost(element()).kind, TypeKind::Fixed { .. });
             let start = match delimiter(innermost(element())) {
+                _ if is_row => offset,
                 0 => offset,
                 size => align(offset, 4) + size,
             };

@@ -43,6 +43,7 @@ mod plain;
 mod primitives;
 mod reader;
 mod reflect;
+mod representations;
 mod structure;
 mod text;
 mod union;
@@ -68,6 +69,7 @@ pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with
 pub use plain::{PlainLayout, PlainMembers, from_plain_bytes, plain_bytes, plain_ref};
 pub use reader::{CdrReader, OpenRead, Parameter};
 pub use reflect::{Reflect, ValueRef};
+pub use representations::Representations;
 pub use structure::DdsStruct;
 pub use text::{WChar, WString};
 pub use union::{DdsUnion, Discriminator};

@@ -4,7 +4,7 @@
 //! code.
 
 use proc_macro2::TokenStream;
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
@@ -50,6 +50,8 @@ impl Place {
                 "crate = \"path\"",
                 "extensibility = \"final\"",
                 "nested",
+                "topic = \"NAME\"",
+                "data_representation(XCDR1, XCDR2)",
                 "autoid = \"sequential\"",
             ],
             Place::Enum => &[
@@ -68,6 +70,8 @@ impl Place {
                 "crate = \"path\"",
                 "extensibility = \"final\"",
                 "nested",
+                "topic = \"NAME\"",
+                "data_representation(XCDR1, XCDR2)",
                 "autoid = \"sequential\"",
             ],
             Place::Bitmask => &[
@@ -145,6 +149,9 @@ pub(crate) struct Attributes {
     pub(crate) types: Option<Path>,
     pub(crate) extensibility: Extensibility,
     pub(crate) nested: bool,
+    pub(crate) topic: Option<String>,
+    /// Names of constants of `Representations`; none for all.
+    pub(crate) representations: Vec<Ident>,
     pub(crate) autoid_hash: bool,
     pub(crate) bit_bound: Option<u32>,
     pub(crate) ignore_literal_names: bool,
@@ -243,6 +250,38 @@ impl Attributes {
         self.types.clone().unwrap_or_else(|| parse_quote!(::dds_api::types))
     }
 
+    /// What the type says of topics, as constants of `DdsType`.
+    pub(crate) fn topic_name(&self) -> TokenStream {
+        self.topic.as_ref().map_or_else(TokenStream::new, |name| {
+            quote! {
+                const TOPIC: ::core::option::Option<&'static str> =
+                    ::core::option::Option::Some(#name);
+            }
+        })
+    }
+
+    /// The representations that the type allows.
+    pub(crate) fn allowed_representations(&self) -> TokenStream {
+        let types = self.types();
+        match self.representations.split_first() {
+            None => quote!(#types::Representations::ALL),
+            Some((first, others)) => quote! {
+                #types::Representations::#first #(.or(#types::Representations::#others))*
+            },
+        }
+    }
+
+    /// Refuses what contradicts itself.
+    pub(crate) fn require_topic(&self) -> syn::Result<()> {
+        match self.said.iter().find(|word| *word == "topic") {
+            Some(word) if self.nested => Err(Error::new(
+                word.span(),
+                "a nested type is the type of no topic: remove `nested` or `topic`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn read_list(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         while !input.is_empty() {
             let word = input.call(Ident::parse_any)?;
@@ -272,6 +311,8 @@ impl Attributes {
                 };
             }
             "nested" => self.nested = true,
+            "topic" => self.topic = Some(read_topic(input)?),
+            "data_representation" => self.representations = read_representations(input)?,
             "autoid" => self.autoid_hash = read_word(input, &["sequential", "hash"])? == 1,
             "bit_bound" => self.bit_bound = Some(read_number(input, 1, 64, "a number of bits")?),
             "ignore_literal_names" => self.ignore_literal_names = true,
@@ -439,6 +480,37 @@ fn read_hashid(input: ParseStream<'_>) -> syn::Result<String> {
         return Err(Error::new_spanned(text, "expected the text whose hash is to be the id"));
     }
     Ok(text.value())
+}
+
+/// `= "a name of a topic"`.
+fn read_topic(input: ParseStream<'_>) -> syn::Result<String> {
+    input.parse::<Token![=]>()?;
+    let text: LitStr = input.parse()?;
+    let name = text.value();
+    if name.is_empty() || name.contains('\0') {
+        return Err(Error::new(text.span(), "expected a topic's name, with no NUL in it"));
+    }
+    Ok(name)
+}
+
+/// `(XCDR1, XCDR2)`.
+fn read_representations(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
+    let inside;
+    syn::parenthesized!(inside in input);
+    let all: Vec<Ident> =
+        inside.parse_terminated(Ident::parse_any, Token![,])?.into_iter().collect();
+    let known = ["XCDR1", "XML", "XCDR2"];
+    match all.iter().find(|one| !known.iter().any(|known| *one == known)) {
+        Some(other) => {
+            let message = "expected one or more of XCDR1, XML and XCDR2";
+            Err(Error::new(other.span(), message))
+        }
+        None if all.is_empty() => Err(inside.error(
+            "a type that allows no representation has no samples: write \
+             data_representation(XCDR2), or leave it out",
+        )),
+        None => Ok(all),
+    }
 }
 
 fn read_flags(input: ParseStream<'_>) -> syn::Result<Vec<(String, u32)>> {

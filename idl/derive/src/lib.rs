@@ -12,7 +12,9 @@
 //! | `#[dds(name = "Module::Type")]` | any | the name in IDL; the Rust name if absent |
 //! | `#[dds(crate = "idl_cdr")]` | any | where `DdsType` comes from; `dds_api::types` if absent |
 //! | `#[dds(extensibility = "final")]`, `"appendable"`, `"mutable"` | struct, union | how the type may change; `final` if absent |
-//! | `#[dds(nested)]` | struct, union | not the type of a topic; remembered |
+//! | `#[dds(nested)]` | struct, union | not the type of a topic: making one of it does not compile |
+//! | `#[dds(topic = "NAME")]` | struct, union | the name of the topic that it is meant for: `DomainParticipant::topic_of` uses it |
+//! | `#[dds(data_representation(XCDR1, XCDR2))]` | struct, union | in which representations samples may travel: `XCDR1`, `XML`, `XCDR2`; all if absent |
 //! | `#[dds(autoid = "sequential")]`, `"hash"` | struct, union | where member ids come from; `sequential` if absent |
 //! | `#[dds(bit_bound = 8)]` | enum | 1 to 32 bits, so 1, 2 or 4 bytes with a sign; 32 if absent |
 //! | `#[dds(ignore_literal_names)]` | enum | writers may have other names for the same numbers |

@@ -29,6 +29,7 @@ pub(crate) fn implement(
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
     container.only(Place::Struct)?;
+    container.require_topic()?;
     let plan = plan(input, data, container)?;
     let (constants, methods) = (plan.constants(), plan.methods());
     let (parts, places, checks) = (plan.parts(), plan.places(), plan.checks());
@@ -135,6 +136,7 @@ impl Plan<'_> {
         let (idents, tys) = self.fields();
         let kind = extensibility(types, container.extensibility);
         let nested = container.nested;
+        let (topic, allowed) = (container.topic_name(), container.allowed_representations());
         let base = match self.base_type() {
             Some(base) => quote!(::core::option::Option::Some(#types::descriptor_of::<#base>)),
             None => quote!(::core::option::Option::None),
@@ -167,11 +169,13 @@ impl Plan<'_> {
         let code = if container.extensibility == Extensibility::Final { 4u32 } else { 5u32 };
         quote! {
             const TYPE_NAME: &'static str = #name;
+            #topic
             const DESCRIPTOR: #types::TypeDescriptor = #types::TypeDescriptor {
                 name: #name,
                 kind: #types::TypeKind::Structure(#types::StructureDescriptor {
                     extensibility: #kind,
                     nested: #nested,
+                    representations: #allowed,
                     base: #base,
                     members: <Self as #types::DdsStruct>::MEMBERS,
                 }),

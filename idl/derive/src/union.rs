@@ -54,6 +54,7 @@ pub(crate) fn implement(
     container: &Attributes,
 ) -> syn::Result<TokenStream> {
     container.only(Place::Union)?;
+    container.require_topic()?;
     let Some(discriminator) = &container.discriminator else {
         return Err(Error::new_spanned(
             &input.ident,
@@ -169,6 +170,7 @@ fn generate(
     let name = container.name_of(ident);
     let kind = extensibility(&types, container.extensibility);
     let (nested, keyed) = (container.nested, container.discriminator_key);
+    let (topic, allowed) = (container.topic_name(), container.allowed_representations());
     let said = Discriminator::new(container, discriminator, &types);
     let Discriminator { default_function, described: of_discriminator } = &said;
     let key = if keyed { quote!(.key()) } else { quote!(.must_understand()) };
@@ -284,11 +286,13 @@ fn generate(
         #[automatically_derived]
         impl #types::DdsType for #ident {
             const TYPE_NAME: &'static str = #name;
+            #topic
             const DESCRIPTOR: #types::TypeDescriptor = #types::TypeDescriptor {
                 name: #name,
                 kind: #types::TypeKind::Union(#types::UnionDescriptor {
                     extensibility: #kind,
                     nested: #nested,
+                    representations: #allowed,
                     discriminator: *<Self as #types::DdsUnion>::DISCRIMINATOR,
                     cases: <Self as #types::DdsUnion>::CASES,
                 }),

@@ -216,12 +216,6 @@ impl Out<'_> {
         self.verbatim(&notes.verbatim, Placement::BeforeDeclaration);
         self.docs(&notes.docs, what);
         let mut more = Vec::new();
-        if let Some(topic) = notes.topic.as_ref().filter(|topic| !topic.is_empty()) {
-            more.push(format!("Its topic is {}.", code(topic)));
-        }
-        if !notes.representations.is_empty() {
-            more.push(format!("Encodings: {}.", notes.representations.join(", ")));
-        }
         if notes.ignore_literal_names {
             more.push("Its names do not count where types are compared.".to_owned());
         }
@@ -320,6 +314,12 @@ impl Out<'_> {
         }));
         if notes.nested {
             attributes.push("nested".to_owned());
+        }
+        if let Some(topic) = notes.topic.as_ref().filter(|topic| !topic.is_empty()) {
+            attributes.push(format!("topic = {topic:?}"));
+        }
+        if !notes.representations.is_empty() {
+            attributes.push(format!("data_representation({})", notes.representations.join(", ")));
         }
         if let Some(hashed) = notes.hashed_ids {
             let kind = if hashed { "hash" } else { "sequential" };

@@ -336,6 +336,10 @@ impl Lowering<'_> {
         into: &mut Vec<Definition>,
     ) -> Checked<()> {
         let found = self.found(notes, Place::Typedef);
+        if let Some((_, span)) = found.topic {
+            let text = "`@topic` of a typedef says nothing: put it in front of the struct or union";
+            self.reports.warning(span, text);
+        }
         let base = self.complete_type(spec)?;
         // What stands between `typedef` and the type is said of an array's elements.
         let inner = self.evaluator().annotations(&spec.annotations, Place::Element);
@@ -419,7 +423,16 @@ impl Lowering<'_> {
 
     /// What annotations say of a type as a whole.
     fn type_notes(&mut self, notes: &Notes, found: &mut Found<'_>) -> TypeNotes {
+        let topic = found.topic.take();
+        if let (Some((_, span)), Some(true)) = (&topic, found.nested) {
+            let text =
+                "a type that is `@nested` is the type of no topic; remove `@nested` or `@topic`";
+            self.reports.error(*span, text);
+        }
         let defaults = self.scopes.defaults();
+        // A type of topics is not nested, whatever its module says.
+        let nested = found.nested.unwrap_or(defaults.nested && topic.is_none());
+        let hashed_ids = found.hashed_ids.or(defaults.hashed_ids);
         let mut representations = std::mem::take(&mut found.representations);
         if representations.is_empty() {
             representations.clone_from(&defaults.representations);
@@ -427,9 +440,9 @@ impl Lowering<'_> {
         TypeNotes {
             docs: docs(notes, std::mem::take(&mut found.docs)),
             extensibility: found.extensibility.map(|(kind, _)| kind),
-            nested: found.nested.unwrap_or(defaults.nested),
-            hashed_ids: found.hashed_ids.or(defaults.hashed_ids),
-            topic: found.topic.take(),
+            nested,
+            hashed_ids,
+            topic: topic.and_then(|(name, _)| name),
             representations,
             ignore_literal_names: found.ignore_literal_names,
             verbatim: std::mem::take(&mut found.verbatim),

@@ -34,12 +34,9 @@ pub mod marked {
     /// One reading; see \[the manual\] at <https://example.org/pumps_2>.
     ///
     /// IDL struct `Marked::Reading`.
-    ///
-    /// Its topic is `pump/readings`.
-    ///
-    /// Encodings: XCDR2, XML.
     #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Marked::Reading", crate = "idl_cdr", extensibility = "mutable")]
+    #[dds(topic = "pump/readings", data_representation(XCDR2, XML))]
     #[dds(autoid = "hash")]
     pub struct Reading {
         /// its number

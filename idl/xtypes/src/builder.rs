@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::{Extensibility, TryConstruct};
+use idl_cdr::{Extensibility, Representations, TryConstruct};
 
 use crate::model::{Case, Element, Graph, Kind, Literal, Member, Name, NodeId, Structure, Union};
 use crate::{DynamicType, Primitive, TypeObjectError, soundness};
@@ -154,6 +154,7 @@ impl StructBuilder {
             Kind::Structure(Structure {
                 extensibility: self.extensibility,
                 nested: false,
+                representations: Representations::ALL,
                 base: None,
                 members: members
                     .zip(of)
@@ -244,6 +245,7 @@ impl UnionBuilder {
             Kind::Union(Union {
                 extensibility: self.extensibility,
                 nested: false,
+                representations: Representations::ALL,
                 discriminator,
                 cases: cases.collect(),
             })

@@ -266,7 +266,7 @@ fn write_words(graph: &Graph, of: NodeId, out: &mut dyn Write) -> fmt::Result {
         }
         Kind::Array { .. } => {
             let (mut inner, mut sizes) = (of, String::new());
-            while let Node { name, kind: Kind::Array { element, count } } = graph.node(inner)
+            while let Node { name, kind: Kind::Array { element, count }, .. } = graph.node(inner)
                 && name.is_empty()
             {
                 write!(sizes, "[{count}]")?;

@@ -143,6 +143,7 @@ impl FromDescriptors {
         Structure {
             extensibility: of.extensibility,
             nested: of.nested,
+            representations: of.representations,
             base: of.base.map(|base| self.add(base(), Limits::NONE)),
             members: of.members.iter().map(|member| self.member(member)).collect(),
         }
@@ -152,6 +153,7 @@ impl FromDescriptors {
         Union {
             extensibility: of.extensibility,
             nested: of.nested,
+            representations: of.representations,
             discriminator: self.member(&of.discriminator),
             cases: of
                 .cases

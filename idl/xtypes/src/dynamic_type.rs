@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use idl_cdr::{DdsType, Extensibility, TypeDescriptor, descriptor_of};
+use idl_cdr::{DdsType, Extensibility, Representations, TypeDescriptor, descriptor_of};
 
 use crate::data;
 use crate::descriptor::FromDescriptors;
-use crate::model::{Graph, NodeId};
+use crate::model::{Graph, Kind, NodeId};
 use crate::objects::{ObjectKind, Objects, TypeObjects};
 
 /// A type as a value.
@@ -48,6 +48,24 @@ impl DynamicType {
     /// Whether it has a key.
     pub fn is_keyed(&self) -> bool {
         data::layout::is_keyed(&self.graph, self.root)
+    }
+
+    /// Whether it says that it is the type of no topic.
+    pub fn is_nested(&self) -> bool {
+        match self.graph.kind(self.root) {
+            Kind::Structure(of) => of.nested,
+            Kind::Union(of) => of.nested,
+            _ => false,
+        }
+    }
+
+    /// In which representations its samples may travel. Type objects do not say it, so of a type that a peer told it is all.
+    pub fn representations(&self) -> Representations {
+        match self.graph.kind(self.root) {
+            Kind::Structure(of) => of.representations,
+            Kind::Union(of) => of.representations,
+            _ => Representations::ALL,
+        }
     }
 
     /// What names it, and what it is made of. A type that is known by minimal objects has no names to tell:

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use idl::model::{self, Definition, MemberId, Type};
+use idl::model::{self, Definition, MemberId, Type, TypeNotes};
 use idl::{Specification, Value};
-use idl_cdr::{Extensibility, TryConstruct};
+use idl_cdr::{Extensibility, Representations, TryConstruct};
 
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
@@ -187,7 +187,13 @@ impl FromIdl<'_> {
             members.push(member);
         }
         let extensibility = extensibility(of.notes.extensibility);
-        Ok(Structure { extensibility, nested: of.notes.nested, base, members })
+        Ok(Structure {
+            extensibility,
+            nested: of.notes.nested,
+            representations: representations(&of.notes),
+            base,
+            members,
+        })
     }
 
     /// The id that the next member would have.
@@ -224,7 +230,13 @@ impl FromIdl<'_> {
             cases.push(Case { labels: Vec::new(), default: true, member: None });
         }
         let extensibility = extensibility(of.notes.extensibility);
-        Ok(Union { extensibility, nested: of.notes.nested, discriminator, cases })
+        Ok(Union {
+            extensibility,
+            nested: of.notes.nested,
+            representations: representations(&of.notes),
+            discriminator,
+            cases,
+        })
     }
 
     fn member(&mut self, of: &model::Member, next: u32, hashed: bool) -> Made<Member> {
@@ -388,4 +400,14 @@ fn primitive(of: model::Primitive) -> Primitive {
         model::Primitive::Double => Primitive::Float64,
         model::Primitive::LongDouble => Primitive::Float128,
     }
+}
+
+/// What `@data_representation` allows.
+fn representations(of: &TypeNotes) -> Representations {
+    let all = of.representations.iter().map(|name| match name.as_str() {
+        "XCDR1" => Representations::XCDR1,
+        "XML" => Representations::XML,
+        _ => Representations::XCDR2,
+    });
+    all.reduce(Representations::or).unwrap_or_default()
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::{Extensibility, TryConstruct};
+use idl_cdr::{Extensibility, Representations, TryConstruct};
 
 use crate::data::Value;
 
@@ -23,6 +23,8 @@ pub(crate) struct Graph {
 pub(crate) struct Node {
     /// The name in IDL; empty for what has none.
     pub(crate) name: String,
+    /// Its place among types that contain each other, as far as a peer said it of types whose names it left out.
+    pub(crate) place: i32,
     pub(crate) kind: Kind,
 }
 
@@ -197,6 +199,7 @@ pub(crate) struct BitField {
 pub(crate) struct Structure {
     pub(crate) extensibility: Extensibility,
     pub(crate) nested: bool,
+    pub(crate) representations: Representations,
     pub(crate) base: Option<NodeId>,
     /// Its own members.
     pub(crate) members: Vec<Member>,
@@ -206,6 +209,7 @@ pub(crate) struct Structure {
 pub(crate) struct Union {
     pub(crate) extensibility: Extensibility,
     pub(crate) nested: bool,
+    pub(crate) representations: Representations,
     pub(crate) discriminator: Member,
     pub(crate) cases: Vec<Case>,
 }
@@ -255,7 +259,7 @@ impl Graph {
 
     pub(crate) fn add(&mut self, name: &str, kind: Kind) -> NodeId {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("nodes take memory each"));
-        self.nodes.push(Node { name: name.to_owned(), kind });
+        self.nodes.push(Node { name: name.to_owned(), place: 0, kind });
         id
     }
 

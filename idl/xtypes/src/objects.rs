@@ -81,7 +81,10 @@ impl<'a> Objects<'a> {
                 self.put(*only, self.hashed(hash), object);
             }
             _ => {
-                component.sort_by(|a, b| graph.node(*a).name.cmp(&graph.node(*b).name));
+                component.sort_by(|a, b| {
+                    let (a, b) = (graph.node(*a), graph.node(*b));
+                    a.name.cmp(&b.name).then(a.place.cmp(&b.place))
+                });
                 // With no hash at first, for it is made of the objects that name it.
                 self.name_component(&component, [0; 14]);
                 let objects: Vec<_> = component.iter().map(|of| self.object(*of)).collect();
@@ -168,7 +171,15 @@ impl<'a> Objects<'a> {
                     dimensions.push(*count);
                     element = inner;
                 }
-                let (header, element_identifier) = self.collection(element);
+                let (header, element_identifier) = match self.graph.node(element.of).kind {
+                    // Its bytes are one more dimension: an array of arrays is one array.
+                    Kind::Fixed { digits, .. } => {
+                        dimensions.push(digits / 2 + 1);
+                        let of_bytes = header(EK_BOTH, TRY_CONSTRUCT_DISCARD);
+                        (of_bytes, Box::new(TypeIdentifier::Byte))
+                    }
+                    _ => self.collection(element),
+                };
                 let small: Option<Vec<u8>> =
                     dimensions.iter().map(|size| u8::try_from(*size).ok()).collect();
                 match small {

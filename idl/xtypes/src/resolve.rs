@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use idl_cdr::{Extensibility, TryConstruct};
+use idl_cdr::{Extensibility, Representations, TryConstruct};
 
 use crate::DynamicType;
 use crate::flags::{kind_of_primitive, primitive_identifier};
@@ -151,6 +151,8 @@ macro_rules! kind_of {
             $form::Structure(of) => Kind::Structure(Structure {
                 extensibility: extensibility(of.struct_flags),
                 nested: of.struct_flags & IS_NESTED != 0,
+                // Of these a type object says nothing.
+                representations: Representations::ALL,
                 base: $me.base(&of.header.base_type)?,
                 members: of
                     .member_seq
@@ -164,6 +166,8 @@ macro_rules! kind_of {
             $form::Union(of) => Kind::Union(Union {
                 extensibility: extensibility(of.union_flags),
                 nested: of.union_flags & IS_NESTED != 0,
+                // Of these a type object says nothing.
+                representations: Representations::ALL,
                 discriminator: $me.discriminator(&of.discriminator.common)?,
                 cases: of
                     .member_seq
@@ -312,6 +316,11 @@ impl Resolver<'_> {
             return Ok(made);
         }
         let id = self.put(name_of(&self.objects[place].type_object), Kind::Later)?;
+        if let (TypeIdentifier::Component(of), TypeObject::Minimal(_)) =
+            (of, &self.objects[place].type_object)
+        {
+            self.graph.nodes[id.0 as usize].place = of.scc_index;
+        }
         self.made[place] = Some(id);
         self.open.push((id, place));
         Ok(id)
@@ -379,7 +388,8 @@ impl Resolver<'_> {
     }
 
     fn discriminator(&mut self, of: &CommonDiscriminatorMember) -> Result<Member, TypeObjectError> {
-        let flags = of.member_flags | IS_MUST_UNDERSTAND;
+        // It is there, whatever is said of it.
+        let flags = of.member_flags & !IS_OPTIONAL | IS_MUST_UNDERSTAND;
         self.any_member(&of.type_id, 0, flags, Name::new("discriminator"))
     }
 
@@ -387,12 +397,12 @@ impl Resolver<'_> {
         let held = Primitive::ALL.into_iter().find(|one| kind_of_primitive(*one) == of.holder_type);
         let (position, bits) = (u32::from(of.position), u32::from(of.bitcount));
         match held {
-            Some(holder) if bits > 0 && position + bits <= 64 => {
+            Some(holder) if bits > 0 && bits <= most_bits(holder) && position + bits <= 64 => {
                 let of = self.put("", Kind::Primitive(holder))?;
                 Ok(BitField { name, position, bits, holder, of })
             }
             _ => {
-                let reason = "is a field of a bitset that does not lie in 64 bits";
+                let reason = "is a field of a bitset that does not lie in its type, or in 64 bits";
                 Err(TypeObjectError::Invalid { name: name.text.to_string(), reason })
             }
         }
@@ -407,6 +417,19 @@ impl Resolver<'_> {
             default,
             member: Some(self.any_member(&of.type_id, of.member_id, flags, name)?),
         })
+    }
+}
+
+/// How many bits a field of a bitset has at most whose values are of this type: none, if it is no integer.
+fn most_bits(holder: Primitive) -> u32 {
+    match holder {
+        Primitive::Boolean => 1,
+        Primitive::Float32
+        | Primitive::Float64
+        | Primitive::Float128
+        | Primitive::Char8
+        | Primitive::Char16 => 0,
+        integer => 8 * integer.size() as u32,
     }
 }
 

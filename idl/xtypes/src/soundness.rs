@@ -6,7 +6,7 @@
 use idl_cdr::MAX_DEPTH;
 
 use crate::TypeObjectError;
-use crate::data::layout::default_case;
+use crate::data::layout::{are_labels, default_case};
 use crate::model::{BitField, Graph, Kind, NodeId, Primitive, Structure};
 
 /// A value with nothing in it has at most so many parts.
@@ -45,6 +45,9 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
             }
             Kind::Structure(structure) => {
                 let members = graph.members(structure);
+                if members.iter().any(|member| member.key && member.optional) {
+                    return invalid("has a member of its key that is optional");
+                }
                 if has_twice(members.iter().map(|member| member.id)) {
                     return invalid("has two members of the same id");
                 }
@@ -62,6 +65,9 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
                 };
                 if !is_discriminator || union.cases.is_empty() {
                     return invalid("is a union without a case, or without what selects one");
+                }
+                if !are_labels(graph, union) {
+                    return invalid("is a union with a case for what its discriminator is never");
                 }
                 let members = || union.cases.iter().filter_map(|case| case.member.as_ref());
                 if has_twice(members().map(|member| member.id))

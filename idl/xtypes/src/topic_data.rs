@@ -6,7 +6,8 @@ use std::any::TypeId;
 use std::fmt;
 
 use idl_cdr::{
-    CdrError, DdsType, Encoding, Extensibility, PlainLayout, Reflect, TypeDescriptor, descriptor_of,
+    CdrError, DdsType, Encoding, Extensibility, PlainLayout, Reflect, Representations,
+    TypeDescriptor, descriptor_of,
 };
 
 use crate::{DataError, DynamicData, DynamicType, SerializedData};
@@ -48,6 +49,9 @@ pub trait TopicData: Reflect + Sized + Send + Sync + 'static {
 
     /// The type.
     fn dynamic_type(support: &Self::TypeSupport) -> DynamicType;
+
+    /// In which representations its samples may travel.
+    fn representations(support: &Self::TypeSupport) -> Representations;
 
     /// Where its members are.
     fn fields(support: &Self::TypeSupport) -> Fields<'_>;
@@ -100,6 +104,10 @@ impl<T: DdsType> TopicData for T {
 
     fn dynamic_type((): &()) -> DynamicType {
         DynamicType::of::<T>()
+    }
+
+    fn representations((): &()) -> Representations {
+        T::DESCRIPTOR.representations()
     }
 
     fn fields((): &()) -> Fields<'_> {
@@ -170,6 +178,10 @@ macro_rules! of_run_time {
 
         fn dynamic_type(support: &DynamicType) -> DynamicType {
             support.clone()
+        }
+
+        fn representations(support: &DynamicType) -> Representations {
+            support.representations()
         }
 
         fn fields(support: &DynamicType) -> Fields<'_> {

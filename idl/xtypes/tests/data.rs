@@ -212,3 +212,46 @@ fn an_error_of_bytes_names_the_member() {
     let error = DynamicData::from_cdr(&of, &[0, 7, 0, 0, 1, 0, 0, 0, 1]).unwrap_err();
     assert!(error.to_string().starts_with("Point.y: "), "{error}");
 }
+
+/// A key payload is read as strictly as by a derived type: of a type without a key it is empty, and of one that may grow it
+/// has nothing behind it.
+#[test]
+fn what_follows_a_key_is_refused_as_by_a_derived_type() {
+    let payload = [0, 3, 0, 0, 1, 2, 3, 4];
+    assert!(key_from_cdr::<Either>(&payload).is_err());
+    assert!(DynamicData::from_key(&DynamicType::of::<Either>(), &payload).is_err());
+    let empty = [0, 3, 0, 0];
+    assert!(DynamicData::from_key(&DynamicType::of::<Either>(), &empty).is_ok());
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", extensibility = "appendable")]
+    struct Keyed {
+        #[dds(key)]
+        id: u16,
+    }
+    let long = [0, 1, 0, 0, 7, 0, 9, 9, 9, 9, 9, 9];
+    assert!(key_from_cdr::<Keyed>(&long).is_err());
+    assert!(DynamicData::from_key(&DynamicType::of::<Keyed>(), &long).is_err());
+}
+
+/// A fixed is its bytes to peers, and so is an array of them: the same is told on, and the same bytes are read.
+#[test]
+fn an_array_of_fixed_is_an_array_of_bytes_to_peers() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr")]
+    struct Prices {
+        all: [Fixed<5, 2>; 3],
+        last: u8,
+    }
+    let of = DynamicType::of::<Prices>();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        let told = of.objects(kind);
+        let heard = DynamicType::from_objects(&told).unwrap();
+        assert_eq!(heard.objects(kind).identifier, told.identifier);
+        let prices = Prices { all: [Fixed::from_units(125).unwrap(); 3], last: 7 };
+        for encoding in ENCODINGS {
+            let payload = to_cdr_with(&prices, encoding).unwrap();
+            let read = DynamicData::from_cdr(&heard, &payload).unwrap();
+            assert_eq!(read.to_cdr(encoding).unwrap(), payload);
+        }
+    }
+}

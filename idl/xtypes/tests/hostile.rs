@@ -8,10 +8,18 @@ mod types;
 use idl_cdr::{CdrReader, DdsType, Encoding};
 use idl_xtypes::standard::*;
 use idl_xtypes::{
-    DynamicType, ObjectKind, TypeConsistency, TypeObjectError, TypeObjects, object_bytes,
+    DynamicData, DynamicType, ObjectKind, TypeConsistency, TypeObjectError, TypeObjects,
+    object_bytes,
 };
 use proptest::prelude::*;
 use types::{Everything, Tree};
+
+/// Kinds of primitive types, by the standard's numbers.
+const TK_BOOLEAN: u8 = 0x01;
+const TK_BYTE: u8 = 0x02;
+const TK_FLOAT32: u8 = 0x09;
+/// A flag of members.
+const IS_KEY: u16 = 1 << 5;
 
 /// As it would be announced.
 #[derive(DdsType, Debug, Clone)]
@@ -315,4 +323,116 @@ proptest! {
             use_it(&TypeObjects { identifier, objects });
         }
     }
+}
+
+fn union_of(
+    flags_of_discriminator: u16,
+    discriminator: TypeIdentifier,
+    labels: &[i32],
+) -> CompleteTypeObject {
+    let named = |name: &str| CompleteMemberDetail {
+        name: name.to_owned(),
+        ann_builtin: None,
+        ann_custom: None,
+    };
+    CompleteTypeObject::Union(CompleteUnionType {
+        union_flags: IS_APPENDABLE,
+        header: CompleteUnionHeader {
+            detail: CompleteTypeDetail {
+                ann_builtin: None,
+                ann_custom: None,
+                type_name: "Loop".to_owned(),
+            },
+        },
+        discriminator: CompleteDiscriminatorMember {
+            common: CommonDiscriminatorMember {
+                member_flags: flags_of_discriminator,
+                type_id: discriminator,
+            },
+            ann_builtin: None,
+            ann_custom: None,
+        },
+        member_seq: vec![CompleteUnionMember {
+            common: CommonUnionMember {
+                member_id: 1,
+                member_flags: 1,
+                type_id: TypeIdentifier::Byte,
+                label_seq: labels.to_vec(),
+            },
+            detail: named("a"),
+        }],
+    })
+}
+
+/// A case for what the discriminator is never would have values that nobody can write.
+#[test]
+fn a_label_that_the_discriminator_cannot_be_is_refused() {
+    for (of, label) in [(TypeIdentifier::Int16, 40_000), (TypeIdentifier::Boolean, 2)] {
+        let said = said(&only(&itself(), union_of(1, of, &[label])));
+        assert_eq!(said, "`Loop` is a union with a case for what its discriminator is never");
+    }
+    assert!(
+        DynamicType::from_objects(&only(&itself(), union_of(1, TypeIdentifier::Int16, &[40])))
+            .is_ok()
+    );
+}
+
+/// Whatever a peer says of it: a union without its discriminator would be no value.
+#[test]
+fn a_discriminator_is_there_even_if_it_is_called_optional() {
+    let objects = only(&itself(), union_of(1 | IS_OPTIONAL, TypeIdentifier::Int16, &[0]));
+    let of = DynamicType::from_objects(&objects).unwrap();
+    assert_eq!(DynamicData::new(&of).to_json_line(), "{\"discriminator\": 0,\"a\": 0}");
+}
+
+/// A field of a bitset is an integer, and its bits fit into it.
+#[test]
+fn a_field_of_a_bitset_lies_in_its_type() {
+    let field = |holder_type, bitcount| {
+        let field = CompleteBitfield {
+            common: CommonBitfield { position: 0, flags: 0, bitcount, holder_type },
+            detail: CompleteMemberDetail {
+                name: "a".to_owned(),
+                ann_builtin: None,
+                ann_custom: None,
+            },
+        };
+        let detail = CompleteTypeDetail {
+            ann_builtin: None,
+            ann_custom: None,
+            type_name: "Bits".to_owned(),
+        };
+        let header = CompleteBitsetHeader { detail };
+        let bits = CompleteBitsetType { bitset_flags: 0, header, field_seq: vec![field] };
+        only(&itself(), CompleteTypeObject::Bitset(bits))
+    };
+    // An octet, a boolean, a float.
+    assert!(DynamicType::from_objects(&field(TK_BYTE, 8)).is_ok());
+    for (holder, bits) in [(TK_BYTE, 9), (TK_BOOLEAN, 2), (TK_FLOAT32, 3)] {
+        assert_eq!(
+            said(&field(holder, bits)),
+            "`a` is a field of a bitset that does not lie in its type, or in 64 bits"
+        );
+    }
+}
+
+/// Of types that contain each other a peer told no names: their order is what it was.
+#[test]
+fn types_that_contain_each_other_are_told_on_in_their_order() {
+    let of = DynamicType::of::<TypeObjects>();
+    let told = of.objects(ObjectKind::Minimal);
+    let heard = DynamicType::from_objects(&told).unwrap();
+    let again = heard.objects(ObjectKind::Minimal);
+    assert_eq!(again.identifier, told.identifier);
+    // And its samples are read as they were written, though there are no names.
+    let sample = DynamicData::new(&heard);
+    assert_eq!(DynamicData::parse(&heard, &sample.to_text()).unwrap(), sample);
+    assert_eq!(DynamicData::parse(&heard, &sample.to_json()).unwrap(), sample);
+}
+
+/// Without its key a sample is of no instance.
+#[test]
+fn a_member_of_the_key_is_not_optional() {
+    let of = struct_of(TypeIdentifier::None, Some(TypeIdentifier::Byte), 1 | IS_KEY | IS_OPTIONAL);
+    assert_eq!(said(&only(&itself(), of)), "`Loop` has a member of its key that is optional");
 }

@@ -146,3 +146,37 @@ proptest! {
         let _ = DynamicData::parse(data.of(), &text.into_iter().collect::<String>());
     }
 }
+
+/// Bits that only a later version names are carried along, in text as in bytes.
+#[test]
+fn bits_without_a_name_come_back() {
+    let of = DynamicType::of::<Flags>();
+    let data = DynamicData::parse(&of, "65535").unwrap();
+    assert_eq!(DynamicData::parse(&of, &data.to_text()).unwrap(), data);
+    assert!(said::<Flags>("65536").contains("this is a bitmask"), "beyond its two bytes");
+}
+
+/// A NUL ends a string on the wire: what has one inside could not be written.
+#[test]
+fn a_string_has_no_nul_inside() {
+    assert_eq!(
+        said::<Texts>("{a: \"x\\u0000\"}"),
+        "1:14: `a`: this is a string in which a NUL stands, and that would end it"
+    );
+    assert!(DynamicData::parse(&DynamicType::of::<Texts>(), "{b: \"x\\u0000\"}").is_ok());
+}
+
+/// Peers may call things what they like; what is printed is read again.
+#[test]
+fn names_that_are_no_words_are_quoted() {
+    use idl_xtypes::{MemberOptions, StructBuilder};
+    let number = DynamicType::of::<i32>();
+    let of = StructBuilder::new("Odd", idl_cdr::Extensibility::Final)
+        .member("a b", &number, MemberOptions::default())
+        .member("plain", &number, MemberOptions::default())
+        .build()
+        .unwrap();
+    let text = "{\n  \"a b\": 1,\n  plain: 2\n}";
+    let data = DynamicData::parse(&of, text).unwrap();
+    assert_eq!(data.to_text(), text);
+}

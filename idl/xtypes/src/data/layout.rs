@@ -2,6 +2,8 @@
 //!
 //! Owns the counterparts of the constants of `DdsType`. Never writes or reads.
 
+use std::collections::BTreeSet;
+
 use idl_cdr::Extensibility;
 use idl_cdr::derived::{bytes_for, length_code_for};
 
@@ -16,7 +18,8 @@ pub(crate) fn is_primitive(graph: &Graph, element: &Element) -> bool {
 /// Whether an array of such elements holds primitives only, in all its dimensions.
 pub(crate) fn is_primitive_row(graph: &Graph, element: &Element) -> bool {
     match graph.kind(element.of) {
-        Kind::Primitive(_) => true,
+        // To peers a fixed is an array of octets.
+        Kind::Primitive(_) | Kind::Fixed { .. } => true,
         Kind::Array { element, .. } => is_primitive_row(graph, element),
         _ => false,
     }
@@ -184,14 +187,33 @@ pub(crate) fn integer(primitive: Primitive, number: i128) -> Option<Value> {
 pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
     let kind = graph.kind(of.discriminator.of);
     let first = of.cases.get(case).and_then(|case| case.labels.first().copied());
-    let is_taken = |label: i64| of.cases.iter().any(|case| case.labels.contains(&label));
-    let label = first.or_else(|| match kind {
-        Kind::Enumeration { literals, .. } => {
-            literals.iter().map(|literal| i64::from(literal.value)).find(|label| !is_taken(*label))
+    let label = first.or_else(|| {
+        // A peer's union may have very many.
+        let taken: BTreeSet<i64> =
+            of.cases.iter().flat_map(|case| case.labels.iter().copied()).collect();
+        match kind {
+            Kind::Enumeration { literals, .. } => {
+                let mut values = literals.iter().map(|literal| i64::from(literal.value));
+                values.find(|label| !taken.contains(label))
+            }
+            _ => (0..=i64::from(u16::MAX)).find(|label| !taken.contains(label)),
         }
-        _ => (0..=i64::from(u16::MAX)).find(|label| !is_taken(*label)),
     });
     label.and_then(|label| from_label(kind, label)).unwrap_or(Value::Absent)
+}
+
+/// Whether every label is one that the discriminator can have.
+pub(crate) fn are_labels(graph: &Graph, of: &Union) -> bool {
+    let kind = graph.kind(of.discriminator.of);
+    let mut labels = of.cases.iter().flat_map(|case| case.labels.iter().copied());
+    match kind {
+        Kind::Enumeration { literals, .. } => {
+            let values: BTreeSet<i64> =
+                literals.iter().map(|literal| literal.value.into()).collect();
+            labels.all(|label| values.contains(&label))
+        }
+        kind => labels.all(|label| from_label(kind, label).is_some()),
+    }
 }
 
 /// The value that a label means, if the type has it.
@@ -240,6 +262,9 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
             integer(*primitive, i128::from(*number)).is_some_and(|fit| fit == *value)
         }
         (Kind::Text { wide, bound }, Value::Text(text)) => {
+            if !wide && text.contains('\0') {
+                return Err("is a string in which a NUL stands, and that would end it".to_owned());
+            }
             let count = if *wide { text.encode_utf16().count() } else { text.len() };
             return within(*bound, count, "characters");
         }
@@ -249,8 +274,9 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         (Kind::Enumeration { literals, .. }, Value::Enumerator { value, name }) => {
             literals.iter().any(|literal| literal.value == *value && literal.name.text == *name)
         }
+        // Bits that only a later version knows are carried along.
         (Kind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
-            *bit_bound == 64 || *bits < 1 << bit_bound
+            bits.checked_shr(8 * bytes_for(*bit_bound) as u32).unwrap_or(0) == 0
         }
         (Kind::Sequence { element, bound }, Value::Collection(parts)) => {
             within(*bound, parts.len(), "elements")?;

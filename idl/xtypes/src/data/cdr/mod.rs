@@ -125,16 +125,18 @@ pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value,
     let extensibility = of.extensibility();
     if key {
         reader = reader.of_keys();
-        if !of.is_keyed() {
-            return Ok(default_of(&of.graph, of.root));
-        }
     }
     let value = reader
         .expect(extensibility)
-        .and_then(|()| walk.read(of.root, &mut reader, false))
+        .and_then(|()| match key && !of.is_keyed() {
+            true => Ok(default_of(&of.graph, of.root)),
+            false => walk.read(of.root, &mut reader, false),
+        })
         .map_err(|source| walk.fail(source))?;
-    // A longer version of an appendable type ends where the payload does, which XCDR1 does not say elsewhere.
-    let is_open = extensibility == Extensibility::Appendable
+    // A longer version of an appendable type ends where the payload does, which XCDR1 does not say elsewhere. A key is
+    // the same in all versions.
+    let is_open = !key
+        && extensibility == Extensibility::Appendable
         && reader.encoding().version == CdrVersion::Xcdr1;
     if !is_open {
         reader.finish().map_err(|source| walk.fail(source))?;

@@ -21,3 +21,14 @@ mod print;
 pub use parse::TextError;
 pub(crate) use parse::parse;
 pub(crate) use print::{Style, print};
+
+/// Whether a character may stand in a name or a number without quotes. Of members of which only the hash of the name is known, `#`
+/// and the hash are the name.
+fn is_part_of_word(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '.' | '+' | '-' | '#')
+}
+
+/// Whether a name can do without quotes, and means nothing else.
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name != "null" && name.chars().all(is_part_of_word)
+}

@@ -7,6 +7,7 @@ use std::fmt;
 
 use idl_cdr::LongDouble;
 
+use super::is_part_of_word;
 use crate::DynamicType;
 use crate::data::{Value, default_of, default_of_member, layout, union_of_case};
 use crate::model::{Graph, Kind, Literal, Member, NodeId, Primitive, Union};
@@ -130,8 +131,7 @@ impl<'a> Parser<'a> {
         if self.rest().starts_with('"') {
             return self.string().map(|text| (start, text));
         }
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '-');
-        let end = self.rest().find(|c| !is_part(c)).unwrap_or(self.rest().len());
+        let end = self.rest().find(|c| !is_part_of_word(c)).unwrap_or(self.rest().len());
         if end == 0 {
             return self.fail(format!("here {what} was expected{}", self.found()));
         }
@@ -343,6 +343,9 @@ impl<'a> Parser<'a> {
         if let Some(discriminator) = discriminator {
             held.discriminator = discriminator;
         }
+        if held.discriminator == Value::Absent {
+            return Err((start, "no discriminator selects this member".to_owned()));
+        }
         if let Some((_, member)) = member {
             held.member = member;
         }
@@ -395,9 +398,11 @@ impl<'a> Parser<'a> {
 }
 
 fn literal_of(literals: &[Literal], word: &str) -> Option<Value> {
-    let number = word.parse::<i32>().ok();
-    let is_it = |one: &&Literal| *one.name.text == *word || Some(one.value) == number;
-    let literal = literals.iter().find(is_it)?;
+    let named = literals.iter().find(|one| *one.name.text == *word);
+    let literal = named.or_else(|| {
+        let number = word.parse::<i32>().ok()?;
+        literals.iter().find(|one| one.value == number)
+    })?;
     Some(Value::Enumerator { value: literal.value, name: literal.name.text.clone() })
 }
 

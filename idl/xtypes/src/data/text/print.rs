@@ -4,6 +4,7 @@
 
 use std::fmt::{self, Write};
 
+use super::is_word;
 use crate::DynamicType;
 use crate::data::Value;
 use crate::model::{Graph, Kind, NodeId};
@@ -58,10 +59,7 @@ impl Printer<'_> {
                 None => write!(self.out, "{}", value.0),
             },
             (_, Value::Text(text)) => self.quoted(text),
-            (_, Value::Enumerator { name, .. }) => match self.style {
-                Style::Text => self.out.write_str(name),
-                Style::Json => self.quoted(name),
-            },
+            (_, Value::Enumerator { name, .. }) => self.name(name),
             (
                 Kind::Sequence { element, .. } | Kind::Array { element, .. },
                 Value::Collection(parts),
@@ -112,6 +110,14 @@ impl Printer<'_> {
         }
     }
 
+    fn name(&mut self, name: &str) -> fmt::Result {
+        match self.style {
+            Style::Text if is_word(name) => self.out.write_str(name),
+            // What a peer calls its members may be anything.
+            Style::Text | Style::Json => self.quoted(name),
+        }
+    }
+
     fn quoted(&mut self, text: &str) -> fmt::Result {
         self.out.write_char('"')?;
         for character in text.chars() {
@@ -135,10 +141,7 @@ impl Printer<'_> {
         level: usize,
     ) -> fmt::Result {
         self.list(parts, '{', '}', is_short, level, |printer, (name, of, part), level| {
-            match printer.style {
-                Style::Text => printer.out.write_str(name)?,
-                Style::Json => printer.quoted(name)?,
-            }
+            printer.name(name)?;
             printer.out.write_str(": ")?;
             printer.value(of, part, level)
         })

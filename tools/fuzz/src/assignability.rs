@@ -1,0 +1,65 @@
+//! Two types as peers tell them: the reader's understands the writer's or does not, and what it puts up with more
+//! makes no type less welcome.
+
+use idl_cdr::Encoding;
+use idl_xtypes::{ConsistencyKind, DynamicData, TypeConsistency};
+
+use crate::objects::read;
+use crate::outcome::{Gathered, Outcome};
+
+pub(crate) fn check(bytes: &[u8]) -> Outcome {
+    let mut gathered = Gathered::default();
+    let [how, low, high, bytes @ ..] = bytes else { return gathered.outcome() };
+    let split = usize::from(u16::from_le_bytes([*low, *high])).min(bytes.len());
+    let (reader, writer) = bytes.split_at(split);
+    let both = (read(reader, how & 1 != 0), read(writer, how & 2 != 0));
+    let ((_, reader), (_, writer)) = match both {
+        (Ok(reader), Ok(writer)) => (reader, writer),
+        (reader, writer) => {
+            for refused in [reader.err(), writer.err()] {
+                gathered.said(refused.as_deref().unwrap_or_default());
+            }
+            return gathered.outcome();
+        }
+    };
+    let understood: Vec<bool> =
+        (0..32).map(|switches| consistency(switches).check(&reader, &writer).is_ok()).collect();
+    gathered.kind(&understood);
+    for strict in 0..32_usize {
+        for lenient in (0..32).filter(|lenient| lenient & strict == strict) {
+            assert!(
+                !understood[strict] || understood[lenient],
+                "{:?} takes it and {:?} does not",
+                consistency(strict),
+                consistency(lenient)
+            );
+        }
+    }
+    let default = TypeConsistency::default().check(&reader, &writer);
+    gathered.said(&default.map_or_else(|mismatch| mismatch.reason, |()| String::new()));
+    // Whether it is understood or not: bytes of the one type are an error to the other, or a sample.
+    for encoding in [Encoding::PLAIN_CDR2_LE, Encoding::CDR_BE] {
+        let sample = DynamicData::new(&writer).to_cdr(encoding).expect("a default can be written");
+        if let Ok(read) = DynamicData::from_cdr(&reader, &sample) {
+            crate::samples::comes_back(&read);
+        }
+    }
+    gathered.outcome()
+}
+
+/// Each bit makes it more lenient.
+fn consistency(switches: usize) -> TypeConsistency {
+    let is = |bit: usize| switches >> bit & 1 == 1;
+    let kind = match is(4) {
+        true => ConsistencyKind::AllowTypeCoercion,
+        false => ConsistencyKind::DisallowTypeCoercion,
+    };
+    TypeConsistency {
+        kind,
+        ignore_sequence_bounds: is(0),
+        ignore_string_bounds: is(1),
+        ignore_member_names: is(2),
+        prevent_type_widening: !is(3),
+        force_type_validation: false,
+    }
+}

@@ -1,0 +1,62 @@
+//! How much memory a thread has in use.
+//!
+//! Owns: the allocator of every program with this crate in it. Never does: refuse memory.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static IN_USE: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, with what the thread has in use and the most of it.
+struct Counting;
+
+fn count(bytes: isize) {
+    // A thread that ends counts no more.
+    let _ = IN_USE.try_with(|in_use| {
+        in_use.set(in_use.get().wrapping_add(bytes));
+        let _ = MOST.try_with(|most| most.set(most.get().max(in_use.get())));
+    });
+}
+
+// SAFETY: every call goes to the system's allocator as it came; the counters are plain cells of the thread.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(layout.size().cast_signed().wrapping_neg());
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What the thread takes from now on.
+pub(crate) struct Meter(isize);
+
+impl Meter {
+    pub(crate) fn start() -> Self {
+        let now = IN_USE.get();
+        MOST.set(now);
+        Self(now)
+    }
+
+    /// The most that was in use beyond what was at the start.
+    pub(crate) fn most(&self) -> isize {
+        MOST.get() - self.0
+    }
+}
