@@ -331,6 +331,9 @@ fn what_a_writer_offered_is_remembered_when_it_is_gone() {
     let owner = theirs.reader(&topic(&theirs, Order::Kept)).exclusive_ownership().create().unwrap();
     owner.wait_for_historical_data(SOON).unwrap();
     assert_eq!(owner.take_next(SOON).unwrap().unwrap().number, 1);
+    // Its writer is no more, which is told, and nothing else.
+    let rest: Vec<_> = owner.take(.., SOON).unwrap().collect();
+    assert!(rest.len() == 1 && !rest[0].info().valid_data);
     assert!(owner.take(.., Timeout::millis(20)).unwrap().is_empty());
 }
 
