@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use derecho::{Everyone, Group, GroupBuilder, NodeId, Replicated, Shard, Wire};
 use squall_examples::{Outcome, part, play_all};
@@ -91,8 +91,21 @@ fn join() -> Result<(Group, Shard<Accounts>), Box<dyn std::error::Error>> {
     Ok((group, accounts))
 }
 
+/// Waits until all tellers are there, or somebody has begun: so each one's log has all of it, whichever the auditor comes to.
+fn meet(group: &Group, accounts: &Shard<Accounts>) -> Outcome {
+    let end = Instant::now() + LIMIT;
+    while group.view()?.members.len() < TELLERS && accounts.version()? == 0 {
+        if Instant::now() > end {
+            return Err(format!("not all of {TELLERS} tellers have come within {LIMIT:?}").into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 fn book() -> Outcome {
-    let (_group, accounts) = join()?;
+    let (group, accounts) = join()?;
+    meet(&group, &accounts)?;
     for number in 0..TRANSFERS {
         let (from, to) = (number % 5, (number + 1 + number % 3) % 5);
         accounts.send(&(from, (to, number % 7)), LIMIT)?;
