@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::path::Path;
@@ -10,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
-use dds_api::topic::{Bytes, TopicBuilder};
+use dds_api::topic::Bytes;
+use levels::{LEVELS, at_level};
 use support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, seed, until};
 
-const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 /// Of no length, of lengths around those that CDR pads to, around a line, and long ones.
 const LENGTHS: [usize; 10] = [0, 1, 3, 4, 5, 63, 64, 65, 1000, 40_000];
 
@@ -22,16 +24,6 @@ const LENGTHS: [usize; 10] = [0, 1, 3, 4, 5, 63, 64, 65, 1000, 40_000];
 #[dds(name = "Squall::Bytes")]
 struct AsIdlHasIt {
     value: Vec<u8>,
-}
-
-fn at_level(topic: TopicBuilder<Bytes>, level: &str) -> Topic<Bytes> {
-    match level {
-        "unordered" => topic,
-        "atomic" => topic.atomic(),
-        _ => topic.transient_local().keep_all(),
-    }
-    .create()
-    .unwrap()
 }
 
 /// Bytes that say by themselves whether they are whole.

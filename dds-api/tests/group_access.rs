@@ -5,6 +5,8 @@
 
 #[path = "support/flight.rs"]
 mod flight;
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::sync::Arc;

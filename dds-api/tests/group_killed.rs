@@ -4,6 +4,8 @@
 
 #[path = "support/flight.rs"]
 mod flight;
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::path::Path;

@@ -115,36 +115,28 @@ fn a_sample_comes_although_nothing_follows_it() {
     }
 }
 
+/// How often a participant sleeps while it takes a hundred samples that are written in a row.
+fn sleeps_in_round(here: &DomainParticipant, reader: &DataReader<Mark>, actor: &mut Actor) -> u64 {
+    let before = sleeps(here);
+    actor.tell("many");
+    let mut taken = 0;
+    while taken < 100 {
+        taken += reader.take(.., SOON).unwrap().count();
+    }
+    assert_eq!(actor.hear(), "done");
+    sleeps(here) - before
+}
+
 /// Whoever takes in a loop sleeps once for many samples; without a budget once for nearly each.
 #[test]
 fn readers_that_sleep_are_woken_once_for_many_samples() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, reader, mut actor) = pair(&meeting, level);
-        let mut round = || {
-            let before = sleeps(&here);
-            actor.tell("many");
-            let mut taken = 0;
-            while taken < 100 {
-                taken += reader.take(.., SOON).unwrap().count();
-            }
-            assert_eq!(actor.hear(), "done");
-            sleeps(&here) - before
-        };
-        until("it is woken seldom", || round() <= 30);
+        until("it is woken seldom", || sleeps_in_round(&here, &reader, &mut actor) <= 30);
         actor.tell("none");
         assert_eq!(actor.hear(), "done");
-        let mut round = || {
-            let before = sleeps(&here);
-            actor.tell("many");
-            let mut taken = 0;
-            while taken < 100 {
-                taken += reader.take(.., SOON).unwrap().count();
-            }
-            assert_eq!(actor.hear(), "done");
-            sleeps(&here) - before
-        };
-        until("it is woken often", || round() >= 50);
+        until("it is woken often", || sleeps_in_round(&here, &reader, &mut actor) >= 50);
         drop(reader);
         actor.finish();
     }

@@ -464,6 +464,11 @@ impl Stay {
         }
     }
 
+    /// The same of each reader.
+    fn writing_to_each(&self, state: &Discovery, key: u64) -> BTreeMap<u64, u32> {
+        self.readers.keys().map(|id| (*id, self.writing(state, key, *id))).collect()
+    }
+
     /// Says to the readers of a topic that is kept who sends.
     fn tell_of_senders(&mut self, state: &Discovery, key: u64) {
         if self.subgroup.is_none() {
@@ -489,8 +494,7 @@ impl Stay {
     fn connect(&mut self, domain: &mut Domain, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
-        let writing: BTreeMap<u64, u32> =
-            self.readers.keys().map(|id| (*id, self.writing(domain.state(), key, *id))).collect();
+        let writing = self.writing_to_each(domain.state(), key);
         for (&reader, Reading { shared, inbox, .. }) in &mut self.readers {
             let id = SourceId::Atomic(reader);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);

@@ -109,8 +109,8 @@ pub(crate) fn records(record: &[u8]) -> Option<Records<'_>> {
 /// The records in a set that several writers of a publisher wrote; none if it is no such one. No writer's number is its (I-211).
 #[inline]
 pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
-    let header = Header::read(record).filter(|header| header.writer == OF_SEVERAL)?;
-    if header.is_set() { records(record) } else { None }
+    Header::read(record).filter(|header| header.writer == OF_SEVERAL)?;
+    records(record)
 }
 
 /// A set in which a record is not whole: a mistake of its writer.

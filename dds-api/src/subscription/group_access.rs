@@ -206,40 +206,40 @@ impl GroupAccess {
 }
 
 impl State {
-    /// Leads all readers along the order, as far as all of them can go.
+    /// Brings all readers as far as all of them can go.
     fn fill(&mut self, readers: &[Arc<dyn GroupReader>]) {
         // Each of them takes up what waits.
         let has_room =
             readers.iter().map(|reader| reader.begin_turns()).fold(true, |all, it| all & it);
+        let mut has_all = false;
         if has_room {
             self.turns += 1;
             readers.iter().for_each(|reader| reader.store(self.turns << SET_BITS));
+            has_all = self.go_along(readers);
         }
-        let mut is_at_end = false;
-        while has_room && !is_at_end {
+        readers.iter().for_each(|reader| reader.end_turns(has_all));
+    }
+
+    /// Leads all readers along the order, and says whether they have all that has come.
+    fn go_along(&mut self, readers: &[Arc<dyn GroupReader>]) -> bool {
+        loop {
             let heads: Vec<Head> = readers.iter().map(|reader| reader.head()).collect();
             let place = |head: &Head| match head {
                 Head::Nowhere => None,
                 Head::At(place) | Head::Waits(place) => Some(*place),
             };
-            let Some(first) = heads.iter().filter_map(place).min() else {
-                is_at_end = true;
-                break;
-            };
+            let Some(first) = heads.iter().filter_map(place).min() else { return true };
             if heads.contains(&Head::Waits(first)) {
-                is_at_end = !heads.iter().any(|head| matches!(head, Head::At(_)));
-                break;
+                return !heads.iter().any(|head| matches!(head, Head::At(_)));
             }
             let turn = || readers.iter().zip(&heads).filter(|(_, head)| **head == Head::At(first));
             // All of a set comes into all caches, or nothing of it into any.
-            let staged = turn().map(|(reader, _)| reader.stage()).fold(true, |all, it| all & it);
-            if !staged {
-                break;
+            if !turn().map(|(reader, _)| reader.stage()).fold(true, |all, it| all & it) {
+                return false;
             }
             self.turns += 1;
             turn().for_each(|(reader, _)| reader.store(self.turns << SET_BITS));
         }
-        readers.iter().for_each(|reader| reader.end_turns(is_at_end));
     }
 }
 

@@ -204,9 +204,7 @@ impl<T: TopicData> Shelf<T> {
     fn store_staged(&mut self, now: u64, place: u64) {
         self.told_of_staged = false;
         let staged = std::mem::take(&mut self.staged);
-        let mut set = Vec::with_capacity(staged.len());
-        let places: Vec<u32> = staged.iter().map(|(place, _)| *place).collect();
-        set.extend(staged.into_iter().map(|(_, incoming)| incoming));
+        let (places, set): (Vec<u32>, Vec<Incoming<T>>) = staged.into_iter().unzip();
         let coming = set.iter().map(|(arrival, _)| Coming::from(arrival));
         if let Err(Shortage::Always(reason) | Shortage::Now(reason)) =
             self.cache.room_for(now, coming)

@@ -6,6 +6,7 @@ use dds_api::publication::Publisher;
 use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 use dds_api::subscription::{States, Subscriber};
 
+use super::levels::at_level;
 use super::support::SOON;
 
 /// Of a set of this number, which is all that is written in one go.
@@ -34,23 +35,11 @@ pub(crate) fn together() -> PresentationQosPolicy {
 }
 
 pub(crate) fn winds(participant: &DomainParticipant, level: &str) -> Topic<Wind> {
-    let topic = participant.topic::<Wind>("Winds").common_order("flight");
-    match level {
-        "atomic" => topic.atomic(),
-        _ => topic.transient_local().keep_all(),
-    }
-    .create()
-    .unwrap()
+    at_level(participant.topic("Winds").common_order("flight"), level)
 }
 
 pub(crate) fn turns(participant: &DomainParticipant, level: &str) -> Topic<Turn> {
-    let topic = participant.topic::<Turn>("Turns").common_order("flight");
-    match level {
-        "atomic" => topic.atomic(),
-        _ => topic.transient_local().keep_all(),
-    }
-    .create()
-    .unwrap()
+    at_level(participant.topic("Turns").common_order("flight"), level)
 }
 
 /// Who writes both.

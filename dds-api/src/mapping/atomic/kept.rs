@@ -2,7 +2,7 @@
 //!
 //! Owns: when a reader begins to read along, and when it gets its queue. Never does: keep anything; the depot does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -97,8 +97,7 @@ impl AtomicTopics {
         };
         let Some(subgroup) = stay.subgroup else { return 0 };
         let writers = Arc::<[StreamId]>::from(stay.senders.as_slice());
-        let writing = |id: &u64| (*id, stay.writing(domain.state(), key, *id));
-        let writing: BTreeMap<u64, u32> = stay.readers.keys().map(writing).collect();
+        let writing = stay.writing_to_each(domain.state(), key);
         let (limit, mut left) = (stay.limit(&self.depot, key), false);
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };

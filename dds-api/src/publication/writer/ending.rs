@@ -8,7 +8,7 @@ use idl_xtypes::TopicData;
 
 use super::{WriterCore, thread};
 use crate::infrastructure::Timeout;
-use crate::mapping::record::{Contents, Fate, HEADER, KEY, Seal, Terms, seal};
+use crate::mapping::record::{Contents, Fate, HEADER, Seal, Terms, seal};
 
 /// So long it waits for room.
 const PATIENCE: Timeout = Timeout::millis(100);
@@ -26,7 +26,6 @@ impl<T: TopicData> WriterCore<T> {
         let key = started.kept.then(|| !u128::from(id));
         let with = Seal { contents: Contents::End, fate: Fate::Alive, mark: 0, terms, key };
         let size = HEADER + with.size();
-        debug_assert!(size <= HEADER + KEY + with.terms.size());
         let (standing, engine) = (&self.participant.standing, &self.participant.engine);
         let (deadline, later) = (PATIENCE.deadline(), self.shared.berth());
         let berth = later.as_deref().unwrap_or(&started.first);
