@@ -7,7 +7,7 @@ mod support;
 use std::time::{Duration, SystemTime};
 
 use dds_api::domain::DomainParticipantFactory;
-use dds_api::infrastructure::WaitSet;
+use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
 use dds_api::qos::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, DurabilityQosPolicyKind,
@@ -348,6 +348,56 @@ fn what_entities_say_of_where_they_belong() {
     );
     assert_eq!(writer.topic().instance_handle(), topic.instance_handle());
     assert!(writer.publisher().is_none() && alone.subscriber().is_none());
+}
+
+#[test]
+fn entities_give_their_participant_and_conditions_their_entity() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Track>("Tracks").create().unwrap();
+    let low = participant.content_filtered_topic("Low", &topic, "altitude < 1", &[]).unwrap();
+    let joined = participant.multi_topic::<Track>("All", "SELECT * FROM Tracks", &[]).unwrap();
+    let publisher = participant.publisher().create().unwrap();
+    let subscriber = participant.subscriber().create().unwrap();
+    let given = vec![
+        topic.participant(),
+        low.participant(),
+        joined.participant(),
+        publisher.participant(),
+        subscriber.participant(),
+    ];
+    for (at, given) in given.iter().enumerate() {
+        assert_eq!(given.instance_handle(), participant.instance_handle(), "{at}");
+    }
+    drop(given);
+
+    let writer = publisher.writer(&topic).create().unwrap();
+    let reader = subscriber.reader(&topic).create().unwrap();
+    let there = reader.condition(&ReadCondition::new(States::any()));
+    let conditions = [
+        topic.status_condition(),
+        subscriber.status_condition(),
+        writer.status_condition(),
+        reader.status_condition(),
+    ];
+    let handles = [
+        topic.instance_handle(),
+        subscriber.instance_handle(),
+        writer.instance_handle(),
+        reader.instance_handle(),
+    ];
+    for (at, (condition, handle)) in conditions.iter().zip(handles).enumerate() {
+        assert_eq!(condition.entity(), Some(handle), "{at}");
+        assert_eq!(condition.as_ref().entity(), Some(handle), "{at}");
+    }
+    assert_eq!(there.entity(), Some(reader.instance_handle()));
+    assert_eq!(GuardCondition::new().as_ref().entity(), None);
+    let [of_topic, of_subscriber, of_writer, _] = conditions;
+    writer.delete();
+    assert_eq!(of_writer.entity(), None, "it is gone");
+    drop((reader, there, subscriber));
+    assert_eq!(of_subscriber.entity(), None, "it is gone");
+    assert_eq!(of_topic.entity(), Some(topic.instance_handle()));
 }
 
 #[test]

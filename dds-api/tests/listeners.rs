@@ -196,6 +196,46 @@ fn what_nobody_wants_nearer_is_told_further_away() {
     assert_eq!(next(&told), "topic: 1 others by Marks");
 }
 
+#[test]
+fn each_entity_says_what_its_listener_is_called_for() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let here = topic(&participant);
+    let publisher = participant.publisher().create().unwrap();
+    let subscriber = participant.subscriber().create().unwrap();
+    let writer = publisher.writer(&here).create().unwrap();
+    let reader = subscriber.reader(&here).create().unwrap();
+    let masks = || {
+        [
+            participant.listener_mask(),
+            here.listener_mask(),
+            publisher.listener_mask(),
+            subscriber.listener_mask(),
+            writer.listener_mask(),
+            reader.listener_mask(),
+        ]
+    };
+    assert_eq!(masks(), [StatusMask::NONE; 6]);
+    let told = |name| Told(name, channel().0);
+    let (matched, data) = (StatusKind::PublicationMatched, StatusKind::DataAvailable);
+    participant.set_listener(told("participant"), StatusMask::ALL).unwrap();
+    here.set_listener(told("topic")).unwrap();
+    publisher.set_listener(told("publisher"), matched).unwrap();
+    subscriber.set_listener(told("subscriber"), data).unwrap();
+    writer.set_listener(told("writer"), matched).unwrap();
+    reader.set_listener(told("reader"), data).unwrap();
+    let of_topic = StatusMask::from(StatusKind::InconsistentTopic);
+    let (matched, data) = (StatusMask::from(matched), StatusMask::from(data));
+    assert_eq!(masks(), [StatusMask::ALL, of_topic, matched, data, matched, data]);
+    participant.clear_listener();
+    here.clear_listener();
+    publisher.clear_listener();
+    subscriber.clear_listener();
+    writer.clear_listener();
+    reader.clear_listener();
+    assert_eq!(masks(), [StatusMask::NONE; 6]);
+}
+
 /// Entities are found by their topics' names; clones are the same entity.
 #[test]
 fn entities_are_looked_up() {

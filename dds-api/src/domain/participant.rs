@@ -259,7 +259,7 @@ impl DomainParticipant {
         Ok(participant)
     }
 
-    pub(super) fn of(inner: Arc<Inner>) -> DomainParticipant {
+    pub(crate) fn of(inner: Arc<Inner>) -> DomainParticipant {
         DomainParticipant { inner }
     }
 
@@ -480,6 +480,12 @@ impl DomainParticipant {
     /// Has no listener for all its entities called any more.
     pub fn clear_listener(&self) {
         self.inner.listener.clear();
+    }
+
+    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
+    /// asked of it, it shares.
+    pub fn listener_mask(&self) -> StatusMask {
+        self.inner.listener.mask()
     }
 
     /// A publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.

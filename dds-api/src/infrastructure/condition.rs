@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use derecho_core::ids::Time;
 use derecho_node::{Hearer, Waited};
 
+use super::InstanceHandle;
+
 /// Whoever brings what a condition waits for: a participant's engine.
 pub(crate) trait Driver: Send + Sync {
     /// Waits until `ready`, driving meanwhile.
@@ -32,6 +34,10 @@ pub(crate) trait Trigger: Send + Sync {
     fn driver(&self) -> Option<Arc<dyn Driver>>;
     /// When it may come to hold without any news.
     fn next_look(&self) -> Option<Time> {
+        None
+    }
+    /// The entity that it is of; none if it is of none, or that is gone.
+    fn entity(&self) -> Option<InstanceHandle> {
         None
     }
     /// A wait set waits for it from now on, and has this told if nobody drives.
@@ -60,6 +66,29 @@ impl Condition {
     /// Whether it holds now.
     pub fn trigger_value(&self) -> bool {
         self.0.is_triggered()
+    }
+
+    /// The entity that it is of: the one whose statuses it is about, or the reader whose samples. None of a guard, and of an
+    /// entity that is gone.
+    ///
+    /// ```
+    /// # use dds_api::infrastructure::WaitSet;
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(wait_set: &WaitSet, tracks: &DataReader<Track>, writer: &DataWriter<Track>) -> DdsResult<()> {
+    /// for condition in wait_set.wait(Timeout::secs(1))? {
+    ///     match condition.entity() {
+    ///         Some(handle) if handle == tracks.instance_handle() => println!("samples have come"),
+    ///         Some(handle) if handle == writer.instance_handle() => println!("something has happened to the writer"),
+    ///         _ => println!("somebody has set a guard"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn entity(&self) -> Option<InstanceHandle> {
+        self.0.entity()
     }
 
     fn place(&self) -> *const () {

@@ -43,6 +43,8 @@ pub enum DdsError {
     InconsistentPolicy(String),
     /// A policy may not change any more.
     ImmutablePolicy(String),
+    /// The call is not for this entity: it is the participant's own, or made of others.
+    IllegalOperation(String),
     /// Memory, descriptors or another limit is exhausted.
     OutOfResources(String),
     /// The entity is deleted.
@@ -63,6 +65,7 @@ impl DdsError {
             DdsError::PreconditionNotMet(text) => ("precondition not met", text),
             DdsError::InconsistentPolicy(text) => ("inconsistent policy", text),
             DdsError::ImmutablePolicy(text) => ("immutable policy", text),
+            DdsError::IllegalOperation(text) => ("illegal operation", text),
             DdsError::OutOfResources(text) => ("out of resources", text),
             DdsError::AlreadyDeleted(text) => ("already deleted", text),
             DdsError::Timeout(text) => ("timeout", text),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use derecho_core::ids::Time;
 
+use super::InstanceHandle;
 use super::condition::{Condition, Driver, Trigger};
 use super::status::StatusMask;
 
@@ -35,6 +36,9 @@ pub struct StatusCondition {
     enabled: Arc<Enabled>,
 }
 
+/// Whose statuses they are.
+type Whose = dyn Fn() -> Option<InstanceHandle> + Send + Sync;
+
 struct Enabled(AtomicU32);
 
 impl Enabled {
@@ -44,6 +48,7 @@ impl Enabled {
 }
 
 struct Changes<F, N> {
+    entity: Arc<Whose>,
     changes: F,
     /// When something may have changed without any news.
     next_look: N,
@@ -67,24 +72,31 @@ where
     fn next_look(&self) -> Option<Time> {
         (self.next_look)()
     }
+
+    fn entity(&self) -> Option<InstanceHandle> {
+        (self.entity)()
+    }
 }
 
 impl StatusCondition {
     pub(crate) fn new(
+        entity: impl Fn() -> Option<InstanceHandle> + Send + Sync + 'static,
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
         driver: Arc<dyn Driver>,
     ) -> StatusCondition {
-        Self::looking_at(changes, || None, driver)
+        Self::looking_at(entity, changes, || None, driver)
     }
 
     /// One whose statuses may also change by the time that passes.
     pub(crate) fn looking_at(
+        entity: impl Fn() -> Option<InstanceHandle> + Send + Sync + 'static,
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
         next_look: impl Fn() -> Option<Time> + Send + Sync + 'static,
         driver: Arc<dyn Driver>,
     ) -> StatusCondition {
         let enabled = Arc::new(Enabled(AtomicU32::new(StatusMask::ALL.0)));
-        let condition = Changes { changes, next_look, enabled: Arc::clone(&enabled), driver };
+        let (entity, of) = (Arc::new(entity), Arc::clone(&enabled));
+        let condition = Changes { entity, changes, next_look, enabled: of, driver };
         let condition = Condition::new(condition);
         StatusCondition { condition, enabled }
     }
@@ -100,6 +112,11 @@ impl StatusCondition {
         if let Some(driver) = self.condition.0.driver() {
             driver.nudge();
         }
+    }
+
+    /// The entity whose statuses it is about, as long as that is there.
+    pub fn entity(&self) -> Option<InstanceHandle> {
+        self.condition.entity()
     }
 
     /// Whether it holds.

@@ -53,6 +53,12 @@ impl<T: TopicData> DataWriter<T> {
     pub fn clear_listener(&self) {
         self.listener.clear();
     }
+
+    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
+    /// asked of it, it shares.
+    pub fn listener_mask(&self) -> StatusMask {
+        self.listener.mask()
+    }
 }
 
 /// Calls the nearest listener that wants a status, and says whether there is one.

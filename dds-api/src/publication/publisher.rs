@@ -13,7 +13,7 @@ use super::acknowledgment::are_acknowledged;
 use super::changes::Changes;
 use super::{DataWriter, DataWriterBuilder};
 use crate::domain::enabling::Encloses;
-use crate::domain::{Draft, EntityGroup, Inner, Shared};
+use crate::domain::{DomainParticipant, Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     DdsError, DdsResult, InstanceHandle, PublisherListener, StatusMask, Timeout,
@@ -48,6 +48,11 @@ impl Publisher {
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
+    }
+
+    /// The participant that it belongs to.
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::of(Arc::clone(&self.0.participant))
     }
 
     /// Its policies.
@@ -128,6 +133,12 @@ impl Publisher {
     /// Has no listener for all its writers called any more.
     pub fn clear_listener(&self) {
         self.0.listener.clear();
+    }
+
+    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
+    /// asked of it, it shares.
+    pub fn listener_mask(&self) -> StatusMask {
+        self.0.listener.mask()
     }
 
     /// What it holds back.

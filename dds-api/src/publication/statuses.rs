@@ -145,7 +145,9 @@ impl<T: TopicData> DataWriter<T> {
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (shared, participant) = (Arc::clone(&self.shared), Arc::clone(&self.participant));
-            StatusCondition::new(move || shared.board.changes(), participant)
+            let writer = self.downgrade();
+            let entity = move || writer.upgrade().map(|writer| writer.name_in_domain());
+            StatusCondition::new(entity, move || shared.board.changes(), participant)
         };
         self.status_condition.get_or_init(made).clone()
     }

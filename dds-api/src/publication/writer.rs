@@ -126,6 +126,10 @@ impl<T: TopicData> DataWriter<T> {
         DataWriter(core)
     }
 
+    pub(super) fn downgrade(&self) -> Weak<WriterCore<T>> {
+        Arc::downgrade(&self.0)
+    }
+
     /// What it writes.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
@@ -133,7 +137,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
+        self.name_in_domain()
     }
 
     /// Readers that get what is written now.
@@ -582,6 +586,10 @@ impl<T: TopicData> DataWriter<T> {
 }
 
 impl<T: TopicData> WriterCore<T> {
+    pub(super) fn name_in_domain(&self) -> InstanceHandle {
+        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
+    }
+
     /// Where it writes if nothing has happened since it was enabled.
     #[inline(always)]
     fn first(&self) -> Option<&Berth> {

@@ -44,7 +44,7 @@ pub(crate) fn is_builtin(topic: &str) -> bool {
 
 /// The error of what is not to be done with builtin entities.
 pub(crate) fn not_with_builtin(what: &str) -> DdsError {
-    DdsError::PreconditionNotMet(format!(
+    DdsError::IllegalOperation(format!(
         "{what} is the participant's own: nothing is written or changed there; readers of builtin topics come from \
          builtin_reader, those of a multi-topic from the multi-topic"
     ))
@@ -166,7 +166,7 @@ impl DomainParticipant {
 
 /// The reader of a builtin topic that this subscriber has, or a new one.
 fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataReader<T>> {
-    let participant = subscriber.participant();
+    let participant = subscriber.inner();
     // One at a time makes one.
     let _place = participant.builtin.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(reader) = subscriber.entity().lookup(T::TOPIC_NAME) {

@@ -12,7 +12,7 @@ use super::intake::ReaderCore;
 use super::reader::DataReader;
 use super::sample::Sample;
 use super::states::States;
-use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, Trigger};
+use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, InstanceHandle, Trigger};
 use crate::topic::{SharedFilter, Topic, wrong};
 
 /// A query over data.
@@ -166,6 +166,10 @@ impl<T: TopicData> Trigger for ReaderTrigger<T> {
 
     fn next_look(&self) -> Option<Time> {
         self.reader.next_look()
+    }
+
+    fn entity(&self) -> Option<InstanceHandle> {
+        Some(self.reader.name_in_domain())
     }
 }
 

@@ -93,7 +93,9 @@ impl Subscriber {
                 let subscriber = of(&group)?;
                 subscriber.data_on_readers().readers().filter_map(|it| it.looks_next()).min()
             };
-            StatusCondition::looking_at(changes, next_look, Arc::clone(self.participant()) as _)
+            let group = self.downgrade();
+            let entity = move || of(&group).map(|it| it.instance_handle());
+            StatusCondition::looking_at(entity, changes, next_look, Arc::clone(self.inner()) as _)
         };
         self.data_on_readers().condition.get_or_init(made).clone()
     }

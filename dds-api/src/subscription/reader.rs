@@ -136,7 +136,7 @@ impl<T: TopicData> DataReader<T> {
 
     /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
+        self.core.name_in_domain()
     }
 
     /// Writers whose samples it gets now.

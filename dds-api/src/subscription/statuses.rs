@@ -153,14 +153,20 @@ impl<T: TopicData> DataReader<T> {
             let changes = move || core.upgrade().map_or(StatusMask::NONE, |core| core.changed());
             let core: Weak<ReaderCore<T>> = Arc::downgrade(&self.core);
             let next_look = move || core.upgrade().and_then(|core| core.next_look());
+            let core: Weak<ReaderCore<T>> = Arc::downgrade(&self.core);
+            let entity = move || core.upgrade().map(|core| core.name_in_domain());
             let participant = Arc::clone(&self.participant);
-            StatusCondition::looking_at(changes, next_look, participant)
+            StatusCondition::looking_at(entity, changes, next_look, participant)
         };
         self.status_condition.get_or_init(made).clone()
     }
 }
 
 impl<T: TopicData> ReaderCore<T> {
+    pub(super) fn name_in_domain(&self) -> InstanceHandle {
+        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
+    }
+
     /// The statuses that have changed since they were read.
     pub(super) fn changed(&self) -> StatusMask {
         // First: what it brings into the cache may change others.

@@ -10,7 +10,7 @@ use qos_profiles::{DataReaderQos, PresentationQosPolicy, SubscriberQos};
 use super::data_on_readers::DataOnReaders;
 use super::{DataReader, DataReaderBuilder, GroupAccess, States, builtin};
 use crate::domain::enabling::Encloses;
-use crate::domain::{Draft, EntityGroup, Inner, Shared};
+use crate::domain::{DomainParticipant, Draft, EntityGroup, Inner, Shared};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
     AnyDataReader, DdsResult, InstanceHandle, StatusMask, SubscriberListener,
@@ -44,6 +44,11 @@ impl Subscriber {
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
+    }
+
+    /// The participant that it belongs to.
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::of(Arc::clone(&self.0.participant))
     }
 
     /// Its policies.
@@ -114,6 +119,12 @@ impl Subscriber {
     /// Has no listener for all its readers called any more.
     pub fn clear_listener(&self) {
         self.0.listener.clear();
+    }
+
+    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
+    /// asked of it, it shares.
+    pub fn listener_mask(&self) -> StatusMask {
+        self.0.listener.mask()
     }
 
     /// Begins to access its readers' samples. If its PRESENTATION has the access scope of a group, and asks for coherence or order,
@@ -215,7 +226,7 @@ impl Subscriber {
         Arc::downgrade(&self.0)
     }
 
-    pub(super) fn participant(&self) -> &Arc<Inner> {
+    pub(super) fn inner(&self) -> &Arc<Inner> {
         &self.0.participant
     }
 

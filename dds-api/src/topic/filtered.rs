@@ -11,7 +11,7 @@ use idl_xtypes::TopicData;
 
 use super::multi::Joined;
 use super::{Topic, TopicEntity};
-use crate::domain::Inner;
+use crate::domain::{DomainParticipant, Inner};
 use crate::infrastructure::{DdsError, DdsResult};
 
 /// An expression that several ask about samples, and one changes the parameters of.
@@ -121,6 +121,11 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         let known: Weak<Part<T>> = Arc::downgrade(&part);
         parts.enter(&name, known);
         Ok(ContentFilteredTopic(part))
+    }
+
+    /// The participant that it belongs to.
+    pub fn participant(&self) -> DomainParticipant {
+        self.related_topic().participant()
     }
 
     /// Its name, which is this participant's own business.

@@ -17,7 +17,7 @@ use qos_profiles::{PartitionQosPolicy, TopicQos};
 
 use self::keeping::{KeepingOptions, Promise};
 use crate::domain::enabling::Encloses;
-use crate::domain::{Entity, Inner, usual_topic};
+use crate::domain::{DomainParticipant, Entity, Inner, usual_topic};
 use crate::infrastructure::{
     DdsError, DdsResult, InconsistentTopicStatus, InstanceHandle, StatusCondition, StatusKind,
     StatusMask, StorageStatus, TopicListener,
@@ -68,6 +68,11 @@ impl<T: TopicData> Clone for Topic<T> {
 }
 
 impl<T: TopicData> Topic<T> {
+    /// The participant that it belongs to.
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::of(Arc::clone(&self.participant))
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.policies().name
@@ -191,12 +196,24 @@ impl<T: TopicData> Topic<T> {
         self.entity.listener.clear();
     }
 
+    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
+    /// asked of it, it shares.
+    pub fn listener_mask(&self) -> StatusMask {
+        self.entity.listener.mask()
+    }
+
     /// Holds as long as a status that is enabled in it has changed and was not read since.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (board, participant) =
                 (Arc::clone(&self.entity.board), Arc::clone(&self.participant));
-            StatusCondition::new(move || board.changes(), participant)
+            let (topic, standing) =
+                (Arc::downgrade(&self.entity), Arc::clone(&participant.standing));
+            let entity = move || {
+                let entity = topic.upgrade()?.id;
+                Some(InstanceHandle { node: standing.node(), entity })
+            };
+            StatusCondition::new(entity, move || board.changes(), participant)
         };
         self.entity.status_condition.get_or_init(made).clone()
     }

@@ -13,7 +13,7 @@ use self::join::Plan;
 use super::Topic;
 use super::entity::{TopicEntity, TopicOrigin};
 use super::filtered::{SharedFilter, TopicDescription, wrong};
-use crate::domain::Inner;
+use crate::domain::{DomainParticipant, Inner};
 use crate::infrastructure::{DdsError, DdsResult};
 
 pub(crate) mod join;
@@ -103,6 +103,11 @@ impl<T: TopicData> MultiTopic<T> {
         let known: Weak<dyn Any + Send + Sync> = known;
         participant.parts.enter(&name.into(), known);
         Ok(MultiTopic(whole))
+    }
+
+    /// The participant that it belongs to.
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::of(Arc::clone(&self.0.topic.participant))
     }
 
     /// Its name, which is this participant's own business.
