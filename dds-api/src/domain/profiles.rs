@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::xml::{QosProvider, ResolvedEntity};
 use qos_profiles::{
-    DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos,
-    HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
+    DataReaderQos, DataWriterQos, DomainParticipantQos, DurabilityQosPolicyKind, EntityKind,
+    EntityQos, HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind,
+    ResourceLimitsQosPolicy, SubscriberQos, TopicQos,
 };
 
 use super::factory::DomainParticipantFactory;
@@ -268,10 +269,14 @@ pub(crate) fn usual_topic() -> TopicQos {
     qos
 }
 
-/// The policies of a writer of which nothing is said: its topic's.
+/// The policies of a writer of which nothing is said: its topic's, but for what those say of samples that are kept.
 pub(crate) fn usual_writer(topic: &TopicQos) -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.copy_from_topic_qos(topic);
+    if topic.durability.kind != DurabilityQosPolicyKind::Volatile {
+        // The topic's say how much is kept.
+        qos.resource_limits = ResourceLimitsQosPolicy::default();
+    }
     qos
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
-    OwnershipQosPolicyKind, PolicyId, PublisherQos,
+    OwnershipQosPolicyKind, PolicyId, PublisherQos, ResourceLimitsQosPolicy,
 };
 
 use super::enabling::Draft;
@@ -150,6 +150,14 @@ impl<T: TopicData> DataWriterBuilder<T> {
     /// Keeps up to so many samples that readers have not yet received (7168 by default).
     pub fn in_flight(mut self, samples: usize) -> Self {
         self.in_flight = samples;
+        self
+    }
+
+    /// RESOURCE_LIMITS: how many samples, of all instances and of each, may be on their way to readers that have not received them
+    /// yet, and of how many instances they are. A write that would be too much waits for up to max_blocking_time; one of an instance
+    /// too many is [refused](DdsError::OutOfResources) until another one is unregistered. A coherent set counts for its instances alone.
+    pub fn resource_limits(mut self, limits: ResourceLimitsQosPolicy) -> Self {
+        self.qos.resource_limits = limits;
         self
     }
 

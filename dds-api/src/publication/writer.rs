@@ -21,6 +21,7 @@ use idl_xtypes::TopicData;
 use super::acknowledgment::are_acknowledged;
 use super::enabling::{Draft, Started};
 use super::instances::Registered;
+use super::limits::Limits;
 use super::loan::Loan;
 use super::place::Place;
 use super::publisher::Publisher;
@@ -209,6 +210,16 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, and waits no longer than that for room.
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
+        match self.limits() {
+            None => self.write_freely(sample, time, blocking),
+            Some(limits) => self.within_limits(limits, self.key_of(sample)?, blocking, || {
+                self.write_freely(sample, time, blocking)
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
         if let Some(held) = self.hold(&seal, time, size, |record| write_payload(sample, record)) {
@@ -256,6 +267,9 @@ impl<T: TopicData> DataWriter<T> {
     pub fn has_room_for(&self, sample: &T) -> bool {
         let terms = self.shared.terms();
         record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
+            && self.limits().is_none_or(|limits| {
+                self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
+            })
     }
 
     /// What goes with a sample: its key, where it will be kept, and what the writer's policies say.
@@ -380,8 +394,14 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     #[inline(always)]
-    fn max_blocking(&self) -> Timeout {
+    pub(super) fn max_blocking(&self) -> Timeout {
         self.enabling.started().map_or(Timeout::NOW, |started| started.max_blocking)
+    }
+
+    /// RESOURCE_LIMITS, if it has any.
+    #[inline(always)]
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        self.enabling.started()?.limits.as_ref()
     }
 
     #[inline(always)]
@@ -500,7 +520,7 @@ impl<T: TopicData> DataWriter<T> {
         ))
     }
 
-    fn deleted(&self) -> DdsError {
+    pub(super) fn deleted(&self) -> DdsError {
         DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
     }
 }
