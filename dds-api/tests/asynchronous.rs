@@ -106,15 +106,22 @@ fn a_task_is_woken_by_what_another_process_writes() {
     actor.kill();
 }
 
+/// Here, and in another participant, which tells of what it releases only whoever waits for that.
 #[test]
 fn a_task_that_writes_is_woken_when_there_is_room() {
     let meeting = Meeting::new();
-    let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
-    let writer = participant.writer(&topic).memory(4096).in_flight(4).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
-    block_on(writer.wait_for_readers_async(1)).unwrap();
+    let here = meeting.join();
+    write_as_there_is_room(&here, &here);
+    write_as_there_is_room(&here, &meeting.join());
+}
+
+fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
     const COUNT: u64 = 1_000;
+    let topic = here.topic::<Mark>("Marks").create().unwrap();
+    let writer = here.writer(&topic).memory(4096).in_flight(4).create().unwrap();
+    let theirs = there.topic::<Mark>("Marks").create().unwrap();
+    let reader = there.reader(&theirs).create().unwrap();
+    block_on(writer.wait_for_readers_async(1)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             block_on(async {
@@ -133,6 +140,10 @@ fn a_task_that_writes_is_woken_when_there_is_room() {
             });
         });
         for number in 0..COUNT {
+            if number % 100 == 0 {
+                // The writer sleeps meanwhile.
+                std::thread::sleep(Duration::from_millis(5));
+            }
             assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
         }
     });

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use derecho_node::Waited;
+use derecho_node::{Waited, clock};
 use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, Length};
 
@@ -190,9 +190,15 @@ impl<T: TopicData> DataWriter<T> {
             return write();
         }
         let admitted = self.admit(limits, key, blocking)?;
-        write()?;
-        admitted.written(self.committed());
-        Ok(())
+        let result = write();
+        match result {
+            Ok(()) => self.was_written(Some(admitted)),
+            Err(_) => {
+                drop(admitted);
+                self.look_again();
+            }
+        }
+        result
     }
 
     /// The leave to write a sample whose place is claimed already.
@@ -209,8 +215,23 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn was_written(&self, admitted: Option<Admitted<'_>>) {
         if let Some(admitted) = admitted {
-            admitted.written(self.committed());
+            self.note(admitted);
         }
+    }
+
+    #[cold]
+    fn note(&self, admitted: Admitted<'_>) {
+        let committed = self.committed();
+        admitted.written(committed);
+        // Readers may have received it before that was noted: whoever they have woken did not know it.
+        if self.received().is_none_or(|(_, received)| received >= committed) {
+            self.look_again();
+        }
+    }
+
+    /// Whoever waits looks again, tasks as well.
+    fn look_again(&self) {
+        self.participant.engine.act(|machine, _, _| machine.alarm(clock::now()));
     }
 
     fn admit<'a>(
