@@ -169,10 +169,15 @@ impl Profiles {
         Ok(Some(found).filter(|found| !found.says_nothing()))
     }
 
-    /// What a participant of which nothing is said has: by its profile, or else as the factory says.
-    pub(super) fn of_participant(&self) -> DdsResult<(DomainParticipantQos, Option<Following>)> {
+    /// What a participant has of which no more is said than this set: by its profile, or else as the factory says.
+    pub(super) fn of_participant(
+        &self,
+        set: Option<&str>,
+    ) -> DdsResult<(DomainParticipantQos, Option<Following>)> {
         let usual = DomainParticipantFactory::instance().default_participant_qos();
-        let Some(profile) = self.usual() else { return Ok((usual.unwrap_or_default(), None)) };
+        let Some(profile) = set.map(Arc::from).or_else(|| self.usual()) else {
+            return Ok((usual.unwrap_or_default(), None));
+        };
         let given = self.of_shared(EntityKind::DomainParticipant, &profile, None)?;
         let qos = match (&given.qos, &given.said) {
             (EntityQos::DomainParticipant(qos), Some(_)) => qos.clone(),
