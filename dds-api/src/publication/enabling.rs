@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::clock;
+use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PublisherQos};
 
@@ -20,6 +21,7 @@ use crate::mapping::policies::{self, Policies};
 use crate::mapping::record::{EXPIRY, HEADER, KEY, STRENGTH, TAG};
 use crate::mapping::set;
 use crate::mapping::shares::Berth;
+use crate::topic::encoding;
 
 /// Bytes for the names of partitions that a writer may get later.
 const ROOM_FOR_NAMES: usize = 256;
@@ -41,6 +43,8 @@ pub(super) struct Started {
     pub(super) first: Berth,
     pub(super) id: u64,
     pub(super) max_blocking: Timeout,
+    /// How it encodes samples that do not travel as they lie in memory.
+    pub(super) encoding: Encoding,
     /// Samples are kept, so their keys go with them.
     pub(super) kept: bool,
 }
@@ -101,6 +105,7 @@ impl<T: TopicData> WriterCore<T> {
         let (qos, topic, group) = (qos.clone(), &self.topic, self.publisher_qos());
         check(topic, &qos, &group)?;
         let level = topic.level();
+        let encoding = encoding(&qos.representation);
         let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
         let mut endpoint = topic
             .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
@@ -141,7 +146,7 @@ impl<T: TopicData> WriterCore<T> {
             refused(&refusal, &self.participant.standing, "writer", topic.name())
         })?;
         let max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
-        Ok(Started { first, id, max_blocking, kept: level.is_kept() })
+        Ok(Started { first, id, max_blocking, encoding, kept: level.is_kept() })
     }
 
     /// Its publisher knows of it, and where it writes.

@@ -16,6 +16,7 @@ use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::ClaimError;
 use derecho_node::{Waited, clock};
+use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
@@ -209,9 +210,10 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, and waits no longer than that for room.
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
-        let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
+        let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
-        if let Some(held) = self.hold(&seal, time, size, |record| write_payload(sample, record)) {
+        let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
+        if let Some(held) = self.hold(&seal, time, size, fill) {
             return held;
         }
         let size = size + seal.size();
@@ -237,7 +239,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Puts a sample where there is room for it.
     #[inline(always)]
     fn put(&self, mut place: Place<'_>, sample: &T, with: (Seal, Option<u64>)) -> DdsResult<()> {
-        match write_payload(sample, place.bytes()) {
+        match write_payload(sample, place.bytes(), || self.encoding()) {
             Ok(size) => self.commit_at(place, size, with),
             Err(error) => {
                 drop(place);
@@ -255,7 +257,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
         let terms = self.shared.terms();
-        record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
+        self.size_of(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
     }
 
     /// What goes with a sample: its key, where it will be kept, and what the writer's policies say.
@@ -405,6 +407,18 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn is_kept(&self) -> bool {
         self.enabling.started().is_some_and(|started| started.kept)
+    }
+
+    /// How it encodes what does not travel as it lies in memory: in the first representation that it offers (I-177).
+    #[inline(always)]
+    pub(super) fn encoding(&self) -> Encoding {
+        self.enabling.started().map_or(Encoding::PLAIN_CDR2_LE, |started| started.encoding)
+    }
+
+    /// Bytes of the record of a sample.
+    #[inline(always)]
+    fn size_of(&self, sample: &T) -> Result<usize, T::Error> {
+        record_size(sample, || self.encoding())
     }
 
     /// A claim where it may write if nothing has happened, and if there is room.
