@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use derecho_core::ids::NodeId;
 use derecho_core::membership::View;
-use qos_profiles::{PartitionQosPolicy, PolicyId};
+use qos_profiles::{DataRepresentationId, PartitionQosPolicy, PolicyId};
 
 use super::discovery::Discovery;
 use super::endpoint::Endpoint;
 use super::ignored::Ignored;
 use super::policies::Policies;
-use super::record::{Offer, Origin, origin, partition};
+use super::record::{Offer, Origin, origin, partition, representation_of};
 use super::set;
 
 /// Whether a reader is to have what a writer writes.
@@ -39,6 +39,8 @@ pub(crate) struct Acquaintance {
     /// Whether a writer does of which nothing is remembered: it offers what is usual, what its records say, and of DURABILITY all
     /// that the topic gives, for what is kept of it has outlived it.
     usual: [bool; Offer::COUNT],
+    /// In which representations it takes what such a writer has left, as far as that says one; all, where samples travel as they lie in memory.
+    forms: Forms,
     /// What records of its topic are told by from those of others in the same order.
     tag: u64,
     /// None: the stream is of one partition.
@@ -56,6 +58,32 @@ const MOST_GONE: usize = 1 << 12;
 
 /// Policies by which a writer promises something for the time to come: who is gone keeps no promise, and breaks none.
 const PROMISES: [PolicyId; 3] = [PolicyId::Deadline, PolicyId::LatencyBudget, PolicyId::Liveliness];
+
+/// Which representations a reader takes of what is left of writers that are gone (I-177).
+#[derive(Clone, Debug)]
+enum Forms {
+    All,
+    These(Vec<DataRepresentationId>),
+}
+
+impl Forms {
+    fn of(reader: &Endpoint) -> Forms {
+        match &*reader.policies {
+            Policies::Requested { reader: requested, .. } if reader.data_type.layout == 0 => {
+                Forms::These(requested.representation.representations().to_vec())
+            }
+            _ => Forms::All,
+        }
+    }
+
+    #[cold]
+    fn take(&self, record: &[u8]) -> bool {
+        match (self, representation_of(record)) {
+            (Forms::These(these), Some(found)) => these.contains(&found),
+            _ => true,
+        }
+    }
+}
 
 impl Acquaintance {
     /// What a reader of a participant may know now, if it knew this before.
@@ -82,12 +110,16 @@ impl Acquaintance {
         let fits = |offer: usize| {
             let offered = Policies::left(reader.level).with(Offer::at(offer));
             let refused = reader.policies.refuses(&offered);
-            refused.iter().all(|refused| PROMISES.contains(&refused.policy))
+            // In which form it wrote each record says for itself.
+            let counts =
+                |policy| !PROMISES.contains(policy) && *policy != PolicyId::DataRepresentation;
+            !refused.iter().any(|refused| counts(&refused.policy))
         };
         Acquaintance {
             writers: gone.chain(writers).collect(),
             members,
             usual: std::array::from_fn(fits),
+            forms: Forms::of(reader),
             tag: reader.order.tag(&reader.topic),
             partition: (!reader.order.is_by_partition())
                 .then(|| reader.policies.partition().clone()),
@@ -107,7 +139,7 @@ impl Acquaintance {
         }
         match set::of_several(record) {
             Some(records) => self.judge_all(node, records),
-            None => self.judge_origin(node, &origin),
+            None => self.judge_origin(node, &origin, record),
         }
     }
 
@@ -116,7 +148,7 @@ impl Acquaintance {
     fn judge_all(&self, node: NodeId, records: set::Records<'_>) -> Verdict {
         let mut verdict = Verdict::No;
         for record in records.map_while(Result::ok) {
-            match self.judge_origin(node, &origin(record)) {
+            match self.judge_origin(node, &origin(record), record) {
                 Verdict::NotYet => return Verdict::NotYet,
                 Verdict::Yes => verdict = Verdict::Yes,
                 Verdict::No => {}
@@ -127,18 +159,18 @@ impl Acquaintance {
 
     /// Whether the reader is to have a record of a set of several writers.
     pub(crate) fn has(&self, node: NodeId, record: &[u8]) -> bool {
-        self.judge_origin(node, &origin(record)) == Verdict::Yes
+        self.judge_origin(node, &origin(record), record) == Verdict::Yes
     }
 
-    fn judge_origin(&self, node: NodeId, origin: &Origin<'_>) -> Verdict {
+    fn judge_origin(&self, node: NodeId, origin: &Origin<'_>, record: &[u8]) -> Verdict {
         match origin.tag == self.tag {
-            true => self.judge_writer(node, origin.writer, origin.offer()),
+            true => self.judge_writer(node, origin.writer, (origin.offer(), record)),
             false => Verdict::No,
         }
     }
 
-    /// The verdict on a writer, whose record says that it offers this.
-    fn judge_writer(&self, node: NodeId, writer: u32, offer: Offer) -> Verdict {
+    /// The verdict on a writer, whose record this is, and says that it offers this.
+    fn judge_writer(&self, node: NodeId, writer: u32, (offer, record): (Offer, &[u8])) -> Verdict {
         if self.ignores(node, writer) {
             return Verdict::No;
         }
@@ -147,7 +179,7 @@ impl Acquaintance {
             None if self.members.get(&node).is_some_and(|latest| *latest < writer.into()) => {
                 return Verdict::NotYet;
             }
-            None => self.usual[offer.index()],
+            None => self.usual[offer.index()] && self.forms.take(record),
         };
         if accepted { Verdict::Yes } else { Verdict::No }
     }
@@ -176,18 +208,23 @@ mod tests {
             writers: [((A, 3), false)].into(),
             members: [(A, 5)].into(),
             usual: std::array::from_fn(|offer| offer < 2),
+            forms: Forms::All,
             tag: 0,
             partition: None,
             ignored: Arc::default(),
             ignores_others: false,
             me: A,
         };
-        let judge = |node, writer| known.judge_writer(node, writer, Offer::default());
+        let judge = |node, writer| known.judge_writer(node, writer, (Offer::default(), &[]));
         assert_eq!(judge(A, 3), Verdict::No);
         assert_eq!(judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
         assert_eq!(judge(A, 6), Verdict::NotYet);
         assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
-        assert_eq!(known.judge_writer(NodeId(2), 6, Offer::at(2)), Verdict::No, "it offered that");
+        assert_eq!(
+            known.judge_writer(NodeId(2), 6, (Offer::at(2), &[])),
+            Verdict::No,
+            "it offered that"
+        );
     }
 
     #[test]
@@ -200,14 +237,16 @@ mod tests {
             writers: [((A, 3), true), ((A, 4), true), ((me, 3), true)].into(),
             members: [(A, 5), (other, 0), (me, 9)].into(),
             usual: [true; Offer::COUNT],
+            forms: Forms::All,
             tag: 0,
             partition: None,
             ignored: Arc::new(ignored),
             ignores_others: false,
             me,
         };
-        let judge =
-            |known: &Acquaintance, node, writer| known.judge_writer(node, writer, Offer::default());
+        let judge = |known: &Acquaintance, node, writer| {
+            known.judge_writer(node, writer, (Offer::default(), &[]))
+        };
         assert_eq!(judge(&known, A, 3), Verdict::No);
         assert_eq!(judge(&known, A, 4), Verdict::Yes);
         assert_eq!(judge(&known, other, 1), Verdict::No, "whenever it is announced");

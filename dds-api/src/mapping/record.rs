@@ -16,18 +16,17 @@
 //!
 //! Owns: the header, and the choice of form. Never does: trust what it reads.
 
+mod terms;
+
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
-use idl_cdr::{Encoding, Endianness};
+use idl_cdr::{CdrVersion, Encoding, Endianness};
 use idl_xtypes::TopicData;
-use qos_profiles::{
-    DataWriterQos, DestinationOrderQosPolicyKind, OwnershipQosPolicyKind, PartitionQosPolicy,
-    PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, PublisherQos,
-};
+use qos_profiles::DataRepresentationId;
 
+pub(crate) use self::terms::{Offer, Terms, partition};
 use super::layouts::Layouts;
-use super::set::OF_SEVERAL;
+use super::set::{OF_SEVERAL, records};
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 16;
@@ -76,7 +75,7 @@ pub(crate) const EXPIRY: usize = 8;
 /// The expiry of what is never out of date.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// In which form keys are sent, and kept, alone.
+/// In which form keys are kept alone.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
     Endianness::Big => Encoding::PLAIN_CDR2_BE,
     Endianness::Little => Encoding::PLAIN_CDR2_LE,
@@ -269,20 +268,24 @@ const fn form_in_place<T: TopicData>() -> u32 {
     }
 }
 
-/// Bytes of the record of this sample.
-#[inline]
-pub(crate) fn record_size<T: TopicData>(sample: &T) -> Result<usize, T::Error> {
+/// Bytes of the record of this sample; in which encoding is asked of one that is not plain alone.
+#[inline(always)]
+pub(crate) fn record_size<T: TopicData>(
+    sample: &T,
+    encoding: impl FnOnce() -> Encoding,
+) -> Result<usize, T::Error> {
     if is_plain::<T>() {
         return Ok(HEADER + size_of::<T>());
     }
-    Ok(HEADER + sample.cdr_size()?)
+    Ok(HEADER + sample.cdr_size(encoding())?)
 }
 
 /// Writes a sample's payload behind the place of the header. Returns the record's size.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_payload<T: TopicData>(
     sample: &T,
     record: &mut [u8],
+    encoding: impl FnOnce() -> Encoding,
 ) -> Result<usize, T::Error> {
     if let Some(layout) = T::LAYOUT
         && is_plain::<T>()
@@ -291,7 +294,7 @@ pub(crate) fn write_payload<T: TopicData>(
         copy_padded(bytes, &mut record[HEADER..]);
         return Ok(HEADER + bytes.len());
     }
-    Ok(HEADER + sample.write_cdr(&mut record[HEADER..])?)
+    Ok(HEADER + sample.write_cdr(&mut record[HEADER..], encoding())?)
 }
 
 /// Copies the bytes of a value, padding and all.
@@ -307,7 +310,7 @@ fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
     }
 }
 
-/// The key of a value alone: what is sent of an instance that is over.
+/// The key of a value alone, as it is kept.
 pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> {
     value.key_cdr(KEY_ENCODING)
 }
@@ -335,111 +338,6 @@ pub(crate) struct Seal {
     pub(crate) terms: Terms,
     /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
     pub(crate) key: Option<u128>,
-}
-
-/// What a record says of its writer's policies: who is gone has said it nowhere else (I-193). A set of bits.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Offer(u8);
-
-impl Offer {
-    /// PRESENTATION: coherent access, and that of a group.
-    const COHERENT: u8 = 1;
-    const GROUP: u8 = 2;
-    /// OWNERSHIP is exclusive.
-    const EXCLUSIVE: u8 = 4;
-    /// DESTINATION_ORDER is by source timestamps.
-    const BY_SOURCE: u8 = 8;
-    /// So many there are.
-    pub(crate) const COUNT: usize = 16;
-
-    /// The one of this index.
-    pub(crate) fn at(index: usize) -> Offer {
-        Offer((index % Offer::COUNT) as u8)
-    }
-
-    /// Which of all it is.
-    #[inline(always)]
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// That of a writer with these policies.
-    pub(crate) fn of(writer: &DataWriterQos, publisher: &PublisherQos) -> Offer {
-        let PresentationQosPolicy { coherent_access, access_scope, .. } = publisher.presentation;
-        let by_source = DestinationOrderQosPolicyKind::BySourceTimestamp;
-        let all = [
-            (Offer::COHERENT, coherent_access),
-            (Offer::GROUP, access_scope == PresentationQosPolicyAccessScopeKind::Group),
-            (Offer::EXCLUSIVE, writer.ownership.kind == OwnershipQosPolicyKind::Exclusive),
-            (Offer::BY_SOURCE, writer.destination_order.kind == by_source),
-        ];
-        Offer(all.into_iter().filter(|(_, has)| *has).fold(0, |bits, (bit, _)| bits | bit))
-    }
-
-    /// Policies that say this, and nothing else that is not usual.
-    pub(crate) fn put_into(self, writer: &mut DataWriterQos, publisher: &mut PublisherQos) {
-        let has = |bit| self.0 & bit != 0;
-        publisher.presentation.coherent_access = has(Offer::COHERENT);
-        if has(Offer::GROUP) {
-            publisher.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Group;
-        }
-        if has(Offer::EXCLUSIVE) {
-            writer.ownership.kind = OwnershipQosPolicyKind::Exclusive;
-        }
-        if has(Offer::BY_SOURCE) {
-            writer.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
-        }
-    }
-
-    #[inline(always)]
-    fn flags(self) -> u32 {
-        u32::from(self.0) << OFFER
-    }
-}
-
-/// What goes with the samples of a writer, until its policies change.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Terms {
-    /// OWNERSHIP_STRENGTH.
-    pub(crate) strength: i32,
-    /// PARTITION: the names, if there are any, with NUL between them.
-    pub(crate) partition: Option<Arc<[u8]>>,
-    /// Keys go along, although nothing is kept: somebody counts how long instances were silent.
-    pub(crate) keyed: bool,
-    /// What is offered that is not usual.
-    pub(crate) offer: Offer,
-    /// What its topic is told by from others in the same order; zero if there are none.
-    pub(crate) tag: u64,
-    /// LIFESPAN, in nanoseconds, if it ends: so long after its timestamp a sample is out of date.
-    pub(crate) lifespan: Option<u64>,
-}
-
-impl Terms {
-    /// Bytes that they take behind a payload, beside the key.
-    #[inline(always)]
-    pub(crate) fn size(&self) -> usize {
-        let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
-        let tag = if self.tag != 0 { TAG } else { 0 };
-        let expiry = if self.lifespan.is_some() { EXPIRY } else { 0 };
-        names + tag + expiry + if self.strength != 0 { STRENGTH } else { 0 }
-    }
-
-    /// What goes with a coherent set of such samples.
-    pub(crate) fn of_set(self) -> Terms {
-        Terms { strength: 0, keyed: false, ..self }
-    }
-
-    /// The names of partitions as they are sent; none for the default.
-    pub(crate) fn names(partition: &PartitionQosPolicy) -> Option<Arc<[u8]>> {
-        let names = partition.name.join("\0").into_bytes();
-        (partition.name.len() > 1 || !names.is_empty()).then(|| names.into())
-    }
-}
-
-/// The partitions that names stand for, as they were sent.
-pub(crate) fn partition(names: &[u8]) -> PartitionQosPolicy {
-    let names = names.split(|byte| *byte == 0);
-    PartitionQosPolicy { name: names.map(|name| String::from_utf8_lossy(name).into()).collect() }
 }
 
 /// Where a record comes from.
@@ -651,6 +549,22 @@ pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option
         _ => return None,
     };
     Some(Payload::Decoded(header, value))
+}
+
+/// In which representation its writer wrote what is in a record, or in the first one of a set; none if it says nothing of it: it is
+/// no CDR.
+#[cold]
+pub(crate) fn representation_of(record: &[u8]) -> Option<DataRepresentationId> {
+    let record = match records(record) {
+        Some(mut records) => records.next()?.ok()?,
+        None => record,
+    };
+    let header = Header::read(record).filter(|header| header.form & CONTENTS == CDR)?;
+    let version = Encoding::of_payload(payload(header, record)?)?.version;
+    Some(match version {
+        CdrVersion::Xcdr1 => DataRepresentationId::Xcdr,
+        CdrVersion::Xcdr2 => DataRepresentationId::Xcdr2,
+    })
 }
 
 /// The payload of a record that holds a sample in CDR.

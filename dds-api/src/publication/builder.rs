@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use idl_xtypes::TopicData;
 use qos_profiles::{
-    DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
-    OwnershipQosPolicyKind, PolicyId, PublisherQos, ResourceLimitsQosPolicy,
+    DataRepresentationId, DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind,
+    EntityQos, OwnershipQosPolicyKind, PolicyId, PublisherQos, ResourceLimitsQosPolicy,
 };
 
 use super::enabling::Draft;
@@ -23,7 +23,7 @@ use crate::mapping::record::is_plain;
 use crate::mapping::shares::{Refusal, WriterShared};
 use crate::mapping::standing::Standing;
 use crate::subscription::not_with_builtin;
-use crate::topic::Topic;
+use crate::topic::{Topic, Whose};
 
 /// Memory of a writer that says nothing else.
 const DEFAULT_MEMORY: usize = 1 << 20;
@@ -141,6 +141,13 @@ impl<T: TopicData> DataWriterBuilder<T> {
         self
     }
 
+    /// DATA_REPRESENTATION: it writes in this one, and readers that do not take it get nothing. Unless it is said, XCDR2 if the type, or
+    /// one that it is made of, is appendable or mutable, else XCDR1. What travels as it lies in memory does in any.
+    pub fn representation(mut self, representation: DataRepresentationId) -> Self {
+        self.qos.representation.value = vec![representation];
+        self
+    }
+
     /// USER_DATA: bytes that go with the writer.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.user_data.value = bytes.into();
@@ -210,7 +217,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         topic.check_there()?;
         publisher.iter().try_for_each(|publisher| publisher.entity().check_there())?;
         let group = publisher.as_ref().map_or_else(policies::publisher, Publisher::qos);
-        topic.policies().settle_representation("a writer of", &mut qos.representation)?;
+        topic.policies().settle_representation(Whose::Writer, &mut qos.representation)?;
         check(&topic, &qos, &group)?;
         let mark = topic.identity().mark();
         let shared = Arc::new(WriterShared::new(Arc::clone(&participant.pulse)));

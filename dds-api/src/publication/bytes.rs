@@ -59,7 +59,8 @@ impl ByteLoan<'_> {
         let size = HEADER + payload_size(writer, length)?;
         let Some(place) = &mut self.place else { return Ok(()) };
         let record = place.bytes();
-        Bytes::frame(length, &mut record[HEADER..size]).map_err(|error| unfit(writer, &error))?;
+        let framed = Bytes::frame(length, &mut record[HEADER..size], writer.encoding());
+        framed.map_err(|error| unfit(writer, &error))?;
         let fill = |to: &mut [u8]| {
             to[HEADER..size].copy_from_slice(&record[HEADER..size]);
             Ok(size)

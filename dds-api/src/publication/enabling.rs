@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::clock;
+use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PublisherQos};
 
@@ -21,6 +22,7 @@ use crate::mapping::policies::{self, Policies};
 use crate::mapping::record::{EXPIRY, HEADER, KEY, STRENGTH, TAG};
 use crate::mapping::set;
 use crate::mapping::shares::Berth;
+use crate::topic::encoding;
 
 /// Bytes for the names of partitions that a writer may get later.
 const ROOM_FOR_NAMES: usize = 256;
@@ -42,6 +44,8 @@ pub(super) struct Started {
     pub(super) first: Berth,
     pub(super) id: u64,
     pub(super) max_blocking: Timeout,
+    /// How it encodes samples that do not travel as they lie in memory.
+    pub(super) encoding: Encoding,
     /// Samples are kept, so their keys go with them.
     pub(super) kept: bool,
     /// RESOURCE_LIMITS, if there are any.
@@ -105,6 +109,7 @@ impl<T: TopicData> WriterCore<T> {
         check(topic, &qos, &group)?;
         let limits = Limits::new(&qos);
         let level = topic.level();
+        let encoding = encoding(&qos.representation);
         let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
         let mut endpoint = topic
             .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
@@ -145,7 +150,7 @@ impl<T: TopicData> WriterCore<T> {
             refused(&refusal, &self.participant.standing, "writer", topic.name())
         })?;
         let max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
-        Ok(Started { first, id, max_blocking, kept: level.is_kept(), limits })
+        Ok(Started { first, id, max_blocking, encoding, kept: level.is_kept(), limits })
     }
 
     /// Its publisher knows of it, and where it writes.

@@ -158,7 +158,8 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Writes that an instance is over, for this writer or for all.
     fn end(&self, sample: &T, fate: Fate, time: Option<u64>) -> DdsResult<()> {
-        let payload = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
+        let payload = sample.key_cdr(self.encoding());
+        let payload = payload.map_err(|error| self.not_encodable(&error))?;
         let seal = Seal { fate, ..self.seal_of(sample)? };
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);

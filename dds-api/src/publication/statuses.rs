@@ -17,6 +17,7 @@ use crate::infrastructure::{
     immutable,
 };
 use crate::mapping::policies::Policies;
+use crate::topic::Whose;
 
 /// Policies and statuses. What a status counts since it was last read is read with it.
 ///
@@ -65,7 +66,7 @@ impl<T: TopicData> DataWriter<T> {
     pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
         self.enabling.check_there()?;
         let qos = &mut qos.clone();
-        self.topic.policies().settle_representation("a writer of", &mut qos.representation)?;
+        self.topic.policies().settle_representation(Whose::Writer, &mut qos.representation)?;
         check(&self.topic, qos, &self.publisher_qos())?;
         if let Some(draft) = &mut *self.enabling.draft() {
             draft.qos.clone_from(qos);

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
 use derecho_node::{Waited, clock};
+use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
@@ -220,9 +221,10 @@ impl<T: TopicData> DataWriter<T> {
 
     #[inline(always)]
     fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
-        let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
+        let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
-        if let Some(held) = self.hold(&seal, time, size, |record| write_payload(sample, record)) {
+        let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
+        if let Some(held) = self.hold(&seal, time, size, fill) {
             return held;
         }
         let size = size + seal.size();
@@ -248,7 +250,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Puts a sample where there is room for it.
     #[inline(always)]
     fn put(&self, mut place: Place<'_>, sample: &T, with: (Seal, Option<u64>)) -> DdsResult<()> {
-        match write_payload(sample, place.bytes()) {
+        match write_payload(sample, place.bytes(), || self.encoding()) {
             Ok(size) => self.commit_at(place, size, with),
             Err(error) => {
                 drop(place);
@@ -266,7 +268,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline]
     pub fn has_room_for(&self, sample: &T) -> bool {
         let terms = self.shared.terms();
-        record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
+        self.size_of(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
             && self.limits().is_none_or(|limits| {
                 self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
             })
@@ -407,6 +409,18 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     fn is_kept(&self) -> bool {
         self.enabling.started().is_some_and(|started| started.kept)
+    }
+
+    /// How it encodes what does not travel as it lies in memory: in the first representation that it offers (I-177).
+    #[inline(always)]
+    pub(super) fn encoding(&self) -> Encoding {
+        self.enabling.started().map_or(Encoding::PLAIN_CDR2_LE, |started| started.encoding)
+    }
+
+    /// Bytes of the record of a sample.
+    #[inline(always)]
+    fn size_of(&self, sample: &T) -> Result<usize, T::Error> {
+        record_size(sample, || self.encoding())
     }
 
     #[inline(always)]

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use idl_xtypes::TopicData;
 use qos_profiles::{
-    DataReaderQos, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind, EntityKind, EntityQos,
-    HistoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind, PresentationQosPolicy,
-    PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy, ResourceLimitsQosPolicy,
-    SubscriberQos, TypeConsistencyEnforcementQosPolicy,
+    DataReaderQos, DataRepresentationId, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
+    EntityKind, EntityQos, HistoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
+    PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy,
+    ResourceLimitsQosPolicy, SubscriberQos, TypeConsistencyEnforcementQosPolicy,
 };
 
 use super::cache::Settings;
@@ -27,7 +27,7 @@ use crate::domain::{Following, Inner, usual_reader};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::Hears;
-use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin};
+use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin, Whose};
 
 /// A reader that is being made.
 ///
@@ -180,6 +180,28 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
+    /// DATA_REPRESENTATION: it takes samples in any of these. Unless it is said, in that alone which [a writer has that says
+    /// nothing](crate::publication::DataWriterBuilder::representation).
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// use dds_api::qos::DataRepresentationId::{Xcdr, Xcdr2};
+    ///
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { callsign: String }
+    /// # fn example(participant: &DomainParticipant, topic: &Topic<Track>) -> DdsResult<()> {
+    /// let reader = participant.reader(topic).representations([Xcdr2, Xcdr]).create()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn representations(
+        mut self,
+        representations: impl IntoIterator<Item = DataRepresentationId>,
+    ) -> Self {
+        self.qos.representation.value = representations.into_iter().collect();
+        self
+    }
+
     /// USER_DATA: bytes that go with the reader.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.user_data.value = bytes.into();
@@ -317,7 +339,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
         participant.lifecycle.check_there("the participant")?;
         topic.check_there()?;
         subscriber.iter().try_for_each(|subscriber| subscriber.entity().check_there())?;
-        topic.policies().settle_representation("a reader of", &mut qos.representation)?;
+        topic.policies().settle_representation(Whose::Reader, &mut qos.representation)?;
         check(&topic, &qos, &group)?;
         let settings = Settings::new(&qos, &presentation);
         let of =

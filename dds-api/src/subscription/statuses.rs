@@ -21,6 +21,7 @@ use crate::infrastructure::{
     SubscriptionMatchedStatus, immutable,
 };
 use crate::mapping::policies::Policies;
+use crate::topic::Whose;
 
 /// Policies and statuses. What a status counts since it was last read is read with it.
 impl<T: TopicData> DataReader<T> {
@@ -44,7 +45,7 @@ impl<T: TopicData> DataReader<T> {
     pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
         self.enabling.check_there()?;
         let qos = &mut qos.clone();
-        self.topic.policies().settle_representation("a reader of", &mut qos.representation)?;
+        self.topic.policies().settle_representation(Whose::Reader, &mut qos.representation)?;
         if let Some(draft) = &mut *self.enabling.draft() {
             let group =
                 self.subscriber.as_ref().map_or_else(|| draft.group.clone(), Subscriber::qos);

@@ -14,7 +14,7 @@ use qos_profiles::{
 };
 
 use super::keeping::KeepingOptions;
-use super::representation::settle;
+use super::representation::{Forms, Whose};
 use super::{Topic, TopicPolicies};
 use crate::domain::{Following, Inner, Shared, usual_topic};
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
@@ -319,12 +319,12 @@ impl<T: TopicData> TopicBuilder<T> {
             qos.lifespan.duration = lifespan.into();
         }
         order.check(&name, level)?;
-        let allowed = T::representations(&support);
-        settle(allowed, &format!("topic `{name}`"), &mut qos.representation)?;
+        let forms = Forms::of::<T>(&support);
+        forms.settle(Whose::Topic, &name, &mut qos.representation)?;
         let promise = options.promise(&name, level, qos)?;
         let profile = following.as_ref().map(|following| Arc::clone(following.profile()));
         let named = (name.into(), profile);
-        let policies = TopicPolicies::new(named, (order, allowed), (promise, options));
+        let policies = TopicPolicies::new(named, (order, forms), (promise, options));
         let topic = Topic::make(&participant, support, policies)?;
         if let Some(following) = following {
             let entity = Shared::Topic(Arc::downgrade(topic.entity()));

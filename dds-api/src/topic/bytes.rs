@@ -122,11 +122,15 @@ impl Bytes {
     }
 
     /// Writes what stands around so many bytes in a payload of [that size](Bytes::payload_size).
-    pub(crate) fn frame(length: usize, payload: &mut [u8]) -> Result<(), CdrError> {
+    pub(crate) fn frame(
+        length: usize,
+        payload: &mut [u8],
+        encoding: Encoding,
+    ) -> Result<(), CdrError> {
         let size = payload.len();
         let (before, behind) = payload.split_at_mut(BYTES_AT);
         let padding = size - BYTES_AT - length;
-        let mut writer = CdrWriter::over(before, Encoding::default());
+        let mut writer = CdrWriter::over(before, encoding);
         writer.write_header(Extensibility::Final)?;
         writer.write_length(length, UNBOUNDED)?;
         writer.finish()?;
@@ -341,14 +345,18 @@ mod tests {
     fn a_byte_string_is_a_struct_of_a_sequence() {
         for length in 0..9_u8 {
             let value: Vec<u8> = (1..=length).collect();
-            let expected = idl_cdr::to_cdr(&AsIdlHasIt { value: value.clone() }).unwrap();
-            assert_eq!(idl_cdr::to_cdr(&Bytes::from(value.clone())).unwrap(), expected);
-            let mut placed = vec![0xff; Bytes::payload_size(value.len()).unwrap()];
-            placed[BYTES_AT..][..value.len()].copy_from_slice(&value);
-            Bytes::frame(value.len(), &mut placed).unwrap();
-            assert_eq!(placed, expected);
-            assert_eq!(&placed[find(&placed, &placed).unwrap()], value);
-            assert_eq!(*idl_cdr::from_cdr::<Bytes>(&placed).unwrap(), *value);
+            for encoding in [Encoding::CDR_LE, Encoding::PLAIN_CDR2_LE] {
+                let as_idl = AsIdlHasIt { value: value.clone() };
+                let expected = idl_cdr::to_cdr_with(&as_idl, encoding).unwrap();
+                let bytes = Bytes::from(value.clone());
+                assert_eq!(idl_cdr::to_cdr_with(&bytes, encoding).unwrap(), expected);
+                let mut placed = vec![0xff; Bytes::payload_size(value.len()).unwrap()];
+                placed[BYTES_AT..][..value.len()].copy_from_slice(&value);
+                Bytes::frame(value.len(), &mut placed, encoding).unwrap();
+                assert_eq!(placed, expected);
+                assert_eq!(&placed[find(&placed, &placed).unwrap()], value);
+                assert_eq!(*idl_cdr::from_cdr::<Bytes>(&placed).unwrap(), *value);
+            }
         }
         assert_eq!(Bytes::DESCRIPTOR.name, AsIdlHasIt::DESCRIPTOR.name);
         let [ours, theirs] =

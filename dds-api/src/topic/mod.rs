@@ -16,6 +16,7 @@ use idl_xtypes::{DynamicType, TopicData};
 use qos_profiles::{PartitionQosPolicy, TopicQos};
 
 use self::keeping::{KeepingOptions, Promise};
+use self::representation::Forms;
 use crate::domain::enabling::Encloses;
 use crate::domain::{DomainParticipant, Entity, Inner, usual_topic};
 use crate::infrastructure::{
@@ -40,6 +41,7 @@ pub(crate) use filtered::{Parts, SharedFilter, wrong};
 pub use multi::MultiTopic;
 pub(crate) use multi::{Joined, join};
 pub(crate) use policies::TopicPolicies;
+pub(crate) use representation::{Whose, encoding};
 
 /// A name under which samples of type `T` are written and read.
 ///
@@ -292,7 +294,7 @@ impl<T: TopicData> Topic<T> {
         let promise = keeping.promise(name, TopicLevel::Unordered, usual_topic())?;
         let policies = TopicPolicies::new(
             (name.into(), None),
-            (TopicOrder::Own, T::representations(&support)),
+            (TopicOrder::Own, Forms::of::<T>(&support)),
             (promise, keeping),
         );
         let entity = TopicEntity::new::<T>(participant, &support, policies, origin);
@@ -310,8 +312,8 @@ impl<T: TopicData> Topic<T> {
         let TopicFacts { name, level, order, keeping, qos, .. } = data;
         let promise = Promise { qos, level, keeping };
         let promise = (promise, KeepingOptions::default());
-        let allowed = T::representations(&support);
-        let policies = TopicPolicies::new((name.into(), None), (order, allowed), promise);
+        let forms = Forms::of::<T>(&support);
+        let policies = TopicPolicies::new((name.into(), None), (order, forms), promise);
         let topic = Topic::make(participant, support, policies)?;
         // What is found may be used.
         topic.enable()?;

@@ -4,12 +4,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use idl_cdr::Representations;
 use qos_profiles::xml::DeliveryLevel;
 use qos_profiles::{DataRepresentationQosPolicy, DurabilityQosPolicyKind, PolicyId, TopicQos};
 
 use super::keeping::{KeepingOptions, Promise};
-use super::representation::settle;
+use super::representation::{Forms, Whose};
 use crate::infrastructure::{DdsError, DdsResult, immutable};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::order::TopicOrder;
@@ -23,7 +22,7 @@ pub(crate) struct TopicPolicies {
     pub(crate) order: TopicOrder,
     options: KeepingOptions,
     /// What its type allows of DATA_REPRESENTATION.
-    allowed: Representations,
+    forms: Forms,
     /// What it promises, once it is enabled.
     fixed: OnceLock<(TopicLevel, Keeping)>,
     present: Mutex<Promise>,
@@ -32,11 +31,11 @@ pub(crate) struct TopicPolicies {
 impl TopicPolicies {
     pub(super) fn new(
         (name, profile): (Arc<str>, Option<Arc<str>>),
-        (order, allowed): (TopicOrder, Representations),
+        (order, forms): (TopicOrder, Forms),
         (present, options): (Promise, KeepingOptions),
     ) -> Arc<Self> {
         let (fixed, present) = (OnceLock::new(), Mutex::new(present));
-        Arc::new(TopicPolicies { name, profile, order, options, allowed, fixed, present })
+        Arc::new(TopicPolicies { name, profile, order, options, forms, fixed, present })
     }
 
     fn present(&self) -> MutexGuard<'_, Promise> {
@@ -73,13 +72,13 @@ impl TopicPolicies {
     /// DATA_REPRESENTATION of an endpoint of it, as its type has it if nothing is said.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if the type does not allow what is said.
+    /// [`DdsError::InconsistentPolicy`] if the type does not allow what is said, or nobody could send it.
     pub(crate) fn settle_representation(
         &self,
-        what: &str,
+        whose: Whose,
         policy: &mut DataRepresentationQosPolicy,
     ) -> DdsResult<()> {
-        settle(self.allowed, &format!("{what} `{}`", self.name), policy)
+        self.forms.settle(whose, &self.name, policy)
     }
 
     /// Changes those that may change of a topic that is enabled, unless `announce` refuses.
@@ -89,7 +88,7 @@ impl TopicPolicies {
         announce: impl FnOnce(&TopicQos) -> DdsResult<()>,
     ) -> DdsResult<()> {
         let mut qos = qos.clone();
-        self.settle_representation("topic", &mut qos.representation)?;
+        self.settle_representation(Whose::Topic, &mut qos.representation)?;
         let mut changed = self.qos().changed(&qos);
         changed.retain(|policy| !self.may_change(*policy));
         immutable("topic", &changed)?;
@@ -104,7 +103,7 @@ impl TopicPolicies {
     /// Changes any of a topic that is not enabled: its level is another one if RELIABILITY or DURABILITY is.
     pub(super) fn change_all(&self, qos: &TopicQos) -> DdsResult<()> {
         let mut qos = qos.clone();
-        self.settle_representation("topic", &mut qos.representation)?;
+        self.settle_representation(Whose::Topic, &mut qos.representation)?;
         let mut present = self.present();
         let changed = present.qos.changed(&qos);
         let has_changed = |policies: &[PolicyId]| policies.iter().any(|it| changed.contains(it));

@@ -1,37 +1,99 @@
-//! What a type allows of DATA_REPRESENTATION.
+//! Which representations a type leaves to its topics, writers and readers, and which one a writer writes.
 //!
-//! Owns: the list of those who say nothing, and the words of a refusal. Never does: encode.
+//! Owns: what DATA_REPRESENTATION is of who says nothing of it, and the words of a refusal. Never does: encode.
 
-use idl_cdr::Representations;
+use idl_cdr::{Encoding, Representations};
+use idl_xtypes::TopicData;
 use qos_profiles::{DataRepresentationId, DataRepresentationQosPolicy};
 
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// Fills in the policy of who says nothing, and refuses one that the type does not allow.
-pub(crate) fn settle(
+/// What a type says of the representations of its samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forms {
+    /// Those that it allows.
     allowed: Representations,
-    of: &str,
-    policy: &mut DataRepresentationQosPolicy,
-) -> DdsResult<()> {
-    let refuse = |why: String| {
-        Err(DdsError::InconsistentPolicy(format!(
-            "{of}: DATA_REPRESENTATION: its type allows {allowed} (@data_representation), {why}"
-        )))
-    };
-    if !allowed.contains(Representations::XCDR1) && !allowed.contains(Representations::XCDR2) {
-        return refuse("which nobody sends here: allow XCDR2 as well".to_owned());
+    /// It may have other members in another version, or a type that it is made of.
+    may_change: bool,
+}
+
+/// Whose policy it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whose {
+    Topic,
+    Writer,
+    Reader,
+}
+
+impl Whose {
+    fn words(self) -> &'static str {
+        match self {
+            Whose::Topic => "topic",
+            Whose::Writer => "a writer of",
+            Whose::Reader => "a reader of",
+        }
     }
-    let found = policy.value.iter().find(|one| !allowed.contains(representation(**one)));
-    if let Some(found) = found {
-        return refuse(format!(
-            "and {found:?} is asked for: leave it out of the list, or clear the list"
-        ));
+}
+
+impl Forms {
+    pub(crate) fn of<T: TopicData>(support: &T::TypeSupport) -> Forms {
+        let may_change = T::dynamic_type(support).may_change();
+        Forms { allowed: T::representations(support), may_change }
     }
-    // A list of nothing stands for XCDR1.
-    if policy.value.is_empty() && !allowed.contains(Representations::XCDR1) {
-        policy.value = vec![DataRepresentationId::Xcdr2];
+
+    /// Fills in the policy of who says nothing, and refuses one that the type does not allow, or that nobody could keep.
+    pub(crate) fn settle(
+        self,
+        whose: Whose,
+        topic: &str,
+        policy: &mut DataRepresentationQosPolicy,
+    ) -> DdsResult<()> {
+        let allowed = self.allowed;
+        let refuse = |why: &str| {
+            let whose = whose.words();
+            Err(DdsError::InconsistentPolicy(format!(
+                "{whose} `{topic}`: DATA_REPRESENTATION: {why}"
+            )))
+        };
+        let by_type =
+            |why: &str| refuse(&format!("its type allows {allowed} (@data_representation), {why}"));
+        if !allowed.contains(Representations::XCDR1) && !allowed.contains(Representations::XCDR2) {
+            return by_type("which nobody sends here: allow XCDR2 as well");
+        }
+        let found = policy.value.iter().find(|one| !allowed.contains(representation(**one)));
+        if let Some(found) = found {
+            return by_type(&format!(
+                "and {found:?} is asked for: leave it out of the list, or clear the list"
+            ));
+        }
+        let is_cdr = |one: &DataRepresentationId| *one != DataRepresentationId::Xml;
+        if whose == Whose::Writer && policy.value.first().is_some_and(|first| !is_cdr(first)) {
+            return refuse(
+                "XML comes first, and a writer writes what comes first; nobody sends XML here: begin with Xcdr or Xcdr2",
+            );
+        }
+        if !policy.value.is_empty() && !policy.value.iter().any(is_cdr) {
+            return refuse(
+                "XML is all there is in it, and nobody sends XML here: add Xcdr or Xcdr2",
+            );
+        }
+        // A list of nothing stands for XCDR1. In that nothing says where a part ends that has other members in another version.
+        let second = allowed.contains(Representations::XCDR2)
+            && (self.may_change || !allowed.contains(Representations::XCDR1));
+        if policy.value.is_empty() && second {
+            policy.value = vec![DataRepresentationId::Xcdr2];
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// In which encoding a writer writes that offers this.
+pub(crate) fn encoding(policy: &DataRepresentationQosPolicy) -> Encoding {
+    match policy.representations().first() {
+        Some(DataRepresentationId::Xcdr2) => Encoding::PLAIN_CDR2_LE,
+        // No writer offers XML: that was refused.
+        _ => Encoding::CDR_LE,
+    }
 }
 
 fn representation(of: DataRepresentationId) -> Representations {

@@ -88,6 +88,12 @@ impl Encoding {
             }
     }
 
+    /// That of a payload, by its header; none if there is none, or one of no CDR.
+    #[inline]
+    pub fn of_payload(payload: &[u8]) -> Option<Self> {
+        Self::from_representation_id(u16::from_be_bytes(*payload.first_chunk()?))
+    }
+
     /// The encoding that an identifier of the encapsulation header stands for.
     #[inline]
     pub const fn from_representation_id(id: u16) -> Option<Self> {

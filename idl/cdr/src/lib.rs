@@ -65,7 +65,10 @@ pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, seri
 pub use limits::Limits;
 pub use member::{Form, MAX_DEPTH};
 pub use path::{MemberPath, PathError, PathStep, Step, parse_path};
-pub use payload::{from_cdr, serialize_into, serialized_size, to_cdr, to_cdr_with};
+pub use payload::{
+    from_cdr, serialize_into, serialize_into_with, serialized_size, serialized_size_with, to_cdr,
+    to_cdr_with,
+};
 pub use plain::{PlainLayout, PlainMembers, from_plain_bytes, plain_bytes, plain_ref};
 pub use reader::{CdrReader, OpenRead, Parameter};
 pub use reflect::{Reflect, ValueRef};

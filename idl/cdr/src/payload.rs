@@ -20,12 +20,28 @@ pub fn to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<u8>,
 /// Writes the payload of a value, in the default encoding, at the start of `buffer`, and gives its
 /// size. Allocates nothing.
 pub fn serialize_into<T: DdsType>(value: &T, buffer: &mut [u8]) -> Result<usize, CdrError> {
-    write_payload(value, CdrWriter::over(buffer, Encoding::default()))
+    serialize_into_with(value, buffer, Encoding::default())
+}
+
+/// The same, in the given encoding.
+#[inline]
+pub fn serialize_into_with<T: DdsType>(
+    value: &T,
+    buffer: &mut [u8],
+    encoding: Encoding,
+) -> Result<usize, CdrError> {
+    write_payload(value, CdrWriter::over(buffer, encoding))
 }
 
 /// The size of the payload that [`to_cdr`] and [`serialize_into`] write.
 pub fn serialized_size<T: DdsType>(value: &T) -> Result<usize, CdrError> {
-    write_payload(value, CdrWriter::counting(Encoding::default()))
+    serialized_size_with(value, Encoding::default())
+}
+
+/// The size of the payload that [`to_cdr_with`] and [`serialize_into_with`] write.
+#[inline]
+pub fn serialized_size_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<usize, CdrError> {
+    write_payload(value, CdrWriter::counting(encoding))
 }
 
 /// The value in a payload, in whatever encoding its header names.

@@ -183,6 +183,19 @@ impl DynamicType {
     /// All types with a name that it is made of, each once: itself first, if it has one, then the others where
     /// they are first named.
     pub fn named_types(&self) -> Vec<DynamicType> {
+        let mut found: Vec<DynamicType> = Vec::new();
+        for root in self.all_parts() {
+            let one = DynamicType { root, ..self.clone() };
+            // A type that was put together of others may have one of them twice.
+            if !one.name().is_empty() && found.iter().all(|other| other.name() != one.name()) {
+                found.push(one);
+            }
+        }
+        found
+    }
+
+    /// It, and all that it is made of, each once, where it is first met.
+    pub(crate) fn all_parts(&self) -> Vec<NodeId> {
         let mut seen = vec![false; self.graph.nodes.len()];
         let (mut order, mut open) = (Vec::new(), vec![self.root]);
         while let Some(of) = open.pop() {
@@ -197,15 +210,7 @@ impl DynamicType {
             }
             open.extend(parts);
         }
-        let mut found: Vec<DynamicType> = Vec::new();
-        for root in order {
-            let one = DynamicType { root, ..self.clone() };
-            // A type that was put together of others may have one of them twice.
-            if !one.name().is_empty() && found.iter().all(|other| other.name() != one.name()) {
-                found.push(one);
-            }
-        }
-        found
+        order
     }
 }
 

@@ -68,6 +68,12 @@ impl DynamicType {
         }
     }
 
+    /// Whether it, or a type that it is made of, may have other members in another version: it is appendable or mutable.
+    pub fn may_change(&self) -> bool {
+        let changes = |part| data::layout::extensibility_of(&self.graph, part);
+        self.all_parts().into_iter().any(|part| changes(part) != Extensibility::Final)
+    }
+
     /// What names it, and what it is made of. A type that is known by minimal objects has no names to tell:
     /// its objects are minimal, whatever is asked for.
     pub fn objects(&self, kind: ObjectKind) -> TypeObjects {

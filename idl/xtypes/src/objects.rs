@@ -13,7 +13,7 @@ use idl_cdr::{CdrWriter, DdsType, Encoding};
 use crate::components::{components, reaches};
 use crate::flags::*;
 use crate::hash;
-use crate::model::{Case, Element, Graph, Kind, Member, NodeId};
+use crate::model::{Case, Element, Graph, Kind, Literal, Member, NodeId};
 use crate::standard::*;
 
 /// Whether an object has names.
@@ -278,15 +278,12 @@ impl<'a> Objects<'a> {
                     .collect(),
             }),
             Kind::Enumeration { bit_bound, literals, .. } => {
-                let mut literal_seq: Vec<_> = literals
-                    .iter()
-                    .enumerate()
-                    .map(|(place, literal)| CompleteEnumeratedLiteral {
-                        common: literal_of(literal, place > 0),
+                let literal_seq = in_order(literals)
+                    .map(|(literal, says_default)| CompleteEnumeratedLiteral {
+                        common: literal_of(literal, says_default),
                         detail: named(&literal.name.text),
                     })
                     .collect();
-                literal_seq.sort_by_key(|literal| literal.common.value);
                 CompleteTypeObject::Enumeration(CompleteEnumeratedType {
                     enum_flags: IS_FINAL,
                     header: CompleteEnumeratedHeader { common: bits(*bit_bound), detail },
@@ -362,15 +359,12 @@ impl<'a> Objects<'a> {
                     .collect(),
             }),
             Kind::Enumeration { bit_bound, literals, .. } => {
-                let mut literal_seq: Vec<_> = literals
-                    .iter()
-                    .enumerate()
-                    .map(|(place, literal)| MinimalEnumeratedLiteral {
-                        common: literal_of(literal, place > 0),
+                let literal_seq = in_order(literals)
+                    .map(|(literal, says_default)| MinimalEnumeratedLiteral {
+                        common: literal_of(literal, says_default),
                         detail: MinimalMemberDetail { name_hash: literal.name.hash },
                     })
                     .collect();
-                literal_seq.sort_by_key(|literal| literal.common.value);
                 MinimalTypeObject::Enumeration(MinimalEnumeratedType {
                     enum_flags: IS_FINAL,
                     header: MinimalEnumeratedHeader { common: bits(*bit_bound) },
@@ -479,6 +473,14 @@ impl<'a> Objects<'a> {
             ann_custom: None,
         }
     }
+}
+
+/// Enumerators in the order of objects, by their values, and whether one that is the default says so: the first does not, for of
+/// an enum in which none says it the first one is.
+fn in_order(literals: &[Literal]) -> impl Iterator<Item = (&Literal, bool)> {
+    let mut sorted: Vec<&Literal> = literals.iter().collect();
+    sorted.sort_by_key(|literal| literal.value);
+    sorted.into_iter().enumerate().map(|(place, literal)| (literal, place > 0))
 }
 
 fn is_hashed(kind: &Kind) -> bool {

@@ -66,10 +66,10 @@ pub trait TopicData: Reflect + Sized + Send + Sync + 'static {
     fn has_key(&self) -> bool;
 
     /// The size of what [`write_cdr`](Self::write_cdr) writes.
-    fn cdr_size(&self) -> Result<usize, Self::Error>;
+    fn cdr_size(&self, encoding: Encoding) -> Result<usize, Self::Error>;
 
     /// Writes the payload at the start of the bytes, and gives its size.
-    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, Self::Error>;
+    fn write_cdr(&self, bytes: &mut [u8], encoding: Encoding) -> Result<usize, Self::Error>;
 
     /// The payload of the key alone.
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, Self::Error>;
@@ -131,13 +131,22 @@ impl<T: DdsType> TopicData for T {
     }
 
     #[inline(always)]
-    fn cdr_size(&self) -> Result<usize, CdrError> {
-        idl_cdr::serialized_size(self)
+    fn cdr_size(&self, encoding: Encoding) -> Result<usize, CdrError> {
+        // What is usual gets code of its own, in which nothing is asked of the encoding any more.
+        match encoding {
+            Encoding::CDR_LE => idl_cdr::serialized_size_with(self, Encoding::CDR_LE),
+            Encoding::PLAIN_CDR2_LE => idl_cdr::serialized_size(self),
+            other => idl_cdr::serialized_size_with(self, other),
+        }
     }
 
     #[inline(always)]
-    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, CdrError> {
-        idl_cdr::serialize_into(self, bytes)
+    fn write_cdr(&self, bytes: &mut [u8], encoding: Encoding) -> Result<usize, CdrError> {
+        match encoding {
+            Encoding::CDR_LE => idl_cdr::serialize_into_with(self, bytes, Encoding::CDR_LE),
+            Encoding::PLAIN_CDR2_LE => idl_cdr::serialize_into(self, bytes),
+            other => idl_cdr::serialize_into_with(self, bytes, other),
+        }
     }
 
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, CdrError> {
@@ -205,12 +214,12 @@ impl TopicData for DynamicData {
         self.of().is_keyed()
     }
 
-    fn cdr_size(&self) -> Result<usize, DataError> {
-        DynamicData::cdr_size(self, Encoding::default())
+    fn cdr_size(&self, encoding: Encoding) -> Result<usize, DataError> {
+        DynamicData::cdr_size(self, encoding)
     }
 
-    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, DataError> {
-        DynamicData::write_cdr(self, Encoding::default(), bytes)
+    fn write_cdr(&self, bytes: &mut [u8], encoding: Encoding) -> Result<usize, DataError> {
+        DynamicData::write_cdr(self, encoding, bytes)
     }
 
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
@@ -237,11 +246,17 @@ impl TopicData for SerializedData {
         self.of().is_keyed()
     }
 
-    fn cdr_size(&self) -> Result<usize, DataError> {
-        Ok(self.payload().len())
+    fn cdr_size(&self, encoding: Encoding) -> Result<usize, DataError> {
+        match self.is_in(encoding) {
+            true => Ok(self.payload().len()),
+            false => DynamicData::cdr_size(self.data()?, encoding),
+        }
     }
 
-    fn write_cdr(&self, bytes: &mut [u8]) -> Result<usize, DataError> {
+    fn write_cdr(&self, bytes: &mut [u8], encoding: Encoding) -> Result<usize, DataError> {
+        if !self.is_in(encoding) {
+            return DynamicData::write_cdr(self.data()?, encoding, bytes);
+        }
         let (payload, free) = (self.payload(), bytes.len());
         let room = bytes.get_mut(..payload.len()).ok_or_else(|| DataError::Unfit {
             path: "the sample".to_owned(),
@@ -252,7 +267,7 @@ impl TopicData for SerializedData {
     }
 
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
-        match self.is_key() {
+        match self.is_key() && self.is_in(encoding) {
             true => Ok(self.payload().to_vec()),
             false => self.data()?.key_to_cdr_with(encoding),
         }

@@ -5,11 +5,12 @@
 #[path = "../../cdr/tests/types/mod.rs"]
 mod types;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use idl_cdr::{
-    DdsType, Encoding, Fixed, MemberPath, from_cdr, key_from_cdr, key_hash, key_to_cdr,
-    key_to_cdr_with, to_cdr_with,
+    DdsType, Encoding, Extensibility, Fixed, MemberPath, from_cdr, key_from_cdr, key_hash,
+    key_to_cdr, key_to_cdr_with, to_cdr, to_cdr_with,
 };
 use idl_xtypes::{DynamicData, DynamicType, ObjectKind, Value};
 use proptest::prelude::*;
@@ -254,4 +255,47 @@ fn an_array_of_fixed_is_an_array_of_bytes_to_peers() {
             assert_eq!(read.to_cdr(encoding).unwrap(), payload);
         }
     }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+struct Leg {
+    from: u16,
+    to: u16,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", extensibility = "appendable")]
+struct Legs {
+    legs: Vec<Leg>,
+    by_name: BTreeMap<u8, Leg>,
+}
+
+/// In XCDR1 an appendable element at the end of a payload could be nothing at all. How many bytes each has at least is asked alike.
+#[test]
+fn a_length_is_refused_as_by_a_derived_type() {
+    let of = DynamicType::of::<Legs>();
+    let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
+    let of_map = |count: u8| [vec![0, 0, 0, 0, count, 0, 0, 0], vec![7; 5]].concat();
+    let of_list = |count: u8| [vec![count, 0, 0, 0], vec![7; 4]].concat();
+    let bodies = [of_list(1), of_list(2), of_list(3), of_map(1), of_map(2), of_map(5)];
+    let mut refused = 0;
+    for encoding in [Encoding::CDR_BE, Encoding::CDR_LE] {
+        let [high, low] = encoding.representation_id(Extensibility::Appendable).to_be_bytes();
+        for body in &bodies {
+            let payload = [&[high, low, 0, 0][..], body].concat();
+            let typed = from_cdr::<Legs>(&payload).map(|legs| to_cdr(&legs).unwrap());
+            for of in [&of, &told] {
+                let data = DynamicData::from_cdr(of, &payload);
+                match (&typed, data) {
+                    (Ok(typed), Ok(data)) => {
+                        assert_eq!(&data.to_cdr(Encoding::default()).unwrap(), typed);
+                    }
+                    (Err(_), Err(_)) => refused += 1,
+                    (typed, data) => panic!("{body:?}: {typed:?}, {data:?}"),
+                }
+            }
+        }
+    }
+    assert!(refused > 0);
 }

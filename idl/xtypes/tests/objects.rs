@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use idl_cdr::{CdrReader, DdsType, Encoding, Extensibility};
 use idl_xtypes::standard::*;
 use idl_xtypes::{
-    DynamicType, MemberOptions, ObjectKind, Primitive, StructBuilder, UnionBuilder, object_bytes,
-    topic_types,
+    DynamicData, DynamicType, MemberOptions, ObjectKind, Primitive, StructBuilder, UnionBuilder,
+    Value, object_bytes, topic_types,
 };
 
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -312,4 +312,70 @@ fn idl_has_the_objects_of_derived_types_and_of_idlc() {
     let text = "struct Node; typedef sequence<Node> Nodes; struct Node { long v; Nodes next; };";
     let node = DynamicType::from_idl(&idl::parse("node.idl", text).unwrap(), "Node").unwrap();
     assert_eq!(node.objects(ObjectKind::Complete).objects.len(), 1);
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Falling")]
+enum Falling {
+    High = 5,
+    Middle = 3,
+    Low = 1,
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", name = "Falling")]
+enum SaidOfTheLowest {
+    High = 5,
+    Middle = 3,
+    #[dds(default_literal)]
+    Low = 1,
+}
+
+/// What the default of an enum is.
+fn number(of: &DynamicType) -> i32 {
+    match DynamicData::new(of).whole() {
+        Value::Enumerator { value, .. } => *value,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Objects have enumerators by their values, so that the first one there need not be the first that was declared. Which is the default is told
+/// all the same.
+#[test]
+fn the_default_of_an_enum_is_told_whatever_its_values_are() {
+    for (of, default) in [
+        (DynamicType::of::<Falling>(), "High"),
+        (DynamicType::of::<SaidOfTheLowest>(), "Low"),
+        (DynamicType::enumeration("Falling", &[("High", 5), ("Low", 1)]).unwrap(), "High"),
+    ] {
+        for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
+            let said = of.objects(kind);
+            let told = DynamicType::from_objects(&said).unwrap();
+            assert_eq!(told.objects(kind), said, "{kind:?}");
+            assert_eq!(number(&told), number(&of), "{kind:?}");
+        }
+        let text = DynamicData::new(&of).to_text();
+        assert!(text.contains(default), "{text}");
+    }
+}
+
+/// The flags of an enum's object are unused in the standard (7.3.4.5, `EnumTypeFlag`), and `@ignore_literal_names` is no builtin annotation that
+/// objects carry: it is the reader's own rule. So types that differ in it alone have the same identifiers.
+#[test]
+fn what_a_reader_makes_of_names_is_not_told() {
+    let of = |text: &str| {
+        let idl = idl::parse("color.idl", text).unwrap();
+        DynamicType::from_idl(&idl, "Color").unwrap()
+    };
+    let plain = of("enum Color { BLACK, WHITE };");
+    let by_value = of("@ignore_literal_names enum Color { BLACK, WHITE };");
+    for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
+        assert_eq!(by_value.objects(kind), plain.objects(kind));
+    }
+    // Nor is it told in which representations samples may travel.
+    let free = of("struct Color { string name; };");
+    let bound = of("@data_representation(XCDR2) struct Color { string name; };");
+    for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
+        assert_eq!(bound.objects(kind), free.objects(kind));
+    }
 }

@@ -1,6 +1,6 @@
 //! Payloads: derived types and those of run time read them alike, and write what they read.
 
-use idl_cdr::{CdrError, CdrVersion, Encoding};
+use idl_cdr::Encoding;
 use idl_xtypes::DynamicData;
 
 use crate::kinds::{ENCODINGS, Kind, selected};
@@ -48,26 +48,10 @@ fn whole(kind: &Kind, payload: &[u8], encoding: Encoding, gathered: &mut Gathere
         (Err(typed), Err(data)) => {
             gathered.said(&typed.to_string()).said(&data.to_string());
         }
-        // In XCDR1 nothing says where an appendable value ends: at the end of a payload elements may be nothing at all. The
-        // derived type asks for some bytes of each before it begins, the other for one.
-        (Err(error), Ok(_)) if is_short(&error) && is_first_version(payload) => {
-            gathered.said(&error.to_string());
-        }
         (typed, data) => {
             panic!("of the two, one reads it: {typed:?}, {:?}", data.map(|data| data.to_text()))
         }
     }
-}
-
-/// Whether elements are said to be there that are not, in whatever member.
-fn is_short(error: &CdrError) -> bool {
-    matches!(error.root(), CdrError::LengthExceedsData { .. })
-}
-
-fn is_first_version(payload: &[u8]) -> bool {
-    let id = payload.first_chunk().map(|id| u16::from_be_bytes(*id));
-    let encoding = id.and_then(Encoding::from_representation_id);
-    encoding.is_some_and(|encoding| encoding.version == CdrVersion::Xcdr1)
 }
 
 fn key(kind: &Kind, payload: &[u8], gathered: &mut Gathered) {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dds_api::domain::{DomainParticipant, ParticipantConfig};
 use dds_api::infrastructure::Timeout;
+use dds_api::qos::DataRepresentationId;
 use dds_api::subscription::{DataReader, DataReaderBuilder};
 use dds_api::topic::{AnnouncedTopic, TopicDescription};
 
@@ -124,7 +125,9 @@ fn readers<D: TopicDescription>(
     let mut readers = Vec::new();
     for names in groups {
         let subscriber = participant.subscriber().partition(names).create()?;
-        readers.push(settled(subscriber.reader(topic)).create()?);
+        let either = [DataRepresentationId::Xcdr2, DataRepresentationId::Xcdr];
+        let reader = subscriber.reader(topic).representations(either);
+        readers.push(settled(reader).create()?);
     }
     Ok(readers)
 }

@@ -10,7 +10,10 @@ use std::time::{Instant, UNIX_EPOCH};
 use clap::Args;
 use dds_api::domain::DomainParticipant;
 use dds_api::infrastructure::Timeout;
-use dds_api::qos::{DestinationOrderQosPolicyKind, HistoryQosPolicyKind, OwnershipQosPolicyKind};
+use dds_api::qos::{
+    DataRepresentationId, DestinationOrderQosPolicyKind, HistoryQosPolicyKind,
+    OwnershipQosPolicyKind,
+};
 use dds_api::subscription::{DataReader, InstanceState, Sample};
 use dds_api::topic::AnnouncedTopic;
 use dds_api::types::SerializedData;
@@ -144,6 +147,10 @@ fn open(
         depth: match service.history_kind {
             HistoryQosPolicyKind::KeepLast => service.history_depth,
             HistoryQosPolicyKind::KeepAll => 0,
+        },
+        cdr_version: match qos.representation.representations().first() {
+            Some(DataRepresentationId::Xcdr2) => 2,
+            _ => 1,
         },
     }))?;
     Ok(Some(Source { number, readers }))

@@ -10,6 +10,7 @@ use clap::Args;
 use dds_api::domain::DomainParticipant;
 use dds_api::infrastructure::Timeout;
 use dds_api::publication::DataWriter;
+use dds_api::qos::DataRepresentationId;
 use dds_api::types::{DynamicType, SerializedData};
 use serde_json::json;
 
@@ -136,7 +137,13 @@ fn open(participant: &DomainParticipant, recorded: &RecordedTopic) -> Result<Tar
         topic = topic.by_source_timestamp();
     }
     let topic = topic.create()?;
-    let writer = participant.writer(&topic).memory(8 << 20).max_sample_size(4 << 20).create()?;
+    let mut writer = participant.writer(&topic).memory(8 << 20).max_sample_size(4 << 20);
+    writer = match recorded.cdr_version {
+        1 => writer.representation(DataRepresentationId::Xcdr),
+        2 => writer.representation(DataRepresentationId::Xcdr2),
+        _ => writer,
+    };
+    let writer = writer.create()?;
     Ok(Target { of, writer })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the counterparts of the constants of `DdsType`. Never writes or reads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use idl_cdr::Extensibility;
 use idl_cdr::derived::{bytes_for, length_code_for};
@@ -76,6 +76,48 @@ pub(crate) fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
         Kind::Structure(of) => of.extensibility,
         Kind::Union(of) => of.extensibility,
         _ => Extensibility::Final,
+    }
+}
+
+/// The least numbers of bytes of values, alignment left out: those of derived types
+/// ([`DdsType::MIN_CDR_SIZE`](idl_cdr::DdsType::MIN_CDR_SIZE)), so that both refuse the same lengths.
+#[derive(Debug, Default)]
+pub(crate) struct LeastSizes(BTreeMap<NodeId, usize>);
+
+impl LeastSizes {
+    pub(crate) fn of(&mut self, graph: &Graph, of: NodeId) -> usize {
+        match graph.kind(of) {
+            Kind::Primitive(primitive) => primitive.size(),
+            Kind::Text { .. } | Kind::Sequence { .. } | Kind::Map { .. } => 4,
+            Kind::Fixed { digits, .. } => *digits as usize / 2 + 1,
+            Kind::Array { element, count } => {
+                (*count as usize).saturating_mul(self.of(graph, element.of))
+            }
+            Kind::Enumeration { bit_bound, .. } | Kind::Bitmask { bit_bound, .. } => {
+                bytes_for(*bit_bound)
+            }
+            Kind::Bitset(fields) => bytes_for(total_bits(fields)),
+            Kind::Structure(structure) => {
+                if let Some(known) = self.0.get(&of) {
+                    return *known;
+                }
+                let members = graph.members(structure).into_iter();
+                let sum = members.fold(0_usize, |sum, member| {
+                    let least = if member.optional { 1 } else { self.of(graph, member.of) };
+                    sum.saturating_add(least)
+                });
+                let least = match structure.extensibility {
+                    Extensibility::Final => sum,
+                    Extensibility::Appendable => sum.min(4),
+                    Extensibility::Mutable => 4,
+                };
+                self.0.insert(of, least);
+                least
+            }
+            Kind::Union(union) if union.extensibility == Extensibility::Mutable => 4,
+            Kind::Union(union) => self.of(graph, union.discriminator.of),
+            Kind::Alias(_) | Kind::Later => 1,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use idl_cdr::{Reflect, ValueRef};
+use idl_cdr::{Encoding, Reflect, ValueRef};
 
 use super::{DataError, DynamicData};
 use crate::DynamicType;
@@ -54,6 +54,11 @@ impl SerializedData {
     /// Its payload, header and all.
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    /// Whether the payload's header names the version of CDR of this encoding. In which byte order is the payload's business.
+    pub fn is_in(&self, encoding: Encoding) -> bool {
+        Encoding::of_payload(&self.payload).is_some_and(|it| it.version == encoding.version)
     }
 
     /// Whether the payload is that of the key alone.

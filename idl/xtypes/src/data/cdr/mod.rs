@@ -13,6 +13,7 @@ use idl_cdr::{
     WriteDefault,
 };
 
+use super::layout::LeastSizes;
 use super::{DataError, Value, default_of};
 use crate::DynamicType;
 use crate::model::{Graph, Member, NO_BOUND};
@@ -154,7 +155,7 @@ pub(crate) fn default_of_descriptor(
     write(&mut counter).ok()?;
     let mut bytes = vec![0; counter.position()];
     write(&mut CdrWriter::over(&mut bytes, Encoding::PLAIN_CDR2_LE)).ok()?;
-    let mut walk = Walk { graph, name: "", path: Vec::new() };
+    let mut walk = Walk { graph, name: "", path: Vec::new(), least: LeastSizes::default() };
     let mut reader = CdrReader::new(&bytes, Encoding::PLAIN_CDR2_LE);
     walk.read_inside(member, &mut reader, Form::Plain, true).ok()
 }
@@ -164,13 +165,15 @@ struct Walk<'a> {
     name: &'a str,
     /// The members on the way; where an error came up, they stay.
     path: Vec<&'a str>,
+    least: LeastSizes,
 }
 
 type Done = Result<(), CdrError>;
 
 impl<'a> Walk<'a> {
     fn new(of: &'a DynamicType) -> Self {
-        Self { graph: &of.graph, name: of.name(), path: Vec::new() }
+        let least = LeastSizes::default();
+        Self { graph: &of.graph, name: of.name(), path: Vec::new(), least }
     }
 
     fn fail(&self, source: CdrError) -> DataError {

@@ -37,7 +37,7 @@ impl<'a> Walk<'a> {
                 read_fixed(reader, *digits).map(|units| Value::Fixed { units, scale: *scale })
             }
             Kind::Sequence { element, bound } => {
-                let least = least_size(graph, element);
+                let least = self.least.of(graph, element.of);
                 let open = match is_primitive(graph, element) {
                     true => None,
                     false => Some(reader.begin_delimited()?),
@@ -69,7 +69,8 @@ impl<'a> Walk<'a> {
                 let delimited = !(is_primitive(graph, key) && is_primitive(graph, value));
                 let open = if delimited { Some(reader.begin_delimited()?) } else { None };
                 let offset = reader.position();
-                let least = least_size(graph, key) + least_size(graph, value);
+                let least = self.least.of(graph, key.of);
+                let least = least.saturating_add(self.least.of(graph, value.of));
                 let count = reader.read_length(least, bound_of(*bound))?;
                 reader.enter()?;
                 let mut entries = Vec::new();
@@ -457,15 +458,6 @@ fn require_end(reader: &CdrReader<'_>) -> Done {
         return Err(CdrError::SizeMismatch { offset: reader.position(), left });
     }
     Ok(())
-}
-
-/// The least number of bytes of an element, as far as it is known at a glance.
-fn least_size(graph: &Graph, element: &Element) -> usize {
-    match graph.kind(element.of) {
-        Kind::Primitive(primitive) => primitive.size(),
-        Kind::Text { .. } | Kind::Sequence { .. } | Kind::Map { .. } => 4,
-        _ => 1,
-    }
 }
 
 fn trim(graph: &Graph, of: NodeId, value: &mut Value) {
