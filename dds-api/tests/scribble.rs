@@ -180,7 +180,9 @@ fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> 
             }
             (0..4).for_each(|n| {
                 let stream = RegionId(stream.0 + n);
-                let _ = duty.machine.node_mut().subscribe(Origin::Peer(peer), stream);
+                let node = duty.machine.node_mut();
+                let _ = node.subscribe(Origin::Peer(peer), stream);
+                let _ = node.subscribe_untethered(Origin::Peer(peer), stream);
             });
         }
     }
@@ -217,7 +219,10 @@ fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[OwnRegion]) {
             3 => Note::End { reader, entry: slot },
             4 => Note::Detach { reader, stream: RegionId(slot) },
             5 => Note::Detached { reader },
-            6 => Note::Attach { reader, stream: RegionId(slot), acks: ACKS, line: number() },
+            6 => {
+                let (stream, line, tethered) = (RegionId(slot), number(), number() % 2 == 0);
+                Note::Attach { reader, stream, acks: ACKS, line, tethered }
+            }
             _ => Note::Announce { id: reader, bytes: vec![0xff; 40] },
         };
         // Nonsense only now and then, for after it nobody listens any more.

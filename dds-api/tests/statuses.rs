@@ -12,7 +12,7 @@ use dds_api::infrastructure::{
     AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener, IncompatibleQosStatus,
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, PublisherListener,
-    RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriberListener,
+    RequestedDeadlineMissedStatus, SampleLostStatus, StatusKind, StatusMask, SubscriberListener,
     SubscriptionMatchedStatus, TopicListener,
 };
 use dds_api::prelude::*;
@@ -215,6 +215,11 @@ macro_rules! hear_readers {
             self.say(StatusKind::DataAvailable);
         }
 
+        fn on_sample_lost(&mut self, _: $reader, status: &SampleLostStatus) {
+            assert!(status.total_count_change > 0);
+            self.say(StatusKind::SampleLost);
+        }
+
         fn on_sample_rejected(&mut self, _: $reader, _: &SampleRejectedStatus) {
             self.say(StatusKind::SampleRejected);
         }
@@ -321,5 +326,30 @@ fn every_status_is_told_to_listeners_near_and_far() {
         let place = if near == "participant" { ["all"; 2] } else { ["writer", "reader"] };
         hear(&told, place, of_readers | data);
         drop(less);
+    }
+}
+
+/// Nobody takes what comes to a best-effort reader.
+#[test]
+fn what_is_lost_is_told_to_listeners_near_and_far() {
+    for near in ["reader", "group", "participant"] {
+        let meeting = Meeting::new();
+        let participant = meeting.join();
+        let here = topic(&participant);
+        let subscriber = participant.subscriber().create().unwrap();
+        let writer = participant.writer(&here).memory(16 << 10).create().unwrap();
+        let reader = subscriber.reader(&here).best_effort().keep_all().create().unwrap();
+        let (says, told) = channel();
+        let (listener, mask) = (Told(near, says), StatusKind::SampleLost);
+        match near {
+            "reader" => reader.set_listener(listener, mask).unwrap(),
+            "group" => subscriber.set_listener(listener, mask).unwrap(),
+            _ => participant.set_listener(listener, mask).unwrap(),
+        }
+        writer.wait_for_readers(1, SOON).unwrap();
+        (0..5000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
+        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), (near, StatusKind::SampleLost));
+        // What a listener is told of is read with that.
+        assert!(reader.sample_lost_status().total_count > 0);
     }
 }

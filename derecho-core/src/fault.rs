@@ -1,8 +1,11 @@
-//! Errors that the model and the simulator can plant, to show that they would find them. Built with `--cfg model`
-//! only; in every other build none of them is there, and none can be planted.
+//! Errors that the models and the simulator can plant, to show that they would find them. Built with `--cfg model`
+//! or `--cfg loom` only; in every other build none of them is there, and none can be planted.
 //!
 //! Owns: their names. Never does: anything in a product.
-#![cfg_attr(not(model), allow(dead_code, unreachable_pub, reason = "only the model plants them"))]
+#![cfg_attr(
+    not(any(model, loom)),
+    allow(dead_code, unreachable_pub, reason = "only the models plant them")
+)]
 
 /// An error in the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,23 +87,31 @@ pub enum Fault {
     NewcomerCounts,
     /// Who gets what was kept has it before it has come as far as the one who gave it (I-230).
     HistoryUnripe,
+    /// A chunk is used again, and nothing says so to who is not waited for (I-220).
+    OpeningUntold,
+    /// Who is not waited for does not look whether what it has copied was written anew meanwhile (I-220).
+    NoSecondLook,
+    /// What is written into a chunk that was opened anew may be seen before that it was (I-220).
+    OpeningUnfenced,
+    /// Who is not waited for takes what has the stamp of its entry for that entry, however late it is (I-221).
+    StampBelieved,
 }
 
-#[cfg(model)]
+#[cfg(any(model, loom))]
 static PLANTED: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);
 
 /// From now on this error is there, in all of the process; `None`: no error.
-#[cfg(model)]
+#[cfg(any(model, loom))]
 pub fn plant(fault: Option<Fault>) {
     PLANTED.store(fault.map_or(0, |fault| fault as u8), core::sync::atomic::Ordering::Relaxed);
 }
 
-#[cfg(model)]
+#[cfg(any(model, loom))]
 pub(crate) fn planted(fault: Fault) -> bool {
     PLANTED.load(core::sync::atomic::Ordering::Relaxed) == fault as u8
 }
 
-#[cfg(not(model))]
+#[cfg(not(any(model, loom)))]
 pub(crate) const fn planted(_: Fault) -> bool {
     false
 }

@@ -30,7 +30,7 @@ pub use view::{Member, View};
 use core::fmt::Debug;
 use core::hash::Hash;
 
-#[cfg(model)]
+#[cfg(any(model, loom))]
 pub use crate::fault::{Fault, plant};
 use crate::ids::NodeId;
 

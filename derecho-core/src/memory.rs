@@ -119,6 +119,16 @@ impl Words {
         }
     }
 
+    /// A part of the run.
+    #[inline]
+    fn run(&self, first: usize, count: usize) -> Option<&[Word]> {
+        let end = first.checked_add(count)?;
+        // SAFETY: these lie inside the run, and the run is valid while `self` keeps the backing alive. Words are atomics,
+        // so others may write them meanwhile.
+        (end <= self.count)
+            .then(|| unsafe { core::slice::from_raw_parts(self.base.as_ptr().add(first), count) })
+    }
+
     #[inline]
     fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
         let end = offset.checked_add(length)?;
@@ -215,6 +225,25 @@ impl OwnRegion {
     #[inline]
     pub fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
         self.0.bytes(offset, length)
+    }
+
+    /// Copies words that a peer may be writing meanwhile: each of them is some value that it had. `false` if they do not
+    /// all lie in the two.
+    #[must_use]
+    pub fn copy_from(&self, to: usize, from: &Replica, first: usize, count: usize) -> bool {
+        let (Some(theirs), Some(ours)) = (from.0.run(first, count), self.0.run(to, count)) else {
+            return false;
+        };
+        // Word by word: a copy of bytes that somebody writes is no value at all.
+        theirs.iter().zip(ours).for_each(|(theirs, ours)| ours.put(theirs.peek()));
+        #[cfg(loom)]
+        if let Some(bytes) = self.0.bytes(to * WORD, count * WORD) {
+            for (index, word) in ours.iter().enumerate() {
+                // SAFETY: the bytes stand for these words, of which there are so many, and nobody reads them yet.
+                unsafe { bytes.cast::<u64>().add(index).write(word.peek()) };
+            }
+        }
+        true
     }
 
     /// The region as its peers would see it over memory that is shared.
@@ -323,5 +352,16 @@ mod tests {
         assert!(seen.bytes(0, 33).is_none());
         assert!(seen.bytes(usize::MAX, 2).is_none());
         assert!(seen.bytes(32, 0).is_some());
+    }
+
+    #[test]
+    fn words_are_copied_where_they_lie_in_both_and_nowhere_else() {
+        let (own, theirs) = (OwnRegion::heap(4), OwnRegion::heap(8));
+        (0..8).for_each(|index| theirs.word(index).put(index as u64 + 1));
+        assert!(own.copy_from(1, &theirs.replica(), 5, 3));
+        assert_eq!((0..4).map(|index| own.word(index).peek()).sum::<u64>(), 6 + 7 + 8);
+        for (to, first, count) in [(2, 5, 3), (0, 6, 3), (usize::MAX, 0, 1), (0, usize::MAX, 2)] {
+            assert!(!own.copy_from(to, &theirs.replica(), first, count), "{to} {first} {count}");
+        }
     }
 }

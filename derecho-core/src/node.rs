@@ -18,6 +18,7 @@
 mod activity;
 mod epochs;
 mod peers;
+mod reception;
 mod settle;
 mod subgroups;
 
@@ -33,11 +34,11 @@ use crate::multicast::Fault;
 use crate::multicast::acknowledgement::AckLine;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::inbox::Inbox;
-use crate::multicast::receive::Receiver;
 use crate::multicast::stream::Stream;
 use crate::note::Note;
 use activity::Activity;
 pub use epochs::{Epoch, Seat, StreamReach};
+use reception::Reception;
 pub use subgroups::{Charter, Membership, Share, SubgroupId};
 use subgroups::{Founded, Pending};
 
@@ -115,6 +116,8 @@ pub enum NodeEvent {
     },
     /// Records of a subscription arrive in this queue from now on.
     Subscribed(SubscriptionId, Arc<Inbox>),
+    /// So many messages of a stream were lost to a subscription that its sender does not wait for.
+    Lost(SubscriptionId, u64),
     /// A subscription ended at the sender's side. What was received can still be taken.
     Ended(SubscriptionId),
     /// A subgroup is at work: this node can send to it and deliver from it.
@@ -180,6 +183,7 @@ struct Attach {
     stream: RegionId,
     acks: RegionId,
     line: u64,
+    tethered: bool,
 }
 
 /// Where a subscription stands.
@@ -205,7 +209,9 @@ struct Subscription {
     stream: RegionId,
     line: usize,
     stage: Stage,
-    receiver: Option<Receiver>,
+    /// Whether the sender is to wait for it, if that can do otherwise.
+    tethered: bool,
+    receiver: Option<Reception>,
 }
 
 impl Subscription {
@@ -216,7 +222,7 @@ impl Subscription {
 
     /// Whether the sender may still have something to wait for, or this node something to hear.
     fn is_occupied(&self) -> bool {
-        self.is_unanswered() || self.receiver.as_ref().is_some_and(Receiver::is_held)
+        self.is_unanswered() || self.receiver.as_ref().is_some_and(Reception::is_held)
     }
 }
 
@@ -380,12 +386,33 @@ impl Node {
     /// Subscribes to a stream that somebody has told of; it begins when the stream's region is there.
     /// `None` if this node receives [`ACK_LINES`] streams already.
     pub fn subscribe(&mut self, origin: Origin, stream: RegionId) -> Option<SubscriptionId> {
+        self.add_subscription(origin, stream, true)
+    }
+
+    /// As [`Node::subscribe`], without being waited for: what the sender overwrites before this node has copied it is lost,
+    /// and so is what finds no room in this node's copies, as [`NodeEvent::Lost`] tells. Where memory is not shared the
+    /// sender waits all the same.
+    pub fn subscribe_untethered(
+        &mut self,
+        origin: Origin,
+        stream: RegionId,
+    ) -> Option<SubscriptionId> {
+        self.add_subscription(origin, stream, false)
+    }
+
+    fn add_subscription(
+        &mut self,
+        origin: Origin,
+        stream: RegionId,
+        tethered: bool,
+    ) -> Option<SubscriptionId> {
         let line = self.free_lines.pop()?;
         let id = SubscriptionId(self.next_subscription);
         self.next_subscription += 1;
         self.ack_line(line, id).clear();
         let (stage, receiver) = (Stage::AwaitsHeader, None);
-        self.subscriptions.push(Subscription { id, origin, stream, line, stage, receiver });
+        let new = Subscription { id, origin, stream, line, stage, tethered, receiver };
+        self.subscriptions.push(new);
         self.unsettled = true;
         Some(id)
     }
@@ -497,7 +524,7 @@ impl Machine for Node {
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
         for subscription in &mut self.subscriptions {
             let Some(receiver) = &mut subscription.receiver else { continue };
-            match receiver.receive() {
+            match receiver.receive(matches!(subscription.stage, Stage::Ending(_))) {
                 Ok(count) => done += count,
                 // The sender may go on without it by now.
                 Err(_) if subscription.stage == Stage::Detaching => {}
@@ -506,6 +533,10 @@ impl Machine for Node {
                         faults.push((peer, fault));
                     }
                 }
+            }
+            let lost = receiver.take_lost();
+            if lost > 0 {
+                self.events.push_back(NodeEvent::Lost(subscription.id, lost));
             }
         }
         for stream in &mut self.streams {
@@ -574,7 +605,11 @@ impl Node {
             }
             if let Some(receiver) = &mut subscription.receiver {
                 // It is gone already; whatever is wrong with the rest of it is not received.
-                let _ = receiver.receive();
+                let _ = receiver.receive(true);
+                let lost = receiver.take_lost();
+                if lost > 0 {
+                    self.events.push_back(NodeEvent::Lost(subscription.id, lost));
+                }
             }
         }
     }

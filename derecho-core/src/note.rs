@@ -36,6 +36,8 @@ pub enum Note {
         acks: RegionId,
         /// The line in it.
         line: u64,
+        /// Whether the reader is waited for.
+        tethered: bool,
     },
     /// A reader is counted from an entry on.
     Accept {
@@ -80,8 +82,8 @@ impl Note {
         let (tag, numbers, bytes): (u8, &[u64], &[u8]) = match self {
             Note::Announce { id, bytes } => (1, &[*id], bytes),
             Note::Retract { id } => (2, &[*id], &[]),
-            Note::Attach { reader, stream, acks, line } => {
-                (3, &[*reader, stream.0, acks.0, *line], &[])
+            Note::Attach { reader, stream, acks, line, tethered } => {
+                (3, &[*reader, stream.0, acks.0, *line, u64::from(*tethered)], &[])
             }
             Note::Accept { reader, entry, message } => (4, &[*reader, *entry, *message], &[]),
             Note::End { reader, entry } => (5, &[*reader, *entry], &[]),
@@ -112,7 +114,9 @@ impl Note {
             2 => Note::Retract { id: number()? },
             3 => {
                 let (reader, stream, acks) = (number()?, RegionId(number()?), RegionId(number()?));
-                Note::Attach { reader, stream, acks, line: number()? }
+                let (line, tethered) = (number()?, number()?);
+                let tethered = [false, true].into_iter().find(|it| u64::from(*it) == tethered)?;
+                Note::Attach { reader, stream, acks, line, tethered }
             }
             4 => Note::Accept { reader: number()?, entry: number()?, message: number()? },
             5 => Note::End { reader: number()?, entry: number()? },
@@ -139,7 +143,8 @@ mod tests {
         let notes = [
             Note::Announce { id: 3, bytes: vec![1, 2, 3] },
             Note::Retract { id: 3 },
-            Note::Attach { reader: 5, stream, acks, line: 9 },
+            Note::Attach { reader: 5, stream, acks, line: 9, tethered: true },
+            Note::Attach { reader: 6, stream, acks, line: 9, tethered: false },
             Note::Accept { reader: 5, entry: 1 << 40, message: 7 },
             Note::End { reader: 5, entry: 9 },
             Note::Detach { reader: 5, stream },
@@ -156,6 +161,9 @@ mod tests {
             }
         }
         assert_eq!(Note::decode(&[]), None);
+        let mut unsure = Note::Attach { reader: 5, stream, acks, line: 9, tethered: true }.encode();
+        unsure[1 + 4 * 8] = 2;
+        assert_eq!(Note::decode(&unsure), None);
         assert_eq!(Note::decode(&[99, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
-    OfferedDeadlineMissedStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus, Status,
-    StatusKind, StatusMask, SubscriptionMatchedStatus,
+    OfferedDeadlineMissedStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
+    SampleLostStatus, Status, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 
 /// See the [module](self).
@@ -25,6 +25,7 @@ pub(crate) struct Statuses {
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
     pub(crate) offered_deadline_missed: OfferedDeadlineMissedStatus,
     pub(crate) requested_deadline_missed: RequestedDeadlineMissedStatus,
+    pub(crate) sample_lost: SampleLostStatus,
     pub(crate) incompatible_qos: IncompatibleQosStatus,
     pub(crate) liveliness_lost: LivelinessLostStatus,
     pub(crate) liveliness_changed: LivelinessChangedStatus,

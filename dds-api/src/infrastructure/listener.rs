@@ -14,7 +14,8 @@ use idl_xtypes::TopicData;
 use super::{
     IncompatibleQosStatus, InconsistentTopicStatus, InstanceHandle, LivelinessChangedStatus,
     LivelinessLostStatus, OfferedDeadlineMissedStatus, PublicationMatchedStatus,
-    RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
+    RequestedDeadlineMissedStatus, SampleLostStatus, StatusKind, StatusMask,
+    SubscriptionMatchedStatus,
 };
 use crate::publication::DataWriter;
 use crate::subscription::{DataReader, SampleRejectedStatus, Subscriber};
@@ -54,6 +55,11 @@ macro_rules! of_readers {
         /// Samples have come. It is called again when more come, whether these were taken or not.
         fn on_data_available(&mut self, reader: $reader) {
             let _ = reader;
+        }
+
+        /// Samples came too fast for this reader, which is a best-effort one, and are lost.
+        fn on_sample_lost(&mut self, reader: $reader, status: &SampleLostStatus) {
+            let _ = (reader, status);
         }
 
         /// A sample found no room.

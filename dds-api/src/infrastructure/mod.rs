@@ -24,7 +24,8 @@ pub use listener::{
 pub use status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, QosPolicyCount,
-    RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
+    RequestedDeadlineMissedStatus, SampleLostStatus, StatusKind, StatusMask,
+    SubscriptionMatchedStatus,
 };
 pub use status_condition::StatusCondition;
 pub use storage::{LogCondition, LogRetention, StorageStatus};

@@ -288,6 +288,19 @@ counted! {
         /// The instance of the last time.
         last_instance_handle: Option<InstanceHandle>,
     };
+    /// SAMPLE_LOST: samples of matched writers that a best-effort reader did not get.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Track { #[dds(key)] id: u32, height: f64 }
+    /// # fn example(reader: &DataReader<Track>) -> DdsResult<()> {
+    /// let status = reader.sample_lost_status();
+    /// println!("{} samples lost, {} since it was last asked", status.total_count, status.total_count_change);
+    /// # Ok(())
+    /// # }
+    /// ```
+    SampleLostStatus {};
     /// OFFERED_INCOMPATIBLE_QOS and REQUESTED_INCOMPATIBLE_QOS: readers that request more than a writer offers, or writers
     /// that offer less than a reader requests.
     ///

@@ -499,6 +499,7 @@ impl ParticipantMachine {
                 }
             }
             NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
+            NodeEvent::Lost(subscription, count) => self.lost(subscription, count),
             NodeEvent::Ended(subscription) => self.ended(subscription),
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.group.node().node_of(peer);

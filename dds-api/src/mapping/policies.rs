@@ -201,6 +201,15 @@ impl Policies {
         Policies::of_both(both)
     }
 
+    /// Whether RELIABILITY is best effort.
+    pub(crate) fn is_best_effort(&self) -> bool {
+        let kind = match self {
+            Policies::Offered { writer, .. } => writer.reliability.kind,
+            Policies::Requested { reader, .. } => reader.reliability.kind,
+        };
+        kind == ReliabilityQosPolicyKind::BestEffort
+    }
+
     /// PARTITION.
     pub(crate) fn partition(&self) -> &PartitionQosPolicy {
         match self {

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataRepresentationId, DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind,
-    EntityQos, OwnershipQosPolicyKind, PolicyId, PublisherQos, ResourceLimitsQosPolicy,
+    EntityQos, OwnershipQosPolicyKind, PolicyId, PublisherQos, ReliabilityQosPolicyKind,
+    ResourceLimitsQosPolicy,
 };
 
 use super::enabling::Draft;
@@ -151,6 +152,20 @@ impl<T: TopicData> DataWriterBuilder<T> {
     /// USER_DATA: bytes that go with the writer.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.user_data.value = bytes.into();
+        self
+    }
+
+    /// RELIABILITY best effort: for readers that are [best-effort](crate::subscription::DataReaderBuilder::best_effort) ones alone.
+    /// On a topic without an order it waits for nobody.
+    pub fn best_effort(mut self) -> Self {
+        self.qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+        self
+    }
+
+    /// RELIABILITY reliable: it waits for the readers that request that. So are writers of which nothing is said, unless their
+    /// topic is best effort.
+    pub fn reliable(mut self) -> Self {
+        self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
         self
     }
 

@@ -3,12 +3,13 @@
 //! Owns: how it is announced, and taken back. Never does: write anything, or decide when it may be enabled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use derecho_core::multicast::geometry::Geometry;
 use derecho_node::clock;
 use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
-use qos_profiles::{DataWriterQos, PublisherQos};
+use qos_profiles::{DataWriterQos, PublisherQos, ReliabilityQosPolicyKind};
 
 use super::builder::{check, refused};
 use super::limits::Limits;
@@ -26,6 +27,8 @@ use crate::topic::encoding;
 
 /// Bytes for the names of partitions that a writer may get later.
 const ROOM_FOR_NAMES: usize = 256;
+/// Longer than a turn takes.
+const A_TURN: Duration = Duration::from_millis(100);
 
 /// What a writer is to be once it is enabled.
 pub(super) struct Draft {
@@ -110,7 +113,12 @@ impl<T: TopicData> WriterCore<T> {
         let limits = Limits::new(&qos);
         let level = topic.level();
         let encoding = encoding(&qos.representation);
-        let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
+        let mut blocking = Option::<Duration>::from(qos.reliability.max_blocking_time);
+        let is_best_effort = qos.reliability.kind == ReliabilityQosPolicyKind::BestEffort;
+        if is_best_effort && !level.is_ordered() {
+            // It waits for no reader, and for its own turn to find that out.
+            blocking = blocking.map(|time| time.max(A_TURN));
+        }
         let mut endpoint = topic
             .endpoint(EndpointKind::Writer, Policies::Offered { writer: qos, publisher: group });
         endpoint.group = self.publisher.as_ref().map_or(0, Publisher::group);

@@ -182,6 +182,7 @@ impl<T: TopicData> Attended for ReaderLife<T> {
                 on_subscription_matched,
                 subscription_matched_status
             ),
+            tell!(reader, masks, SampleLost, on_sample_lost, sample_lost_status),
             tell!(reader, masks, SampleRejected, on_sample_rejected, sample_rejected_status),
         ];
         let has_come = |arrivals: u64| reader.told.swap(arrivals, Ordering::AcqRel) != arrivals;

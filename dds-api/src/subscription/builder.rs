@@ -11,6 +11,7 @@ use qos_profiles::{
     DataReaderQos, DataRepresentationId, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
     EntityKind, EntityQos, HistoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
     PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy,
+    ReliabilityQosPolicyKind,
     ResourceLimitsQosPolicy, SubscriberQos, TypeConsistencyEnforcementQosPolicy,
 };
 
@@ -138,6 +139,32 @@ impl<T: TopicData> DataReaderBuilder<T> {
     /// [keeps](crate::topic::TopicBuilder::transient_local) it: DURABILITY volatile.
     pub fn volatile(mut self) -> Self {
         self.qos.durability.kind = DurabilityQosPolicyKind::Volatile;
+        self
+    }
+
+    /// RELIABILITY best effort. On a topic without an order no writer waits for such a reader: what it is too slow for is lost,
+    /// and counted by [`sample_lost_status`](DataReader::sample_lost_status). What it gets it gets in its writer's order, and whole.
+    /// In an order it gets all samples, as a reliable reader does.
+    ///
+    /// ```
+    /// # use dds_api::prelude::*;
+    /// # #[derive(DdsType, Clone, Debug, Default)]
+    /// # struct Attitude { pitch: f64 }
+    /// # fn example(participant: &DomainParticipant) -> DdsResult<()> {
+    /// let topic = participant.topic::<Attitude>("Attitude").create()?;
+    /// let display = participant.reader(&topic).best_effort().keep_last(1).create()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn best_effort(mut self) -> Self {
+        self.qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+        self
+    }
+
+    /// RELIABILITY reliable: it gets all samples, and its writers wait for it; those that are best effort offer too little for
+    /// that. So are readers of which nothing is said, unless their topic is best effort.
+    pub fn reliable(mut self) -> Self {
+        self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
         self
     }
 

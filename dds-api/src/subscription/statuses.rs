@@ -17,7 +17,7 @@ use super::subscriber::Subscriber;
 use crate::domain::PublicationBuiltinTopicData;
 use crate::infrastructure::{
     DdsError, DdsResult, IncompatibleQosStatus, InstanceHandle, LivelinessChangedStatus,
-    RequestedDeadlineMissedStatus, StatusCondition, StatusKind, StatusMask,
+    RequestedDeadlineMissedStatus, SampleLostStatus, StatusCondition, StatusKind, StatusMask,
     SubscriptionMatchedStatus, immutable,
 };
 use crate::mapping::policies::Policies;
@@ -86,6 +86,13 @@ impl<T: TopicData> DataReader<T> {
     pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         let board = &self.shared.board;
         board.take(StatusKind::RequestedIncompatibleQos, |all| &mut all.incompatible_qos)
+    }
+
+    /// SAMPLE_LOST: samples of writers that it is matched with and that it did not get, since it is a [best-effort
+    /// reader](crate::subscription::DataReaderBuilder::best_effort) of a topic without an order: they were overwritten before it
+    /// looked, or it had no room for them. A coherent set counts as one.
+    pub fn sample_lost_status(&self) -> SampleLostStatus {
+        self.shared.board.take(StatusKind::SampleLost, |all| &mut all.sample_lost)
     }
 
     /// REQUESTED_DEADLINE_MISSED: how often an instance has not come again within DEADLINE. One that is disposed, or that a writer

@@ -230,6 +230,17 @@ fn policies() -> DdsResult<()> {
     Ok(())
 }
 
+fn best_effort() -> DdsResult<()> {
+    let participant = DomainParticipant::new(0)?;
+    let topic = participant.topic::<Attitude>("Attitude").create()?;
+    let display = participant.reader(&topic).best_effort().keep_last(1).create()?;
+    let status = display.sample_lost_status();
+    if status.total_count_change > 0 {
+        eprintln!("{} samples came too fast, {} in all", status.total_count_change, status.total_count);
+    }
+    Ok(())
+}
+
 fn entities() -> DdsResult<()> {
     let there = DomainParticipant::new(0)?;
     let theirs = there.topic::<Track>("Tracks").atomic().create()?;
@@ -424,6 +435,7 @@ pub(crate) fn run(folder: &Path) {
     lost_history(&folder.join("lost")).unwrap();
     failures().unwrap();
     policies().unwrap();
+    best_effort().unwrap();
     entities().unwrap();
     what_others_have().unwrap();
     coherent_changes().unwrap();

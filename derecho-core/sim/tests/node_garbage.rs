@@ -142,10 +142,17 @@ impl Bus {
         match event {
             NodeEvent::Announced { peer, id, .. } if Bus::wants(at, peer.index()) => {
                 // The evil one may announce as much as it likes.
-                if member.subscribed.len() < 16
-                    && let Some(id) = member.node.subscribe(Origin::Peer(peer), RegionId(id))
-                {
-                    member.subscribed.push((id, peer.index()));
+                if member.subscribed.len() < 16 {
+                    let (node, origin, stream) =
+                        (&mut member.node, Origin::Peer(peer), RegionId(id));
+                    member
+                        .subscribed
+                        .extend(node.subscribe(origin, stream).map(|id| (id, peer.index())));
+                    // The evil one's is also read by who does not borrow from it.
+                    if peer.index() == EVIL {
+                        let id = node.subscribe_untethered(origin, stream);
+                        member.subscribed.extend(id.map(|id| (id, EVIL)));
+                    }
                 }
             }
             NodeEvent::Subscribed(id, inbox) => {
@@ -286,7 +293,10 @@ fn bytes_of(tag: u8, numbers: [u64; 4], quiet: RegionId) -> Vec<u8> {
     let note = match tag {
         0 => Note::Announce { id: reader, bytes: Vec::new() },
         1 => Note::Retract { id: reader },
-        2 | 3 => Note::Attach { reader, stream, acks: RegionId(acks), line },
+        2 | 3 => {
+            let tethered = line % 3 > 0;
+            Note::Attach { reader, stream, acks: RegionId(acks), line, tethered }
+        }
         4 => Note::Accept { reader, entry: line, message: line },
         5 => Note::End { reader, entry: line },
         6 => Note::Detach { reader, stream },
@@ -396,7 +406,7 @@ fn a_peer_that_asks_for_more_than_it_has_lines_is_left_out() {
     for reader in 1000..1000 + ACK_LINES as u64 + 1 {
         // A region that never comes: the node would remember all of them.
         let (stream, acks) = (bus.members[0].stream, RegionId(7777));
-        let note = Note::Attach { reader, stream, acks, line: 0 };
+        let note = Note::Attach { reader, stream, acks, line: 0, tethered: true };
         bus.note(EVIL, 0, note.encode());
     }
     bus.turn(0).unwrap();

@@ -47,6 +47,23 @@ fn one_writer_and_many_readers_with_far_less_memory_than_data() {
     }
 }
 
+/// I-222: of a copy nobody can say whether it is still whole, so its sender waits.
+#[test]
+fn who_need_not_be_waited_for_loses_nothing_where_memory_is_copied() {
+    const GOAL: u64 = 300;
+    for seed in 0..60 {
+        let (mut world, _, readers) = one_writer(adversarial(seed), 3, GOAL);
+        world.cluster.machine_mut(readers[1], 0).untethered = true;
+        world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
+        world.assert_no_complaints();
+        readers.iter().for_each(|&reader| world.assert_all(reader, 1, Some(0), GOAL));
+        assert!(
+            readers.iter().all(|&reader| world.app(reader).readers[0].lost == 0),
+            "seed {seed}"
+        );
+    }
+}
+
 #[test]
 fn several_writers_that_also_read_each_other_and_themselves() {
     const GOAL: u64 = 120;

@@ -24,9 +24,10 @@ use super::bias::{Bias, Thread};
 use super::budget::{Bells, Budget};
 use super::changes::{HEADER_MARK, Mark};
 use super::entry::{Entry, Extent};
-use super::geometry::{GRAIN, Geometry};
+use super::geometry::{GRAIN, Geometry, HEADER_RETURNED};
 use super::tail::Tail;
-use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use crate::fault::{Fault as Planted, planted};
 use crate::ids::Time;
 use crate::link::Barrier;
 use crate::memory::OwnRegion;
@@ -97,6 +98,8 @@ struct Chunk {
     end: AtomicU64,
     /// Claims in it that were abandoned.
     abandoned: AtomicU32,
+    /// No entry before this one is of its next life; written by the turn that gives it back.
+    next_life: AtomicU64,
 }
 
 /// A chunk is not current any more.
@@ -127,6 +130,8 @@ struct Inner {
     needs_turn: AtomicBool,
     /// When those have to be told of commits who were not at once.
     budget: Budget,
+    /// Some reader is not waited for: the chunk that was left alone the longest is used next.
+    spreads: AtomicBool,
 }
 
 /// A sender's memory. Clones are handles on the same one.
@@ -175,6 +180,7 @@ impl SenderMemory {
                 first_claim: AtomicU32::new(0),
                 end: AtomicU64::new(0),
                 abandoned: AtomicU32::new(0),
+                next_life: AtomicU64::new(0),
             })
             .collect();
         let places = (geometry.entries() - null_places) as u32;
@@ -196,6 +202,7 @@ impl SenderMemory {
             audience: AtomicU64::new(0),
             needs_turn: AtomicBool::new(false),
             budget: Budget::new(),
+            spreads: AtomicBool::new(false),
         }))
     }
 
@@ -263,6 +270,12 @@ impl SenderMemory {
     pub(super) fn set_audience(&self, places: u64, needs_turn: bool) {
         self.0.audience.store(places, Ordering::Relaxed);
         self.0.needs_turn.store(needs_turn, Ordering::Relaxed);
+    }
+
+    /// Whether all of the memory is gone through in turn, for readers that nobody waits for. Otherwise a part of it that
+    /// was used just before is used again.
+    pub(super) fn set_spreads(&self, spreads: bool) {
+        self.0.spreads.store(spreads, Ordering::Relaxed);
     }
 
     /// Claims room for a record of up to `length` bytes, for some thread. Never waits for room.
@@ -365,8 +378,11 @@ impl SenderMemory {
         self.0.tail.know(messages);
     }
 
-    /// Gives places in the order ring back. Called by the turn only.
-    pub(super) fn give_places(&self, count: u32) {
+    /// Gives `count` places in the order ring back: there are none of entries below `returned` any more. Called by the turn
+    /// only.
+    pub(super) fn give_places(&self, returned: u64, count: u32) {
+        // I-221: before any of these places can be used again.
+        self.0.region.word(HEADER_RETURNED).publish(returned);
         self.0.given_back.fetch_add(u64::from(count), Ordering::Relaxed);
         self.0.limit.fetch_add(count, Ordering::AcqRel);
     }
@@ -383,9 +399,11 @@ impl SenderMemory {
         Some(claims.wrapping_sub(chunk.abandoned.load(Ordering::Acquire)))
     }
 
-    /// Gives a chunk back of which nobody needs anything. Called by the turn only.
-    pub(super) fn free_chunk(&self, index: usize) {
+    /// Gives a chunk back of which nobody needs anything: its records are of entries before `entries`, of which all were
+    /// committed. Called by the turn only.
+    pub(super) fn free_chunk(&self, index: usize, entries: u64) {
         let chunk = &self.0.chunks[index];
+        chunk.next_life.store(entries, Ordering::Relaxed);
         chunk.end.store(0, Ordering::Relaxed);
         chunk.abandoned.store(0, Ordering::Relaxed);
         self.0.free.fetch_or(1 << index, Ordering::AcqRel);
@@ -427,6 +445,11 @@ impl Inner {
         if alone {
             self.bias.leave();
         }
+        // I-220, I-221: what is stored from here on, into places and chunks that were others' before, is seen after what says
+        // so. On x86 this is no instruction.
+        if !planted(Planted::OpeningUnfenced) {
+            fence(Ordering::Release);
+        }
         position
     }
 
@@ -454,7 +477,12 @@ impl Inner {
     /// Makes a free chunk current, unless another thread was quicker.
     #[cold]
     fn change_chunk(&self, alone: bool, packed: u64, cursor: Cursor) -> Option<()> {
-        let fresh = self.take_free_chunk()?;
+        let fresh = self.take_free_chunk(cursor.chunk)?;
+        // I-220: before any claim can be made in it.
+        if !planted(Planted::OpeningUntold) {
+            let entry = self.chunks[fresh as usize].next_life.load(Ordering::Relaxed);
+            self.region.word(self.geometry.opened_word(fresh as usize)).publish(entry);
+        }
         // Ours alone until the swap: the turn does not look at a chunk that has not ended.
         self.chunks[fresh as usize].first_claim.store(cursor.claims, Ordering::Relaxed);
         if self.swap_cursor(alone, packed, Cursor { chunk: fresh, grain: 0, ..cursor }) {
@@ -476,10 +504,13 @@ impl Inner {
         self.cursor.compare_exchange(from, to.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    fn take_free_chunk(&self) -> Option<u32> {
+    /// The lowest chunk that is free, for it may still be near; or the first one behind the current one.
+    fn take_free_chunk(&self, current: u32) -> Option<u32> {
         let mut free = self.free.load(Ordering::Acquire);
         while free != 0 {
-            let chunk = free.trailing_zeros();
+            let behind = free & !(u64::MAX >> (63 - current));
+            let spreads = behind != 0 && self.spreads.load(Ordering::Relaxed);
+            let chunk = if spreads { behind } else { free }.trailing_zeros();
             let without = free & !(1 << chunk);
             match self.free.compare_exchange(free, without, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(chunk),

@@ -3,8 +3,12 @@
 //! Owns: every offset in that region. Never does: trust a header; [`Geometry::read`] checks all.
 
 use super::Fault;
+use super::changes::HEADER_MARK;
 use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
 
+/// Word of the header in which the sender says how many places of its ring it has given back (I-221).
+pub const HEADER_RETURNED: usize = 5;
+const _: () = assert!(HEADER_RETURNED < LINE_WORDS && HEADER_RETURNED != HEADER_MARK);
 /// First word of the order ring.
 pub const ENTRIES: usize = LINE_WORDS;
 /// Bytes of a grain: records begin at one, and take whole ones. Less than a line, for what small
@@ -16,7 +20,7 @@ pub const GRAIN_WORDS: usize = GRAIN / WORD;
 pub const ENTRY_WORDS: usize = 2;
 
 /// What says that a region is a sender's memory of this layout.
-const MAGIC: u64 = 0x5351_4c4c_0000_0002;
+const MAGIC: u64 = 0x5351_4c4c_0000_0003;
 
 /// Most entries of an order ring: 2^20 of 16 bytes.
 const MOST_ENTRIES_LOG2: u32 = 20;
@@ -116,9 +120,16 @@ impl Geometry {
         self.first_byte
     }
 
+    /// The word that says with which entry a chunk was opened (I-220).
+    #[inline]
+    pub fn opened_word(self, chunk: usize) -> usize {
+        (self.first_byte() / WORD + self.grains() * GRAIN_WORDS).next_multiple_of(LINE_WORDS)
+            + chunk
+    }
+
     /// Words of the whole region.
     pub fn words(self) -> usize {
-        self.first_byte() / WORD + self.grains() * GRAIN_WORDS
+        self.opened_word(self.chunks)
     }
 
     /// The header's words.

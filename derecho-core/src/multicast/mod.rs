@@ -8,7 +8,7 @@
 //! ```
 //! Applications reach the sender's memory through [`claim`], without a lock, and take what was
 //! delivered from an [`inbox`]. One sender's records, as they come, are a [`stream`] with its
-//! [`receive`]rs; those of several senders, in one order for all members, a [`subgroup`].
+//! [`receive`]rs, or [`untethered`] ones for which it does not wait; those of several senders, in one order for all members, a [`subgroup`].
 //!
 //! See `docs/PROTOCOL.md` for the invariants cited here.
 
@@ -28,6 +28,7 @@ pub mod send;
 pub mod stream;
 pub mod subgroup;
 mod tail;
+pub mod untethered;
 
 use core::fmt;
 

@@ -318,7 +318,7 @@ impl Sender {
                 places -= 1;
             }
             self.returned = taken;
-            self.memory.give_places(places as u32);
+            self.memory.give_places(taken, places as u32);
         }
         // Abandoned claims may free a chunk without any acknowledgement, so a memory that is out
         // of room is looked at in any case.
@@ -330,7 +330,7 @@ impl Sender {
             let needed = held >> index & 1 == 1 || chunk.end > taken;
             if !needed && self.memory.claims_in(index) == Some(chunk.committed) {
                 *chunk = ChunkUse::default();
-                self.memory.free_chunk(index);
+                self.memory.free_chunk(index, self.entries);
                 done += 1;
             }
         }

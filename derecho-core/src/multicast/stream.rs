@@ -23,10 +23,16 @@ pub struct Member {
     place: Option<u32>,
     /// The reader node's name for its subscription.
     reader: u64,
-    /// Its line of acknowledgements for this stream.
-    ack: AckView,
+    /// What it shows of this stream; nothing if it is untethered: then nobody waits for it.
+    tether: Option<Tether>,
     /// It leaves, and was sent nothing from this entry on.
     until: Option<u64>,
+}
+
+/// What a reader shows of a stream that waits for it.
+struct Tether {
+    /// Its line of acknowledgements.
+    ack: AckView,
     /// What it had received when it was last asked who lags.
     looked: u64,
 }
@@ -45,6 +51,12 @@ impl Member {
     /// The peer; none if it is this node itself.
     pub fn peer(&self) -> Option<Peer> {
         self.target.map(|target| target.peer)
+    }
+
+    /// How far it has received, if somebody waits for that.
+    fn awaited(&self) -> Option<u64> {
+        let tether = self.tether.as_ref().filter(|_| self.until.is_none())?;
+        Some(tether.ack.seen().received)
     }
 }
 
@@ -110,13 +122,30 @@ impl Stream {
     ) -> Option<Beginning> {
         let (entry, message) = (self.sender.entries(), self.sender.messages());
         let ack = AckView::new(ack, ack_line, reader, entry)?;
-        self.members.push(Member { target, place, reader, ack, until: None, looked: entry });
+        let tether = Some(Tether { ack, looked: entry });
+        self.members.push(Member { target, place, reader, tether, until: None });
         self.changed();
         Some(Beginning { entry, message })
     }
 
+    /// As [`Stream::add_member`], a node that reads untethered: it is told of commits as others are, and waited for in
+    /// nothing. It has to see this memory itself, for nothing is posted to it.
+    pub fn add_untethered(
+        &mut self,
+        target: Option<Target>,
+        place: Option<u32>,
+        reader: u64,
+    ) -> Beginning {
+        let (entry, message) = (self.sender.entries(), self.sender.messages());
+        self.members.push(Member { target, place, reader, tether: None, until: None });
+        self.changed();
+        Beginning { entry, message }
+    }
+
     fn changed(&mut self) {
         self.members_changed = true;
+        let spreads = self.members.iter().any(|member| member.tether.is_none());
+        self.sender.memory().set_spreads(spreads);
         let staying = self.members.iter().filter(|member| member.until.is_none());
         self.sender.tell_audience(staying.map(|member| (member.target, member.place)));
     }
@@ -133,6 +162,15 @@ impl Stream {
             member.until.get_or_insert(until);
             known = true;
         }
+        // Nothing was ever on its way to who is untethered.
+        let leaves = |member: &Member| member.tether.is_none() && member.until.is_some();
+        self.departed.extend(
+            self.members
+                .iter()
+                .filter(|it| leaves(it))
+                .filter_map(|it| Some((it.peer()?, it.reader))),
+        );
+        self.members.retain(|member| !leaves(member));
         self.changed();
         known
     }
@@ -156,35 +194,32 @@ impl Stream {
         core::mem::take(&mut self.members_changed).then(|| self.readers())
     }
 
-    /// Whether every reader has received everything that was committed.
+    /// Whether every reader that is waited for has received everything that was committed.
     pub fn is_acknowledged(&self) -> bool {
-        self.sender.memory().committed() == self.sender.messages()
-            && self.members.iter().all(|member| {
-                member.until.is_some() || member.ack.seen().received >= self.sender.entries()
-            })
+        self.sender.memory().committed() == self.sender.messages() && !self.is_awaited()
     }
 
     /// Readers that have not received what was sent, and nothing since this was asked last.
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
         let sent = self.sender.entries();
         self.members.iter_mut().filter_map(move |member| {
-            let received = member.ack.seen().received;
-            let stands = core::mem::replace(&mut member.looked, received) == received;
+            let tether = member.tether.as_mut()?;
+            let received = tether.ack.seen().received;
+            let stands = core::mem::replace(&mut tether.looked, received) == received;
             let lags = stands && member.until.is_none() && received < sent;
             lags.then(|| member.peer()).flatten()
         })
     }
 
-    /// Whether some reader has not received what was sent.
+    /// Whether some reader that is waited for has not received what was sent.
     pub fn is_awaited(&self) -> bool {
         let sent = self.sender.entries();
-        let behind = |member: &Member| member.until.is_none() && member.ack.seen().received < sent;
-        self.members.iter().any(behind)
+        self.members.iter().filter_map(Member::awaited).any(|received| received < sent)
     }
 
     /// Whether an acknowledgement would be news.
     pub fn awaits_readers(&self) -> bool {
-        !self.sender.is_at_rest() && !self.members.is_empty()
+        !self.sender.is_at_rest() && self.members.iter().any(|member| member.tether.is_some())
     }
 
     /// Whether it is time to look what readers have given back, in a turn that is not idle.
@@ -221,7 +256,7 @@ impl Stream {
         count + usize::from(bells == Bells::Due)
     }
 
-    /// Gives back what all readers are done with. Returns how much, counting each reader that has
+    /// Gives back what all readers are done with that are waited for. Returns how much, counting each reader that has
     /// received more, for somebody may wait for just that; and tells `faulty` of each reader whose
     /// acknowledgement cannot be; it is waited for no more.
     #[inline]
@@ -231,8 +266,12 @@ impl Stream {
         let geometry = self.sender.memory().geometry();
         let (mut index, mut news) = (0, 0);
         while index < self.members.len() {
-            let known = self.members[index].ack.seen().received;
-            match self.members[index].ack.look(|| self.sender.committed(), geometry) {
+            let Some(tether) = &mut self.members[index].tether else {
+                index += 1;
+                continue;
+            };
+            let known = tether.ack.seen().received;
+            match tether.ack.look(|| self.sender.committed(), geometry) {
                 Ok(seen) if self.members[index].until.is_some_and(|entry| seen.taken >= entry) => {
                     let member = self.members.swap_remove(index);
                     self.departed.extend(member.peer().map(|peer| (peer, member.reader)));

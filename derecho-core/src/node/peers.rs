@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, Stage, Subscription};
 use crate::ids::{Peer, RegionId};
+use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::Fault;
 use crate::multicast::stream::{Beginning, Stream};
@@ -26,8 +27,8 @@ impl Node {
                 self.events.push_back(NodeEvent::Announced { peer, id, bytes });
             }
             Note::Retract { id } => self.events.push_back(NodeEvent::Retracted { peer, id }),
-            Note::Attach { reader, stream, acks, line } => {
-                self.attach_asked(peer, Attach { reader, stream, acks, line });
+            Note::Attach { reader, stream, acks, line, tethered } => {
+                self.attach_asked(peer, Attach { reader, stream, acks, line, tethered });
             }
             Note::Accept { reader, entry, message } => {
                 self.accepted(peer, reader, Beginning { entry, message }, effects);
@@ -81,7 +82,9 @@ impl Node {
         }
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
         again |= state.attaching.iter().any(|waiting| waiting.reader == attach.reader);
-        if again || known + state.attaching.len() >= ACK_LINES {
+        // Who has a copy, and not the memory itself, has to be waited for.
+        let reads_blind = !attach.tethered && state.sharing == Sharing::Copied;
+        if again || reads_blind || known + state.attaching.len() >= ACK_LINES {
             self.faulty(peer, Fault::Note);
             return;
         }
@@ -104,7 +107,7 @@ impl Node {
             self.faulty(peer, Fault::Note);
         } else if let Some(Subscription { id, stage, receiver: Some(receiver), .. }) = subscription
         {
-            receiver.start(from.entry, from.message, effects);
+            receiver.start(from, effects);
             if *stage == Stage::AwaitsAccept {
                 *stage = Stage::Receiving;
                 let inbox = receiver.inbox().cloned();

@@ -3,11 +3,13 @@
 //! Owns: the steps from one stage to the next, as far as what they wait for is there. Looked at only
 //! in turns that follow a change, so that streams at work pay nothing for it.
 
-use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
+use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Reception, Stage, Subscription};
+use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::geometry::Geometry;
 use crate::multicast::receive::Receiver;
 use crate::multicast::stream::Beginning;
+use crate::multicast::untethered::Untethered;
 use crate::note::Note;
 
 impl Node {
@@ -32,7 +34,7 @@ impl Node {
         for (&peer, state) in peers.iter_mut() {
             let target = Target { peer, sharing: state.sharing };
             let PeerState { attaching, ready, replicas, place, .. } = state;
-            attaching.retain(|&Attach { reader, stream, acks, line }| {
+            attaching.retain(|&Attach { reader, stream, acks, line, tethered }| {
                 let known = streams.iter_mut().find(|s| s.region() == stream);
                 let Some(known) = known.filter(|_| !ending.contains(&stream)) else {
                     effects.note(peer, Note::End { reader, entry: 0 }.encode());
@@ -44,7 +46,11 @@ impl Node {
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
                 let ack = ack.clone();
-                let note = match known.add_member(Some(target), *place, reader, ack, line) {
+                let begins = match tethered {
+                    true => known.add_member(Some(target), *place, reader, ack, line),
+                    false => Some(known.add_untethered(Some(target), *place, reader)),
+                };
+                let note = match begins {
                     Some(Beginning { entry, message }) => Note::Accept { reader, entry, message },
                     None => Note::End { reader, entry: 0 },
                 };
@@ -84,7 +90,7 @@ impl Node {
 
     /// Asks the sender to be counted among its readers, once its header is there.
     pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
-        let Subscription { id, origin, stream, line, .. } = self.subscriptions[index];
+        let Subscription { id, origin, stream, line, tethered, .. } = self.subscriptions[index];
         let (replica, target) = match origin {
             Origin::Own => {
                 (self.stream(stream).map(|s| s.sender().memory().region().replica()), None)
@@ -118,20 +124,31 @@ impl Node {
                 return 1;
             }
         };
-        let ack = self.ack_line(line, id);
-        let mut receiver = Receiver::new(replica, geometry, ack, target, self.waker.clone());
+        // Of a copy nobody can say that it is still whole: what is late may come from what is new at its source.
+        let tethered = tethered || target.is_some_and(|it| it.sharing == Sharing::Copied);
+        let mut receiver = match tethered {
+            true => {
+                let (ack, waker) = (self.ack_line(line, id), self.waker.clone());
+                Reception::Tethered(Receiver::new(replica, geometry, ack, target, waker))
+            }
+            false => Reception::Untethered(Untethered::new(replica, geometry, self.waker.clone())),
+        };
         let stage = match target {
             Some(Target { peer, .. }) => {
-                let note = Note::Attach { reader: id.0, stream, acks: ACKS, line: line as u64 };
+                let (reader, acks, line) = (id.0, ACKS, line as u64);
+                let note = Note::Attach { reader, stream, acks, line, tethered };
                 effects.note(peer, note.encode());
                 Stage::AwaitsAccept
             }
             None => {
                 let acks = self.acks.replica();
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
-                let from = known.and_then(|s| s.add_member(None, None, id.0, acks, line));
+                let from = known.and_then(|s| match tethered {
+                    true => s.add_member(None, None, id.0, acks, line),
+                    false => Some(s.add_untethered(None, None, id.0)),
+                });
                 let from = from.expect("an own stream and an own line");
-                receiver.start(from.entry, from.message, effects);
+                receiver.start(from, effects);
                 let inbox = receiver.inbox().cloned();
                 self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(id, inbox)));
                 Stage::Receiving

@@ -281,15 +281,23 @@ impl ParticipantMachine {
         let mut known = reader.subscriptions.iter();
         let known = known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known);
         match (reader.partners.has(node, id), known) {
-            (true, None) => match self.group.node_mut().subscribe(origin, stream) {
-                Some(subscription) => {
-                    reader.subscriptions.insert(subscription, (origin, id));
+            (true, None) => {
+                let node = self.group.node_mut();
+                // RELIABILITY: nobody waits for who makes the best of what it gets.
+                let subscription = match reader.endpoint.policies.is_best_effort() {
+                    true => node.subscribe_untethered(origin, stream),
+                    false => node.subscribe(origin, stream),
+                };
+                match subscription {
+                    Some(subscription) => {
+                        reader.subscriptions.insert(subscription, (origin, id));
+                    }
+                    None => tracing::error!(
+                        topic = %reader.endpoint.topic,
+                        "this participant is matched with as many writers as it can be"
+                    ),
                 }
-                None => tracing::error!(
-                    topic = %reader.endpoint.topic,
-                    "this participant is matched with as many writers as it can be"
-                ),
-            },
+            }
             (false, Some(subscription)) => {
                 self.group.node_mut().unsubscribe(subscription);
                 reader.end(subscription);
@@ -315,6 +323,15 @@ impl ParticipantMachine {
         reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
         reader.shared.changes.fetch_add(1, Ordering::Release);
         reader.shared.matched.fetch_add(1, Ordering::Release);
+    }
+
+    /// A reader that nobody waits for was too slow.
+    pub(super) fn lost(&self, subscription: SubscriptionId, count: u64) {
+        let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
+        if let Some(reader) = reader {
+            let board = &reader.shared.board;
+            board.note(StatusKind::SampleLost, |all| all.sample_lost.count(count));
+        }
     }
 
     pub(super) fn ended(&mut self, subscription: SubscriptionId) {

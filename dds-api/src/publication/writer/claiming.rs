@@ -62,6 +62,10 @@ impl<T: TopicData> DataWriter<T> {
                 Some(Err(ClaimError::Full)) | None => {}
             }
             let ready = || self.has_room(size) || standing.is_out_for_good() || !self.is_enabled();
+            if blocking == Timeout::NOW {
+                // Nobody may need what is there any more, which a turn finds out.
+                self.participant.engine.poke();
+            }
             match self.participant.engine.wait(deadline, ready) {
                 // Another thread may be quicker.
                 Waited::Ready => {}

@@ -61,6 +61,8 @@ pub(crate) struct Reader {
     pub(crate) next: u64,
     pub(crate) ended: bool,
     pub(crate) left: bool,
+    /// Records that it was told it has lost.
+    pub(crate) lost: u64,
     held: Vec<Record>,
 }
 
@@ -101,6 +103,8 @@ pub(crate) struct App {
     pub(crate) met: Vec<Peer>,
     /// Whether what is announced is subscribed to.
     pub(crate) reads: bool,
+    /// Whether it does so without being waited for.
+    pub(crate) untethered: bool,
     /// The application's threads end.
     pub(crate) over: bool,
     pub(crate) faults: Vec<Fault>,
@@ -143,6 +147,7 @@ impl Planted {
             known: BTreeMap::new(),
             met: Vec::new(),
             reads,
+            untethered: false,
             over: false,
             faults: Vec::new(),
             complaints: Vec::new(),
@@ -188,7 +193,10 @@ impl App {
     }
 
     pub(crate) fn subscribe(&mut self, origin: Origin, stream: RegionId, tag: u64) {
-        let subscription = self.node.subscribe(origin, stream).unwrap();
+        let subscription = match self.untethered {
+            true => self.node.subscribe_untethered(origin, stream).unwrap(),
+            false => self.node.subscribe(origin, stream).unwrap(),
+        };
         self.readers.push(Reader {
             tag,
             origin,
@@ -199,6 +207,7 @@ impl App {
             next: 0,
             ended: false,
             left: false,
+            lost: 0,
             held: Vec::new(),
         });
     }
@@ -285,6 +294,10 @@ impl App {
                 if let Some(reader) = reader {
                     reader.inbox = Some(inbox);
                 }
+            }
+            NodeEvent::Lost(id, count) => {
+                let reader = self.readers.iter_mut().find(|r| r.subscription == id);
+                reader.expect("it was subscribed to").lost += count;
             }
             NodeEvent::Ended(id) => {
                 if let Some(reader) = self.readers.iter_mut().find(|r| r.subscription == id) {

@@ -1,0 +1,438 @@
+//! The receive predicate of a reader that nobody waits for: it copies what is there, and counts what was overtaken.
+//!
+//! ```text
+//!   sender's ring    ... overwritten ... [ e ][   ][   ][   ][ not yet ]
+//!                                          |     copies its record, then looks whether that was still entry e's
+//!   own memory       [ record ][ record ]<-+     queued from here: nothing of the sender's is ever borrowed
+//! ```
+//! Owns: the memory that it copies into, and what is lost. Never does: show the sender anything, keep memory of it from
+//! being used again, or wait for an application.
+//!
+//! The sender may write anew at any time what is being copied. What was copied is entry e's if the entry had its stamp,
+//! and if after the copy the chunk says that it was opened with e or before (I-220), and the sender that it has not
+//! given back the place of any entry so late that its stamp would be the same (I-221).
+
+use alloc::sync::Arc;
+
+use super::Fault;
+use super::entry::{Entry, Extent, Found};
+use super::geometry::{Geometry, HEADER_RETURNED};
+use super::inbox::{Delivery, Inbox, Source};
+use super::tail::INDEX_BITS;
+use crate::atomic::{Ordering, fence};
+use crate::fault::{Fault as Planted, planted};
+use crate::link::Waker;
+use crate::memory::{OwnRegion, Replica, WORD};
+
+/// An entry of the same stamp comes twice as much later, and has a place only when more than this was given back.
+const SAME_STAMP: u64 = 1 << (INDEX_BITS - 1);
+/// No count of a correct sender gets this far.
+const MOST_COUNTED: u64 = 1 << 47;
+
+/// One sender, as a node receives it that it does not wait for.
+pub struct Untethered {
+    theirs: Replica,
+    own: OwnRegion,
+    source: Arc<Source>,
+    inbox: Option<Arc<Inbox>>,
+    /// The next entry.
+    next: u64,
+    /// What is to be taken from an entry's number for that of its message.
+    others: u64,
+    /// Where the next record is copied to: a chunk of the own memory, and the first grain in it that is free.
+    chunk: usize,
+    grain: usize,
+    started: bool,
+    /// Messages that were overtaken, or had no room, since this was asked last.
+    lost: u64,
+}
+
+/// What was found at the place of the next entry.
+enum Seen {
+    /// It is there.
+    Record(Extent),
+    /// It is not there yet.
+    NotYet,
+    /// Something later is there.
+    Overtaken,
+}
+
+impl Untethered {
+    /// A receiver for the memory behind `replica`. It takes nothing in before [`Untethered::start`]. `waker` is called when
+    /// there is room again for what it copies.
+    pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Untethered {
+        // As much as the sender has, so that whatever fits there does here. Pages of it that are never used are never there.
+        let own = OwnRegion::heap(geometry.words());
+        let source = Source::new(own.replica(), geometry, 0, waker);
+        let inbox = Some(Inbox::new([Arc::clone(&source)].into()));
+        Untethered {
+            theirs: replica,
+            own,
+            source,
+            inbox,
+            next: 0,
+            others: 0,
+            chunk: 0,
+            grain: 0,
+            started: false,
+            lost: 0,
+        }
+    }
+
+    /// Begins at an entry, before which so many messages were sent.
+    pub fn start(&mut self, entry: u64, messages: u64) {
+        (self.next, self.others, self.started) = (entry, entry.wrapping_sub(messages), true);
+    }
+
+    /// Whether the sender has said where it begins.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+
+    /// The queue of this node's reader, if it still wants records.
+    pub fn inbox(&self) -> Option<&Arc<Inbox>> {
+        self.inbox.as_ref()
+    }
+
+    /// Queues nothing any more, and loses nothing any more. What is queued stays.
+    pub fn close(&mut self) {
+        self.inbox = None;
+    }
+
+    /// The next entry to be received.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// How many messages were lost since this was asked last.
+    #[inline]
+    pub fn take_lost(&mut self) -> u64 {
+        core::mem::take(&mut self.lost)
+    }
+
+    /// Takes in what has arrived, a lap of the ring at most: a sender that does not wait may never come to its end. What finds no
+    /// room stays where it is, as long as the sender leaves it there; in what is the last of a stream it is lost. Returns how
+    /// many entries, those included that were lost, or what is wrong with the sender.
+    pub fn receive(&mut self, is_last: bool) -> Result<usize, Fault> {
+        if !self.started {
+            return Ok(0);
+        }
+        let (mut looks, most) = (0, self.source.geometry().entries());
+        let first = self.next;
+        let mut found = Ok(true);
+        while looks < most && found == Ok(true) {
+            found = self.receive_next(is_last);
+            looks += u64::from(found == Ok(true));
+        }
+        if self.next != first
+            && let Some(inbox) = &self.inbox
+        {
+            inbox.publish();
+        }
+        found.map(|_| looks as usize)
+    }
+
+    /// The next entry; whether something became of it.
+    fn receive_next(&mut self, is_last: bool) -> Result<bool, Fault> {
+        match self.look(self.next)? {
+            Seen::Record(extent) if self.inbox.is_some() => self.copy(extent, is_last),
+            Seen::Record(_) => {
+                self.next += 1;
+                Ok(true)
+            }
+            Seen::NotYet => Ok(false),
+            Seen::Overtaken => self.go_on(),
+        }
+    }
+
+    fn found(&self, index: u64) -> Found {
+        let geometry = self.source.geometry();
+        let word = geometry.entry_word(index);
+        // The second word first: it publishes the first one, and the record.
+        let word1 = self.theirs.load(word + 1);
+        Entry::decode([self.theirs.load(word), word1], index, geometry)
+    }
+
+    /// Up to which entry places were given back; whatever was loaded before this is not from a place of a later one.
+    fn returned(&self) -> u64 {
+        fence(Ordering::Acquire);
+        self.theirs.load(HEADER_RETURNED)
+    }
+
+    /// What is at the place of an entry.
+    fn look(&self, index: u64) -> Result<Seen, Fault> {
+        let found = match self.found(index) {
+            // A place that was given back was filled before that, so a second look finds the entry, or what came later.
+            Found::NotYet if self.returned() > index => match self.found(index) {
+                Found::NotYet => return Ok(Seen::Overtaken),
+                found => found,
+            },
+            found => found,
+        };
+        match found {
+            Found::NotYet => Ok(Seen::NotYet),
+            Found::Entry(Entry::Message(extent)) => Ok(Seen::Record(extent)),
+            // What stands in a place so much later may be half one entry's and half another's.
+            _ if self.is_out_of_sight(index) => Ok(Seen::Overtaken),
+            // Streams without an order have nothing but messages.
+            Found::Entry(Entry::Nulls(_) | Entry::End(_)) | Found::Nonsense => {
+                Err(Fault::Entry { index })
+            }
+        }
+    }
+
+    /// I-221: whether something of the same stamp may be in the place of an entry.
+    fn is_out_of_sight(&self, index: u64) -> bool {
+        self.returned() > index + SAME_STAMP && !planted(Planted::StampBelieved)
+    }
+
+    /// Whether what was loaded before this was the entry's of this number, of which the record lies there.
+    fn was_intact(&self, index: u64, extent: Extent) -> bool {
+        if planted(Planted::NoSecondLook) {
+            return true;
+        }
+        let geometry = self.source.geometry();
+        fence(Ordering::Acquire);
+        let opened = self.theirs.load(geometry.opened_word(extent.chunk(geometry)));
+        opened <= index && !self.is_out_of_sight(index)
+    }
+
+    /// Copies the record of the next entry, if there is room for it.
+    fn copy(&mut self, extent: Extent, is_last: bool) -> Result<bool, Fault> {
+        let geometry = self.source.geometry();
+        let room = self.room(extent.grains());
+        if let Some(position) = room {
+            let own = Extent { position, ..extent };
+            let (to, from) = (own.first_byte(geometry) / WORD, extent.first_byte(geometry) / WORD);
+            let words = (extent.length as usize).div_ceil(WORD);
+            if !self.own.copy_from(to, &self.theirs, from, words) {
+                return Err(Fault::Entry { index: self.next });
+            }
+        }
+        if !self.was_intact(self.next, extent) {
+            return self.go_on();
+        }
+        match (room, &self.inbox) {
+            (Some(position), Some(inbox)) => {
+                let own = Extent { position, ..extent };
+                let number = self.next.wrapping_sub(self.others);
+                Source::hold(&self.source, self.chunk, 1);
+                let is_put = inbox.put(&[Delivery::new(0, own, number)]);
+                assert!(is_put, "a queue has a place for each grain");
+                self.grain += extent.grains();
+            }
+            // It is looked at again when a reader has let go of something.
+            _ if !is_last => return Ok(false),
+            _ => self.lost += 1,
+        }
+        self.next += 1;
+        Ok(true)
+    }
+
+    /// Where a record of so many grains can be copied to; none while readers refer to something everywhere.
+    fn room(&mut self, grains: usize) -> Option<u32> {
+        let geometry = self.source.geometry();
+        if self.source.is_released(self.chunk) {
+            // All of it was let go of: what is near is used again.
+            self.grain = 0;
+        } else if self.grain + grains > geometry.chunk_grains() {
+            let mut others = 0..geometry.chunks();
+            self.chunk = others.find(|chunk| self.source.is_released(*chunk))?;
+            self.grain = 0;
+        }
+        u32::try_from(self.chunk * geometry.chunk_grains() + self.grain).ok()
+    }
+
+    /// The next entry was overtaken: goes on where the sender is not about to overwrite at once what is there.
+    #[cold]
+    fn go_on(&mut self) -> Result<bool, Fault> {
+        let returned = self.returned();
+        if returned > MOST_COUNTED {
+            return Err(Fault::Entry { index: returned });
+        }
+        let least = self.next + 1;
+        let mut back = self.source.geometry().entries() / 2;
+        let next = loop {
+            let next = returned.saturating_sub(back).max(least);
+            if back == 0 || next >= returned || self.is_there(next) {
+                break next;
+            }
+            back /= 2;
+        };
+        if self.inbox.is_some() {
+            self.lost += next - self.next;
+        }
+        self.next = next;
+        Ok(true)
+    }
+
+    /// Whether the record of an entry is there, just now.
+    fn is_there(&self, index: u64) -> bool {
+        matches!(self.look(index), Ok(Seen::Record(extent)) if self.was_intact(index, extent))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::ids::{RegionId, Time};
+    use crate::machine::Effects;
+    use crate::multicast::claim::SenderMemory;
+    use crate::multicast::stream::Stream;
+    use alloc::vec::Vec;
+
+    fn pair(entries: usize, bytes: usize) -> (Stream, Untethered) {
+        let geometry = Geometry::fitting(bytes, entries, 64).expect("a small shape");
+        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
+        let replica = memory.region().replica();
+        let mut stream = Stream::new(memory, RegionId(16));
+        let from = stream.add_untethered(None, None, 7);
+        let mut reader = Untethered::new(replica, geometry, Arc::new(|| {}));
+        reader.start(from.entry, from.message);
+        (stream, reader)
+    }
+
+    fn write(stream: &mut Stream, count: u64) {
+        for _ in 0..count {
+            let memory = stream.sender().memory().clone();
+            if !memory.has_room(40) {
+                stream.send(Time::default(), &mut Effects::new());
+                stream.reclaim(|_, fault| panic!("{fault}"));
+            }
+            let number = memory.committed();
+            let mut claim = memory.claim(40).expect("nobody is waited for");
+            claim.bytes().fill(number as u8);
+            claim.commit(40, |_, _| ());
+        }
+    }
+
+    fn take(reader: &Untethered) -> Vec<u64> {
+        let inbox = reader.inbox().expect("it is open");
+        let taken = core::iter::from_fn(|| inbox.take());
+        taken
+            .map(|record| {
+                let number = record.number();
+                assert!(record.bytes().iter().all(|byte| *byte == number as u8));
+                number
+            })
+            .collect()
+    }
+
+    #[test]
+    fn whoever_keeps_up_gets_all_and_whoever_does_not_knows_how_much_is_lost() {
+        for (entries, bytes) in [(16, 1 << 14), (1024, 4096), (16, 1024)] {
+            let (mut stream, mut reader) = pair(entries, bytes);
+            let (mut got, mut lost, mut next) = (0, 0, 0);
+            for round in 0..400_u64 {
+                let count = if round % 7 == 6 { 500 } else { round % 5 };
+                write(&mut stream, count);
+                while reader.receive(false).expect("a correct sender") > 0 {}
+                for number in take(&reader) {
+                    assert!(number >= next);
+                    next = number + 1;
+                    got += 1;
+                }
+                lost += reader.take_lost();
+                assert_eq!(got + lost, stream.sender().memory().committed(), "round {round}");
+            }
+            assert!(got > 1000 && lost > 1000, "{got} and {lost}");
+        }
+    }
+
+    /// Nearly all of the memory is its window.
+    #[test]
+    fn what_is_overwritten_is_the_oldest() {
+        let (mut stream, mut reader) = pair(1024, 1 << 14);
+        for _ in 0..40 {
+            let before = stream.sender().memory().committed();
+            // Fifteen sixteenths of the memory, as far as chunks are full.
+            write(&mut stream, 14 * (1024 / 48));
+            while reader.receive(false).expect("a correct sender") > 0 {}
+            let took = take(&reader);
+            assert_eq!((took.first(), reader.take_lost()), (Some(&before), 0));
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_with_its_sender_and_what_is_held_stays() {
+        let (mut stream, mut reader) = pair(64, 1024);
+        write(&mut stream, 3);
+        reader.receive(false).expect("a correct sender");
+        let inbox = Arc::clone(reader.inbox().expect("it is open"));
+        let held: Vec<_> = core::iter::from_fn(|| inbox.take()).collect();
+        for _ in 0..100 {
+            write(&mut stream, 7);
+            while reader.receive(false).expect("a correct sender") > 0 {}
+        }
+        for (record, number) in held.iter().zip(0_u8..) {
+            assert!(record.bytes().iter().all(|byte| *byte == number));
+        }
+        let queued = take(&reader);
+        assert!(queued.len() > 4 && queued[0] == 3, "the first that came are there: {queued:?}");
+        // So are the last, with the sender.
+        let mut more = Vec::new();
+        while reader.receive(false).expect("a correct sender") > 0 {
+            more.extend(take(&reader));
+        }
+        assert!(more.len() > 4 && more.last() == Some(&702), "{more:?}");
+        assert_eq!(reader.take_lost() + (queued.len() + more.len()) as u64, 700);
+        drop(held);
+    }
+
+    #[test]
+    fn of_the_last_what_finds_no_room_is_lost() {
+        let (mut stream, mut reader) = pair(64, 1024);
+        for _ in 0..20 {
+            write(&mut stream, 7);
+            while reader.receive(false).expect("a correct sender") > 0 {}
+        }
+        let lost = reader.take_lost();
+        assert_eq!(reader.receive(false), Ok(0));
+        while reader.receive(true).expect("a correct sender") > 0 {}
+        assert_eq!(reader.next(), 140);
+        let at_the_end = reader.take_lost();
+        assert!(at_the_end > 4);
+        assert_eq!(take(&reader).len() as u64 + lost + at_the_end, 140);
+    }
+
+    /// I-221: a stamp comes again after two million entries.
+    #[test]
+    fn an_entry_of_the_same_stamp_is_not_taken_for_another() {
+        let (mut stream, mut reader) = pair(16, 4096);
+        write(&mut stream, 3);
+        reader.receive(false).expect("a correct sender");
+        assert_eq!(take(&reader), [0, 1, 2]);
+        // A claim that is open all the time lies in a chunk that is opened before.
+        let memory = stream.sender().memory().clone();
+        let mut late = memory.claim(40).expect("room");
+        write(&mut stream, 1 << INDEX_BITS);
+        late.bytes().fill(3);
+        assert_eq!(late.commit(40, |_, _| ()), 3 + (1 << INDEX_BITS));
+        while reader.receive(false).expect("a correct sender") > 0 {}
+        let took = take(&reader);
+        assert!(took[0] > 1 << 20, "{took:?}");
+        assert_eq!(took.len() as u64 + reader.take_lost(), 1 + (1 << INDEX_BITS));
+    }
+
+    #[test]
+    fn a_sender_gone_mad_is_a_fault_or_a_loss_and_nothing_else() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..2000_u64 {
+            let (mut stream, mut reader) = pair(16, 1024);
+            write(&mut stream, round % 40);
+            let region = stream.sender().memory().region().clone();
+            for _ in 0..1 + round % 3 {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let word = HEADER_RETURNED + (random >> 33) as usize % (region.words() - 5);
+                let value =
+                    [u64::MAX, random, random & 0xff, 1 << 46, 0][(random >> 20) as usize % 5];
+                region.word(word).publish(value);
+            }
+            for _ in 0..4 {
+                let _ = reader.receive(false);
+                let inbox = Arc::clone(reader.inbox().expect("it is open"));
+                while inbox.take().is_some() {}
+            }
+        }
+    }
+}

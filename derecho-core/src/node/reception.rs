@@ -1,0 +1,90 @@
+//! How a subscription receives: waited for by its sender, or not.
+//!
+//! Owns: nothing of its own. Never does: what only one of the two kinds does.
+
+use alloc::sync::Arc;
+
+use crate::machine::Effects;
+use crate::multicast::Fault;
+use crate::multicast::inbox::Inbox;
+use crate::multicast::receive::Receiver;
+use crate::multicast::stream::Beginning;
+use crate::multicast::untethered::Untethered;
+
+/// See the [module](self).
+pub(super) enum Reception {
+    /// The sender keeps what this node has not taken.
+    Tethered(Receiver),
+    /// The sender goes on without it.
+    Untethered(Untethered),
+}
+
+impl Reception {
+    pub(super) fn start(&mut self, from: Beginning, effects: &mut Effects) {
+        match self {
+            Reception::Tethered(it) => it.start(from.entry, from.message, effects),
+            Reception::Untethered(it) => it.start(from.entry, from.message),
+        }
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        match self {
+            Reception::Tethered(it) => it.is_started(),
+            Reception::Untethered(it) => it.is_started(),
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        match self {
+            Reception::Tethered(it) => it.is_held(),
+            Reception::Untethered(_) => false,
+        }
+    }
+
+    pub(super) fn inbox(&self) -> Option<&Arc<Inbox>> {
+        match self {
+            Reception::Tethered(it) => it.inbox(),
+            Reception::Untethered(it) => it.inbox(),
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        match self {
+            Reception::Tethered(it) => it.close(),
+            Reception::Untethered(it) => it.close(),
+        }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        match self {
+            Reception::Tethered(it) => it.next(),
+            Reception::Untethered(it) => it.next(),
+        }
+    }
+
+    /// Receives what has arrived, which is the last of its stream or not. Returns how many entries.
+    #[inline]
+    pub(super) fn receive(&mut self, is_last: bool) -> Result<usize, Fault> {
+        match self {
+            Reception::Tethered(it) => it.receive(),
+            Reception::Untethered(it) => it.receive(is_last),
+        }
+    }
+
+    /// How many messages were lost since this was asked last.
+    #[inline]
+    pub(super) fn take_lost(&mut self) -> u64 {
+        match self {
+            Reception::Tethered(_) => 0,
+            Reception::Untethered(it) => it.take_lost(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn release(&mut self, idle: bool, effects: &mut Effects) -> usize {
+        match self {
+            Reception::Tethered(it) => it.release(idle, effects),
+            Reception::Untethered(_) => 0,
+        }
+    }
+}
