@@ -10,7 +10,8 @@ mod support;
 use std::path::Path;
 
 use dds_api::prelude::*;
-use dds_api::types::{DynamicType, MemberOptions, ObjectKind, StructBuilder, ValueRef, to_cdr};
+use dds_api::types::{DynamicType, MemberOptions, StructBuilder, ValueRef, to_cdr};
+use idl_xtypes::ObjectKind;
 use levels::{LEVELS, at_level, take};
 use support::{Actor, Meeting, SOON, join, listen, role, say, seed, until};
 

@@ -306,6 +306,61 @@ fn limits_and_lifespan_hold() {
     assert_eq!(take_all(&reader, 1), [Mark::new(2)]);
 }
 
+/// Of a topic of which few samples are kept more are let go of, while somebody comes, than are kept. Who is counted gets all that
+/// is written from then on, whether it wants what was before or not (I-232).
+#[test]
+fn whoever_is_counted_gets_all_that_is_written_from_then_on() {
+    let meeting = Meeting::new();
+    let of = |participant: &DomainParticipant| {
+        let service = DurabilityServiceQosPolicy {
+            history_kind: HistoryQosPolicyKind::KeepAll,
+            max_samples: Length::of(40),
+            ..DurabilityServiceQosPolicy::default()
+        };
+        let topic = participant.topic::<Mark>("Marks").transient_local();
+        topic.durability_service(service).create().unwrap()
+    };
+    let here = meeting.join();
+    let topic = of(&here);
+    let writer = writer_of(&here, &topic);
+    let mut number = 0;
+    let mut write = || {
+        writer.write(&Mark::new(number)).unwrap();
+        number += 1;
+        number
+    };
+    (0..100).for_each(|_| _ = write());
+    for wants_history in [true, false].repeat(3) {
+        let there = meeting.join();
+        let topic = of(&there);
+        let kind = match wants_history {
+            true => DurabilityQosPolicyKind::TransientLocal,
+            false => DurabilityQosPolicyKind::Volatile,
+        };
+        let reader = there.reader(&topic).durability(kind).create().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let mut counted = write();
+        while writer.matched_readers() == 0 {
+            assert!(Instant::now() < deadline, "it is never counted");
+            counted = write();
+        }
+        let (mut end, mut got) = (counted, Got::default());
+        while got.next < end || end < counted + 500 {
+            assert!(Instant::now() < deadline, "only up to {} of {end}", got.next);
+            if end < counted + 500 {
+                end = write();
+            }
+            let timeout = if end < counted + 500 { Timeout::NOW } else { Timeout::millis(10) };
+            reader.take(.., timeout).unwrap().for_each(|sample| got.take_in(&sample));
+        }
+        let first = got.first.unwrap();
+        assert!(first <= counted, "{first} is the first, and {counted} was written then");
+        drop(reader);
+        drop(there);
+        until("it is gone", || writer.matched_readers() == 0);
+    }
+}
+
 #[test]
 fn wrong_uses_are_errors_that_say_what_to_do() {
     let meeting = Meeting::new();

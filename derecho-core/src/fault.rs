@@ -82,6 +82,8 @@ pub enum Fault {
     LastViewForgotten,
     /// Whoever has just come counts, although those before it may come back without it (I-152).
     NewcomerCounts,
+    /// Who gets what was kept has it before it has come as far as the one who gave it (I-230).
+    HistoryUnripe,
 }
 
 #[cfg(model)]

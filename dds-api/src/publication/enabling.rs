@@ -11,6 +11,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PublisherQos};
 
 use super::builder::{check, refused};
+use super::limits::Limits;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
 use crate::domain::{Following, enabling};
@@ -47,6 +48,8 @@ pub(super) struct Started {
     pub(super) encoding: Encoding,
     /// Samples are kept, so their keys go with them.
     pub(super) kept: bool,
+    /// RESOURCE_LIMITS, if there are any.
+    pub(super) limits: Option<Limits>,
 }
 
 impl enabling::Draft for Draft {
@@ -104,6 +107,7 @@ impl<T: TopicData> WriterCore<T> {
         let Draft { qos, memory, in_flight, largest, .. } = to_be;
         let (qos, topic, group) = (qos.clone(), &self.topic, self.publisher_qos());
         check(topic, &qos, &group)?;
+        let limits = Limits::new(&qos);
         let level = topic.level();
         let encoding = encoding(&qos.representation);
         let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
@@ -146,7 +150,7 @@ impl<T: TopicData> WriterCore<T> {
             refused(&refusal, &self.participant.standing, "writer", topic.name())
         })?;
         let max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
-        Ok(Started { first, id, max_blocking, encoding, kept: level.is_kept() })
+        Ok(Started { first, id, max_blocking, encoding, kept: level.is_kept(), limits })
     }
 
     /// Its publisher knows of it, and where it writes.

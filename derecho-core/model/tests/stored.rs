@@ -39,10 +39,13 @@ fn planted_errors_are_found() {
     set_hook(Box::new(|_| {}));
     let all = Retention::default();
     let last = Retention { depth: Some(2), ..all };
+    let few = Retention { most: Some(40), ..all };
     let cases = [
         (Fault::HistoryCutLate, last, "exactly what was kept"),
-        (Fault::HistoryWithoutLive, all, "nothing is missing"),
+        (Fault::HistoryWithoutLive, last, "nothing is missing"),
         (Fault::HistoryTooShort, all, "everything"),
+        (Fault::HistoryCutLate, few, "exactly what was kept"),
+        (Fault::HistoryUnripe, few, "exactly what was kept"),
     ];
     let mut missed = Vec::new();
     for (fault, retention, rule) in cases {

@@ -22,7 +22,7 @@ fn retention(seed: u64) -> Retention {
 
 #[test]
 fn a_newcomer_gets_what_was_kept_and_what_comes_live() {
-    let (mut histories, mut exact) = (0, 0);
+    let (mut histories, mut exact, mut late) = (0, 0, 0);
     for seed in 0..30 {
         let mut world = World::new(Config::adversarial(seed), 2, seed % 2 == 0, retention(seed));
         world.settle();
@@ -35,8 +35,10 @@ fn a_newcomer_gets_what_was_kept_and_what_comes_live() {
         let court = world.court.borrow();
         assert!(court.length() > 200 && !court.lost);
         (histories, exact) = (histories + court.histories, exact + court.exact);
+        late += court.late;
     }
-    println!("{exact} of {histories} exact");
+    println!("{exact} of {histories} exact, {late} late");
+    assert!(late > 10, "what comes before is waited for, and much comes meanwhile: {late}");
     assert!(exact * 10 >= histories * 9, "{exact} of {histories}");
 }
 
@@ -108,5 +110,5 @@ fn whatever_happens() {
     }
     println!("{histories} histories, {overs} streams over, {ended} groups ended");
     assert!(overs > seeds().count());
-    assert!(ended * 10 < seeds().count());
+    assert!(ended * 6 < seeds().count());
 }

@@ -48,6 +48,24 @@ impl Cursor {
         (self.cut, self.next) = (version, floor);
     }
 
+    /// Bytes of the record that comes next where it is; none if it is at the end of its segment.
+    pub(super) fn length_of_next(&self) -> usize {
+        match self.at < self.segment.shown() {
+            true => self.segment.head(self.at).length as usize,
+            false => 0,
+        }
+    }
+
+    /// From this place in its segment and this version on.
+    pub(super) fn begin_at(&mut self, at: usize, version: u64) {
+        (self.at, self.next) = (at, version);
+    }
+
+    /// Where it is, if it is in this segment.
+    pub(super) fn place_in(&self, segment: &Arc<Segment>) -> Option<usize> {
+        Arc::ptr_eq(&self.segment, segment).then_some(self.at)
+    }
+
     /// From this version on only.
     pub fn skip_to(&mut self, version: u64) {
         self.next = self.next.max(version);

@@ -419,7 +419,8 @@ impl Depot {
         if let Some(Want { node, key, request, .. }) = self.porter.take_absent(now) {
             group.send_direct(node, Parcel::Lack { key, request }.to_bytes(), effects);
         }
-        done += self.porter.turn();
+        let keeper = self.porter.gives().and_then(|key| self.keepers.get(&key));
+        done += self.porter.turn(keeper.filter(|keeper| keeper.is_whole()).map(Keeper::store));
         (done, whole)
     }
 
@@ -521,7 +522,8 @@ impl Depot {
                 return 1;
             }
             let since = since.cloned().unwrap_or_default();
-            let Some((found, version)) = keeper.serve(&want) else { continue };
+            let is_logged = group.state().logs(key).is_some();
+            let Some((found, version)) = keeper.serve(&want, is_logged) else { continue };
             let streams: Vec<Told> = keeper.store().known().collect();
             self.porter.queue.remove(index);
             let given = streams.clone();

@@ -8,6 +8,8 @@
 //!                     │ named to begin anew                    received meanwhile     │
 //!                     '──────────────────────────────> replays ──────────────────────-┴──> Has
 //! ```
+//! Where records go in their order or not at all, and no logs are kept, nothing waits: what is delivered is in the store at
+//! once, and what was kept before it comes in front of it (I-230).
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -20,9 +22,9 @@ use super::journal::Errand;
 use super::logbook::LogBook;
 pub use super::motion::Motion;
 use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
-use super::porter::Want;
+use super::porter::{Want, Way};
 use super::scribe::Scribe;
-use super::store::{Meaning, Retention, Store};
+use super::store::{Meaning, Retention, Store, Walk};
 use super::trail::StoreTrail;
 use crate::fault::{Fault as Planted, planted};
 use crate::group::registry::Layout;
@@ -53,8 +55,11 @@ struct Lacking {
     epoch: u64,
     /// What is delivered here, from these numbers on.
     from: Numbers,
-    /// It waits here, all of it.
-    waiting: Store,
+    /// It waits here, all of it; none if it is in the store already (I-230).
+    waiting: Option<Store>,
+    /// All that was kept before is there as far as a holder had it that had come to this version: so far this member has to come
+    /// as well.
+    ripe_at: Option<u64>,
     /// Bytes that have come to it since some of it was put into the store last.
     arrived: usize,
     asked: Option<Asked>,
@@ -66,6 +71,13 @@ struct Lacking {
     replay: Option<Cursor>,
     /// From which version of what waits on what is of which epoch, and kept in which logs.
     turnings: VecDeque<(u64, u64, Vec<LogId>)>,
+}
+
+impl Lacking {
+    /// Whether it needs nothing any more that it would have to ask for.
+    fn is_given(&self) -> bool {
+        self.replay.is_some() || self.ripe_at.is_some()
+    }
 }
 
 enum Stage {
@@ -94,7 +106,8 @@ pub struct Keeper {
     inbox: Option<Arc<Inbox>>,
     /// The streams' numbers in the store that takes what is delivered, by the queue's numbers for their senders.
     senders: Vec<Option<StreamId>>,
-    /// Along the store as it was when this member began in the subgroup, for readers that began with it.
+    /// Along the store as it was when this member began in the subgroup, or of I-230 when it was whole, for readers that began
+    /// with it.
     opening: Option<Cursor>,
     /// Holders are to keep what has died for those who have begun and have not got it yet.
     pins: BTreeMap<NodeId, Cursor>,
@@ -217,9 +230,17 @@ impl Keeper {
         self.me = me;
         let numbers = self.meet(node, subgroup);
         self.epoch = epoch;
+        let by_order = logs.is_none() && self.retention.is_by_order();
         if !goes_on {
             self.inbox = node.add_subgroup_reader(subgroup);
-            let waiting = Store::new(Retention::default(), self.meaning);
+            let waiting = match by_order {
+                true => {
+                    self.store = Store::amid(self.retention, self.meaning);
+                    None
+                }
+                false => Some(Store::new(Retention::default(), self.meaning)),
+            };
+            let ripe_at = None;
             let (from, asked, spoke, replay) = (numbers.clone(), None, None, None);
             let turnings = VecDeque::new();
             let beginning = None;
@@ -228,6 +249,7 @@ impl Keeper {
                 epoch,
                 from,
                 waiting,
+                ripe_at,
                 arrived,
                 asked,
                 spoke,
@@ -239,7 +261,7 @@ impl Keeper {
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
-        if matches!(self.stage, Stage::Has) {
+        if matches!(self.stage, Stage::Has) && !by_order {
             // I-101: before anything of the epoch is taken in.
             for seat in newcomers.filter(|seat| seat.node != me) {
                 let store = &self.store;
@@ -248,7 +270,7 @@ impl Keeper {
         }
         self.pins.retain(|node, _| layout.seat_of(*node).is_some_and(|seat| seat.reads));
         let takes = match &mut self.stage {
-            Stage::Lacks(lacking) => &mut lacking.waiting,
+            Stage::Lacks(lacking) => lacking.waiting.as_mut().unwrap_or(&mut self.store),
             _ => &mut self.store,
         };
         for &(stream, number) in &numbers {
@@ -320,7 +342,7 @@ impl Keeper {
                 Some(Motion::Holds(beginning))
             }
             Stage::Lacks(lacking) => {
-                if named && lacking.replay.is_none() {
+                if named && !lacking.is_given() {
                     lacking.asked = None;
                     self.told = Some(holders.beginning());
                     match &mut self.scribe {
@@ -334,17 +356,26 @@ impl Keeper {
                     return None;
                 }
                 let other = lacking.beginning.is_some_and(|known| known != holders.beginning());
-                if other && logs.is_some() && lacking.replay.is_none() {
-                    // It began anew from a log, which may not have all that was given: nothing of that is kept.
-                    self.store = Store::new(self.retention, self.meaning);
-                    lacking.asked = None;
+                if other && !lacking.is_given() {
+                    // It began anew, and who did so may not have all that was given: nothing of that is kept.
+                    match (&lacking.waiting, logs) {
+                        (None, _) => {
+                            self.store.forget_front();
+                            lacking.asked = None;
+                        }
+                        (Some(_), Some(_)) => {
+                            self.store = Store::new(self.retention, self.meaning);
+                            lacking.asked = None;
+                        }
+                        (Some(_), None) => {}
+                    }
                 }
                 lacking.beginning = Some(holders.beginning());
                 let asked = lacking.asked.as_ref();
                 if asked.is_some_and(|asked| !holders.names().contains(&asked.node)) {
                     lacking.asked = None;
                 }
-                let vacancy = holders.vacancy().filter(|_| lacking.replay.is_none())?;
+                let vacancy = holders.vacancy().filter(|_| !lacking.is_given())?;
                 let news = lacking.spoke != Some(vacancy);
                 lacking.spoke = Some(vacancy);
                 news.then_some(Motion::Lacks(vacancy))
@@ -356,7 +387,10 @@ impl Keeper {
     pub(super) fn wants(&self) -> Option<(u64, Numbers, Numbers)> {
         let Stage::Lacks(lacking) = &self.stage else { return None };
         match &**lacking {
-            Lacking { epoch, from, asked: None, replay: None, .. } => {
+            Lacking { epoch, from, asked: None, ripe_at: None, waiting: None, .. } => {
+                Some((*epoch, self.store.front_numbers().collect(), from.clone()))
+            }
+            Lacking { epoch, from, asked: None, replay: None, waiting: Some(_), .. } => {
                 let streams = self.store.streams().iter();
                 let known =
                     streams.filter_map(|stream| Some((*stream, self.store.number_of(*stream)?)));
@@ -386,6 +420,14 @@ impl Keeper {
     /// The streams of what comes, as the one who gives it calls them.
     pub(super) fn given(&mut self, streams: &[Told], version: u64, since: (u64, Numbers)) {
         self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
+        if let Stage::Lacks(lacking) = &mut self.stage
+            && lacking.waiting.is_none()
+            && !self.store.begin_at(version)
+        {
+            // It is asked of another one, from the beginning on.
+            lacking.asked = None;
+            return;
+        }
         for (stream, (met, over)) in streams {
             self.store.meet(*stream, *met);
             if *over < u64::MAX {
@@ -439,8 +481,12 @@ impl Keeper {
                 continue;
             };
             let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
-            self.store.resume(head.version);
-            self.store.append(stream, head.number, bytes);
+            if lacking.waiting.is_some() {
+                self.store.resume(head.version);
+                self.store.append(stream, head.number, bytes);
+            } else if !self.store.put_before((stream, head.number), head.version, bytes) {
+                return Taken::Nonsense;
+            }
             match partial.is_empty() {
                 true => run = &run[RECORD_HEAD + bytes.len()..],
                 false => partial.clear(),
@@ -448,6 +494,10 @@ impl Keeper {
         }
         match (head.last, partial.is_empty()) {
             (false, _) => Taken::More,
+            (true, true) if lacking.waiting.is_none() => {
+                (lacking.ripe_at, lacking.asked) = (Some(head.version), None);
+                Taken::Whole
+            }
             (true, true) => {
                 self.store.resume(*version);
                 self.begin_replay();
@@ -485,7 +535,7 @@ impl Keeper {
             let to = match &mut self.stage {
                 Stage::Lacks(lacking) => {
                     lacking.arrived += RECORD_HEAD + record.bytes().len();
-                    &mut lacking.waiting
+                    lacking.waiting.as_mut().unwrap_or(&mut self.store)
                 }
                 _ => &mut self.store,
             };
@@ -501,7 +551,7 @@ impl Keeper {
 
     /// Along what another member wants: what was kept before `until`, and how many messages that were in all. None as long as this member has not come
     /// so far itself.
-    pub(super) fn serve(&mut self, want: &Want) -> Option<(Cursor, u64)> {
+    pub(super) fn serve(&mut self, want: &Want, is_logged: bool) -> Option<(Way, u64)> {
         let Want { node, epoch, until, .. } = want;
         if !self.is_whole() || self.epoch < *epoch {
             return None;
@@ -521,14 +571,17 @@ impl Keeper {
         };
         let later = self.store.met().filter(later);
         beyond += later.filter_map(|(stream, _)| self.store.number_of(stream)).sum::<u64>();
-        let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
         if planted(Planted::HistoryCutLate) {
             beyond = 0;
         }
         // What was replaced before the newcomer began is none of its business.
         let cut = self.store.version().saturating_sub(beyond);
+        if !is_logged && self.retention.is_by_order() {
+            return Some((Way::Along(Walk::default()), cut));
+        }
+        let mut cursor = self.pins.remove(node).unwrap_or_else(|| self.store.cursor());
         self.store.cut(&mut cursor, cut);
-        Some((cursor, cut))
+        Some((Way::Pinned(cursor), cut))
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! Records go by a stream of their own, as one run of bytes that is cut into blocks:
 //! ```text
-//!   block    request: u64, kind: u64 (1 records, 2 the last), then bytes of the run
+//!   block    request: u64, kind: u64 (1 records, 2 the last), version: u64 that the one who gives has come to,
+//!            then bytes of the run
 //!   record   number: u64, version: u64, stream: u32 (by its place in `Give`), length: u32, then its bytes
 //! ```
 
@@ -120,7 +121,7 @@ impl Wire for Parcel {
 }
 
 /// Bytes before the run in a block.
-pub(super) const BLOCK_HEAD: usize = 16;
+pub(super) const BLOCK_HEAD: usize = 24;
 /// Bytes before a record in the run.
 pub(super) const RECORD_HEAD: usize = 24;
 
@@ -129,6 +130,8 @@ pub(super) const RECORD_HEAD: usize = 24;
 pub(super) struct BlockHead {
     pub(super) request: u64,
     pub(super) last: bool,
+    /// So far has come who gives it.
+    pub(super) version: u64,
 }
 
 impl BlockHead {
@@ -136,18 +139,21 @@ impl BlockHead {
         let kind = if self.last { 2_u64 } else { 1 };
         block[..8].copy_from_slice(&self.request.to_le_bytes());
         block[8..16].copy_from_slice(&kind.to_le_bytes());
+        block[16..24].copy_from_slice(&self.version.to_le_bytes());
     }
 
     /// The head, and the run.
     pub(super) fn read(block: &[u8]) -> Option<(BlockHead, &[u8])> {
         let (request, rest) = block.split_first_chunk::<8>()?;
-        let (kind, run) = rest.split_first_chunk::<8>()?;
+        let (kind, rest) = rest.split_first_chunk::<8>()?;
+        let (version, run) = rest.split_first_chunk::<8>()?;
         let last = match u64::from_le_bytes(*kind) {
             1 => false,
             2 => true,
             _ => return None,
         };
-        Some((BlockHead { request: u64::from_le_bytes(*request), last }, run))
+        let [request, version] = [request, version].map(|word| u64::from_le_bytes(*word));
+        Some((BlockHead { request, last, version }, run))
     }
 }
 

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Kept};
 use super::parcel::{BLOCK_HEAD, BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
+use super::store::{Store, Walk};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId, Time};
@@ -42,10 +43,18 @@ pub(super) struct Want {
     pub(super) from: Numbers,
 }
 
+/// How what somebody wants is gone along.
+pub(super) enum Way {
+    /// All of it stays until it was passed (I-101).
+    Pinned(Cursor),
+    /// What is kept no more by then is passed over (I-230).
+    Along(Walk),
+}
+
 /// The one whose turn it is.
 struct Serving {
     want: Want,
-    cursor: Cursor,
+    way: Option<Way>,
     /// From which numbers on, and until which, by the store's numbers for the streams.
     bounds: Vec<(u64, u64)>,
     /// A record that is on its way in part, and how much of it is.
@@ -117,7 +126,7 @@ impl Porter {
     }
 
     /// It is this one's turn.
-    pub(super) fn serve(&mut self, want: Want, cursor: Cursor, streams: &[Told], now: Time) {
+    pub(super) fn serve(&mut self, want: Want, way: Way, streams: &[Told], now: Time) {
         let of = |numbers: &Numbers, stream: StreamId| {
             let known = numbers.iter().find(|(known, _)| *known == stream);
             known.map(|(_, number)| *number)
@@ -133,8 +142,8 @@ impl Porter {
             (of(&want.from, *stream).unwrap_or(0), until)
         });
         let (bounds, until) = (bounds.collect(), now.after(PATIENCE));
-        let (partial, came, finished) = (None, false, false);
-        self.serving = Some(Serving { want, cursor, bounds, partial, came, until, finished });
+        let (way, partial, came, finished) = (Some(way), None, false, false);
+        self.serving = Some(Serving { want, way, bounds, partial, came, until, finished });
     }
 
     /// Takes out whoever did not come when it was its turn.
@@ -143,8 +152,13 @@ impl Porter {
         self.serving.take_if(is_absent).map(|serving| serving.want)
     }
 
-    /// Sends what there is room for. Returns how many blocks.
-    pub(super) fn turn(&mut self) -> usize {
+    /// Of what it is that somebody is given.
+    pub(super) fn gives(&self) -> Option<u64> {
+        self.serving.as_ref().map(|serving| serving.want.key)
+    }
+
+    /// Sends what there is room for of this store. Returns how many blocks.
+    pub(super) fn turn(&mut self, store: Option<&Store>) -> usize {
         let (Some(serving), Some((_, memory))) = (&mut self.serving, &self.stream) else {
             return 0;
         };
@@ -157,15 +171,27 @@ impl Porter {
             }
             (false, false) => return 0,
         }
-        let mut sent = 0;
-        while sent < MOST_A_TURN && !serving.finished {
-            let Ok(mut claim) = memory.claim(BLOCK) else { break };
-            let (length, last) = serving.fill(&mut claim.bytes()[BLOCK_HEAD..]);
-            let head = BlockHead { request: serving.want.request, last };
-            head.write(claim.bytes());
-            claim.commit(BLOCK_HEAD + length, |_, _| {});
-            (serving.finished, sent) = (last, sent + 1);
-        }
+        let version = store.map_or(0, Store::version);
+        let Some(mut way) = serving.way.take() else { return 0 };
+        let sent = match (&mut way, store) {
+            (Way::Pinned(cursor), _) => serving.send(cursor, memory, version),
+            (Way::Along(_), None) => {
+                // Nothing is kept of it here any more, as all will hear: it is asked of another one.
+                self.serving = None;
+                return 1;
+            }
+            (Way::Along(walk), Some(store)) => {
+                let (mut cursor, gone) = store.walk(walk);
+                let sent = match gone as usize * cursor.length_of_next() {
+                    // It would be gone before it was given (I-231).
+                    lost if lost > MOST_A_TURN * BLOCK => 0,
+                    _ => serving.send(&mut cursor, memory, version),
+                };
+                store.walked(&cursor, walk);
+                sent
+            }
+        };
+        serving.way = Some(way);
         sent
     }
 }
@@ -179,13 +205,27 @@ impl core::fmt::Debug for Porter {
 }
 
 impl Serving {
+    /// Sends blocks of what comes next, of a store that has come to this version. Returns how many.
+    fn send(&mut self, cursor: &mut Cursor, memory: &SenderMemory, version: u64) -> usize {
+        let mut sent = 0;
+        while sent < MOST_A_TURN && !self.finished {
+            let Ok(mut claim) = memory.claim(BLOCK) else { break };
+            let (length, last) = self.fill(cursor, &mut claim.bytes()[BLOCK_HEAD..]);
+            let head = BlockHead { request: self.want.request, last, version };
+            head.write(claim.bytes());
+            claim.commit(BLOCK_HEAD + length, |_, _| {});
+            (self.finished, sent) = (last, sent + 1);
+        }
+        sent
+    }
+
     /// Fills a block with what comes next. Returns how much it is, and whether it is the last.
-    fn fill(&mut self, mut block: &mut [u8]) -> (usize, bool) {
+    fn fill(&mut self, cursor: &mut Cursor, mut block: &mut [u8]) -> (usize, bool) {
         let room = block.len();
         loop {
             let (kept, at) = match self.partial.take() {
                 Some(partial) => partial,
-                None => match self.next() {
+                None => match self.next(cursor) {
                     Some(kept) => (kept, 0),
                     None => return (room - block.len(), true),
                 },
@@ -212,9 +252,9 @@ impl Serving {
         }
     }
 
-    fn next(&mut self) -> Option<Kept> {
+    fn next(&mut self, cursor: &mut Cursor) -> Option<Kept> {
         loop {
-            let kept = self.cursor.next()?;
+            let kept = cursor.next()?;
             // Of a stream that was not known yet when this began all was delivered later.
             let (from, until) = *self.bounds.get(kept.stream() as usize)?;
             if kept.number() >= until {

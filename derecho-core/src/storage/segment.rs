@@ -109,6 +109,17 @@ impl Memory {
         self.region.word(at / 8 + 1).publish(version);
     }
 
+    /// The records in it have versions that are so much greater, modulo 2^64. For the turn, as long as nobody else looks at
+    /// them.
+    pub(super) fn shift(&self, by: u64) {
+        let (mut at, shown) = (0, self.shown());
+        while at < shown {
+            let version = self.region.word(at / 8);
+            version.put(version.peek().wrapping_add(by));
+            at += self.head(at).footprint();
+        }
+    }
+
     /// A record that is shown.
     #[inline]
     pub(super) fn record(&self, at: usize, length: usize) -> &[u8] {

@@ -8,6 +8,7 @@
 //!   index      key -> places of what is kept, oldest first     only where something may be replaced
 //! ```
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,7 +20,11 @@ use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::bytes::in_order;
 use crate::group::report::StreamId;
 
+mod front;
 mod streams;
+
+use front::Front;
+pub(super) use front::Walk;
 
 /// The first segment of a store, and the largest that is made for records that fit.
 const SMALLEST: usize = 16 << 10;
@@ -59,6 +64,11 @@ impl Retention {
     /// newest but so many.
     fn window(&self) -> Option<u64> {
         self.most.filter(|_| !self.is_by_key() && self.lifespan.is_none())
+    }
+
+    /// Whether records go in the order in which they came, whatever they are, or not at all (I-230).
+    pub(super) fn is_by_order(&self) -> bool {
+        !self.replaces() || self.window().is_some()
     }
 
     /// Whether it matters which records have the same key.
@@ -117,13 +127,20 @@ pub struct Store {
     over: Vec<(u64, StreamId)>,
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
+    /// What is to come before all that is here.
+    front: Option<Box<Front>>,
 }
 
 impl Store {
     /// An empty one.
     pub fn new(retention: Retention, meaning: Meaning) -> Store {
+        Store::numbered(0, retention, meaning)
+    }
+
+    /// An empty one, whose segments are numbered from here on.
+    fn numbered(number: u64, retention: Retention, meaning: Meaning) -> Store {
         let total = Arc::new(AtomicU64::new(0));
-        let piece = Piece { number: 0, segment: Segment::new(SMALLEST, &total), live: 0 };
+        let piece = Piece { number, segment: Segment::new(SMALLEST, &total), live: 0 };
         Store {
             retention,
             meaning,
@@ -141,6 +158,7 @@ impl Store {
             over: Vec::new(),
             pinned: Arc::new(()),
             total,
+            front: None,
         }
     }
 
@@ -240,16 +258,23 @@ impl Store {
                 last.live += head.footprint();
                 return Place { segment: last.number, at: at as u32 };
             }
-            let bytes = (last.segment.size() * 2).min(LARGEST).max(footprint(record.len()));
-            let fits = self.spare.iter().position(|memory| memory.size() >= bytes);
-            let segment = match fits {
-                Some(index) => Segment::over(self.spare.swap_remove(index)),
-                None => Segment::new(bytes, &self.total),
-            };
+            let size = last.segment.size();
+            let segment = self.segment_after(size, record.len());
+            let last = self.pieces.back_mut().expect("there is one always");
             last.segment.set_next(Some(Arc::clone(&segment)));
             let number = last.number + 1;
             self.pieces.push_back(Piece { number, segment, live: 0 });
             self.tidy();
+        }
+    }
+
+    /// A segment that comes after one of this size, and has room for a record of this length.
+    fn segment_after(&mut self, size: usize, length: usize) -> Arc<Segment> {
+        let bytes = (size * 2).min(LARGEST).max(footprint(length));
+        let fits = self.spare.iter().position(|memory| memory.size() >= bytes);
+        match fits {
+            Some(index) => Segment::over(self.spare.swap_remove(index)),
+            None => Segment::new(bytes, &self.total),
         }
     }
 
@@ -331,11 +356,11 @@ impl Store {
     /// Lets go of segments in which nothing lives, and puts together what is sparse. Nothing is moved while
     /// somebody goes along the store: what has died is still somebody's.
     fn tidy(&mut self) {
+        self.trim_front();
         while self.pieces.len() > 1 && self.is_first_empty() {
             self.pop_first();
         }
-        let stays = !self.retention.replaces() || self.retention.window().is_some();
-        if stays || Arc::strong_count(&self.pinned) > 1 {
+        if self.retention.is_by_order() || Arc::strong_count(&self.pinned) > 1 {
             return;
         }
         // What the last one who went along has read, it has read before this.
@@ -354,9 +379,15 @@ impl Store {
 
     /// Lets go of the first segment, and keeps its memory if there is use for it.
     fn pop_first(&mut self) {
-        let first = self.pieces.pop_front().and_then(|it| Segment::into_memory(it.segment));
+        let first = self.pieces.pop_front();
+        first.into_iter().for_each(|first| self.spare(first));
+    }
+
+    /// Keeps the memory of a segment that is needed no more, if there is use for it.
+    fn spare(&mut self, piece: Piece) {
         let has_room = self.spare.len() < MOST_SPARE;
-        self.spare.extend(first.filter(|memory| has_room && memory.size() == LARGEST));
+        let memory = Segment::into_memory(piece.segment);
+        self.spare.extend(memory.filter(|memory| has_room && memory.size() == LARGEST));
     }
 
     /// Of a store that keeps everything: all below this version is needed no more, and whole segments of it go.
@@ -368,14 +399,16 @@ impl Store {
         }
     }
 
+    /// Where records go in their order: what is below this version is kept no more.
+    pub(super) fn floor(&self) -> u64 {
+        self.retention.window().map_or(0, |most| self.version.saturating_sub(most))
+    }
+
     /// Whether nothing lives in the first segment.
     fn is_first_empty(&self) -> bool {
         let second = &self.pieces[1].segment;
         match self.retention.window() {
-            Some(most) => {
-                let floor = self.version.saturating_sub(most);
-                second.shown() > 0 && second.head(0).version <= floor
-            }
+            Some(_) => second.shown() > 0 && second.head(0).version <= self.floor(),
             None => self.pieces[0].live == 0,
         }
     }

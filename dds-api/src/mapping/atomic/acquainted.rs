@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use derecho_core::ids::NodeId;
+use derecho_core::storage::depot::Holding;
 
 use super::{AtomicTopics, Domain, Stay, announce};
 use crate::mapping::acquaintance::Acquaintance;
@@ -84,10 +85,15 @@ impl Stay {
                 of_node.push(reader);
             }
         }
-        // Of a topic that is kept a member may have had but writers: it is none anew when its first reader comes.
-        let counted = match self.kept && self.all_begun {
-            true => readers.len() as u32,
-            false => self.counted,
+        let counted = match domain.state().holders(key).filter(|_| self.kept && !self.logged) {
+            // I-232: who is on its way may be given what is kept then, and not all that is written now.
+            Some(holders) => {
+                readers.retain(|node, _| holders.names().contains(node));
+                readers.len() as u32
+            }
+            // Of a topic that is kept a member may have had but writers: it is none anew when its first reader comes.
+            None if self.kept && self.all_begun => readers.len() as u32,
+            None => self.counted,
         };
         for (id, shared) in &self.writers {
             let Some(writer) = self.endpoints.get(id) else { continue };

@@ -20,6 +20,12 @@ impl AtomicTopics {
     /// What all have heard of has changed.
     pub(in crate::mapping) fn changed(&mut self, domain: &mut Domain) {
         self.depot.changed(domain);
+        // I-232: who holds it may have changed.
+        let kept = |stay: &&Stay| stay.kept && !stay.logged;
+        for (key, stay) in &self.stays {
+            let stay = stay.front().filter(kept);
+            stay.into_iter().for_each(|stay| stay.tell_writers(domain, *key, &self.ignored));
+        }
     }
 
     /// Another participant tells this one something.

@@ -393,6 +393,9 @@ impl Member {
             self.whole = true;
             let cursor = keeper.opening().unwrap();
             keeper.close_opening();
+            if court.is_by_order() {
+                court.reads_late(self.begun_at.unwrap());
+            }
             self.readers.push(Reader { cursor, name: self.begun_at.unwrap() });
         }
         let streams = keeper.store().streams().to_vec();

@@ -11,6 +11,7 @@ use super::super::holders::Holders;
 use super::super::journal::{Condition, Journal};
 use super::super::logbook::LogBook;
 use super::super::scribe::{News, Scribe, footprint};
+use super::super::store::Store;
 use super::super::trail::StoreTrail;
 use super::{Keeper, Motion, Stage};
 use crate::group::report::StreamId;
@@ -67,7 +68,8 @@ impl Keeper {
                 scribe.turning(self.store.version(), epoch, keepers);
             }
             Stage::Lacks(lacking) => {
-                let version = lacking.waiting.version();
+                let waiting = lacking.waiting.as_ref();
+                let version = waiting.map_or(self.store.version(), Store::version);
                 let known = lacking.turnings.back();
                 if known.is_none_or(|(_, epoch, of)| (*epoch, of) != (self.epoch, &keepers)) {
                     lacking.turnings.push_back((version, self.epoch, keepers));

@@ -17,6 +17,11 @@ impl Keeper {
     pub(super) fn begin_replay(&mut self) {
         let Stage::Lacks(lacking) = &mut self.stage else { return };
         lacking.asked = None;
+        if lacking.waiting.is_none() {
+            // It is asked for nothing more.
+            lacking.ripe_at = Some(0);
+            return;
+        }
         for (stream, number) in &lacking.from {
             self.store.expect(*stream, *number);
         }
@@ -27,20 +32,39 @@ impl Keeper {
         }
         self.opening = Some(cursor);
         if planted(Planted::HistoryWithoutLive) {
-            lacking.waiting = Store::new(Retention::default(), self.meaning);
+            lacking.waiting = Some(Store::new(Retention::default(), self.meaning));
         }
-        lacking.replay = Some(lacking.waiting.cursor());
+        lacking.replay = lacking.waiting.as_ref().map(Store::cursor);
+    }
+
+    /// Whether all that its store is to have is there, where what was kept before comes in front of what is delivered: then
+    /// that is joined (I-230).
+    fn ripens(&mut self) -> bool {
+        let Stage::Lacks(lacking) = &self.stage else { return false };
+        let is_due = |version| self.store.version() >= version || planted(Planted::HistoryUnripe);
+        let is_ripe = lacking.ripe_at.is_some_and(is_due) || self.store.has_outlived();
+        if lacking.waiting.is_some() || !is_ripe {
+            return false;
+        }
+        self.store.join();
+        self.opening = Some(self.store.cursor());
+        self.stage = Stage::Has;
+        true
     }
 
     /// Puts some of what waits into the store. Returns how much, and whether this member has become whole by that.
     pub(super) fn replay(&mut self) -> (usize, bool) {
+        if self.ripens() {
+            return (1, true);
+        }
         let (mut done, mut bytes) = (0, 0);
         let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
         // I-200.
         let most = REPLAY.max(2 * core::mem::take(&mut lacking.arrived));
         while bytes < most {
             let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
-            let Lacking { waiting, replay: Some(replay), .. } = &mut **lacking else {
+            let Lacking { waiting: Some(waiting), replay: Some(replay), .. } = &mut **lacking
+            else {
                 return (0, false);
             };
             let Some(kept) = replay.next() else {
@@ -70,7 +94,7 @@ impl Keeper {
         }
         if let Stage::Lacks(lacking) = &mut self.stage {
             let passed = lacking.replay.as_ref().map_or(0, Cursor::version);
-            lacking.waiting.let_go_below(passed);
+            lacking.waiting.iter_mut().for_each(|waiting| waiting.let_go_below(passed));
         }
         (done, false)
     }
@@ -89,6 +113,7 @@ mod tests {
     use alloc::collections::VecDeque;
     use alloc::vec::Vec;
 
+    use super::super::super::cursor::Meter;
     use super::super::super::store::Meaning;
     use super::*;
     use crate::group::report::StreamId;
@@ -100,11 +125,12 @@ mod tests {
     /// A member that waits for what was kept before.
     fn newcomer() -> Keeper {
         let mut keeper = Keeper::new(Retention::default(), MEANING);
-        let waiting = Store::new(Retention::default(), MEANING);
+        let (waiting, ripe_at) = (Some(Store::new(Retention::default(), MEANING)), None);
         keeper.stage = Stage::Lacks(Box::new(Lacking {
             epoch: 1,
             from: Vec::new(),
             waiting,
+            ripe_at,
             arrived: 0,
             asked: None,
             spoke: None,
@@ -115,10 +141,14 @@ mod tests {
         keeper
     }
 
+    fn waiting_of(lacking: &Lacking) -> Meter {
+        lacking.waiting.as_ref().expect("something waits").meter()
+    }
+
     /// So many records are delivered to it.
     fn deliver(keeper: &mut Keeper, records: u64, written: &mut u64) {
         let Stage::Lacks(lacking) = &mut keeper.stage else { return };
-        let Lacking { waiting, arrived, .. } = &mut **lacking;
+        let Lacking { waiting: Some(waiting), arrived, .. } = &mut **lacking else { return };
         let stream = waiting.stream(STREAM);
         for _ in 0..records {
             let mut bytes = [0; 8192];
@@ -140,7 +170,7 @@ mod tests {
             keeper.replay();
             turns += 1;
             if let Stage::Lacks(lacking) = &keeper.stage {
-                most = most.max(lacking.waiting.meter().bytes());
+                most = most.max(waiting_of(lacking).bytes());
             }
             assert!(turns < 1000, "it never comes to an end");
         }
@@ -156,7 +186,7 @@ mod tests {
         let (mut keeper, mut written) = (newcomer(), 0);
         deliver(&mut keeper, 4000, &mut written);
         let before = match &keeper.stage {
-            Stage::Lacks(lacking) => lacking.waiting.meter(),
+            Stage::Lacks(lacking) => waiting_of(lacking),
             _ => keeper.store().meter(),
         };
         let all = before.bytes();

@@ -1,0 +1,330 @@
+//! The past of a store that has begun in the midst of the order, where records go in their order or not at all (I-230).
+//!
+//! Owns: what has come of it, which goes before the first record of the store without being copied. Never does: give any
+//! of it out before all of it is there.
+//!
+//! ```text
+//!   front    ──> ──> ... comes bit by bit ┊          what is below the floor goes from both, and is used again
+//!   pieces                                 ──> ──> (last)   what is delivered
+//!   join     ──> ──> ──> ──> ──> ──> ──> ──> ──> ──> (last)
+//! ```
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{Meaning, Piece, Retention, SMALLEST, Store};
+use crate::group::report::StreamId;
+use crate::storage::cursor::{Cursor, Pin};
+use crate::storage::segment::{Head, Segment};
+
+/// What is delivered is in segments of these numbers, and of greater ones; what comes before it is in those of lower ones.
+const AMID: u64 = 1 << 32;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Front {
+    pieces: VecDeque<Piece>,
+    /// Of each stream the number that comes next in the past.
+    numbers: Vec<Option<u64>>,
+    /// The version at which the past ends, once that is known.
+    end: Option<u64>,
+    /// The least version that the next record of it can have.
+    next: u64,
+    /// Records that were put in.
+    records: u64,
+}
+
+/// A place in a store, from which somebody goes on who keeps nothing of it meanwhile.
+#[derive(Clone, Copy, Default)]
+pub(in crate::storage) struct Walk {
+    next: u64,
+    floor: u64,
+    /// Where that is, if it was not dropped: the segment's number, and the place in it.
+    place: Option<(u64, usize)>,
+}
+
+impl Store {
+    /// An empty one, to which belongs what was delivered before it began.
+    pub(in crate::storage) fn amid(retention: Retention, meaning: Meaning) -> Store {
+        let front = Some(Box::default());
+        Store { front, ..Store::numbered(AMID, retention, meaning) }
+    }
+
+    /// What has come of the past is not wanted any more.
+    pub(in crate::storage) fn forget_front(&mut self) {
+        if let Some(front) = &mut self.front {
+            **front = Front { end: front.end, ..Front::default() };
+        }
+    }
+
+    /// So many messages were before what was delivered here: versions follow upon them. `false`: that is not what was said
+    /// before, and nothing of what has come is worth anything.
+    pub(in crate::storage) fn begin_at(&mut self, version: u64) -> bool {
+        let Some(front) = &mut self.front else { return true };
+        let before = front.end.replace(version);
+        if before == Some(version) {
+            return true;
+        }
+        let by = version.wrapping_sub(before.unwrap_or(0));
+        self.pieces.iter().for_each(|piece| piece.segment.shift(by));
+        self.over.iter_mut().for_each(|(over, _)| *over = over.wrapping_add(by));
+        self.version = self.version.wrapping_add(by);
+        if before.is_some() {
+            self.forget_front();
+        }
+        before.is_none()
+    }
+
+    /// A record of the past. `false` if it is none.
+    pub(in crate::storage) fn put_before(
+        &mut self,
+        (stream, number): (u32, u64),
+        version: u64,
+        record: &[u8],
+    ) -> bool {
+        let floor = self.floor();
+        let Some(front) = &mut self.front else { return false };
+        if version < front.next || front.end.is_none_or(|end| version >= end) {
+            return false;
+        }
+        let index = stream as usize;
+        front.numbers.resize(front.numbers.len().max(index + 1), None);
+        (front.next, front.numbers[index]) = (version + 1, Some(number + 1));
+        if version < floor {
+            return true;
+        }
+        front.records += 1;
+        let head = Head { version, number, stream, length: record.len() as u32 };
+        if let Some(last) = front.pieces.back_mut()
+            && last.segment.put(head, record).is_some()
+        {
+            last.live += head.footprint();
+            return true;
+        }
+        let size = front.pieces.back().map_or(SMALLEST / 2, |last| last.segment.size());
+        let segment = self.segment_after(size, record.len());
+        segment.put(head, record).expect("it was made to hold it");
+        let Some(front) = &mut self.front else { return false };
+        let number = front.pieces.back().map_or(0, |last| last.number + 1);
+        if let Some(last) = front.pieces.back() {
+            last.segment.set_next(Some(Arc::clone(&segment)));
+        }
+        front.pieces.push_back(Piece { number, segment, live: head.footprint() });
+        self.trim_front();
+        true
+    }
+
+    /// Lets go of what is kept no more of the past.
+    pub(super) fn trim_front(&mut self) {
+        let floor = self.floor();
+        while let Some(front) = self.front.as_mut().filter(|front| front.end.is_some()) {
+            let next = front.pieces.get(1).or(self.pieces.front());
+            let is_over =
+                |next: &Piece| next.segment.shown() > 0 && next.segment.head(0).version <= floor;
+            if !next.is_some_and(is_over) {
+                return;
+            }
+            let Some(first) = front.pieces.pop_front() else { return };
+            self.spare(first);
+        }
+    }
+
+    /// Whether nothing of the past is kept any more: so much was delivered since.
+    pub(in crate::storage) fn has_outlived(&self) -> bool {
+        let end = self.front.as_ref().and_then(|front| front.end);
+        end.is_some_and(|end| end > 0 && self.floor() >= end)
+    }
+
+    /// Of each stream the number that comes next in the past.
+    pub(in crate::storage) fn front_numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
+        let numbers = self.front.iter().flat_map(|front| &front.numbers);
+        let numbers = self.streams.iter().zip(numbers);
+        numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
+    }
+
+    /// All of the past is there, which was not given to anybody before.
+    pub(in crate::storage) fn join(&mut self) {
+        self.trim_front();
+        let Some(front) = self.front.take() else { return };
+        for (known, number) in self.numbers.iter_mut().zip(&front.numbers) {
+            *known = (*known).max(*number);
+        }
+        let Front { pieces, records, .. } = *front;
+        if let (Some(last), Some(first)) = (pieces.back(), self.pieces.front()) {
+            last.segment.set_next(Some(Arc::clone(&first.segment)));
+        }
+        let later = core::mem::replace(&mut self.pieces, pieces);
+        self.pieces.extend(later);
+        let all = self.live + records;
+        self.live = self.retention.window().map_or(all, |most| all.min(most));
+        self.tidy();
+    }
+
+    /// From the place on at which somebody was before; and how many records have gone since that were still before it.
+    pub(in crate::storage) fn walk(&self, walk: &mut Walk) -> (Cursor, u64) {
+        let floor = self.floor();
+        let overtaken = walk.next < floor;
+        let gone = if overtaken { floor - walk.floor.max(walk.next).min(floor) } else { 0 };
+        (walk.next, walk.floor) = (walk.next.max(floor), floor);
+        let known = walk.place.filter(|_| !overtaken);
+        let known = known.map(|(number, at)| (self.piece(number), number, at));
+        let known = known.filter(|(index, number, _)| {
+            self.pieces.get(*index).is_some_and(|piece| piece.number == *number)
+        });
+        let (index, at) = match known {
+            Some((index, _, at)) => (index, at),
+            None => (self.piece_of(walk.next), 0),
+        };
+        let mut cursor =
+            Cursor::new(Arc::clone(&self.pieces[index].segment), Pin::new(&self.pinned));
+        cursor.begin_at(at, walk.next);
+        (cursor, gone)
+    }
+
+    /// Where somebody has come to.
+    pub(in crate::storage) fn walked(&self, cursor: &Cursor, walk: &mut Walk) {
+        walk.next = cursor.version();
+        let piece = &self.pieces[self.piece_of(walk.next.saturating_sub(1))];
+        walk.place = cursor.place_in(&piece.segment).map(|at| (piece.number, at));
+    }
+
+    /// The segment in which a record of this version is, or the one before the place where it would be.
+    fn piece_of(&self, version: u64) -> usize {
+        let begins = |piece: &Piece| {
+            let segment: &Segment = &piece.segment;
+            segment.shown() > 0 && segment.head(0).version <= version
+        };
+        self.pieces.partition_point(begins).saturating_sub(1)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::ids::{NodeId, RegionId};
+
+    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0, several: |_| None };
+    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+
+    fn last(most: u64) -> Retention {
+        Retention { most: Some(most), ..Retention::default() }
+    }
+
+    fn kept(store: &Store) -> Vec<(u64, u64, u8)> {
+        store.cursor().map(|kept| (kept.version(), kept.number(), kept[0])).collect()
+    }
+
+    fn all(numbers: core::ops::Range<u64>) -> Vec<(u64, u64, u8)> {
+        numbers.map(|number| (number, number, number as u8)).collect()
+    }
+
+    /// Records of all lengths; number and version are the same, and the first byte says which it is.
+    fn record(number: u64) -> Vec<u8> {
+        alloc::vec![number as u8; 1 + (number * 7919 % 9000) as usize]
+    }
+
+    fn put(store: &mut Store, numbers: core::ops::Range<u64>) {
+        let stream = store.stream(STREAM);
+        numbers.for_each(|number| store.append(stream, number, &record(number)));
+    }
+
+    fn put_before(store: &mut Store, numbers: core::ops::Range<u64>) {
+        let stream = store.stream(STREAM);
+        numbers.for_each(|number| {
+            assert!(store.put_before((stream, number), number, &record(number)))
+        });
+    }
+
+    #[test]
+    fn what_comes_later_stands_before_what_was_there() {
+        for retention in [Retention::default(), last(700)] {
+            let mut store = Store::amid(retention, MEANING);
+            put(&mut store, 1000..1200);
+            assert!(store.begin_at(1000));
+            put_before(&mut store, 300..600);
+            put(&mut store, 1200..1300);
+            put_before(&mut store, 600..1000);
+            put(&mut store, 1300..1310);
+            assert_eq!(store.front_numbers().collect::<Vec<_>>(), [(STREAM, 1000)]);
+            store.join();
+            let from = if retention.most.is_some() { 610 } else { 300 };
+            assert_eq!(kept(&store), all(from..1310));
+            assert_eq!(store.len(), 1310 - from);
+            put(&mut store, 1310..2000);
+            assert_eq!(kept(&store), all(from.max(store.floor())..2000));
+        }
+    }
+
+    #[test]
+    fn what_is_outlived_goes_and_its_memory_is_used_again() {
+        let mut store = Store::amid(last(2000), MEANING);
+        assert!(store.begin_at(5000));
+        put_before(&mut store, 3000..4990);
+        let (meter, mut most) = (store.meter(), 0);
+        for number in 5000..7500 {
+            put(&mut store, number..number + 1);
+            most = most.max(meter.bytes());
+            assert_eq!(store.has_outlived(), number + 1 >= 7000);
+            // A record that is not kept any more is no fault.
+            if number == 6995 {
+                put_before(&mut store, 4990..5000);
+            }
+        }
+        // Never more than one past, and the segments at its ends.
+        assert!(most < 14 << 20, "{most} bytes");
+        store.join();
+        assert_eq!(kept(&store), all(5500..7500));
+        assert_eq!(store.numbers().collect::<Vec<_>>(), [(STREAM, 7500)]);
+    }
+
+    #[test]
+    fn what_is_no_past_is_refused() {
+        let mut store = Store::amid(Retention::default(), MEANING);
+        let stream = store.stream(STREAM);
+        assert!(!store.put_before((stream, 0), 0, &[1]), "where it ends is not known");
+        put(&mut store, 0..3);
+        assert!(store.begin_at(100));
+        assert!(!store.put_before((stream, 0), 100, &[1]));
+        assert!(store.put_before((stream, 50), 50, &[50]));
+        assert!(!store.put_before((stream, 51), 50, &[1]), "a version has one record");
+        assert!(store.begin_at(100));
+        assert!(!store.begin_at(90), "something else was said before");
+        assert_eq!(store.front_numbers().count(), 0);
+        store.join();
+        let versions: Vec<u64> = store.cursor().map(|kept| kept.version()).collect();
+        assert_eq!(versions, [90, 91, 92]);
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_it_was_and_holds_nothing() {
+        let mut store = Store::new(last(1000), MEANING);
+        put(&mut store, 0..1000);
+        let (mut walk, mut seen) = (Walk::default(), Vec::new());
+        let mut step = |store: &Store, walk: &mut Walk, count: usize| {
+            let (mut cursor, gone) = store.walk(walk);
+            seen.extend(cursor.by_ref().take(count).map(|kept| kept.version()));
+            store.walked(&cursor, walk);
+            gone
+        };
+        for _ in 0..60 {
+            assert_eq!(step(&store, &mut walk, 10), 0);
+        }
+        put(&mut store, 1000..1500);
+        assert_eq!(step(&store, &mut walk, 10), 0);
+        let bytes = store.meter().bytes();
+        put(&mut store, 1500..4000);
+        assert!(store.meter().bytes() < bytes + (3 << 20), "nothing is held");
+        assert_eq!(
+            step(&store, &mut walk, 5),
+            2390,
+            "since the last step, of what was still to come"
+        );
+        put(&mut store, 4000..4100);
+        assert_eq!(step(&store, &mut walk, 5), 95);
+        assert_eq!(step(&store, &mut walk, 5), 0);
+        let expected = (0..610).chain(3000..3005).chain(3100..3110);
+        assert_eq!(seen, expected.collect::<Vec<u64>>());
+    }
+}
