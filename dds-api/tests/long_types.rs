@@ -10,7 +10,8 @@ mod support;
 use std::path::Path;
 
 use dds_api::prelude::*;
-use dds_api::types::{DynamicType, MemberOptions, StructBuilder, ValueRef};
+use dds_api::types::{DynamicType, MemberOptions, StructBuilder, ValueRef, to_cdr};
+use idl_xtypes::ObjectKind;
 use levels::{LEVELS, at_level, take};
 use support::{Actor, Meeting, SOON, join, listen, role, say, seed, until};
 
@@ -102,6 +103,7 @@ fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
         "newer" => act_newer(&folder),
+        "looker" => act_looker(&folder),
         "endless" => act_endless(&folder),
         other => panic!("no such role: {other}"),
     }
@@ -123,13 +125,32 @@ fn act_newer(folder: &Path) {
     while listen().is_some() {}
 }
 
+/// Comes late, and uses neither version itself: it is told by the others' state, and has the names of all members.
+fn act_looker(folder: &Path) {
+    let participant = join(folder);
+    let name = format!("Reports {}", LEVELS[seed() as usize]);
+    let found = participant.find_dynamic_topic(&name, SOON).unwrap();
+    assert_eq!(found.dynamic_type().named_types().len(), 41);
+    let reader = participant.reader(&found).create().unwrap();
+    reader.wait_for_writers(2, SOON).unwrap();
+    say("there");
+    until("it is there", || {
+        reader.take(.., Timeout::millis(20)).unwrap().any(|sample| {
+            matches!(sample.get("P39.wind_direction"), Ok(ValueRef::Double(3.0)))
+                && matches!(sample.get("id"), Ok(ValueRef::Unsigned(3)))
+        })
+    });
+    say("seen");
+    while listen().is_some() {}
+}
+
 #[test]
 fn versions_of_a_type_of_hundreds_of_members_go_together() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let ours = ends::<old::Report>(&participant);
     let mut newer = Actor::start("newer", &meeting, 0);
-    for (level, (reader, writer)) in LEVELS.iter().zip(&ours) {
+    for (at, (reader, writer)) in ours.iter().enumerate() {
         assert_eq!(newer.hear(), "matched");
         writer.wait_for_readers(2, SOON).unwrap();
         newer.tell("go on");
@@ -139,23 +160,13 @@ fn versions_of_a_type_of_hundreds_of_members_go_together() {
         got.sort_by_key(|report| report.id);
         assert_eq!(got, [old_report(1), old_report(2)]);
         assert_eq!((reader.inconsistent_writers(), reader.inconsistency()), (0, None));
-        // Who comes now is told by the others' state, and has the names of all members.
-        let late = meeting.join();
-        let found = late.find_dynamic_topic(&format!("Reports {level}"), SOON).unwrap();
-        let names = found.dynamic_type();
-        assert_eq!(names.named_types().len(), 41);
-        let looker = late.reader(&found).create().unwrap();
-        looker.wait_for_writers(2, SOON).unwrap();
+        let mut looker = Actor::start("looker", &meeting, at as u64);
+        assert_eq!(looker.hear(), "there");
         writer.wait_for_readers(3, SOON).unwrap();
         writer.write(&old_report(3)).unwrap();
-        until("it is there", || {
-            looker.take(.., Timeout::millis(20)).unwrap().any(|sample| {
-                matches!(sample.get("P39.wind_direction"), Ok(ValueRef::Double(3.0)))
-                    && matches!(sample.get("id"), Ok(ValueRef::Unsigned(3)))
-            })
-        });
+        assert_eq!(looker.hear(), "seen");
         take(reader, 1, |_| ());
-        drop((looker, found, late));
+        looker.finish();
         newer.tell("go on");
     }
     newer.finish();
@@ -210,6 +221,12 @@ fn versions_of(members: u32) -> Option<String> {
 #[test]
 fn a_type_that_is_too_long_to_be_told_goes_together_with_itself_alone() {
     assert_eq!(versions_of(5000), None);
+    // With the names of its members this one is too long, and it is told without them.
+    let of = endless(11_000, true);
+    let length = |kind| to_cdr(&of.objects(kind)).unwrap().len();
+    let (whole, least) = (length(ObjectKind::Complete), length(ObjectKind::Minimal));
+    assert!(least < 250 << 10 && whole > 256 << 10, "{least}, {whole}");
+    assert_eq!(versions_of(11_000), None);
     let why = versions_of(20_000).unwrap();
     assert!(why.contains("256 KiB"), "{why}");
 }
