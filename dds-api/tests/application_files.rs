@@ -179,6 +179,10 @@ const NUMBERS: &str =
 
 /// An application with a writer and a reader in groups, and one of each in none.
 fn numbers(deadline: u32) -> String {
+    numbers_of(deadline, "sleeping")
+}
+
+fn numbers_of(deadline: u32, waiting: &str) -> String {
     format!(
         r#"<dds>{NUMBERS}<domain_participant_library name="L"><domain_participant name="P" domain_id="4">
 <register_type name="Number"/>
@@ -188,6 +192,8 @@ fn numbers(deadline: u32) -> String {
 <subscriber name="In"><subscriber_qos><partition><name><element>left</element></name></partition></subscriber_qos>
 <data_reader name="R" topic_ref="Numbers"/></subscriber>
 <data_writer name="Alone" topic_ref="Numbers"/><data_reader name="Alone" topic_ref="Numbers"/>
+<participant_qos><user_data><value>1,2</value></user_data>
+<property><value><element><name>squall.waiting</name><value>{waiting}</value></element></value></property></participant_qos>
 </domain_participant></domain_participant_library></dds>"#
     )
 }
@@ -205,6 +211,7 @@ fn entities_have_their_names_and_policies_and_follow_their_file() {
         let all =
             DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
         assert_eq!(all.participant().domain_id(), 4);
+        assert_eq!(all.participant().qos().user_data.value, [1, 2]);
         let writer = all.writer("Out::W").unwrap();
         assert_eq!(writer.qos().deadline.period, std::time::Duration::from_secs(9).into());
         assert_eq!(all.publisher("Out").unwrap().qos().partition.name, ["left"]);
@@ -269,6 +276,25 @@ fn entities_have_their_names_and_policies_and_follow_their_file() {
     let more = config(&meeting).qos_files([profiles.path()]);
     DomainParticipant::from_xml_with([based.path()], "L::P", more).unwrap();
     meeting.assert_empty();
+}
+
+/// What is said of a participant in its description is for that one alone, real-time settings included.
+#[test]
+fn a_participant_has_the_policies_of_its_description() {
+    let meeting = Meeting::new();
+    let file = File::new(&numbers_of(1, "polling"));
+    let all = DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
+    let other = DomainParticipant::with_config(4, config(&meeting).qos_files([file.path()]));
+    let other = other.unwrap();
+    assert_eq!(all.participant().qos().user_data.value, [1, 2]);
+    assert!(other.qos().user_data.value.is_empty());
+    let turns = |of: &DomainParticipant| {
+        let before = of.counters().turns();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        of.counters().turns() - before
+    };
+    let (polls, sleeps) = (turns(all.participant()), turns(&other));
+    assert!(polls > 10 * sleeps.max(1), "{polls} turns of who polls, {sleeps} of who sleeps");
 }
 
 #[test]

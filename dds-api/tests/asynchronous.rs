@@ -2,24 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/runtime.rs"]
+mod runtime;
 mod support;
 
 use std::future::Future;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
 use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 use dds_api::subscription::{ReadCondition, States};
 use futures_util::StreamExt;
-use support::{
-    Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, writer_of,
-};
+use runtime::block_on;
+use support::{Actor, Mark, Meeting, SOON, join, listen, reader_of, role, say, writer_of};
 
 /// What a child process does; nothing when the test program is run as such.
 #[test]
@@ -41,28 +41,6 @@ fn act_writer(folder: &Path) {
     while listen().is_some() {
         writer.write(&Mark::new(number)).unwrap();
         number += 1;
-    }
-}
-
-struct Parked(Thread);
-
-impl Wake for Parked {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on this thread, which sleeps until it is woken.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Parked(std::thread::current())));
-    let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        assert!(Instant::now() < end, "nobody has woken this task");
-        std::thread::park_timeout(PATIENCE);
     }
 }
 
@@ -128,15 +106,22 @@ fn a_task_is_woken_by_what_another_process_writes() {
     actor.kill();
 }
 
+/// Here, and in another participant, which tells of what it releases only whoever waits for that.
 #[test]
 fn a_task_that_writes_is_woken_when_there_is_room() {
     let meeting = Meeting::new();
-    let participant = meeting.join();
-    let topic = participant.topic::<Mark>("Marks").create().unwrap();
-    let writer = participant.writer(&topic).memory(4096).in_flight(4).create().unwrap();
-    let reader = participant.reader(&topic).create().unwrap();
-    block_on(writer.wait_for_readers_async(1)).unwrap();
+    let here = meeting.join();
+    write_as_there_is_room(&here, &here);
+    write_as_there_is_room(&here, &meeting.join());
+}
+
+fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
     const COUNT: u64 = 1_000;
+    let topic = here.topic::<Mark>("Marks").create().unwrap();
+    let writer = here.writer(&topic).memory(4096).in_flight(4).create().unwrap();
+    let theirs = there.topic::<Mark>("Marks").create().unwrap();
+    let reader = there.reader(&theirs).create().unwrap();
+    block_on(writer.wait_for_readers_async(1)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             block_on(async {
@@ -155,6 +140,10 @@ fn a_task_that_writes_is_woken_when_there_is_room() {
             });
         });
         for number in 0..COUNT {
+            if number % 100 == 0 {
+                // The writer sleeps meanwhile.
+                std::thread::sleep(Duration::from_millis(5));
+            }
             assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
         }
     });

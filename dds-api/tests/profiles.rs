@@ -13,6 +13,7 @@ use dds_api::qos::xml::QosProvider;
 use dds_api::qos::{
     EntityKind, HistoryQosPolicyKind, PolicyId, ReliabilityQosPolicyKind, TopicQos,
 };
+use dds_api::topic::Bytes;
 use support::{Mark, Meeting, SOON, until};
 
 /// A file of profiles, and where its participants meet.
@@ -400,4 +401,59 @@ fn the_cache_of_a_reader_and_matches_follow() {
         qos
     });
     asking.create().unwrap().wait_for_readers(1, SOON).unwrap();
+}
+
+/// What entities are made with beside their policies.
+#[test]
+fn properties_say_what_topics_writers_and_readers_are_made_with() {
+    let property = |name: &str, value: &str| {
+        format!("<element><name>squall.{name}</name><value>{value}</value></element>")
+    };
+    let reliable = "<reliability><kind>RELIABLE</kind></reliability>";
+    let profile = |name: &str, topic: &str, writer: &str, reader: &str| {
+        let set = |kind: &str, properties: &str| match properties {
+            "" => String::new(),
+            _ => format!(
+                "<{kind}>{reliable}<property><value>{properties}</value></property></{kind}>"
+            ),
+        };
+        let [topic, writer, reader] =
+            [("topic_qos", topic), ("datawriter_qos", writer), ("datareader_qos", reader)]
+                .map(|(kind, properties)| set(kind, properties));
+        format!(r#"<qos_profile name="{name}">{topic}{writer}{reader}</qos_profile>"#)
+    };
+    let common = property("topic.common_order", "navigation");
+    let sharded = property("topic.sharded_by_partition", "true");
+    let room = property("writer.memory", "65536")
+        + &property("writer.in_flight", "16")
+        + &property("writer.max_sample_size", "200000");
+    let fleet = Fleet::new(
+        &[
+            profile("Common", &common, "", ""),
+            profile("Sharded", &sharded, &room, &property("reader.max_held_percent", "0")),
+            profile("Both", &format!("{common}{sharded}"), "", ""),
+        ]
+        .concat(),
+    );
+    let participant = fleet.join();
+    let common = participant.topic::<Mark>("Common").profile("Fleet::Common").create().unwrap();
+    assert_eq!((common.common_order(), common.is_sharded()), (Some("navigation"), false));
+    let both = participant.topic::<Mark>("Both").profile("Fleet::Both").create().err().unwrap();
+    assert!(
+        matches!(&both, DdsError::InconsistentPolicy(why) if why.contains("squall.topic.")),
+        "{both}"
+    );
+    // What is said after comes before the profile.
+    let both = participant.topic::<Mark>("Both").profile("Fleet::Both").profile("Fleet::Sharded");
+    let sharded = both.create().unwrap();
+    assert_eq!((sharded.common_order(), sharded.is_sharded()), (None, true));
+
+    let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
+    let writer = participant.writer(&bytes).profile("Fleet::Sharded").create().unwrap();
+    let reader = participant.reader(&bytes).profile("Fleet::Sharded").keep_all().create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write_bytes(&[7; 200_000]).unwrap();
+    assert!(writer.write_bytes(&[7; 400_000]).is_err(), "it was made for less");
+    let held: Vec<_> = reader.take(.., SOON).unwrap().collect();
+    assert_eq!((held.len(), reader.copied_samples()), (1, 1), "nothing is lent");
 }

@@ -41,7 +41,7 @@ fn properties_are_kept_and_ours_are_checked() {
     at(
         &property("squall.delivry", "atomic"),
         &format!(
-            "5:18: {W}/value/element: found the unknown property `squall.delivry`; expected `squall.delivery`, `squall.engine.cores`, `squall.engine.scheduling`, `squall.log.cores`, `squall.log.scheduling`, `squall.memory.locked`, `squall.memory.huge_pages` or `squall.waiting`; did you mean `squall.delivery`?"
+            "5:18: {W}/value/element: found the unknown property `squall.delivry`; expected `squall.delivery`, `squall.engine.cores`, `squall.engine.scheduling`, `squall.log.cores`, `squall.log.scheduling`, `squall.memory.locked`, `squall.memory.huge_pages`, `squall.waiting`, `squall.topic.common_order`, `squall.topic.sharded_by_partition`, `squall.writer.memory`, `squall.writer.in_flight`, `squall.writer.max_sample_size` or `squall.reader.max_held_percent`; did you mean `squall.delivery`?"
         ),
     );
     at(
@@ -179,5 +179,35 @@ fn real_time_settings_are_checked() {
     ] {
         let entity = resolved(EntityKind::DomainParticipant, &property(name, value));
         assert_eq!(entity.property(name), Some(value));
+    }
+}
+
+#[test]
+fn what_topics_writers_and_readers_are_made_with_is_checked() {
+    let wrong = |kind: EntityKind, name: &str, value: &str, expected: &str| {
+        let told = errors(&file(kind, &property(name, value)));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(&format!("as the value of `{name}`; {expected}")), "{}", told[0]);
+    };
+    let (topic, writer, reader) =
+        (EntityKind::Topic, EntityKind::DataWriter, EntityKind::DataReader);
+    wrong(topic, "squall.topic.common_order", " ", "expected a name");
+    wrong(topic, "squall.topic.sharded_by_partition", "1", "expected `true` or `false`");
+    wrong(writer, "squall.writer.memory", "1 MiB", "expected a number from 0 to 1099511627776");
+    wrong(writer, "squall.writer.in_flight", "1048577", "expected a number from 0 to 1048576");
+    wrong(writer, "squall.writer.max_sample_size", "-1", "expected a number from 0 to 1073741824");
+    wrong(reader, "squall.reader.max_held_percent", "101", "expected a number from 0 to 100");
+    for (kind, name, value) in [
+        (topic, "squall.topic.common_order", "navigation"),
+        (topic, "squall.topic.sharded_by_partition", "true"),
+        (writer, "squall.writer.memory", "65536"),
+        (writer, "squall.writer.in_flight", "100"),
+        (writer, "squall.writer.max_sample_size", "4096"),
+        (reader, "squall.reader.max_held_percent", "0"),
+    ] {
+        assert_eq!(resolved(kind, &property(name, value)).property(name), Some(value));
+        let elsewhere = if kind == topic { writer } else { topic };
+        let told = errors(&file(elsewhere, &property(name, value)));
+        assert!(told.len() == 1 && told[0].contains("does not have"), "{told:?}");
     }
 }

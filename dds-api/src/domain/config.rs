@@ -41,6 +41,8 @@ pub struct ParticipantConfig {
     pub(super) profiles: Source,
     pub(super) profile: Option<String>,
     pub(super) qos: Option<DomainParticipantQos>,
+    /// The set of policies that is this participant's own, whatever profile is that of its entities.
+    pub(super) own_set: Option<String>,
     pub(super) log_queue: Option<usize>,
     pub(super) real_time: RealTime,
 }

@@ -199,7 +199,7 @@ impl DomainParticipant {
         let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
         let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
         let profiles = Profiles::new(config.profiles, config.profile)?;
-        let (by_profile, following) = profiles.of_participant()?;
+        let (by_profile, following) = profiles.of_participant(config.own_set.as_deref())?;
         let real_time = config.real_time.with(following.as_ref().and_then(Following::said))?;
         let mut settings = Settings { thread: real_time.log, ..Settings::default() };
         settings.queue_bytes = config.log_queue.unwrap_or(settings.queue_bytes);

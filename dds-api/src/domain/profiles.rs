@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use qos_profiles::xml::{QosProvider, ResolvedEntity};
 use qos_profiles::{
-    DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos,
-    HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind, SubscriberQos, TopicQos,
+    DataReaderQos, DataWriterQos, DomainParticipantQos, DurabilityQosPolicyKind, EntityKind,
+    EntityQos, HistoryQosPolicyKind, PublisherQos, ReliabilityQosPolicyKind,
+    ResourceLimitsQosPolicy, SubscriberQos, TopicQos,
 };
 
 use super::factory::DomainParticipantFactory;
@@ -168,10 +169,15 @@ impl Profiles {
         Ok(Some(found).filter(|found| !found.says_nothing()))
     }
 
-    /// What a participant of which nothing is said has: by its profile, or else as the factory says.
-    pub(super) fn of_participant(&self) -> DdsResult<(DomainParticipantQos, Option<Following>)> {
+    /// What a participant has of which no more is said than this set: by its profile, or else as the factory says.
+    pub(super) fn of_participant(
+        &self,
+        set: Option<&str>,
+    ) -> DdsResult<(DomainParticipantQos, Option<Following>)> {
         let usual = DomainParticipantFactory::instance().default_participant_qos();
-        let Some(profile) = self.usual() else { return Ok((usual.unwrap_or_default(), None)) };
+        let Some(profile) = set.map(Arc::from).or_else(|| self.usual()) else {
+            return Ok((usual.unwrap_or_default(), None));
+        };
         let given = self.of_shared(EntityKind::DomainParticipant, &profile, None)?;
         let qos = match (&given.qos, &given.said) {
             (EntityQos::DomainParticipant(qos), Some(_)) => qos.clone(),
@@ -268,10 +274,14 @@ pub(crate) fn usual_topic() -> TopicQos {
     qos
 }
 
-/// The policies of a writer of which nothing is said: its topic's.
+/// The policies of a writer of which nothing is said: its topic's, but for what those say of samples that are kept.
 pub(crate) fn usual_writer(topic: &TopicQos) -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.copy_from_topic_qos(topic);
+    if topic.durability.kind != DurabilityQosPolicyKind::Volatile {
+        // The topic's say how much is kept.
+        qos.resource_limits = ResourceLimitsQosPolicy::default();
+    }
     qos
 }
 

@@ -89,6 +89,8 @@ pub(crate) struct ParticipantMachine {
     look_at: Option<Time>,
     /// When whoever listens for news is to be told, whether there is any or not.
     alarm: Option<Time>,
+    /// Tasks that wait for what readers receive or release.
+    pub(crate) hints_wanted: usize,
     /// When something is due that a writer has promised.
     vigil_at: Option<Time>,
     has_retired: bool,
@@ -132,6 +134,7 @@ impl ParticipantMachine {
             said: introductions::Said::default(),
             look_at: None,
             alarm: None,
+            hints_wanted: 0,
             vigil_at: None,
             has_retired: false,
             leaves: false,
@@ -543,7 +546,10 @@ impl Machine for ParticipantMachine {
     }
 
     fn interest(&self) -> Interest {
-        self.group.interest()
+        match self.hints_wanted {
+            0 => self.group.interest(),
+            _ => Interest::Hints,
+        }
     }
 
     fn awaits_others(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataWriterQos, DestinationOrderQosPolicyKind, Duration, EntityKind, EntityQos,
-    OwnershipQosPolicyKind, PolicyId, PublisherQos,
+    OwnershipQosPolicyKind, PolicyId, PublisherQos, ResourceLimitsQosPolicy,
 };
 
 use super::enabling::Draft;
@@ -106,6 +106,12 @@ impl<T: TopicData> DataWriterBuilder<T> {
                 if let EntityQos::DataWriter(qos) = &given.qos {
                     self.qos.clone_from(qos);
                 }
+                if let Some(said) = &given.said {
+                    let number = |name| said.property(name).and_then(|it| it.parse().ok());
+                    self.memory = number("squall.writer.memory").unwrap_or(self.memory);
+                    self.in_flight = number("squall.writer.in_flight").unwrap_or(self.in_flight);
+                    self.largest = number("squall.writer.max_sample_size").unwrap_or(self.largest);
+                }
                 self.following = Some(Following::new(profile, by_topic, given));
                 self.wrong = None;
             }
@@ -150,6 +156,14 @@ impl<T: TopicData> DataWriterBuilder<T> {
     /// Keeps up to so many samples that readers have not yet received (7168 by default).
     pub fn in_flight(mut self, samples: usize) -> Self {
         self.in_flight = samples;
+        self
+    }
+
+    /// RESOURCE_LIMITS: how many samples, of all instances and of each, may be on their way to readers that have not received them
+    /// yet, and of how many instances they are. A write that would be too much waits for up to max_blocking_time; one of an instance
+    /// too many is [refused](DdsError::OutOfResources) until another one is unregistered. A coherent set counts for its instances alone.
+    pub fn resource_limits(mut self, limits: ResourceLimitsQosPolicy) -> Self {
+        self.qos.resource_limits = limits;
         self
     }
 

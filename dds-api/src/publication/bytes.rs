@@ -68,10 +68,14 @@ impl ByteLoan<'_> {
         if let Some(held) = writer.hold(&seal, None, size, fill) {
             return held;
         }
-        match self.place.take() {
-            Some(place) => writer.commit(place, size, seal),
-            None => Ok(()),
+        let limits = writer.limits();
+        let admitted =
+            limits.map(|limits| writer.admit_sample(limits, &Bytes::default())).transpose()?;
+        if let Some(place) = self.place.take() {
+            writer.commit(place, size, seal)?;
+            writer.was_written(admitted);
         }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, PublisherQos};
 
 use super::builder::{check, refused};
+use super::limits::Limits;
 use super::publisher::Publisher;
 use super::writer::{DataWriter, WriterCore};
 use crate::domain::{Following, enabling};
@@ -43,6 +44,8 @@ pub(super) struct Started {
     pub(super) max_blocking: Timeout,
     /// Samples are kept, so their keys go with them.
     pub(super) kept: bool,
+    /// RESOURCE_LIMITS, if there are any.
+    pub(super) limits: Option<Limits>,
 }
 
 impl enabling::Draft for Draft {
@@ -100,6 +103,7 @@ impl<T: TopicData> WriterCore<T> {
         let Draft { qos, memory, in_flight, largest, .. } = to_be;
         let (qos, topic, group) = (qos.clone(), &self.topic, self.publisher_qos());
         check(topic, &qos, &group)?;
+        let limits = Limits::new(&qos);
         let level = topic.level();
         let blocking = Option::<std::time::Duration>::from(qos.reliability.max_blocking_time);
         let mut endpoint = topic
@@ -141,7 +145,7 @@ impl<T: TopicData> WriterCore<T> {
             refused(&refusal, &self.participant.standing, "writer", topic.name())
         })?;
         let max_blocking = blocking.map_or(Timeout::FOREVER, Timeout::from);
-        Ok(Started { first, id, max_blocking, kept: level.is_kept() })
+        Ok(Started { first, id, max_blocking, kept: level.is_kept(), limits })
     }
 
     /// Its publisher knows of it, and where it writes.

@@ -60,6 +60,7 @@ impl<T: TopicData> DataWriter<T> {
     pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
         self.enabling.check()?;
         let key = self.key_of(sample)?;
+        self.limits().map_or(Ok(()), |limits| self.enter_instance(limits, key))?;
         let mut registered = self.registered.lock();
         if let std::collections::btree_map::Entry::Vacant(new) = registered.entry(key) {
             let value = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
@@ -142,7 +143,7 @@ impl<T: TopicData> DataWriter<T> {
         })
     }
 
-    fn key_of(&self, sample: &T) -> DdsResult<u128> {
+    pub(super) fn key_of(&self, sample: &T) -> DdsResult<u128> {
         let hash = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
         Ok(u128::from_be_bytes(hash))
     }
@@ -174,7 +175,9 @@ impl<T: TopicData> DataWriter<T> {
             }
         }
         if fate != Fate::Disposed {
-            self.registered.lock().remove(&self.key_of(sample)?);
+            let key = self.key_of(sample)?;
+            self.registered.lock().remove(&key);
+            self.limits().into_iter().for_each(|limits| limits.leave(key));
         }
         Ok(())
     }

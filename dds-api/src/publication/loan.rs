@@ -112,12 +112,20 @@ impl<T: TopicData> Loan<'_, T> {
                 return held;
             }
         }
+        let writer = self.writer;
+        let admitted = match (&self.build, writer.limits()) {
+            (Build::InPlace { .. }, Some(limits)) => Some(writer.admit_sample(limits, &self)?),
+            // On the heap it is written as any sample.
+            _ => None,
+        };
         self.room.0 = None;
         match self.build {
             Build::InPlace { place, .. } => {
-                self.writer.commit(place, HEADER + size_of::<T>(), seal)
+                writer.commit(place, HEADER + size_of::<T>(), seal)?;
+                writer.was_written(admitted);
+                Ok(())
             }
-            Build::Heap(value) => self.writer.write(&value),
+            Build::Heap(value) => writer.write(&value),
         }
     }
 }

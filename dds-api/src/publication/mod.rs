@@ -7,6 +7,7 @@ mod bytes;
 mod changes;
 mod enabling;
 mod instances;
+mod limits;
 mod loan;
 mod place;
 mod publisher;

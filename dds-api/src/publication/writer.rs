@@ -4,6 +4,7 @@
 //! into that memory, or lose one that it accepted.
 
 mod asynchronous;
+mod claiming;
 mod ending;
 mod held;
 
@@ -14,13 +15,13 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::bias::Thread;
-use derecho_core::multicast::claim::ClaimError;
 use derecho_node::{Waited, clock};
 use idl_xtypes::TopicData;
 
 use super::acknowledgment::are_acknowledged;
 use super::enabling::{Draft, Started};
 use super::instances::Registered;
+use super::limits::Limits;
 use super::loan::Loan;
 use super::place::Place;
 use super::publisher::Publisher;
@@ -209,6 +210,16 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, and waits no longer than that for room.
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
+        match self.limits() {
+            None => self.write_freely(sample, time, blocking),
+            Some(limits) => self.within_limits(limits, self.key_of(sample)?, blocking, || {
+                self.write_freely(sample, time, blocking)
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn write_freely(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         let size = record_size(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
         if let Some(held) = self.hold(&seal, time, size, |record| write_payload(sample, record)) {
@@ -256,6 +267,9 @@ impl<T: TopicData> DataWriter<T> {
     pub fn has_room_for(&self, sample: &T) -> bool {
         let terms = self.shared.terms();
         record_size(sample).is_ok_and(|size| self.has_room(size + self.seal_size(&terms)))
+            && self.limits().is_none_or(|limits| {
+                self.key_of(sample).is_ok_and(|key| self.is_admitted(limits, key))
+            })
     }
 
     /// What goes with a sample: its key, where it will be kept, and what the writer's policies say.
@@ -373,24 +387,6 @@ impl<T: TopicData> DataWriter<T> {
         HEADER + size_of::<T>() + self.seal_size(terms)
     }
 
-    #[inline(always)]
-    pub(super) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
-        self.claim_within(size, self.max_blocking())
-    }
-
-    /// The same, waiting so long at most if it is said.
-    pub(super) fn claim_for(&self, size: usize, blocking: Option<Timeout>) -> DdsResult<Place<'_>> {
-        self.claim_within(size, blocking.unwrap_or(self.max_blocking()))
-    }
-
-    #[inline(always)]
-    fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
-        match self.claim_at_once(size) {
-            Some(place) => Ok(place),
-            None => self.claim_slowly(size, blocking),
-        }
-    }
-
     /// Of one that has written.
     #[inline(always)]
     fn started(&self) -> &Started {
@@ -398,75 +394,19 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     #[inline(always)]
-    fn max_blocking(&self) -> Timeout {
+    pub(super) fn max_blocking(&self) -> Timeout {
         self.enabling.started().map_or(Timeout::NOW, |started| started.max_blocking)
+    }
+
+    /// RESOURCE_LIMITS, if it has any.
+    #[inline(always)]
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        self.enabling.started()?.limits.as_ref()
     }
 
     #[inline(always)]
     fn is_kept(&self) -> bool {
         self.enabling.started().is_some_and(|started| started.kept)
-    }
-
-    /// A claim where it may write if nothing has happened, and if there is room.
-    #[inline(always)]
-    fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
-        self.first()?.memory.claim_on(thread(), size).ok().map(Place::in_first)
-    }
-
-    #[cold]
-    fn claim_slowly(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
-        let standing = &self.participant.standing;
-        let deadline = blocking.deadline();
-        loop {
-            self.enabling.check()?;
-            match self.try_claim(size) {
-                Some(Ok(place)) => return Ok(place),
-                Some(Err(ClaimError::TooLong { largest, .. })) => {
-                    return Err(DdsError::OutOfResources(format!(
-                        "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
-                         create it with .max_sample_size({0})",
-                        size - HEADER,
-                        self.topic.name(),
-                        largest - HEADER
-                    )));
-                }
-                None if standing.is_out_for_good() => return Err(standing.error()),
-                // Readers have to make room, or it has to come back first.
-                Some(Err(ClaimError::Full)) | None => {}
-            }
-            let ready = || self.has_room(size) || standing.is_out_for_good() || !self.is_enabled();
-            match self.participant.engine.wait(deadline, ready) {
-                // Another thread may be quicker.
-                Waited::Ready => {}
-                Waited::Stopped => return Err(self.deleted()),
-                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
-                Waited::TimedOut => {
-                    return Err(DdsError::Timeout(format!(
-                        "readers of `{}` have not made room for a sample of {} bytes within {}: \
-                         let them take faster, or give the writer more .memory() or a longer \
-                         .max_blocking_time()",
-                        self.topic.name(),
-                        size - HEADER,
-                        blocking
-                    )));
-                }
-            }
-        }
-    }
-
-    /// A claim in this life of the participant; `None` if it is no member.
-    fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
-        let standing = &self.participant.standing;
-        if let Some(first) = self.first() {
-            return Some(first.memory.claim_on(thread(), size).map(Place::in_first));
-        }
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
-        Some(Place::in_later(berth, thread(), size))
-    }
-
-    /// A claim was given back unused: whoever sleeps until there is room looks again.
-    pub(super) fn gave_room(&self) {
-        self.participant.engine.poke();
     }
 
     #[inline(always)]
@@ -580,7 +520,7 @@ impl<T: TopicData> DataWriter<T> {
         ))
     }
 
-    fn deleted(&self) -> DdsError {
+    pub(super) fn deleted(&self) -> DdsError {
         DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
     }
 }
@@ -596,16 +536,6 @@ impl<T: TopicData> WriterCore<T> {
         let first = &self.enabling.started()?.first;
         let is_at_work = self.enabling.is_enabled() && self.participant.standing.is_in(first.life);
         is_at_work.then_some(first)
-    }
-
-    #[inline]
-    fn has_room(&self, size: usize) -> bool {
-        let standing = &self.participant.standing;
-        if let Some(first) = self.first() {
-            return first.memory.has_room(size);
-        }
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
-        berth.is_some_and(|berth| berth.memory.has_room(size))
     }
 }
 

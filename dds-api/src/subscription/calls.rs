@@ -11,6 +11,7 @@ use idl_xtypes::TopicData;
 use super::cache::{Scope, Selection};
 use super::condition::ReadCondition;
 use super::intake::ReaderCore;
+use super::lending::Crowds;
 use super::reader::{DataReader, Limit};
 use super::sample::{Body, Sample, key_of};
 use super::shelf::{SampleRejectedStatus, wall};
@@ -246,10 +247,12 @@ impl<T: TopicData> DataReader<T> {
 
     /// Of what lies in writers' memory, and came out of the cache, only so much is lent as may be held.
     fn lend(&self, found: &mut [Sample<T>]) {
+        let mut crowds = Crowds::default();
         for sample in found {
-            if sample.is_crowding(self.max_held_percent) {
+            if sample.is_crowding(&mut crowds, self.max_held_percent) {
                 self.copied.fetch_add(1, Ordering::Relaxed);
                 sample.own();
+                crowds.forget();
             }
         }
     }

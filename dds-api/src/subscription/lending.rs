@@ -20,6 +20,8 @@ const ALL: u8 = 100;
 const FEWEST: usize = 2;
 /// Memories that are remembered: those of the writers that are there, and of some that are gone.
 const MEMORIES: usize = 256;
+/// Memories of which a call keeps in mind how full they are.
+const MEMORIES_AT_ONCE: usize = 4;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -102,8 +104,42 @@ fn limit(percent: u8, chunks: usize) -> usize {
     }
 }
 
+/// What one call knows of memories whose records come out of a cache.
+#[derive(Default)]
+pub(super) struct Crowds {
+    known: [Option<(usize, bool)>; MEMORIES_AT_ONCE],
+    next: usize,
+}
+
+impl Crowds {
+    /// Whether a record that lay in a cache may not be lent. The chunks of its memory are counted once: to lend what is there
+    /// already brings none into use.
+    #[inline]
+    pub(super) fn has(&mut self, percent: u8, record: &Record) -> bool {
+        let memory = record.lies_in().memory;
+        let known = self.known.iter().flatten().find(|(known, _)| *known == memory);
+        match known {
+            Some((_, is_crowded)) => *is_crowded,
+            None => self.look(memory, percent, record),
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, memory: usize, percent: u8, record: &Record) -> bool {
+        let is_crowded = is_crowded(percent, record);
+        self.known[self.next % MEMORIES_AT_ONCE] = Some((memory, is_crowded));
+        self.next += 1;
+        is_crowded
+    }
+
+    /// A record was copied and let go of: its chunk may be in use no more.
+    pub(super) fn forget(&mut self) {
+        *self = Crowds::default();
+    }
+}
+
 /// Whether a record that lay in a cache may not be lent: what there is of the same memory beside it counts as held.
-pub(super) fn is_crowded(percent: u8, record: &Record) -> bool {
+fn is_crowded(percent: u8, record: &Record) -> bool {
     let chunks = record.chunks();
     let in_use = (0..chunks).filter(|chunk| record.times_in_use(*chunk).is_some()).count();
     in_use > limit(percent, chunks)

@@ -12,7 +12,7 @@ use derecho_core::storage::cursor::Kept;
 use idl_xtypes::TopicData;
 
 use super::cache::{Info, Key, Shared};
-use super::lending::is_crowded;
+use super::lending::Crowds;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
@@ -416,8 +416,8 @@ impl<T: TopicData> Sample<T> {
     }
 
     /// Whether it pins more of its writer's memory than may be held.
-    pub(super) fn is_crowding(&self, max_held_percent: u8) -> bool {
-        self.body.record().is_some_and(|record| is_crowded(max_held_percent, record))
+    pub(super) fn is_crowding(&self, crowds: &mut Crowds, max_held_percent: u8) -> bool {
+        self.body.record().is_some_and(|record| crowds.has(max_held_percent, record))
     }
 
     /// From now on it is a copy.

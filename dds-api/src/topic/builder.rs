@@ -81,13 +81,22 @@ impl<T: TopicData> TopicBuilder<T> {
     /// says nothing of topics leaves it as it is.
     pub fn profile(mut self, name: &str) -> Self {
         let given = self.participant.profiles.of_shared(EntityKind::Topic, name, Some(&self.name));
+        let mut wrong = None;
         match given {
             Ok(given) => {
                 if let (EntityQos::Topic(qos), Some(said)) = (&given.qos, &given.said) {
                     self.set(qos, said.level().map_or(self.level, TopicLevel::from));
+                    let is_sharded =
+                        said.property("squall.topic.sharded_by_partition") == Some("true");
+                    (self.order, wrong) = match said.property("squall.topic.common_order") {
+                        Some(_) if is_sharded => (TopicOrder::Own, Some(two_orders(name))),
+                        Some(order) => (TopicOrder::Common(order.to_owned()), None),
+                        None if is_sharded => (TopicOrder::ByPartition, None),
+                        None => (TopicOrder::Own, None),
+                    };
                 }
                 self.following = Some(Following::new(name, false, given));
-                self.wrong = None;
+                self.wrong = wrong;
             }
             Err(wrong) => self.wrong = Some(wrong),
         }
@@ -323,4 +332,11 @@ impl<T: TopicData> TopicBuilder<T> {
         }
         Ok(topic)
     }
+}
+
+fn two_orders(profile: &str) -> DdsError {
+    DdsError::InconsistentPolicy(format!(
+        "by profile `{profile}` a topic has an order in common with others and one for each partition: leave out \
+         `squall.topic.common_order` or `squall.topic.sharded_by_partition`"
+    ))
 }

@@ -111,6 +111,8 @@ struct Inner {
     cursor: AtomicU64,
     /// How many claims may have been made by now.
     limit: AtomicU32,
+    /// Messages that all readers have received, and given their places back; written by the turn.
+    given_back: AtomicU64,
     /// A bit for each chunk that nobody uses.
     free: AtomicU64,
     tail: Tail,
@@ -185,6 +187,7 @@ impl SenderMemory {
             null_places: null_places as usize,
             cursor: AtomicU64::new(Cursor { claims: 0, chunk: 0, grain: 0 }.pack()),
             limit: AtomicU32::new(places),
+            given_back: AtomicU64::new(0),
             free: AtomicU64::new(free),
             tail: Tail::new(),
             bias: Bias::new(None),
@@ -215,6 +218,11 @@ impl SenderMemory {
     #[inline]
     pub fn committed(&self) -> u64 {
         self.0.tail.messages()
+    }
+
+    /// Messages of which a turn knows that all readers have received them.
+    pub fn given_back(&self) -> u64 {
+        self.0.given_back.load(Ordering::Relaxed)
     }
 
     /// Whose bells have to be rung after a commit; see [`Bells`](crate::link::Bells).
@@ -359,6 +367,7 @@ impl SenderMemory {
 
     /// Gives places in the order ring back. Called by the turn only.
     pub(super) fn give_places(&self, count: u32) {
+        self.0.given_back.fetch_add(u64::from(count), Ordering::Relaxed);
         self.0.limit.fetch_add(count, Ordering::AcqRel);
     }
 

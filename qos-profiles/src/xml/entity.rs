@@ -24,7 +24,7 @@ pub(super) const UNORDERED: &str = "unordered";
 pub(super) const ATOMIC: &str = "atomic";
 
 /// The properties of ours: their values, and which entities have them.
-const PROPERTIES: [(&str, Values, &[EntityKind]); 8] = [
+const PROPERTIES: [(&str, Values, &[EntityKind]); 14] = [
     (
         DELIVERY,
         Values::Words(&[UNORDERED, ATOMIC]),
@@ -37,8 +37,17 @@ const PROPERTIES: [(&str, Values, &[EntityKind]); 8] = [
     ("squall.memory.locked", Values::Words(TRUTH), OF_PARTICIPANTS),
     ("squall.memory.huge_pages", Values::Words(TRUTH), OF_PARTICIPANTS),
     ("squall.waiting", Values::Words(&["sleeping", "polling"]), OF_PARTICIPANTS),
+    ("squall.topic.common_order", Values::Name, OF_TOPICS),
+    ("squall.topic.sharded_by_partition", Values::Words(TRUTH), OF_TOPICS),
+    ("squall.writer.memory", Values::Number { most: 1 << 40 }, OF_WRITERS),
+    ("squall.writer.in_flight", Values::Number { most: 1 << 20 }, OF_WRITERS),
+    ("squall.writer.max_sample_size", Values::Number { most: 1 << 30 }, OF_WRITERS),
+    ("squall.reader.max_held_percent", Values::Number { most: 100 }, OF_READERS),
 ];
 const OF_PARTICIPANTS: &[EntityKind] = &[EntityKind::DomainParticipant];
+const OF_TOPICS: &[EntityKind] = &[EntityKind::Topic];
+const OF_WRITERS: &[EntityKind] = &[EntityKind::DataWriter];
+const OF_READERS: &[EntityKind] = &[EntityKind::DataReader];
 const TRUTH: &[&str] = &["true", "false"];
 
 /// What a property may be.
@@ -48,6 +57,12 @@ enum Values {
     Cores,
     /// A scheduling class, with its priority if it has one.
     Scheduling,
+    /// A name, in whatever letters.
+    Name,
+    /// A whole number, up to this one.
+    Number {
+        most: u64,
+    },
 }
 
 impl Values {
@@ -60,6 +75,8 @@ impl Values {
                 None => value == "other",
                 Some((class, priority)) => matches!(class, "fifo" | "rr") && is_priority(priority),
             },
+            Values::Name => !value.trim().is_empty(),
+            Values::Number { most } => value.parse().is_ok_and(|number: u64| number <= *most),
         }
     }
 
@@ -70,6 +87,8 @@ impl Values {
             Values::Scheduling => {
                 "expected `other`, or `fifo:` or `rr:` and a priority from 1 to 99".to_owned()
             }
+            Values::Name => "expected a name".to_owned(),
+            Values::Number { most } => format!("expected a number from 0 to {most}"),
         }
     }
 
@@ -77,7 +96,7 @@ impl Values {
     fn words(&self) -> &'static [&'static str] {
         match self {
             Values::Words(words) => words,
-            Values::Cores => &[],
+            Values::Cores | Values::Name | Values::Number { .. } => &[],
             Values::Scheduling => &["other", "fifo:1", "rr:1"],
         }
     }

@@ -161,7 +161,8 @@ impl Application {
             let places = files.provider.places().join(", ");
             DdsError::BadParameter(format!("{unknown} looked for in: {places}"))
         })?;
-        let config = config.qos_provider(Arc::clone(&files.provider));
+        let mut config = config.qos_provider(Arc::clone(&files.provider));
+        config.own_set.clone_from(&said.qos);
         let participant = DomainParticipant::with_config(said.domain_id, config)?;
         let mut application = Application {
             name: said.name.clone(),

@@ -72,6 +72,7 @@ impl Publisher {
                 result => return result,
             }
             let ready = || Look::from(self.changes().has_room() || standing.is_out_for_good());
+            let _wanted = participant.want_hints();
             Until::new(&**participant, ready).await;
         }
     }

@@ -66,6 +66,7 @@ impl<T: TopicData> DataWriter<T> {
     /// Waits for this, or until nothing will ever come.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = &self.participant.standing;
+        let _wanted = self.participant.want_hints();
         Until::new(&*self.participant, || {
             Look::from(ready() || standing.is_out_for_good() || !self.is_enabled())
         })

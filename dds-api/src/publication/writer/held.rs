@@ -100,6 +100,11 @@ impl<T: TopicData> DataWriter<T> {
         Seal { contents, fate: Fate::Alive, mark, terms, key: None }
     }
 
+    /// Whether what it writes goes into a set.
+    pub(in crate::publication) fn is_in_set(&self) -> bool {
+        self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_in_set())
+    }
+
     /// Whether nobody is to be woken now for what was just written.
     #[inline(always)]
     pub(super) fn is_quiet(&self) -> bool {

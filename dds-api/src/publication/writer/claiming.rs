@@ -1,0 +1,111 @@
+//! How a writer comes to room for a record.
+//!
+//! Owns: the claim, and the wait for room. Never does: write anything there.
+
+use derecho_core::multicast::claim::ClaimError;
+use derecho_node::Waited;
+use idl_xtypes::TopicData;
+
+use super::{DataWriter, WriterCore, thread};
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::mapping::record::HEADER;
+use crate::publication::place::Place;
+
+impl<T: TopicData> DataWriter<T> {
+    #[inline(always)]
+    pub(in crate::publication) fn claim(&self, size: usize) -> DdsResult<Place<'_>> {
+        self.claim_within(size, self.max_blocking())
+    }
+
+    /// The same, waiting so long at most if it is said.
+    pub(in crate::publication) fn claim_for(
+        &self,
+        size: usize,
+        blocking: Option<Timeout>,
+    ) -> DdsResult<Place<'_>> {
+        self.claim_within(size, blocking.unwrap_or(self.max_blocking()))
+    }
+
+    #[inline(always)]
+    pub(super) fn claim_within(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
+        match self.claim_at_once(size) {
+            Some(place) => Ok(place),
+            None => self.claim_slowly(size, blocking),
+        }
+    }
+
+    /// A claim where it may write if nothing has happened, and if there is room.
+    #[inline(always)]
+    pub(super) fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
+        self.first()?.memory.claim_on(thread(), size).ok().map(Place::in_first)
+    }
+
+    #[cold]
+    pub(super) fn claim_slowly(&self, size: usize, blocking: Timeout) -> DdsResult<Place<'_>> {
+        let standing = &self.participant.standing;
+        let deadline = blocking.deadline();
+        loop {
+            self.enabling.check()?;
+            match self.try_claim(size) {
+                Some(Ok(place)) => return Ok(place),
+                Some(Err(ClaimError::TooLong { largest, .. })) => {
+                    return Err(DdsError::OutOfResources(format!(
+                        "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
+                         create it with .max_sample_size({0})",
+                        size - HEADER,
+                        self.topic.name(),
+                        largest - HEADER
+                    )));
+                }
+                None if standing.is_out_for_good() => return Err(standing.error()),
+                // Readers have to make room, or it has to come back first.
+                Some(Err(ClaimError::Full)) | None => {}
+            }
+            let ready = || self.has_room(size) || standing.is_out_for_good() || !self.is_enabled();
+            match self.participant.engine.wait(deadline, ready) {
+                // Another thread may be quicker.
+                Waited::Ready => {}
+                Waited::Stopped => return Err(self.deleted()),
+                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
+                Waited::TimedOut => {
+                    return Err(DdsError::Timeout(format!(
+                        "readers of `{}` have not made room for a sample of {} bytes within {}: \
+                         let them take faster, or give the writer more .memory() or a longer \
+                         .max_blocking_time()",
+                        self.topic.name(),
+                        size - HEADER,
+                        blocking
+                    )));
+                }
+            }
+        }
+    }
+
+    /// A claim in this life of the participant; `None` if it is no member.
+    fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
+        let standing = &self.participant.standing;
+        if let Some(first) = self.first() {
+            return Some(first.memory.claim_on(thread(), size).map(Place::in_first));
+        }
+        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
+        Some(Place::in_later(berth, thread(), size))
+    }
+
+    /// A claim was given back unused: whoever sleeps until there is room looks again.
+    pub(in crate::publication) fn gave_room(&self) {
+        self.participant.engine.poke();
+    }
+}
+
+impl<T: TopicData> WriterCore<T> {
+    /// Whether a claim of this size might succeed now.
+    #[inline]
+    pub(super) fn has_room(&self, size: usize) -> bool {
+        let standing = &self.participant.standing;
+        if let Some(first) = self.first() {
+            return first.memory.has_room(size);
+        }
+        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
+        berth.is_some_and(|berth| berth.memory.has_room(size))
+    }
+}

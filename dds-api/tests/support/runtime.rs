@@ -1,0 +1,32 @@
+//! A runtime that is nothing but a thread that parks.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Instant;
+
+use crate::support::PATIENCE;
+
+struct Parked(Thread);
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread, which sleeps until it is woken.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Parked(std::thread::current())));
+    let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        assert!(Instant::now() < end, "nobody has woken this task");
+        std::thread::park_timeout(PATIENCE);
+    }
+}
