@@ -21,7 +21,7 @@ use super::holders::Holders;
 use super::journal::Errand;
 use super::logbook::LogBook;
 pub use super::motion::Motion;
-use super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
+use super::parcel::{Numbers, RECORD_HEAD};
 use super::porter::{Want, Way};
 use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store, Walk};
@@ -34,6 +34,7 @@ use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
 use crate::node::{Node, Origin, SubgroupId};
 
+mod given;
 mod logging;
 mod replay;
 
@@ -417,29 +418,6 @@ impl Keeper {
         }
     }
 
-    /// The streams of what comes, as the one who gives it calls them.
-    pub(super) fn given(&mut self, streams: &[Told], version: u64, since: (u64, Numbers)) {
-        self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
-        if let Stage::Lacks(lacking) = &mut self.stage
-            && lacking.waiting.is_none()
-            && !self.store.begin_at(version)
-        {
-            // It is asked of another one, from the beginning on.
-            lacking.asked = None;
-            return;
-        }
-        for (stream, (met, over)) in streams {
-            self.store.meet(*stream, *met);
-            if *over < u64::MAX {
-                self.store.end(*stream, *over);
-            }
-        }
-        let known = streams.iter().map(|(stream, _)| self.store.stream(*stream)).collect();
-        if let Some(asked) = self.asked() {
-            (asked.streams, asked.version) = (Some(known), version);
-        }
-    }
-
     /// What it has asked for began anew from a log only in this epoch, after these numbers: so does it, here.
     pub(super) fn begin_later(&mut self, since: (u64, Numbers)) {
         if let Stage::Lacks(lacking) = &mut self.stage {
@@ -451,60 +429,6 @@ impl Keeper {
     /// If it began from a log: in which epoch, and from which numbers on.
     pub(super) fn since(&self) -> Option<&(u64, Numbers)> {
         self.since.as_ref()
-    }
-
-    /// Takes in a block of what it has asked for.
-    pub(super) fn take_block(&mut self, head: BlockHead, mut run: &[u8]) -> Taken {
-        let Stage::Lacks(lacking) = &mut self.stage else { return Taken::Nonsense };
-        let Some(Asked { streams: Some(streams), version, partial, .. }) = &mut lacking.asked
-        else {
-            return Taken::Nonsense;
-        };
-        while !run.is_empty() {
-            // A record that lies in this block as a whole is not copied twice.
-            let found = match partial.is_empty() {
-                true => whole_record(run),
-                false => {
-                    let length = RecordHead::read(partial).map_or(0, |head| head.length as usize);
-                    let missing = RECORD_HEAD + length - partial.len().min(RECORD_HEAD + length);
-                    let (more, rest) = run.split_at(run.len().min(missing));
-                    partial.extend_from_slice(more);
-                    run = rest;
-                    whole_record(partial)
-                }
-            };
-            let Some((head, bytes)) = found else {
-                if partial.is_empty() {
-                    partial.extend_from_slice(run);
-                    run = &[];
-                }
-                continue;
-            };
-            let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
-            if lacking.waiting.is_some() {
-                self.store.resume(head.version);
-                self.store.append(stream, head.number, bytes);
-            } else if !self.store.put_before((stream, head.number), head.version, bytes) {
-                return Taken::Nonsense;
-            }
-            match partial.is_empty() {
-                true => run = &run[RECORD_HEAD + bytes.len()..],
-                false => partial.clear(),
-            }
-        }
-        match (head.last, partial.is_empty()) {
-            (false, _) => Taken::More,
-            (true, true) if lacking.waiting.is_none() => {
-                (lacking.ripe_at, lacking.asked) = (Some(head.version), None);
-                Taken::Whole
-            }
-            (true, true) => {
-                self.store.resume(*version);
-                self.begin_replay();
-                Taken::Whole
-            }
-            (true, false) => Taken::Nonsense,
-        }
     }
 
     /// Takes in what was delivered. Returns how much, and whether it has become whole by that.
@@ -525,6 +449,8 @@ impl Keeper {
 
     fn take_all(&mut self) -> usize {
         let mut done = 0;
+        // Most come in runs of one sender.
+        let mut known: Option<(StreamId, u32)> = None;
         while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
             done += 1;
             let sender = self.senders.get(record.sender()).copied().flatten();
@@ -539,7 +465,12 @@ impl Keeper {
                 }
                 _ => &mut self.store,
             };
-            let (number, index) = (record.number(), to.stream(stream));
+            let index = match known {
+                Some((of, index)) if of == stream => index,
+                _ => to.stream(stream),
+            };
+            known = Some((stream, index));
+            let number = record.number();
             self.gaps += u64::from(to.next_in(index).is_some_and(|next| next != number));
             to.append(index, number, record.bytes());
             if matches!(self.stage, Stage::Has) {
@@ -606,10 +537,4 @@ impl core::fmt::Debug for Keeper {
             }
         }
     }
-}
-
-/// The record at the beginning of these bytes, if all of it is there.
-fn whole_record(bytes: &[u8]) -> Option<(RecordHead, &[u8])> {
-    let head = RecordHead::read(bytes)?;
-    Some((head, bytes.get(RECORD_HEAD..RECORD_HEAD + head.length as usize)?))
 }

@@ -3,6 +3,7 @@
 //! Owns: what each is called, which of its messages comes next, and since and until when it has been there. Never does: look at
 //! a record.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Store;
@@ -11,14 +12,12 @@ use crate::group::report::StreamId;
 impl Store {
     /// A stream's number here.
     pub fn stream(&mut self, stream: StreamId) -> u32 {
-        let known = self.streams.iter().position(|known| *known == stream);
-        let index = known.unwrap_or_else(|| {
+        *self.names.entry(stream).or_insert_with(|| {
             self.streams.push(stream);
             self.numbers.push(None);
             self.met.push(u64::MAX);
-            self.streams.len() - 1
-        });
-        index as u32
+            self.streams.len() as u32 - 1
+        })
     }
 
     /// The streams, by their numbers here.
@@ -39,15 +38,16 @@ impl Store {
 
     /// What another store has to be told of them: of each since and until when it has been there.
     pub(in crate::storage) fn known(&self) -> impl Iterator<Item = (StreamId, (u64, u64))> + '_ {
-        self.met().map(|(stream, met)| {
-            let over = self.over.iter().find(|(_, over)| *over == stream);
-            (stream, (met, over.map_or(u64::MAX, |(version, _)| *version)))
+        let over: BTreeMap<StreamId, u64> =
+            self.over.iter().map(|(at, stream)| (*stream, *at)).collect();
+        self.met().map(move |(stream, met)| {
+            (stream, (met, over.get(&stream).copied().unwrap_or(u64::MAX)))
         })
     }
 
     /// Nothing of a stream comes from this version on (I-155). What was known of that before stands.
     pub fn end(&mut self, stream: StreamId, version: u64) {
-        if self.over.iter().all(|(_, over)| *over != stream) {
+        if self.ended.insert(stream) {
             let place = self.over.partition_point(|(other, _)| *other <= version);
             self.over.insert(place, (version, stream));
         }
@@ -63,7 +63,9 @@ impl Store {
     /// The first stream that is over from this version on or before, and is not called so any more.
     pub(in crate::storage) fn take_over(&mut self, version: u64) -> Option<StreamId> {
         let is_over = self.over.first().is_some_and(|(over, _)| *over <= version);
-        is_over.then(|| self.over.remove(0).1)
+        let (_, stream) = is_over.then(|| self.over.remove(0))?;
+        self.ended.remove(&stream);
+        Some(stream)
     }
 
     /// The streams that are over, and from which version on, in the order of these.
@@ -78,8 +80,7 @@ impl Store {
 
     /// Of a stream the number that comes next; none if it is not known here.
     pub fn number_of(&self, stream: StreamId) -> Option<u64> {
-        let index = self.streams.iter().position(|known| *known == stream)?;
-        self.numbers[index]
+        self.names.get(&stream).and_then(|index| self.numbers[*index as usize])
     }
 
     /// Of each stream the number that comes next.
@@ -92,5 +93,49 @@ impl Store {
     pub fn expect(&mut self, stream: StreamId, number: u64) {
         let index = self.stream(stream) as usize;
         self.numbers[index] = self.numbers[index].max(Some(number));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::{Meaning, Retention};
+    use super::*;
+    use crate::ids::{NodeId, RegionId};
+
+    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0, several: |_| None };
+
+    fn stream(number: u64) -> StreamId {
+        StreamId { node: NodeId(u128::from(number)), region: RegionId(7) }
+    }
+
+    /// Whoever was there once is remembered: that of very many stays cheap, as it is told in one turn.
+    #[test]
+    fn what_is_known_of_very_many_streams_comes_over_to_another_store() {
+        const MANY: u64 = 50_000;
+        let mut stores = [(); 2].map(|()| Store::new(Retention::default(), MEANING));
+        let [ours, theirs] = &mut stores;
+        for number in 0..MANY {
+            let index = ours.stream(stream(number));
+            ours.meet(stream(number), number / 10);
+            ours.append(index, 3, &[0; 16]);
+            if number % 3 > 0 {
+                ours.end(stream(number), ours.version());
+                ours.end(stream(number), 0);
+            }
+        }
+        for (stream, (met, over)) in ours.known() {
+            theirs.meet(stream, met);
+            if over < u64::MAX {
+                theirs.end(stream, over);
+            }
+        }
+        assert_eq!(theirs.known().collect::<Vec<_>>(), ours.known().collect::<Vec<_>>());
+        assert_eq!(theirs.over(), ours.over());
+        assert_eq!(ours.number_of(stream(MANY - 1)), Some(4));
+        assert_eq!(theirs.number_of(stream(MANY)), None);
+        assert_eq!(theirs.take_over(1), None);
+        assert_eq!(theirs.take_over(2), Some(stream(1)));
+        theirs.end(stream(1), 9);
+        assert!(theirs.over().contains(&(9, stream(1))), "it may be said anew");
     }
 }
