@@ -295,7 +295,8 @@ fn what_was_recorded_is_written_again() {
             }
         }
     }
-    assert!(over && fixes.into_iter().eq((0..1000).map(fix)));
+    assert!(over, "{} came: {:?}", fixes.len(), fixes.last());
+    assert!(fixes.into_iter().eq((0..1000).map(fix)));
     assert_eq!(taken(&after.alarms.0, 2), [alarm(1), alarm(2)]);
     let said: serde_json::Value = serde_json::from_str(&replay.line()).unwrap();
     assert_eq!(said["samples"], 1003);

@@ -148,9 +148,10 @@ fn open(
             HistoryQosPolicyKind::KeepLast => service.history_depth,
             HistoryQosPolicyKind::KeepAll => 0,
         },
-        cdr_version: match qos.representation.representations().first() {
+        cdr_version: match qos.representation.value.first() {
             Some(DataRepresentationId::Xcdr2) => 2,
-            _ => 1,
+            Some(_) => 1,
+            None => 0,
         },
     }))?;
     Ok(Some(Source { number, readers }))

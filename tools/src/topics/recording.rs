@@ -52,7 +52,7 @@ pub(super) struct RecordedTopic {
     pub(super) by_source_timestamp: bool,
     /// How many samples of each instance are kept; 0: all.
     pub(super) depth: u32,
-    /// In which version of CDR its writers write if they say nothing else: 1 or 2; 0 in older recordings, which do not tell.
+    /// In which version of CDR its writers write if they say nothing else: 1 or 2; 0: in the usual one of its type.
     pub(super) cdr_version: u8,
 }
 
