@@ -622,7 +622,7 @@ fn instances_that_come_and_go_are_kept_no_more() {
     qos.durability.kind = DurabilityQosPolicyKind::Transient;
     let of = |it: &DomainParticipant| it.topic::<Reading>("Readings").qos(&qos).create().unwrap();
     let topics = [&here, &there].map(of);
-    let _keeps = there.reader(&topics[1]).create().unwrap();
+    let reader = there.reader(&topics[1]).create().unwrap();
     let writer = here.writer(&topics[0]).autodispose_unregistered_instances(false);
     let writer = writer.max_blocking_time(SOON).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -631,10 +631,10 @@ fn instances_that_come_and_go_are_kept_no_more() {
         let mut disposed = 0;
         let deadline = Instant::now() + PATIENCE;
         while disposed < COUNT && Instant::now() < deadline {
-            let taken = _keeps.take(.., Timeout::millis(20)).unwrap();
+            let taken = reader.take(.., Timeout::millis(20)).unwrap();
             disposed += taken.filter(|it| !it.info().valid_data).count() as u32;
         }
-        disposed
+        (disposed, reader)
     });
     for sensor in 0..COUNT {
         let reading = Reading { sensor, value: 1 };
@@ -643,7 +643,8 @@ fn instances_that_come_and_go_are_kept_no_more() {
         writer.unregister_instance(&reading).unwrap();
     }
     writer.wait_for_acknowledgments(SOON).unwrap();
-    assert_eq!(taker.join().unwrap(), COUNT, "who is there hears of all");
+    let (disposed, _reader) = taker.join().unwrap();
+    assert_eq!(disposed, COUNT, "who is there hears of all");
     let all = 1 + 3 * u64::from(COUNT);
     let status = || topics.each_ref().map(|topic| topic.storage_status().unwrap());
     until("both have all", || status().iter().all(|it| it.samples == all));
