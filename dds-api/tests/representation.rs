@@ -96,7 +96,13 @@ fn logging(meeting: &Meeting, logs: &Path) -> DomainParticipant {
 
 fn remark(id: u32) -> Remark {
     let (station, shades) = ("tower".to_owned(), vec![Shade::Bright, Shade::Dark]);
-    Remark { id, station, at: f64::from(id), shades, said: (id.is_multiple_of(2)).then(|| "good".into()) }
+    Remark {
+        id,
+        station,
+        at: f64::from(id),
+        shades,
+        said: (id.is_multiple_of(2)).then(|| "good".into()),
+    }
 }
 
 /// So many samples, and no more.

@@ -61,9 +61,9 @@ fn one_thread_at_a_time_waits() {
         while !waits.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        // The first may not have come so far yet: then this one waits, and is told that time is up.
+        // The first may not have come so far yet: then this one waits, and is told that time is up, or the first is refused.
         let mut refused = false;
-        while !refused {
+        while !refused && !first.is_finished() {
             let second = wait_set.wait(Timeout::NOW);
             refused = is_precondition(second.clone());
             assert!(refused || is_timeout(second.clone()), "{second:?}");

@@ -11,8 +11,8 @@ use qos_profiles::{
     DataReaderQos, DataRepresentationId, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
     EntityKind, EntityQos, HistoryQosPolicy, HistoryQosPolicyKind, OwnershipQosPolicyKind,
     PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, ReaderDataLifecycleQosPolicy,
-    ReliabilityQosPolicyKind,
-    ResourceLimitsQosPolicy, SubscriberQos, TypeConsistencyEnforcementQosPolicy,
+    ReliabilityQosPolicyKind, ResourceLimitsQosPolicy, SubscriberQos,
+    TypeConsistencyEnforcementQosPolicy,
 };
 
 use super::cache::Settings;
