@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use dds_api::infrastructure::{LogCondition, LogRetention};
 use dds_api::prelude::*;
+use dds_api::qos::DurabilityServiceQosPolicy;
 use dds_api::subscription::Since;
 use support::{Actor, Dice, Mark, Meeting, PATIENCE, SOON, role, say, until};
 
@@ -517,6 +518,72 @@ fn a_log_drops_what_is_old_and_keeps_the_state() {
     let error = late.log_retention(LogRetention::new().samples(1)).create().err().unwrap();
     assert!(error.to_string().contains("keep less"), "{error}");
     drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// DURABILITY_SERVICE.service_cleanup_delay of a topic that comes back from its log: what was forgotten is not there again,
+/// what was over for less long is, and is forgotten later (I-240).
+#[test]
+fn what_is_forgotten_does_not_come_back_from_the_log() {
+    const COUNT: u32 = 10_000;
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let topic_of = |participant: &DomainParticipant| {
+        let service = DurabilityServiceQosPolicy {
+            service_cleanup_delay: Duration::from_secs(100).into(),
+            ..DurabilityServiceQosPolicy::default()
+        };
+        let topic = participant.topic::<Reading>("Readings").persistent();
+        topic.durability_service(service).create().unwrap()
+    };
+    let begin = SystemTime::now() - Duration::from_secs(2 * u64::from(COUNT));
+    let at = |seconds: u32| begin + Duration::from_secs(seconds.into());
+    let of = |sensor| Reading { sensor, value: 1 };
+    let lives = |topic: &Topic<Reading>, participant: &DomainParticipant| {
+        let reader = participant.reader(topic).keep_all().create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        let taken = reader.take(.., SOON).unwrap();
+        taken.map(|it| (it.sensor, it.info().valid_data)).collect::<Vec<_>>()
+    };
+    // Disposed a second after the other, the last at COUNT: those of the last 100 seconds are kept.
+    let left: Vec<(u32, bool)> =
+        [(0, true)].into_iter().chain((COUNT - 99..=COUNT).map(|sensor| (sensor, false))).collect();
+    {
+        let a = join(&folder, Some(&here));
+        let topic = topic_of(&a);
+        let writer = a.writer(&topic).max_blocking_time(SOON).create().unwrap();
+        writer.write_w_timestamp(&of(0), at(0)).unwrap();
+        for sensor in 1..=COUNT {
+            writer.write_w_timestamp(&of(sensor), at(sensor)).unwrap();
+            writer.dispose_w_timestamp(&of(sensor), at(sensor)).unwrap();
+        }
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        assert_eq!(topic.storage_status().unwrap().kept, left.len() as u64);
+        assert_eq!(lives(&topic, &a), left);
+    }
+    for round in 0..2 {
+        let a = join(&folder, Some(&here));
+        let topic = topic_of(&a);
+        let writer = a.writer(&topic).max_blocking_time(SOON).create().unwrap();
+        let reader = a.reader(&topic).create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        let status = topic.storage_status().unwrap();
+        let left = &left[round * 50..];
+        let left: Vec<_> = match round {
+            0 => left.to_vec(),
+            _ => [(0, true)].into_iter().chain(left[1..].iter().copied()).collect(),
+        };
+        assert_eq!(status.kept, left.len() as u64, "round {round}");
+        let mut told = lives(&topic, &a);
+        told.sort_unstable();
+        // Who wrote it in the life before is gone.
+        told.retain(|it| *it != (0, false));
+        assert_eq!(told, left, "round {round}");
+        writer.write_w_timestamp(&of(0), at(COUNT + 50)).unwrap();
+        until("what is over for long is forgotten", || topic.storage_status().unwrap().kept == 51);
+    }
     std::fs::remove_dir_all(here).unwrap();
     meeting.assert_empty();
 }

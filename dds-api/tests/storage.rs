@@ -6,7 +6,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use dds_api::prelude::*;
 use dds_api::qos::{
@@ -519,4 +519,160 @@ fn how_long_samples_are_kept_is_agreed_and_stays() {
     assert_eq!(changed(&plain), Ok(true));
     let refused = changed(&kept).unwrap_err();
     assert!(matches!(&refused, DdsError::ImmutablePolicy(why) if why.contains("LIFESPAN")));
+}
+
+/// A topic of which is forgotten, so long after that, what is over; never, if nothing is said of it.
+fn cleaned(participant: &DomainParticipant, name: &str, after: Option<Duration>) -> Topic<Reading> {
+    let topic = participant.topic::<Reading>(name).transient_local();
+    let service = after.map(|after| DurabilityServiceQosPolicy {
+        service_cleanup_delay: after.into(),
+        history_kind: HistoryQosPolicyKind::KeepAll,
+        ..DurabilityServiceQosPolicy::default()
+    });
+    match service {
+        Some(service) => topic.durability_service(service),
+        None => topic.keep_all(),
+    }
+    .create()
+    .unwrap()
+}
+
+/// What a reader is given that comes now: of each sample the sensor, and whether it lives.
+fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Vec<(u32, bool)> {
+    let reader = participant.reader(topic).keep_all().create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        let taken = reader.take(.., Timeout::millis(20)).unwrap();
+        all.extend(taken.map(|sample| (sample.sensor, sample.info().valid_data)));
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// DURABILITY_SERVICE.service_cleanup_delay: what is disposed is given to late readers until then, and to none after that (I-240). The
+/// time is that of the samples: no clock is waited for.
+#[test]
+fn what_is_disposed_is_forgotten_after_the_cleanup_delay() {
+    let meeting = Meeting::new();
+    let [here, there] = [meeting.join(), meeting.join()];
+    let begin = SystemTime::now() - Duration::from_secs(1000);
+    let at = |seconds| begin + Duration::from_secs(seconds);
+    let never = Some(Duration::from_secs(1 << 30));
+    for (name, after) in
+        [("After", Some(Duration::from_secs(60))), ("Long", never), ("Never", None)]
+    {
+        let [ours, theirs] = [&here, &there].map(|it| cleaned(it, name, after));
+        let keeps = there.reader(&theirs).keep_all().create().unwrap();
+        let writer = writer_of(&here, &ours);
+        writer.wait_for_readers(1, SOON).unwrap();
+        let of = |sensor| Reading { sensor, value: 7 };
+        for sensor in 1..=3 {
+            writer.write_w_timestamp(&of(sensor), at(0)).unwrap();
+        }
+        writer.dispose_w_timestamp(&of(1), at(10)).unwrap();
+        writer.unregister_instance_w_timestamp(&of(2), at(20)).unwrap();
+        writer.write_w_timestamp(&of(3), at(69)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let all = [(1, true), (2, true), (3, true), (1, false), (2, false), (3, true)];
+        let both =
+            || [(&here, &ours), (&there, &theirs)].map(|(it, topic)| of_late_reader(it, topic));
+        let has_all = |it: &Topic<Reading>| it.storage_status().unwrap().samples == 6;
+        until("both have it", || has_all(&ours) && has_all(&theirs));
+        assert_eq!(both(), [all; 2], "{name}: nothing is over for long enough");
+        // The third one lives, and what says so is for none but itself; the second one lives again.
+        writer.write_w_timestamp(&of(3), at(70)).unwrap();
+        writer.write_w_timestamp(&of(2), at(71)).unwrap();
+        writer.write_w_timestamp(&of(3), at(900)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let lately = [(3, true), (3, true), (2, true), (3, true)];
+        // That the second one was over is kept, and no news for a reader to which it lives.
+        let (left, kept) = match name {
+            "After" => (vec![(2, true), (3, true)], 7),
+            _ => (vec![(1, true), (2, true), (3, true), (1, false)], 9),
+        };
+        let left: Vec<_> = left.into_iter().chain(lately).collect();
+        let samples = all.len() as u64 + 3;
+        let status = || [&ours, &theirs].map(|it| it.storage_status().unwrap());
+        until("both have all", || status().iter().all(|it| it.samples == samples));
+        assert_eq!(status().map(|it| it.kept), [kept; 2]);
+        assert_eq!(both(), [left.clone(), left.clone()], "{name}");
+        let latest = meeting.join();
+        let topic = cleaned(&latest, name, after);
+        assert_eq!(of_late_reader(&latest, &topic), left, "{name}: of who was not there");
+        let mut seen = 0;
+        until("who was there hears of all", || {
+            seen += keeps.take(.., Timeout::millis(20)).unwrap().count();
+            seen == all.len() + 2
+        });
+    }
+}
+
+/// With ever new keys what is kept does not grow, at any participant, in sets neither; nobody who comes later hears of what was
+/// disposed where the delay is none.
+#[test]
+fn instances_that_come_and_go_are_kept_no_more() {
+    const COUNT: u32 = 10_000;
+    let meeting = Meeting::new();
+    let [here, there] = [meeting.join(), meeting.join()];
+    let mut qos = TopicQos::default();
+    qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+    qos.durability.kind = DurabilityQosPolicyKind::Transient;
+    let of = |it: &DomainParticipant| it.topic::<Reading>("Readings").qos(&qos).create().unwrap();
+    let topics = [&here, &there].map(of);
+    let reader = there.reader(&topics[1]).create().unwrap();
+    let writer = here.writer(&topics[0]).autodispose_unregistered_instances(false);
+    let writer = writer.max_blocking_time(SOON).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Reading { sensor: u32::MAX, value: 1 }).unwrap();
+    let taker = std::thread::spawn(move || {
+        let mut disposed = 0;
+        let deadline = Instant::now() + PATIENCE;
+        while disposed < COUNT && Instant::now() < deadline {
+            let taken = reader.take(.., Timeout::millis(20)).unwrap();
+            disposed += taken.filter(|it| !it.info().valid_data).count() as u32;
+        }
+        (disposed, reader)
+    });
+    for sensor in 0..COUNT {
+        let reading = Reading { sensor, value: 1 };
+        writer.write(&reading).unwrap();
+        writer.dispose(&reading).unwrap();
+        writer.unregister_instance(&reading).unwrap();
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let (disposed, _reader) = taker.join().unwrap();
+    assert_eq!(disposed, COUNT, "who is there hears of all");
+    let all = 1 + 3 * u64::from(COUNT);
+    let status = || topics.each_ref().map(|topic| topic.storage_status().unwrap());
+    until("both have all", || status().iter().all(|it| it.samples == all));
+    assert_eq!(status().map(|it| it.kept), [1; 2]);
+    assert_eq!(of_late_reader(&there, &topics[1]), [(u32::MAX, true)]);
+}
+
+/// All participants have to say the same of it; a topic that serves nobody says nothing of it.
+#[test]
+fn participants_agree_on_the_cleanup_delay() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let one = cleaned(&here, "Readings", Some(Duration::from_secs(60)));
+    let _reader = here.reader(&one).create().unwrap();
+    for other in [Some(Duration::ZERO), None] {
+        let other = cleaned(&here, "Readings", other);
+        let refused = here.writer(&other).create().err().unwrap().to_string();
+        assert!(refused.contains("of instances that are over for 60s"), "{refused}");
+    }
+    let mut qos = TopicQos::default();
+    qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+    qos.durability.kind = DurabilityQosPolicyKind::TransientLocal;
+    let local = here.topic::<Reading>("Local").qos(&qos).create().unwrap();
+    let writer = writer_of(&here, &local);
+    let reading = Reading { sensor: 1, value: 1 };
+    writer.write(&reading).unwrap();
+    writer.dispose(&reading).unwrap();
+    writer.write(&Reading { sensor: 2, value: 1 }).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(of_late_reader(&here, &local), [(1, false), (2, true)]);
 }

@@ -119,7 +119,7 @@ policy! {
 policy! {
     /// DURABILITY_SERVICE: what is kept of transient and persistent samples.
     DurabilityServiceQosPolicy {
-        /// How long an instance is kept after it is disposed and has no writer.
+        /// How long an instance is kept after it is disposed.
         service_cleanup_delay: Duration = Duration::ZERO,
         /// Which samples of an instance are kept.
         history_kind: HistoryQosPolicyKind = HistoryQosPolicyKind::KeepLast,

@@ -30,8 +30,13 @@ use super::shares::ReaderShared;
 use super::standing::Life;
 
 /// What a store has to know of records.
-pub(crate) const MEANING: Meaning =
-    Meaning { key: record::key_of, time: record::time_of, several: set::several };
+pub(crate) const MEANING: Meaning = Meaning {
+    key: record::key_of,
+    time: record::time_of,
+    several: set::several,
+    says: set::says,
+    beside: record::beside,
+};
 
 /// So many samples may be delivered while a reader reads along; then it gets its queue, and holds its writers up as
 /// any reader does that does not take.

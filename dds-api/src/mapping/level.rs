@@ -61,6 +61,9 @@ pub(crate) struct Keeping {
     pub(crate) instances: u32,
     /// Nanoseconds.
     pub(crate) lifespan: u64,
+    /// What is kept of an instance that is over is forgotten, so many nanoseconds later.
+    pub(crate) forgets: bool,
+    pub(crate) cleanup: u64,
     /// What is logged is delivered only when it is durable everywhere.
     pub(crate) durable_first: bool,
     /// A log whose disk is full takes no part any more, instead of holding its topic up.
@@ -80,6 +83,7 @@ impl Keeping {
             most: limit(self.most),
             keys: limit(self.instances),
             lifespan: (self.lifespan > 0).then_some(self.lifespan),
+            cleanup: self.forgets.then_some(self.cleanup),
         }
     }
 
@@ -104,6 +108,10 @@ impl fmt::Display for Keeping {
         }
         if self.lifespan > 0 {
             write!(f, ", for {:?}", std::time::Duration::from_nanos(self.lifespan))?;
+        }
+        if self.forgets {
+            let delay = std::time::Duration::from_nanos(self.cleanup);
+            write!(f, ", of instances that are over for {delay:?}")?;
         }
         if self.durable_first {
             f.write_str(", durable before they are delivered")?;

@@ -20,6 +20,7 @@ mod terms;
 
 use std::mem::MaybeUninit;
 
+use derecho_core::storage::store::Says;
 use idl_cdr::{CdrVersion, Encoding, Endianness};
 use idl_xtypes::TopicData;
 use qos_profiles::DataRepresentationId;
@@ -458,7 +459,21 @@ pub(crate) fn key_of(record: &[u8]) -> u128 {
     }
     let key = record.last_chunk().filter(|_| record.len() >= HEADER + KEY);
     let key = u128::from_le_bytes(key.copied().unwrap_or_default()) ^ topic;
-    if header.fate() == Fate::Unregistered { !key } else { key }
+    if header.fate() == Fate::Unregistered { beside(key) } else { key }
+}
+
+/// Of an instance's key that of the records by which writers unregister it, and the other way round.
+pub(crate) fn beside(key: u128) -> u128 {
+    !key
+}
+
+/// What a record that is kept says of its [key](key_of). One without lives for ever.
+pub(crate) fn says(record: &[u8]) -> Says {
+    match Header::read(record).filter(|header| header.form & KEYED != 0).map(Header::fate) {
+        None | Some(Fate::Alive) => Says::Lives,
+        Some(Fate::Unregistered) => Says::Beside,
+        Some(Fate::Disposed | Fate::DisposedAndUnregistered) => Says::Over,
+    }
 }
 
 /// OWNERSHIP_STRENGTH of a record's writer.

@@ -10,7 +10,9 @@
 //!
 //! Owns: how samples are put together, and taken apart. Never does: trust what it reads.
 
-use super::record::{Header, NEVER, expiry_of, key_of, payload};
+use derecho_core::storage::store::Says;
+
+use super::record::{self, Header, NEVER, expiry_of, key_of, payload};
 
 /// Bytes before each record, and what records are filled up to: so plain ones are aligned.
 const LEAD: usize = 16;
@@ -140,6 +142,15 @@ impl<'a> Iterator for Records<'a> {
 /// What a store has to know of a record: the keys of those in it, if it is a set.
 pub(crate) fn several(record: &[u8]) -> Option<Vec<u128>> {
     Some(records(record)?.map_while(Result::ok).map(key_of).collect())
+}
+
+/// What a record says of its key, or each of those in it of its own, if it is a set.
+pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, Says)) {
+    let mut tell = |record: &[u8]| each(key_of(record), record::says(record));
+    match records(record) {
+        Some(records) => records.map_while(Result::ok).for_each(tell),
+        None => tell(record),
+    }
 }
 
 /// The keys of a record: one, or those of a set.

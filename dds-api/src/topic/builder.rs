@@ -65,7 +65,7 @@ impl<T: TopicData> TopicBuilder<T> {
             level: TopicLevel::Unordered,
             order: TopicOrder::Own,
             qos: usual_topic(),
-            service: DurabilityServiceQosPolicy::default(),
+            service: KeepingOptions::usual_service(),
             lifespan: None,
             options: KeepingOptions::default(),
         };
@@ -271,7 +271,9 @@ impl<T: TopicData> TopicBuilder<T> {
     }
 
     /// DURABILITY_SERVICE: which samples are kept. Beyond `max_samples` the oldest go; a sample of one instance
-    /// more than `max_instances` is delivered, and not kept.
+    /// more than `max_instances` is delivered, and not kept. What is kept of an instance that is disposed is forgotten when a sample comes that was
+    /// written `service_cleanup_delay` later: its default of 0 forgets it with the dispose, `Duration::INFINITE` never, which is so as
+    /// well of a topic of which this is not said.
     pub fn durability_service(mut self, policy: DurabilityServiceQosPolicy) -> Self {
         self.service = policy;
         self
@@ -294,7 +296,7 @@ impl<T: TopicData> TopicBuilder<T> {
             return Err(wrong);
         }
         let TopicBuilder { participant, support, name, following, level, order, .. } = self;
-        let TopicBuilder { mut qos, service, lifespan, options, .. } = self;
+        let TopicBuilder { mut qos, service, lifespan, mut options, .. } = self;
         participant.lifecycle.check_there("the participant")?;
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(DdsError::BadParameter(format!(
@@ -302,7 +304,9 @@ impl<T: TopicData> TopicBuilder<T> {
                 name.len()
             )));
         }
-        if T::dynamic_type(&support).is_nested() {
+        let data_type = T::dynamic_type(&support);
+        options.has_instances = data_type.is_keyed();
+        if data_type.is_nested() {
             return Err(DdsError::BadParameter(format!(
                 "topic `{name}`: its type `{}` is nested, so it is the type of no topic: make a topic of a type that has \
                  it as a member, or remove @nested",

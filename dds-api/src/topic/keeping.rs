@@ -21,6 +21,8 @@ pub(super) struct KeepingOptions {
     /// A log whose disk is full takes no part any more.
     pub(super) detach: bool,
     pub(super) log_retention: LogRetention,
+    /// Samples are of instances, which may be over.
+    pub(super) has_instances: bool,
 }
 
 /// What a topic promises.
@@ -31,7 +33,17 @@ pub(super) struct Promise {
 }
 
 impl KeepingOptions {
-    /// DURABILITY_SERVICE of a topic that says by its HISTORY and RESOURCE_LIMITS what is kept.
+    /// DURABILITY_SERVICE of a topic that says nothing of it: the standard's defaults, but what is kept of an instance that is over
+    /// stays.
+    pub(super) fn usual_service() -> DurabilityServiceQosPolicy {
+        DurabilityServiceQosPolicy {
+            service_cleanup_delay: qos_profiles::Duration::INFINITE,
+            ..DurabilityServiceQosPolicy::default()
+        }
+    }
+
+    /// DURABILITY_SERVICE of a topic that says by its HISTORY and RESOURCE_LIMITS what is kept: nobody serves it, so nobody forgets
+    /// what is over.
     pub(super) fn service_of(qos: &TopicQos) -> DurabilityServiceQosPolicy {
         DurabilityServiceQosPolicy {
             history_kind: qos.history.kind,
@@ -39,7 +51,7 @@ impl KeepingOptions {
             max_samples: qos.resource_limits.max_samples,
             max_instances: qos.resource_limits.max_instances,
             max_samples_per_instance: qos.resource_limits.max_samples_per_instance,
-            ..DurabilityServiceQosPolicy::default()
+            ..KeepingOptions::usual_service()
         }
     }
 
@@ -84,6 +96,10 @@ impl KeepingOptions {
         let limit = |length: Length| length.limit().unwrap_or(0);
         let lifespan = Option::<Duration>::from(qos.lifespan.duration);
         let lifespan = lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let cleanup = Option::<Duration>::from(service.service_cleanup_delay);
+        // Where nothing can be over records go in their order (I-230).
+        let cleanup = cleanup.filter(|_| self.has_instances);
+        let cleanup = cleanup.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
             return Err(
                 "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
@@ -113,6 +129,8 @@ impl KeepingOptions {
             most: limit(service.max_samples),
             instances: limit(service.max_instances),
             lifespan: lifespan.unwrap_or(0),
+            forgets: cleanup.is_some(),
+            cleanup: cleanup.unwrap_or(0),
             durable_first: self.durable_first && level.is_logged(),
             detach: self.detach && level.is_logged(),
         })

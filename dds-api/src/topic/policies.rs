@@ -5,7 +5,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use qos_profiles::xml::DeliveryLevel;
-use qos_profiles::{DataRepresentationQosPolicy, DurabilityQosPolicyKind, PolicyId, TopicQos};
+use qos_profiles::{
+    DataRepresentationQosPolicy, DurabilityQosPolicyKind, DurabilityServiceQosPolicy, PolicyId,
+    TopicQos,
+};
 
 use super::keeping::{KeepingOptions, Promise};
 use super::representation::{Forms, Whose};
@@ -111,8 +114,10 @@ impl TopicPolicies {
         if has_changed(&[PolicyId::Reliability, PolicyId::Durability]) {
             level = DeliveryLevel::of(qos.reliability.kind, qos.durability.kind).into();
         }
+        let says_nothing = qos.durability_service == DurabilityServiceQosPolicy::default();
+        let follows = [PolicyId::Durability, PolicyId::History, PolicyId::ResourceLimits];
         if qos.durability.kind == DurabilityQosPolicyKind::TransientLocal
-            && has_changed(&[PolicyId::Durability, PolicyId::History, PolicyId::ResourceLimits])
+            && (says_nothing || has_changed(&follows))
         {
             qos.durability_service = KeepingOptions::service_of(&qos);
         }

@@ -105,7 +105,13 @@ fn of_marks_of_one_epoch_all_are_meant() {
     }
 }
 
-const MEANING: Meaning = Meaning { key: |record| record[0].into(), time: |_| 0, several: |_| None };
+const MEANING: Meaning = Meaning {
+    key: |record| record[0].into(),
+    time: |_| 0,
+    several: |_| None,
+    says: |_, _| {},
+    beside: |key| key,
+};
 
 /// A store of so many messages, as a checkpoint at the last of them says it.
 fn state_of(messages: u64, of: EpochId) -> State {

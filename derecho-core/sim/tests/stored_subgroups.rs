@@ -8,14 +8,17 @@ use derecho_core::storage::store::Retention;
 use derecho_sim::{Config, NodeIndex};
 use stored::World;
 
-const ALL: Retention = Retention { depth: None, most: None, keys: None, lifespan: None };
+const ALL: Retention =
+    Retention { depth: None, most: None, keys: None, lifespan: None, cleanup: None };
 const LAST: Retention = Retention { depth: Some(2), ..ALL };
 
 fn retention(seed: u64) -> Retention {
-    match seed % 4 {
+    match seed % 6 {
         0 => ALL,
         1 => LAST,
         2 => Retention { most: Some(40), ..ALL },
+        3 => Retention { cleanup: Some(seed % 8), ..LAST },
+        4 => Retention { most: Some(30), cleanup: Some(seed % 12), ..ALL },
         _ => Retention { depth: Some(7), most: Some(30), ..ALL },
     }
 }

@@ -382,7 +382,7 @@ fn fill<D: Disk>(
 ) -> Result<Version, LogError> {
     // Where all is there nothing else is needed, and a checkpoint may go beyond what is wanted.
     let is_whole = log.complete_from() <= Version(1);
-    let take = |record: &Record<'_>, _: bool| {
+    let take = |record: &Record<'_>, is_state: bool| {
         let goes_on = wanted(record);
         if goes_on {
             let (stream, number) = message_of(record);
@@ -390,7 +390,10 @@ fn fill<D: Disk>(
             let index = store.stream(stream);
             // It is older than any epoch in which somebody could ask for it.
             store.meet(stream, 0);
-            store.append(index, number, record.entry.payload);
+            match is_state {
+                true => store.restore(index, number, record.entry.payload),
+                false => store.append(index, number, record.entry.payload),
+            }
         }
         goes_on
     };

@@ -20,10 +20,12 @@ use crate::atomic::AtomicU64;
 use crate::bytes::in_order;
 use crate::group::report::StreamId;
 
+mod cleanup;
 mod front;
 mod streams;
 mod tidy;
 
+use cleanup::Dues;
 use front::Front;
 pub(super) use front::Walk;
 
@@ -45,9 +47,11 @@ pub struct Retention {
     pub keys: Option<u64>,
     /// For so long, by the records' own times: the oldest go when there is one that much newer; none: for ever.
     pub lifespan: Option<u64>,
+    /// What is over is forgotten when there is a record that much newer (I-240); none: never.
+    pub cleanup: Option<u64>,
 }
 
-in_order! { Retention { depth, most, keys, lifespan } }
+in_order! { Retention { depth, most, keys, lifespan, cleanup } }
 
 impl Retention {
     fn replaces(&self) -> bool {
@@ -67,7 +71,7 @@ impl Retention {
 
     /// Whether it matters which records have the same key.
     fn is_by_key(&self) -> bool {
-        self.depth.is_some() || self.keys.is_some()
+        self.depth.is_some() || self.keys.is_some() || self.cleanup.is_some()
     }
 }
 
@@ -85,6 +89,17 @@ struct Piece {
     live: usize,
 }
 
+/// What a record says of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Says {
+    /// It lives.
+    Lives,
+    /// It is over.
+    Over,
+    /// Nothing: it stands beside records of [another key](Meaning::beside).
+    Beside,
+}
+
 /// What a store has to know of records.
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning {
@@ -94,6 +109,10 @@ pub struct Meaning {
     pub time: fn(&[u8]) -> u64,
     /// Of a record that stands for several: their keys. It is kept as long as it is for one of them (I-191).
     pub several: fn(&[u8]) -> Option<Vec<Key>>,
+    /// What it says of each of its keys, one after the other. Asked only where what is over is forgotten.
+    pub says: fn(&[u8], &mut dyn FnMut(Key, Says)),
+    /// The key that stands beside another one, and that one again of the key beside it.
+    pub beside: fn(Key) -> Key,
 }
 
 /// See the [module](self).
@@ -106,6 +125,8 @@ pub struct Store {
     index: BTreeMap<Key, VecDeque<Place>>,
     /// Of records with several keys: for how many of them they are kept.
     several: Several,
+    /// The keys that are over.
+    dues: Dues,
     /// Of all records, when the oldest have to go: where to look for the oldest that lives.
     oldest: Place,
     live: u64,
@@ -146,6 +167,7 @@ impl Store {
             spare: Vec::new(),
             index: BTreeMap::new(),
             several: Several::default(),
+            dues: Dues::default(),
             oldest: Place { segment: 0, at: 0 },
             live: 0,
             newest: 0,
@@ -189,6 +211,16 @@ impl Store {
 
     /// A record was delivered.
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
+        self.take_in((stream, number), record, true);
+    }
+
+    /// A record is kept at the place to which this store is brought: nothing that is kept there is forgotten by it, for that has
+    /// come after it, or has outlived it (I-240).
+    pub(super) fn restore(&mut self, stream: u32, number: u64, record: &[u8]) {
+        self.take_in((stream, number), record, false);
+    }
+
+    fn take_in(&mut self, (stream, number): (u32, u64), record: &[u8], cleans: bool) {
         let version = self.version;
         self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);
@@ -202,8 +234,15 @@ impl Store {
             self.live = self.live.min(most);
             return;
         }
+        if cleans {
+            self.clean(record, version);
+        }
         if self.retention.is_by_key() && !self.file(place, version, record) {
             return;
+        }
+        self.heed(record);
+        if cleans {
+            self.clean(record, version);
         }
         if self.retention.most.is_some_and(|most| self.live > most) {
             self.bury_oldest(version, |_| true);
@@ -350,6 +389,7 @@ impl Store {
         of_key.pop_front();
         if of_key.is_empty() {
             self.index.remove(&key);
+            self.is_gone(key);
         }
     }
 
@@ -386,6 +426,8 @@ mod tests {
         key: key_of,
         time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
         several: |_| None,
+        says: |_, _| {},
+        beside: |key| key,
     };
 
     fn record(key: u64, content: u64, length: usize) -> Vec<u8> {
@@ -409,7 +451,7 @@ mod tests {
 
     impl Plain {
         fn append(&mut self, version: u64, key: u64, content: u64) {
-            let Plain(Retention { depth, most, keys, lifespan }, kept) = self;
+            let Plain(Retention { depth, most, keys, lifespan, .. }, kept) = self;
             let mut known: Vec<u64> = kept.iter().map(|(_, key, _)| *key).collect();
             known.sort_unstable();
             known.dedup();
@@ -464,7 +506,7 @@ mod tests {
             let depth = some(&mut random, 4).map(|depth| depth as u32);
             let (most, keys) = (some(&mut random, 300), some(&mut random, 40));
             let lifespan = some(&mut random, 3000);
-            let retention = Retention { depth, most, keys, lifespan };
+            let retention = Retention { depth, most, keys, lifespan, cleanup: None };
             let mut store = Store::new(retention, MEANING);
             let mut plain = Plain(retention, Vec::new());
             let stream = store.stream(STREAM);

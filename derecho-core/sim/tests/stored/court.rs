@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::NodeId;
 use derecho_core::storage::errands::message_of;
-use derecho_core::storage::store::Retention;
+use derecho_core::storage::store::{Retention, Says};
 
-use super::member::key_of;
+use super::member::{BESIDE, key_of, says_of, time_of};
 use super::root::Found;
 
 type Id = (NodeId, u64);
@@ -54,6 +54,11 @@ pub(crate) struct Court {
     pub(crate) durable: usize,
     /// Where it goes on after a crash of all is not known yet.
     comes_back: bool,
+}
+
+/// Whether nothing is kept of a key.
+fn is_none_of(kept: &[usize], order: &[(Id, u8)], key: u8) -> bool {
+    kept.iter().all(|at| order[*at].1 != key)
 }
 
 impl Court {
@@ -152,14 +157,42 @@ impl Court {
 
     /// Whether records go in their order or not at all, and nothing is logged (I-230).
     pub(crate) fn is_by_order(&self) -> bool {
-        let Retention { depth, most: _, keys, lifespan } = self.retention;
-        !self.logged && (depth.or(keys.map(|_| 0)), lifespan) == (None, None)
+        let Retention { depth, most: _, keys, lifespan, cleanup } = self.retention;
+        !self.logged && (depth.or(keys.map(|_| 0)), lifespan.or(cleanup)) == (None, None)
+    }
+
+    /// What was written at this place of the order.
+    fn record(&self, place: usize) -> &[u8] {
+        &self.contents[&self.order[place].0]
+    }
+
+    /// Of what is kept, that of keys that are over by now is forgotten (I-240).
+    fn clean(&self, kept: &mut Vec<usize>, now: usize) {
+        let Some(delay) = self.retention.cleanup else { return };
+        // What stands beside a key is over only when that is gone.
+        for _ in 0..2 {
+            let last = |key: u8| kept.iter().rfind(|at| self.order[**at].1 == key);
+            let is_due = |at: &usize| {
+                let key = self.order[*at].1;
+                last(key).is_some_and(|last| {
+                    let is_over = match says_of(self.record(*last)) {
+                        Says::Lives => false,
+                        Says::Over => true,
+                        Says::Beside => is_none_of(kept, &self.order, key ^ BESIDE),
+                    };
+                    is_over && time_of(self.record(*last)) + delay <= time_of(self.record(now))
+                })
+            };
+            let left = kept.iter().copied().filter(|at| !is_due(at)).collect();
+            *kept = left;
+        }
     }
 
     /// What is kept of the first records of the order, as plainly as can be.
     fn kept_of(&self, end: usize) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         for place in 0..end {
+            self.clean(&mut kept, place);
             kept.push(place);
             let key = self.order[place].1;
             let of_key =
@@ -168,6 +201,7 @@ impl Court {
                 let oldest = kept.iter().position(|at| self.order[*at].1 == key).unwrap();
                 kept.remove(oldest);
             }
+            self.clean(&mut kept, place);
             if self.retention.most.is_some_and(|most| kept.len() as u64 > most) {
                 kept.remove(0);
             }
@@ -190,7 +224,7 @@ impl Court {
         if !self.lost {
             // Who got it itself only later may have it without what was replaced meanwhile.
             let missing = kept.iter().filter(|at| !history.contains(at));
-            let bounded = self.retention.most.is_some();
+            let bounded = self.retention.most.is_some() || self.retention.cleanup.is_some();
             let mut replaced = missing.map(|at| {
                 let key = self.order[*at].1;
                 self.order[from..].iter().any(|(_, other)| *other == key)

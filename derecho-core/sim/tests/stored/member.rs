@@ -29,7 +29,7 @@ use derecho_core::storage::cursor::Cursor;
 use derecho_core::storage::depot::{Depot, Holding, Motion, porter_geometry};
 use derecho_core::storage::holders::Holders;
 use derecho_core::storage::logbook::LogBook;
-use derecho_core::storage::store::{Key, Meaning, Retention};
+use derecho_core::storage::store::{Key, Meaning, Retention, Says};
 use derecho_sim::{Random, SimLink};
 
 use super::court::Court;
@@ -48,6 +48,31 @@ const PORTER: RegionId = RegionId(1002);
 pub(crate) fn key_of(record: &[u8]) -> Key {
     Key::from(record[0])
 }
+
+/// Its content's number, which other members' writings do not go with: times go to and fro.
+pub(crate) fn time_of(record: &[u8]) -> u64 {
+    u64::from_le_bytes(record[1..9].try_into().unwrap())
+}
+
+/// A record of another key stands beside that one.
+pub(crate) const BESIDE: u8 = 0x80;
+
+/// What a record says of its key.
+pub(crate) fn says_of(record: &[u8]) -> Says {
+    match time_of(record) % 5 {
+        _ if record[0] & BESIDE != 0 => Says::Beside,
+        3 => Says::Over,
+        _ => Says::Lives,
+    }
+}
+
+const MEANING: Meaning = Meaning {
+    key: key_of,
+    time: time_of,
+    several: |_| None,
+    says: |record, each| each(key_of(record), says_of(record)),
+    beside: |key| key ^ Key::from(BESIDE),
+};
 
 /// What the group replicates: who takes part, and who has what is kept.
 #[derive(Clone, Default, PartialEq, Debug)]
@@ -251,8 +276,7 @@ impl Member {
         let geometry = porter_geometry();
         let porter = self.link.open(PORTER, geometry.words()).unwrap();
         self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
-        let meaning = Meaning { key: key_of, time: |_| 0, several: |_| None };
-        self.depot.keep(KEY, self.retention, meaning);
+        self.depot.keep(KEY, self.retention, MEANING);
         if let Some((root, at)) = &self.root {
             let mut journal = |stream| Box::new(root.journal(*at, stream, self.random.next_word()));
             let gate = group.keep_logs(journal(VIEWS));
@@ -294,6 +318,9 @@ impl Member {
         bytes[..length].fill(self.written as u8);
         bytes[0] = self.random.below(6) as u8;
         bytes[1..9].copy_from_slice(&self.written.to_le_bytes());
+        if self.retention.cleanup.is_some() && self.written % 7 == 5 {
+            bytes[0] |= BESIDE;
+        }
         self.court.borrow_mut().wrote(self.me, self.written, &bytes[..length]);
         claim.commit(length, |_, _| {});
         self.written += 1;

@@ -64,7 +64,7 @@ impl Keeper {
             let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
             if lacking.waiting.is_some() {
                 self.store.resume(head.version);
-                self.store.append(stream, head.number, bytes);
+                self.store.restore(stream, head.number, bytes);
             } else if !self.store.put_before((stream, head.number), head.version, bytes) {
                 return Taken::Nonsense;
             }

@@ -120,7 +120,8 @@ mod tests {
     use crate::ids::{NodeId, RegionId};
 
     const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
-    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0, several: |_| None };
+    const MEANING: Meaning =
+        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
 
     /// A member that waits for what was kept before.
     fn newcomer() -> Keeper {

@@ -205,7 +205,8 @@ mod tests {
     use super::*;
     use crate::ids::{NodeId, RegionId};
 
-    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0, several: |_| None };
+    const MEANING: Meaning =
+        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
     const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
 
     fn last(most: u64) -> Retention {

@@ -102,7 +102,8 @@ mod tests {
     use super::*;
     use crate::ids::{NodeId, RegionId};
 
-    const MEANING: Meaning = Meaning { key: |_| 0, time: |_| 0, several: |_| None };
+    const MEANING: Meaning =
+        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
 
     fn stream(number: u64) -> StreamId {
         StreamId { node: NodeId(u128::from(number)), region: RegionId(7) }

@@ -1,0 +1,374 @@
+//! Forgetting what is over (I-240).
+//!
+//! Owns: since when keys are over. Never does: look at a clock, or know what does not follow from the records that are kept.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use super::{Key, Says, Store};
+
+/// The keys that are over.
+#[derive(Default)]
+pub(super) struct Dues {
+    since: BTreeMap<Key, u64>,
+    /// The same, in the order of these times.
+    order: BTreeSet<(u64, Key)>,
+}
+
+impl Dues {
+    /// It is over since then, and not since another time.
+    fn begin(&mut self, key: Key, since: u64) {
+        self.end(key);
+        self.since.insert(key, since);
+        self.order.insert((since, key));
+    }
+
+    /// It is not over, or nothing of it is kept.
+    fn end(&mut self, key: Key) {
+        if let Some(since) = self.since.remove(&key) {
+            self.order.remove(&(since, key));
+        }
+    }
+
+    /// The one that is over for longest, if it is since then or before.
+    fn first(&self, until: u64) -> Option<Key> {
+        self.order.first().filter(|(since, _)| *since <= until).map(|(_, key)| *key)
+    }
+}
+
+impl Store {
+    /// Forgets all keys that are over for so long that the time of this record says so.
+    pub(super) fn clean(&mut self, record: &[u8], version: u64) {
+        let Some(delay) = self.retention.cleanup else { return };
+        let Some(until) = (self.meaning.time)(record).checked_sub(delay) else { return };
+        while let Some(key) = self.dues.first(until) {
+            for place in self.index.remove(&key).into_iter().flatten() {
+                self.let_go(place, version);
+            }
+            self.is_gone(key);
+        }
+    }
+
+    /// What a record that was put in says of its keys counts, as far as it is kept for them.
+    pub(super) fn heed(&mut self, record: &[u8]) {
+        if self.retention.cleanup.is_none() {
+            return;
+        }
+        let (says, beside) = (self.meaning.says, self.meaning.beside);
+        let since = (self.meaning.time)(record);
+        says(record, &mut |key, what| {
+            if !self.index.contains_key(&key) {
+                return;
+            }
+            let is_over = match what {
+                Says::Lives => false,
+                Says::Over => true,
+                Says::Beside => !self.index.contains_key(&beside(key)),
+            };
+            match is_over {
+                true => self.dues.begin(key, since),
+                false => self.dues.end(key),
+            }
+            if what != Says::Beside {
+                // What stands beside it does so again.
+                self.dues.end(beside(key));
+            }
+        });
+    }
+
+    /// Nothing is kept of a key any more: so what stands beside it is over.
+    pub(super) fn is_gone(&mut self, key: Key) {
+        if self.retention.cleanup.is_none() {
+            return;
+        }
+        self.dues.end(key);
+        let other = (self.meaning.beside)(key);
+        if let Some((Says::Beside, since)) = self.last_of(other) {
+            self.dues.begin(other, since);
+        }
+    }
+
+    /// What the last record of a key says of it, and when that was written.
+    fn last_of(&self, key: Key) -> Option<(Says, u64)> {
+        let place = self.index.get(&key)?.back()?;
+        let segment = &self.pieces[self.piece(place.segment)].segment;
+        let at = place.at as usize;
+        let record = segment.record(at, segment.head(at).length as usize);
+        let mut last = None;
+        (self.meaning.says)(record, &mut |of, says| {
+            if of == key {
+                last = Some(says);
+            }
+        });
+        Some((last?, (self.meaning.time)(record)))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::super::{Meaning, Retention};
+    use super::*;
+    use crate::group::report::StreamId;
+    use crate::ids::{NodeId, RegionId};
+
+    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+    const LIVES: u8 = 0;
+    const OVER: u8 = 1;
+    const BESIDE: u8 = 2;
+
+    /// A key, and what a record says of it.
+    type Part = (u8, u8);
+
+    /// First comes the time, then how many parts there are, then these.
+    fn parts(record: &[u8]) -> impl Iterator<Item = Part> + '_ {
+        record[9..].chunks(2).take(record[8].into()).map(|part| (part[0], part[1]))
+    }
+
+    const MEANING: Meaning = Meaning {
+        key: |record| record[9].into(),
+        time: |record| u64::from_le_bytes(*record.first_chunk().expect("a time")),
+        several: |record| {
+            (record[8] > 1).then(|| parts(record).map(|(key, _)| key.into()).collect())
+        },
+        says: |record, each| {
+            for (key, says) in parts(record) {
+                let says = match says {
+                    LIVES => Says::Lives,
+                    OVER => Says::Over,
+                    _ => Says::Beside,
+                };
+                each(key.into(), says);
+            }
+        },
+        beside: |key| key ^ 0x80,
+    };
+
+    fn record(time: u64, of: &[Part]) -> Vec<u8> {
+        let mut record = time.to_le_bytes().to_vec();
+        record.push(of.len() as u8);
+        record.extend(of.iter().flat_map(|(key, says)| [*key, *says]));
+        record.resize(600, 0);
+        record
+    }
+
+    fn put(store: &mut Store, time: u64, of: &[Part]) {
+        let stream = store.stream(STREAM);
+        store.append(stream, store.version(), &record(time, of));
+    }
+
+    fn versions(store: &Store) -> Vec<u64> {
+        let mut cursor = store.cursor();
+        core::iter::from_fn(|| cursor.next().map(|kept| kept.version())).collect()
+    }
+
+    fn after(delay: u64) -> Store {
+        Store::new(Retention { cleanup: Some(delay), ..Retention::default() }, MEANING)
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_after_the_delay_and_not_before() {
+        let mut store = after(10);
+        put(&mut store, 100, &[(1, LIVES)]);
+        put(&mut store, 101, &[(2, LIVES)]);
+        put(&mut store, 102, &[(1, OVER)]);
+        put(&mut store, 111, &[(3, LIVES)]);
+        assert_eq!(versions(&store), [0, 1, 2, 3], "it is not so long ago");
+        let mut before = store.cursor();
+        put(&mut store, 112, &[(3, LIVES)]);
+        assert_eq!(versions(&store), [1, 3, 4]);
+        let passed = core::iter::from_fn(|| before.next().map(|kept| kept.version()));
+        assert_eq!(passed.collect::<Vec<_>>(), [0, 1, 2, 3, 4], "who was on its way gets it");
+        put(&mut store, 90, &[(2, OVER)]);
+        assert_eq!(versions(&store), [1, 3, 4, 5], "nothing later has come behind it");
+        put(&mut store, 99, &[(3, LIVES)]);
+        assert_eq!(versions(&store), [1, 3, 4, 5, 6]);
+        put(&mut store, 100, &[(3, OVER)]);
+        assert_eq!(versions(&store), [3, 4, 6, 7]);
+    }
+
+    #[test]
+    fn what_lives_again_stays() {
+        let mut store = after(10);
+        put(&mut store, 100, &[(1, OVER)]);
+        put(&mut store, 105, &[(1, LIVES)]);
+        put(&mut store, 999, &[(2, LIVES)]);
+        assert_eq!(versions(&store), [0, 1, 2]);
+        put(&mut store, 1000, &[(1, OVER)]);
+        put(&mut store, 1005, &[(1, OVER)]);
+        put(&mut store, 1014, &[(2, LIVES)]);
+        assert_eq!(versions(&store).len(), 6, "it is over since the last one said so");
+        put(&mut store, 1015, &[(1, LIVES)]);
+        assert_eq!(versions(&store), [2, 5, 6], "it begins anew");
+    }
+
+    #[test]
+    fn with_no_delay_it_is_forgotten_with_what_says_so() {
+        let mut store = after(0);
+        put(&mut store, 100, &[(1, LIVES)]);
+        put(&mut store, 101, &[(2, LIVES)]);
+        let mut live = store.cursor();
+        put(&mut store, 90, &[(1, OVER)]);
+        assert_eq!(versions(&store), [1]);
+        assert_eq!((store.len(), store.index.len()), (1, 1));
+        assert_eq!(live.by_ref().count(), 3, "who is there gets it");
+        put(&mut store, 91, &[(0x81, BESIDE)]);
+        assert_eq!(versions(&store), [1], "what stands beside it is forgotten as well");
+        put(&mut store, 91, &[(0x82, BESIDE)]);
+        assert_eq!(versions(&store), [1, 4], "and that beside what lives is not");
+        assert!(store.dues.since.is_empty());
+    }
+
+    #[test]
+    fn of_a_set_each_key_is_forgotten_for_itself() {
+        let mut store = after(10);
+        put(&mut store, 100, &[(1, LIVES), (2, OVER), (3, OVER), (3, LIVES)]);
+        put(&mut store, 110, &[(1, OVER)]);
+        assert_eq!(store.index.keys().copied().collect::<Vec<_>>(), [1, 3]);
+        put(&mut store, 120, &[(3, OVER)]);
+        assert_eq!((versions(&store), store.index.len()), (vec![0, 2], 1));
+        put(&mut store, 130, &[(4, LIVES)]);
+        assert_eq!(versions(&store), [3]);
+        assert!(store.several.is_empty());
+    }
+
+    #[test]
+    fn ever_new_keys_that_are_over_take_no_memory() {
+        let retention = Retention { depth: Some(1), cleanup: Some(100), ..Retention::default() };
+        let mut store = Store::new(retention, MEANING);
+        let meter = store.meter();
+        for round in 0..100_000_u64 {
+            let key = (round % 100) as u8;
+            put(&mut store, round * 3, &[(key, LIVES)]);
+            put(&mut store, round * 3 + 1, &[(key, OVER)]);
+            put(&mut store, round * 3 + 2, &[(key | 0x80, BESIDE)]);
+        }
+        assert!(store.len() < 80 && store.index.len() < 80, "{}", store.len());
+        assert!(store.dues.since.len() < 80 && store.dues.order.len() < 80);
+        assert!(meter.bytes() < 4 << 20, "{} bytes", meter.bytes());
+    }
+
+    /// The same, said as plainly as can be.
+    struct Plain {
+        retention: Retention,
+        /// Version, time and parts.
+        records: BTreeMap<u64, (u64, Vec<Part>)>,
+        index: BTreeMap<u8, Vec<u64>>,
+    }
+
+    impl Plain {
+        fn kept(&self) -> Vec<u64> {
+            let mut kept: Vec<u64> = self.index.values().flatten().copied().collect();
+            kept.sort_unstable();
+            kept.dedup();
+            kept
+        }
+
+        fn since(&self, key: u8) -> Option<u64> {
+            let (time, parts) = &self.records[self.index[&key].last()?];
+            let (_, says) = parts.iter().rfind(|(of, _)| *of == key)?;
+            let is_over = match *says {
+                BESIDE => !self.index.contains_key(&(key ^ 0x80)),
+                says => says == OVER,
+            };
+            is_over.then_some(*time)
+        }
+
+        fn clean(&mut self, time: u64) {
+            let Some(delay) = self.retention.cleanup else { return };
+            // What stands beside another key is over only when that is gone.
+            for _ in 0..2 {
+                let keys: Vec<u8> = self.index.keys().copied().collect();
+                let due = |key: &u8| self.since(*key).is_some_and(|it| it + delay <= time);
+                let due: Vec<u8> = keys.into_iter().filter(due).collect();
+                due.iter().for_each(|key| _ = self.index.remove(key));
+            }
+        }
+
+        fn append(&mut self, version: u64, time: u64, of: &[Part]) {
+            self.clean(time);
+            self.records.insert(version, (time, of.to_vec()));
+            let mut keys: Vec<u8> = of.iter().map(|(key, _)| *key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                let is_full = self.retention.keys.is_some_and(|it| self.index.len() as u64 >= it);
+                if is_full && !self.index.contains_key(&key) {
+                    continue;
+                }
+                let of_key = self.index.entry(key).or_default();
+                of_key.push(version);
+                if self.retention.depth.is_some_and(|depth| of_key.len() > depth as usize) {
+                    of_key.remove(0);
+                }
+            }
+            self.clean(time);
+            let kept = self.kept();
+            if self.retention.most.is_some_and(|most| kept.len() as u64 > most) {
+                self.index.values_mut().for_each(|of_key| of_key.retain(|it| *it != kept[0]));
+                self.index.retain(|_, of_key| !of_key.is_empty());
+            }
+        }
+    }
+
+    /// Whatever is kept, and however times go to and fro; and a store that takes over what is kept somewhere goes on as the other
+    /// one does, to the record.
+    #[test]
+    fn stores_forget_what_is_over_at_one_place() {
+        let mut forgotten = 0;
+        for seed in 1..120_u64 {
+            let mut state = seed * 0x9e37_79b9;
+            let mut random = |limit: u64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state % limit
+            };
+            let mut some = |limit: u64| (random(3) > 0).then(|| 1 + random(limit));
+            let (depth, most) = (some(4).map(|depth| depth as u32), some(60));
+            let (keys, cleanup) = (some(30), Some(some(400).unwrap_or(0)));
+            let retention = Retention { depth, most, keys, lifespan: None, cleanup };
+            let mut store = Store::new(retention, MEANING);
+            let mut plain = Plain { retention, records: BTreeMap::new(), index: BTreeMap::new() };
+            let mut others: Vec<Store> = Vec::new();
+            let has_sets = seed % 2 == 0;
+            for version in 0..1500 {
+                let time = 1000 + version * 3 + random(60);
+                let count = if has_sets && random(3) == 0 { 1 + random(5) } else { 1 };
+                let part = |_| match (random(40) as u8, random(6)) {
+                    (key, 0) => (key, OVER),
+                    (key, 1) => (key | 0x80, BESIDE),
+                    (key, _) => (key, LIVES),
+                };
+                let of: Vec<Part> = (0..count).map(part).collect();
+                let before = plain.kept().len();
+                for store in others.iter_mut().chain([&mut store]) {
+                    put(store, time, &of);
+                }
+                plain.append(version, time, &of);
+                forgotten += usize::from(plain.kept().len() + 1 < before);
+                if version % 97 == 0 {
+                    assert_eq!(versions(&store), plain.kept(), "seed {seed}, {retention:?}");
+                    assert_eq!(store.index.len(), plain.index.len());
+                    let since = plain.index.keys().filter(|key| plain.since(**key).is_some());
+                    assert_eq!(store.dues.since.len(), since.count(), "seed {seed}");
+                }
+                if !has_sets && random(300) == 0 {
+                    let mut other = Store::new(retention, MEANING);
+                    let stream = other.stream(STREAM);
+                    for kept in store.cursor() {
+                        other.resume(kept.version());
+                        other.restore(stream, kept.number(), &kept);
+                    }
+                    other.resume(version + 1);
+                    others.push(other);
+                }
+            }
+            for other in &others {
+                assert_eq!(versions(other), versions(&store), "seed {seed}, {retention:?}");
+            }
+        }
+        assert!(forgotten > 1000, "{forgotten}");
+    }
+}
