@@ -149,7 +149,7 @@ impl Source<'_> {
     }
 
     fn member(&mut self, of: &Shape, may_lack: bool) -> Value {
-        if may_lack && self.next() % 2 == 0 { Value::Absent } else { self.value(of) }
+        if may_lack && self.next().is_multiple_of(2) { Value::Absent } else { self.value(of) }
     }
 }
 
