@@ -43,7 +43,11 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         if floating && plain {
             match text.parse::<f64>() {
                 Ok(value) if value.is_finite() => return Ok(Number::Floating(value)),
-                Ok(_) => return Err(format!("{text} is larger than any floating-point type")),
+                Ok(_) => {
+                    return Err(format!(
+                        "{text} is larger than a double, as which floating-point constants are worked out"
+                    ));
+                }
                 Err(_) => {}
             }
         }

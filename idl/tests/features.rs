@@ -49,6 +49,7 @@ fn basic_types() {
         ("float", "const float A = 1.5e3;", "A: f32 = 1500.0", "const float A = 1e39;", "1:17: 1"),
         ("double", "const double A = 1;", "A: f64 = 1.0", "const double A = TRUE;", "1:18: expected a value of type double, found a boolean"),
         ("long double", "struct S { long double d; };", "d: ::dds_api::types::LongDouble", "struct S { unsigned double d; };", "1:21: expected `short` or `long`"),
+        ("long double constants", "const long double A = 1.5e300;", "A: f64 = 1.5e300", "const long double A = 1.5e400;", "1:23: 1.5e400 is larger than a double"),
         ("fixed", "struct S { fixed<5, 2> d; };", "d: ::dds_api::types::Fixed<5, 2>", "struct S { fixed<2, 5> d; };", "1:12: a fixed-point type has 1 to 31"),
         ("fixed without digits", "const fixed F = 1.25d;", "Fixed<3, 2>", "struct S { fixed d; };", "1:12: `fixed` needs its digits"),
         ("any", "typedef any Anything;", "Anything = ()", "struct S { any a; };", "1:12: a member cannot be of type any: a reader"),

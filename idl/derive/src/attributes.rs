@@ -3,14 +3,15 @@
 //! Owns their spelling, where each of them belongs, and the messages about wrong ones. Never writes
 //! code.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{
     Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Path, Token, Type, bracketed,
-    parenthesized, parse_quote, token::Bracket,
+    parenthesized, parse_quote,
+    token::{Bracket, Paren},
 };
 
 /// What an attribute may stand in front of.
@@ -50,7 +51,7 @@ impl Place {
                 "crate = \"path\"",
                 "extensibility = \"final\"",
                 "nested",
-                "topic = \"NAME\"",
+                "topic = \"Tracks\"",
                 "data_representation(XCDR1, XCDR2)",
                 "autoid = \"sequential\"",
             ],
@@ -70,7 +71,7 @@ impl Place {
                 "crate = \"path\"",
                 "extensibility = \"final\"",
                 "nested",
-                "topic = \"NAME\"",
+                "topic = \"Tracks\"",
                 "data_representation(XCDR1, XCDR2)",
                 "autoid = \"sequential\"",
             ],
@@ -288,7 +289,9 @@ impl Attributes {
             if self.said.contains(&word) {
                 return Err(Error::new(word.span(), format!("`{word}` is said twice: remove one")));
             }
+            require_value(&word, input)?;
             self.read_item(&word, input)?;
+            refuse_value(&word, input)?;
             self.said.push(word);
             if input.is_empty() {
                 break;
@@ -385,6 +388,42 @@ impl Attributes {
     }
 }
 
+/// The ways in which an attribute is written, in whatever place.
+fn forms_of(word: &Ident) -> impl Iterator<Item = &'static str> {
+    let all = PLACES.into_iter().flat_map(Place::allowed);
+    all.copied().filter(move |allowed| word == word_of(allowed))
+}
+
+/// An attribute that has a value is followed by it, in the form in which it is listed.
+fn require_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+    let is_there = |form: &str| match form[word_of(form).len()..].bytes().next() {
+        Some(b'(') => input.peek(Paren),
+        Some(_) => input.peek(Token![=]) && !(input.peek2(Token![,]) || is_last(input)),
+        None => true,
+    };
+    let mut forms = forms_of(word).peekable();
+    let Some(form) = forms.peek().copied() else { return Ok(()) };
+    if forms.any(is_there) {
+        return Ok(());
+    }
+    Err(Error::new(word.span(), format!("`{word}` needs its value: write #[dds({form})]")))
+}
+
+/// One token is left at most.
+fn is_last(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    ahead.parse::<TokenTree>().is_err() || ahead.is_empty()
+}
+
+/// An attribute that has none, or had it, is followed by the next one.
+fn refuse_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+    let Some(form) = forms_of(word).find(|form| *form == word_of(form)) else { return Ok(()) };
+    if !input.peek(Token![=]) && !input.peek(Paren) {
+        return Ok(());
+    }
+    Err(Error::new(word.span(), format!("`{word}` takes no value here: write #[dds({form})]")))
+}
+
 /// What belongs in a place, for a message.
 fn list(place: Place) -> String {
     place.allowed().join(", ")
@@ -397,7 +436,7 @@ fn read_value(input: ParseStream<'_>) -> syn::Result<Expr> {
 
 fn skip_value(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<proc_macro2::TokenTree>()?;
+        input.parse::<TokenTree>()?;
     }
     Ok(())
 }

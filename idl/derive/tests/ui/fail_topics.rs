@@ -73,4 +73,16 @@ struct Twice {
     value: u32,
 }
 
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", topic =)]
+struct NothingAfterTheSign {
+    value: u32,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", topic = Tracks)]
+struct NameWithoutQuotes {
+    value: u32,
+}
+
 fn main() {}
