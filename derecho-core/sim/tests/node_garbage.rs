@@ -140,19 +140,17 @@ impl Bus {
     fn take_in(&mut self, at: usize, event: NodeEvent) {
         let member = &mut self.members[at];
         match event {
-            NodeEvent::Announced { peer, id, .. } if Bus::wants(at, peer.index()) => {
-                // The evil one may announce as much as it likes.
-                if member.subscribed.len() < 16 {
-                    let (node, origin, stream) =
-                        (&mut member.node, Origin::Peer(peer), RegionId(id));
-                    member
-                        .subscribed
-                        .extend(node.subscribe(origin, stream).map(|id| (id, peer.index())));
-                    // The evil one's is also read by who does not borrow from it.
-                    if peer.index() == EVIL {
-                        let id = node.subscribe_untethered(origin, stream);
-                        member.subscribed.extend(id.map(|id| (id, EVIL)));
-                    }
+            // The evil one may announce as much as it likes.
+            NodeEvent::Announced { peer, id, .. }
+                if Bus::wants(at, peer.index()) && member.subscribed.len() < 16 =>
+            {
+                let (node, origin, stream) = (&mut member.node, Origin::Peer(peer), RegionId(id));
+                let subscribed = node.subscribe(origin, stream);
+                member.subscribed.extend(subscribed.map(|id| (id, peer.index())));
+                // The evil one's is also read by who does not borrow from it.
+                if peer.index() == EVIL {
+                    let id = node.subscribe_untethered(origin, stream);
+                    member.subscribed.extend(id.map(|id| (id, EVIL)));
                 }
             }
             NodeEvent::Subscribed(id, inbox) => {

@@ -54,6 +54,8 @@ pub(crate) struct Court {
     pub(crate) durable: usize,
     /// Where it goes on after a crash of all is not known yet.
     comes_back: bool,
+    /// With so many of the order it went on after the last crash of all.
+    began: usize,
 }
 
 /// Whether nothing is kept of a key.
@@ -249,7 +251,9 @@ impl Court {
         self.over.insert(node, over);
     }
 
-    /// In the end all know the same places at which streams were over, and nothing of these comes behind (I-155).
+    /// In the end all know the same places at which streams were over, and nothing of these comes behind (I-155). Of a stream
+    /// that had ended before the store began anew from a log they know the last record that was left there: what had been
+    /// replaced behind it is nobody's any more.
     fn judge_over(&mut self) {
         let mut all = std::mem::take(&mut self.over);
         if self.lost {
@@ -261,8 +265,11 @@ impl Court {
         let first = all.values().next();
         assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
         for (version, stream) in first.into_iter().flatten() {
-            let behind = self.order.iter().skip(*version as usize);
-            let theirs = behind.filter(|((from, _), _)| *from == stream.node).count();
+            let kept = |id: &Id| self.kept.values().any(|kept| kept.contains(id));
+            let behind = self.order.iter().enumerate().skip(*version as usize);
+            let theirs = behind
+                .filter(|(at, (id, _))| id.0 == stream.node && (*at >= self.began || kept(id)));
+            let theirs = theirs.count();
             assert_eq!(theirs, 0, "{stream:?} is over at {version}");
             self.overs += 1;
         }
@@ -336,6 +343,7 @@ impl Court {
         for (id, _) in self.order.drain(length..) {
             self.places.remove(&id);
         }
+        self.began = length;
         self.next.clear();
         self.waiting.clear();
         self.readings.clear();
