@@ -160,6 +160,7 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     refused(writer.write(&track(4, 0)));
     writer.write(&track(3, 1)).unwrap();
     publisher.end_coherent_changes().unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
     let alive = reader.take(.., SOON).unwrap().filter(|sample| sample.info().valid_data);
     assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3]);
 }

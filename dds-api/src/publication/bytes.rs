@@ -69,14 +69,10 @@ impl ByteLoan<'_> {
         if let Some(held) = writer.hold(&seal, None, size, fill) {
             return held;
         }
-        let limits = writer.limits();
-        let admitted =
-            limits.map(|limits| writer.admit_sample(limits, &Bytes::default())).transpose()?;
-        if let Some(place) = self.place.take() {
-            writer.commit(place, size, seal)?;
-            writer.was_written(admitted);
-        }
-        Ok(())
+        let key = writer.limited_key(&Bytes::default())?;
+        let Some(place) = self.place.take() else { return Ok(()) };
+        let written = writer.within_limits(key, None, || writer.commit(place, size, seal));
+        written.inspect_err(|_| writer.gave_room())
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use derecho_node::{Waited, clock};
+use derecho_node::clock;
 use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, Length};
 
@@ -156,34 +156,38 @@ impl Drop for Admitted<'_> {
 impl<T: TopicData> DataWriter<T> {
     /// How far what it writes was received; `None` while it is no member.
     fn received(&self) -> Option<Received> {
-        let standing = &self.participant.standing;
-        let first = self.enabling.started().map(|started| &started.first);
-        if let Some(first) = first.filter(|first| standing.is_in(first.life)) {
-            return Some((first.life, first.memory.given_back()));
-        }
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
-        Some((berth.life, berth.memory.given_back()))
+        self.at_berth(|berth| (berth.life, berth.memory.given_back()))
     }
 
-    /// How many messages were committed where it writes.
-    fn committed(&self) -> u64 {
-        let first = self.enabling.started().map(|started| &started.first);
-        match first.filter(|first| self.participant.standing.is_in(first.life)) {
-            Some(first) => first.memory.committed(),
-            None => self.shared.berth().map_or(0, |berth| berth.memory.committed()),
-        }
+    /// The instance of a sample, if RESOURCE_LIMITS ask for it.
+    #[inline(always)]
+    pub(super) fn limited_key(&self, sample: &T) -> DdsResult<Option<u128>> {
+        self.limits().map(|_| self.key_of(sample)).transpose()
     }
 
-    /// Writes a sample of an instance as far as RESOURCE_LIMITS let it: waits until readers have received so many others that
-    /// they do.
-    #[cold]
+    /// Writes a sample of this instance as far as RESOURCE_LIMITS let it, if there are any: waits, so long at most if it is said, until
+    /// readers have received so many others that they do.
+    #[inline(always)]
     pub(super) fn within_limits(
         &self,
-        limits: &Limits,
+        key: Option<u128>,
+        blocking: Option<Timeout>,
+        write: impl FnOnce() -> DdsResult<()>,
+    ) -> DdsResult<()> {
+        match key {
+            None => write(),
+            Some(key) => self.within(key, blocking.unwrap_or(self.max_blocking()), write),
+        }
+    }
+
+    #[cold]
+    fn within(
+        &self,
         key: u128,
         blocking: Timeout,
         write: impl FnOnce() -> DdsResult<()>,
     ) -> DdsResult<()> {
+        let Some(limits) = self.limits() else { return write() };
         if self.is_in_set() {
             // Nobody may receive it before the set is at its end, which must not be waited for.
             self.enter_instance(limits, key)?;
@@ -192,7 +196,7 @@ impl<T: TopicData> DataWriter<T> {
         let admitted = self.admit(limits, key, blocking)?;
         let result = write();
         match result {
-            Ok(()) => self.was_written(Some(admitted)),
+            Ok(()) => self.note(admitted),
             Err(_) => {
                 drop(admitted);
                 self.look_again();
@@ -201,27 +205,8 @@ impl<T: TopicData> DataWriter<T> {
         result
     }
 
-    /// The leave to write a sample whose place is claimed already.
-    #[cold]
-    pub(super) fn admit_sample<'a>(
-        &self,
-        limits: &'a Limits,
-        sample: &T,
-    ) -> DdsResult<Admitted<'a>> {
-        self.admit(limits, self.key_of(sample)?, self.max_blocking())
-    }
-
-    /// What was let in is written.
-    #[inline(always)]
-    pub(super) fn was_written(&self, admitted: Option<Admitted<'_>>) {
-        if let Some(admitted) = admitted {
-            self.note(admitted);
-        }
-    }
-
-    #[cold]
     fn note(&self, admitted: Admitted<'_>) {
-        let committed = self.committed();
+        let committed = self.at_berth(|berth| berth.memory.committed()).unwrap_or_default();
         admitted.written(committed);
         // Readers may have received it before that was noted: whoever they have woken did not know it.
         if self.received().is_none_or(|(_, received)| received >= committed) {
@@ -250,21 +235,13 @@ impl<T: TopicData> DataWriter<T> {
                 None if standing.is_out_for_good() => return Err(standing.error()),
                 Some(Err(Refused::Later)) | None => {}
             }
-            let ready = || {
-                standing.is_out_for_good() || !self.is_enabled() || self.is_admitted(limits, key)
-            };
-            match self.participant.engine.wait(deadline, ready) {
-                Waited::Ready => {}
-                Waited::Stopped => return Err(self.deleted()),
-                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
-                Waited::TimedOut => {
-                    return Err(DdsError::Timeout(format!(
-                        "readers of `{}` have not received so many samples within {blocking} that RESOURCE_LIMITS let its \
-                         writer write another one: {}",
-                        self.topic().name(),
-                        limits.in_words()
-                    )));
-                }
+            if !self.wait_at_work(deadline, || self.is_admitted(limits, key))? {
+                return Err(DdsError::Timeout(format!(
+                    "readers of `{}` have not received so many samples within {blocking} that RESOURCE_LIMITS let its \
+                     writer write another one: {}",
+                    self.topic().name(),
+                    limits.in_words()
+                )));
             }
         }
     }

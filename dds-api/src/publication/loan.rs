@@ -113,16 +113,16 @@ impl<T: TopicData> Loan<'_, T> {
             }
         }
         let writer = self.writer;
-        let admitted = match (&self.build, writer.limits()) {
-            (Build::InPlace { .. }, Some(limits)) => Some(writer.admit_sample(limits, &self)?),
-            // On the heap it is written as any sample.
-            _ => None,
+        let key = match &self.build {
+            Build::InPlace { .. } => writer.limited_key(&self)?,
+            // It is written as any sample.
+            Build::Heap(_) => None,
         };
-        self.room.0 = None;
         match self.build {
             Build::InPlace { place, .. } => {
-                writer.commit(place, HEADER + size_of::<T>(), seal)?;
-                writer.was_written(admitted);
+                let write = || writer.commit(place, HEADER + size_of::<T>(), seal);
+                writer.within_limits(key, None, write)?;
+                self.room.0 = None;
                 Ok(())
             }
             Build::Heap(value) => writer.write(&value),

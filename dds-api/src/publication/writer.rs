@@ -211,12 +211,8 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, and waits no longer than that for room.
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
-        match self.limits() {
-            None => self.write_freely(sample, time, blocking),
-            Some(limits) => self.within_limits(limits, self.key_of(sample)?, blocking, || {
-                self.write_freely(sample, time, blocking)
-            }),
-        }
+        let key = self.limited_key(sample)?;
+        self.within_limits(key, Some(blocking), || self.write_freely(sample, time, blocking))
     }
 
     #[inline(always)]

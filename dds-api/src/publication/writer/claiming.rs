@@ -2,6 +2,7 @@
 //!
 //! Owns: the claim, and the wait for room. Never does: write anything there.
 
+use derecho_core::ids::Time;
 use derecho_core::multicast::claim::ClaimError;
 use derecho_node::Waited;
 use idl_xtypes::TopicData;
@@ -9,6 +10,7 @@ use idl_xtypes::TopicData;
 use super::{DataWriter, WriterCore, thread};
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::record::HEADER;
+use crate::mapping::shares::Berth;
 use crate::publication::place::Place;
 
 impl<T: TopicData> DataWriter<T> {
@@ -61,27 +63,37 @@ impl<T: TopicData> DataWriter<T> {
                 // Readers have to make room, or it has to come back first.
                 Some(Err(ClaimError::Full)) | None => {}
             }
-            let ready = || self.has_room(size) || standing.is_out_for_good() || !self.is_enabled();
             if blocking == Timeout::NOW {
                 // Nobody may need what is there any more, which a turn finds out.
                 self.participant.engine.poke();
             }
-            match self.participant.engine.wait(deadline, ready) {
-                // Another thread may be quicker.
-                Waited::Ready => {}
-                Waited::Stopped => return Err(self.deleted()),
-                Waited::TimedOut if standing.is_out() => return Err(standing.error()),
-                Waited::TimedOut => {
-                    return Err(DdsError::Timeout(format!(
-                        "readers of `{}` have not made room for a sample of {} bytes within {}: \
-                         let them take faster, or give the writer more .memory() or a longer \
-                         .max_blocking_time()",
-                        self.topic.name(),
-                        size - HEADER,
-                        blocking
-                    )));
-                }
+            // Another thread may be quicker.
+            if !self.wait_at_work(deadline, || self.has_room(size))? {
+                return Err(DdsError::Timeout(format!(
+                    "readers of `{}` have not made room for a sample of {} bytes within {}: \
+                     let them take faster, or give the writer more .memory() or a longer \
+                     .max_blocking_time()",
+                    self.topic.name(),
+                    size - HEADER,
+                    blocking
+                )));
             }
+        }
+    }
+
+    /// Waits until `ready`, or until nothing will ever come. `false` if the time is over.
+    pub(in crate::publication) fn wait_at_work(
+        &self,
+        deadline: Option<Time>,
+        mut ready: impl FnMut() -> bool,
+    ) -> DdsResult<bool> {
+        let standing = &self.participant.standing;
+        let ready = || ready() || standing.is_out_for_good() || !self.is_enabled();
+        match self.participant.engine.wait(deadline, ready) {
+            Waited::Ready => Ok(true),
+            Waited::Stopped => Err(self.deleted()),
+            Waited::TimedOut if standing.is_out() => Err(standing.error()),
+            Waited::TimedOut => Ok(false),
         }
     }
 
@@ -105,11 +117,17 @@ impl<T: TopicData> WriterCore<T> {
     /// Whether a claim of this size might succeed now.
     #[inline]
     pub(super) fn has_room(&self, size: usize) -> bool {
-        let standing = &self.participant.standing;
+        self.at_berth(|berth| berth.memory.has_room(size)).unwrap_or_default()
+    }
+
+    /// What there is to say of where it writes in this life of the participant; `None` if that is no member.
+    #[inline]
+    pub(in crate::publication) fn at_berth<R>(&self, say: impl FnOnce(&Berth) -> R) -> Option<R> {
         if let Some(first) = self.first() {
-            return first.memory.has_room(size);
+            return Some(say(first));
         }
-        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life));
-        berth.is_some_and(|berth| berth.memory.has_room(size))
+        let standing = &self.participant.standing;
+        let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
+        Some(say(&berth))
     }
 }
