@@ -220,6 +220,17 @@ impl Subscription {
         self.receiver.as_ref().is_some_and(|receiver| !receiver.is_started())
     }
 
+    /// Receives what has arrived, which is the last of its stream or not, and tells what was lost of it. Returns how many entries.
+    fn receive(&mut self, is_last: bool, events: &mut VecDeque<NodeEvent>) -> Result<usize, Fault> {
+        let Some(receiver) = &mut self.receiver else { return Ok(0) };
+        let received = receiver.receive(is_last);
+        let lost = receiver.take_lost();
+        if lost > 0 {
+            events.push_back(NodeEvent::Lost(self.id, lost));
+        }
+        received
+    }
+
     /// Whether the sender may still have something to wait for, or this node something to hear.
     fn is_occupied(&self) -> bool {
         self.is_unanswered() || self.receiver.as_ref().is_some_and(Reception::is_held)
@@ -523,8 +534,8 @@ impl Machine for Node {
         // Allocates only when there is a fault.
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
         for subscription in &mut self.subscriptions {
-            let Some(receiver) = &mut subscription.receiver else { continue };
-            match receiver.receive(matches!(subscription.stage, Stage::Ending(_))) {
+            let is_last = matches!(subscription.stage, Stage::Ending(_));
+            match subscription.receive(is_last, &mut self.events) {
                 Ok(count) => done += count,
                 // The sender may go on without it by now.
                 Err(_) if subscription.stage == Stage::Detaching => {}
@@ -533,10 +544,6 @@ impl Machine for Node {
                         faults.push((peer, fault));
                     }
                 }
-            }
-            let lost = receiver.take_lost();
-            if lost > 0 {
-                self.events.push_back(NodeEvent::Lost(subscription.id, lost));
             }
         }
         for stream in &mut self.streams {
@@ -603,14 +610,8 @@ impl Node {
             if subscription.origin != Origin::Peer(peer) {
                 continue;
             }
-            if let Some(receiver) = &mut subscription.receiver {
-                // It is gone already; whatever is wrong with the rest of it is not received.
-                let _ = receiver.receive(true);
-                let lost = receiver.take_lost();
-                if lost > 0 {
-                    self.events.push_back(NodeEvent::Lost(subscription.id, lost));
-                }
-            }
+            // It is gone already; whatever is wrong with the rest of it is not received.
+            let _ = subscription.receive(true, &mut self.events);
         }
     }
 }

@@ -35,7 +35,7 @@ fn pair(entries: u64, chunks: u64) -> Pair {
     let waker = std::sync::Arc::new(|| {});
     let replica = memory.region().replica();
     let mut receiver = Receiver::new(replica, geometry, line, None, waker);
-    let from = stream.add_member(None, None, READER, acks.replica(), 0).unwrap();
+    let from = stream.add_member(None, None, READER, Some((acks.replica(), 0))).unwrap();
     receiver.start(from.entry, from.message, &mut Effects::new());
     Pair { memory, lines, stream, receiver, acks }
 }

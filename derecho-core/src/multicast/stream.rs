@@ -111,35 +111,26 @@ impl Stream {
     }
 
     /// Counts a node among the readers, from the next entry on; returns which. `place` is its place
-    /// among the bells. `None` if the reader's line does not lie in its region.
+    /// among the bells, `line` the region and the line in it where it acknowledges. Without one it reads untethered: it is told of
+    /// commits as others are, and waited for in nothing; it has to see this memory itself, for nothing is posted to it.
+    /// `None` if the reader's line does not lie in its region.
     pub fn add_member(
         &mut self,
         target: Option<Target>,
         place: Option<u32>,
         reader: u64,
-        ack: Replica,
-        ack_line: usize,
+        line: Option<(Replica, usize)>,
     ) -> Option<Beginning> {
         let (entry, message) = (self.sender.entries(), self.sender.messages());
-        let ack = AckView::new(ack, ack_line, reader, entry)?;
-        let tether = Some(Tether { ack, looked: entry });
+        let tether = match line {
+            Some((acks, line)) => {
+                Some(Tether { ack: AckView::new(acks, line, reader, entry)?, looked: entry })
+            }
+            None => None,
+        };
         self.members.push(Member { target, place, reader, tether, until: None });
         self.changed();
         Some(Beginning { entry, message })
-    }
-
-    /// As [`Stream::add_member`], a node that reads untethered: it is told of commits as others are, and waited for in
-    /// nothing. It has to see this memory itself, for nothing is posted to it.
-    pub fn add_untethered(
-        &mut self,
-        target: Option<Target>,
-        place: Option<u32>,
-        reader: u64,
-    ) -> Beginning {
-        let (entry, message) = (self.sender.entries(), self.sender.messages());
-        self.members.push(Member { target, place, reader, tether: None, until: None });
-        self.changed();
-        Beginning { entry, message }
     }
 
     fn changed(&mut self) {
@@ -163,14 +154,9 @@ impl Stream {
             known = true;
         }
         // Nothing was ever on its way to who is untethered.
-        let leaves = |member: &Member| member.tether.is_none() && member.until.is_some();
-        self.departed.extend(
-            self.members
-                .iter()
-                .filter(|it| leaves(it))
-                .filter_map(|it| Some((it.peer()?, it.reader))),
-        );
-        self.members.retain(|member| !leaves(member));
+        let leaves = |member: &mut Member| member.tether.is_none() && member.until.is_some();
+        let gone = self.members.extract_if(.., leaves);
+        self.departed.extend(gone.filter_map(|it| Some((it.peer()?, it.reader))));
         self.changed();
         known
     }
@@ -308,7 +294,7 @@ mod tests {
         let mut stream = Stream::new(memory, RegionId(16));
         let acks = OwnRegion::heap(ACK_WORDS);
         let line = AckLine::new(acks.clone(), RegionId(1), 0, 7);
-        stream.add_member(None, None, 7, acks.replica(), 0).expect("the line is there");
+        stream.add_member(None, None, 7, Some((acks.replica(), 0))).expect("the line is there");
         line.store(Acknowledged { received: 0, taken: 0, held: 0 }, geometry);
         let none = |_: &Member, _| panic!("nothing is wrong");
         stream.sender().memory().claim(8).expect("room").commit(8, |_, _| ());
@@ -337,7 +323,7 @@ mod tests {
             let target = Some(Target { peer: Peer(peer), sharing });
             let line = peer as usize;
             stream
-                .add_member(target, Some(peer), 7, acks.replica(), line)
+                .add_member(target, Some(peer), 7, Some((acks.replica(), line)))
                 .expect("the line is there");
         }
         let turn = |stream: &mut Stream, now: u64| {

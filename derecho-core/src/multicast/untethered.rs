@@ -286,7 +286,7 @@ mod tests {
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let replica = memory.region().replica();
         let mut stream = Stream::new(memory, RegionId(16));
-        let from = stream.add_untethered(None, None, 7);
+        let from = stream.add_member(None, None, 7, None).expect("it needs no line");
         let mut reader = Untethered::new(replica, geometry, Arc::new(|| {}));
         reader.start(from.entry, from.message);
         (stream, reader)

@@ -45,12 +45,8 @@ impl Node {
                     return true;
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
-                let ack = ack.clone();
-                let begins = match tethered {
-                    true => known.add_member(Some(target), *place, reader, ack, line),
-                    false => Some(known.add_untethered(Some(target), *place, reader)),
-                };
-                let note = match begins {
+                let line = tethered.then(|| (ack.clone(), line));
+                let note = match known.add_member(Some(target), *place, reader, line) {
                     Some(Beginning { entry, message }) => Note::Accept { reader, entry, message },
                     None => Note::End { reader, entry: 0 },
                 };
@@ -141,12 +137,9 @@ impl Node {
                 Stage::AwaitsAccept
             }
             None => {
-                let acks = self.acks.replica();
+                let line = tethered.then(|| (self.acks.replica(), line));
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
-                let from = known.and_then(|s| match tethered {
-                    true => s.add_member(None, None, id.0, acks, line),
-                    false => Some(s.add_untethered(None, None, id.0)),
-                });
+                let from = known.and_then(|s| s.add_member(None, None, id.0, line));
                 let from = from.expect("an own stream and an own line");
                 receiver.start(from, effects);
                 let inbox = receiver.inbox().cloned();

@@ -20,8 +20,9 @@ fn pair() -> Pair {
     let geometry = smallest(4, 2);
     let memory = memory(geometry);
     let mut stream = Stream::new(memory.clone(), RegionId(16));
-    let from = stream.add_untethered(None, None, 5);
-    let mut reader = Untethered::new(memory.region().replica(), geometry, std::sync::Arc::new(|| {}));
+    let from = stream.add_member(None, None, 5, None).unwrap();
+    let mut reader =
+        Untethered::new(memory.region().replica(), geometry, std::sync::Arc::new(|| {}));
     reader.start(from.entry, from.message);
     Pair { memory, stream, reader }
 }
@@ -80,8 +81,9 @@ pub fn two_writers() {
         let geometry = derecho_loom::shape(4, 2, 2);
         let memory = memory(geometry);
         let mut stream = Stream::new(memory.clone(), RegionId(16));
-        stream.add_untethered(None, None, 5);
-        let mut reader = Untethered::new(memory.region().replica(), geometry, std::sync::Arc::new(|| {}));
+        stream.add_member(None, None, 5, None).unwrap();
+        let mut reader =
+            Untethered::new(memory.region().replica(), geometry, std::sync::Arc::new(|| {}));
         reader.start(0, 0);
         (1..=4).for_each(|value| assert!(write(&memory, value)));
         turn(&mut stream);
@@ -93,7 +95,11 @@ pub fn two_writers() {
             reader.receive(false).unwrap();
             let inbox = reader.inbox().unwrap().clone();
             while let Some(record) = inbox.take() {
-                assert_eq!(u64::from(record.bytes()[0]), record.number() + 1, "it is another one's");
+                assert_eq!(
+                    u64::from(record.bytes()[0]),
+                    record.number() + 1,
+                    "it is another one's"
+                );
             }
         });
         write(&memory, 5);
