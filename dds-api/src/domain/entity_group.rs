@@ -215,7 +215,7 @@ where
     }
 
     pub(crate) fn handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.id }
+        self.participant.standing.handle(self.id)
     }
 
     /// Its policies.

@@ -274,7 +274,7 @@ impl DomainParticipant {
 
     /// This participant's name in the domain: another one after each [rejoin](ParticipantConfig::rejoin).
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.inner.standing.node(), entity: 0 }
+        self.inner.standing.handle(0)
     }
 
     /// How many participants the domain's present view has, this one included, and the view's number. They

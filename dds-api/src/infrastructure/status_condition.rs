@@ -36,9 +36,6 @@ pub struct StatusCondition {
     enabled: Arc<Enabled>,
 }
 
-/// Whose statuses they are.
-type Whose = dyn Fn() -> Option<InstanceHandle> + Send + Sync;
-
 struct Enabled(AtomicU32);
 
 impl Enabled {
@@ -47,8 +44,9 @@ impl Enabled {
     }
 }
 
-struct Changes<F, N> {
-    entity: Arc<Whose>,
+struct Changes<E, F, N> {
+    /// Whose statuses they are.
+    entity: E,
     changes: F,
     /// When something may have changed without any news.
     next_look: N,
@@ -56,8 +54,9 @@ struct Changes<F, N> {
     driver: Arc<dyn Driver>,
 }
 
-impl<F, N> Trigger for Changes<F, N>
+impl<E, F, N> Trigger for Changes<E, F, N>
 where
+    E: Fn() -> Option<InstanceHandle> + Send + Sync,
     F: Fn() -> StatusMask + Send + Sync,
     N: Fn() -> Option<Time> + Send + Sync,
 {
@@ -95,7 +94,7 @@ impl StatusCondition {
         driver: Arc<dyn Driver>,
     ) -> StatusCondition {
         let enabled = Arc::new(Enabled(AtomicU32::new(StatusMask::ALL.0)));
-        let (entity, of) = (Arc::new(entity), Arc::clone(&enabled));
+        let of = Arc::clone(&enabled);
         let condition = Changes { entity, changes, next_look, enabled: of, driver };
         let condition = Condition::new(condition);
         StatusCondition { condition, enabled }

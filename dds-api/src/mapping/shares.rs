@@ -294,9 +294,7 @@ impl WriterShared {
         if let Policies::Offered { writer, .. } = policies {
             let lifecycle = &writer.writer_data_lifecycle;
             self.autodispose.store(lifecycle.autodispose_unregistered_instances, Ordering::Relaxed);
-            let budget = Option::<std::time::Duration>::from(writer.latency_budget.duration);
-            let nanos =
-                budget.map_or(u64::MAX, |it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+            let nanos = writer.latency_budget.duration.nanos().unwrap_or(u64::MAX);
             let may = self.may_put_off.load(Ordering::Relaxed);
             self.budget.store(if may { nanos } else { 0 }, Ordering::Relaxed);
         }

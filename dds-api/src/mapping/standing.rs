@@ -20,7 +20,7 @@ use derecho_core::ids::NodeId;
 use derecho_core::link::Arbiter;
 use derecho_core::membership::Fate;
 
-use crate::infrastructure::DdsError;
+use crate::infrastructure::{DdsError, InstanceHandle};
 
 const IN: u64 = 0;
 const JOINING: u64 = 1;
@@ -111,6 +111,11 @@ impl Standing {
     /// The participant's name in the domain.
     pub(crate) fn node(&self) -> NodeId {
         *self.node.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name in the domain of what the participant calls so; zero is the participant itself.
+    pub(crate) fn handle(&self, entity: u64) -> InstanceHandle {
+        InstanceHandle { node: self.node(), entity }
     }
 
     /// The life that it is in, or that has ended last.

@@ -108,10 +108,11 @@ impl<T: TopicData> DataWriterBuilder<T> {
                     self.qos.clone_from(qos);
                 }
                 if let Some(said) = &given.said {
-                    let number = |name| said.property(name).and_then(|it| it.parse().ok());
-                    self.memory = number("squall.writer.memory").unwrap_or(self.memory);
-                    self.in_flight = number("squall.writer.in_flight").unwrap_or(self.in_flight);
-                    self.largest = number("squall.writer.max_sample_size").unwrap_or(self.largest);
+                    self.memory = said.number("squall.writer.memory").unwrap_or(self.memory);
+                    self.in_flight =
+                        said.number("squall.writer.in_flight").unwrap_or(self.in_flight);
+                    self.largest =
+                        said.number("squall.writer.max_sample_size").unwrap_or(self.largest);
                 }
                 self.following = Some(Following::new(profile, by_topic, given));
                 self.wrong = None;

@@ -537,7 +537,7 @@ impl<T: TopicData> DataWriter<T> {
 
 impl<T: TopicData> WriterCore<T> {
     pub(super) fn name_in_domain(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
+        self.participant.standing.handle(self.enabling.id())
     }
 
     /// Where it writes if nothing has happened since it was enabled.

@@ -192,11 +192,11 @@ impl<T: TopicData> DataReaderBuilder<T> {
                 if let EntityQos::DataReader(qos) = &given.qos {
                     self.qos.clone_from(qos);
                 }
-                let percent = given.said.as_ref();
-                let percent =
-                    percent.and_then(|said| said.property("squall.reader.max_held_percent"));
-                let percent = percent.and_then(|percent| percent.parse().ok());
-                self.max_held_percent = percent.unwrap_or(self.max_held_percent);
+                if let Some(said) = &given.said {
+                    self.max_held_percent = said
+                        .number("squall.reader.max_held_percent")
+                        .unwrap_or(self.max_held_percent);
+                }
                 // What the profile says of readers is for the cache, now or when it is read again.
                 self.follows |= given.said.is_some();
                 self.following = Some(Following::new(profile, by_topic, given));

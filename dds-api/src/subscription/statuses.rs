@@ -172,7 +172,7 @@ impl<T: TopicData> DataReader<T> {
 
 impl<T: TopicData> ReaderCore<T> {
     pub(super) fn name_in_domain(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.enabling.id() }
+        self.participant.standing.handle(self.enabling.id())
     }
 
     /// The statuses that have changed since they were read.

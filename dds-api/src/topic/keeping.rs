@@ -2,11 +2,9 @@
 //!
 //! Owns: the rules. Never does: keep anything.
 
-use std::time::Duration;
-
 use qos_profiles::{
-    DurabilityQosPolicyKind, DurabilityServiceQosPolicy, HistoryQosPolicyKind, Length, PolicyId,
-    TopicQos,
+    DurabilityQosPolicyKind, DurabilityServiceQosPolicy, Duration, HistoryQosPolicyKind, Length,
+    PolicyId, TopicQos,
 };
 
 use crate::infrastructure::{DdsError, DdsResult, LogRetention};
@@ -37,7 +35,7 @@ impl KeepingOptions {
     /// stays.
     pub(super) fn usual_service() -> DurabilityServiceQosPolicy {
         DurabilityServiceQosPolicy {
-            service_cleanup_delay: qos_profiles::Duration::INFINITE,
+            service_cleanup_delay: Duration::INFINITE,
             ..DurabilityServiceQosPolicy::default()
         }
     }
@@ -94,12 +92,9 @@ impl KeepingOptions {
             HistoryQosPolicyKind::KeepAll => per_instance,
         };
         let limit = |length: Length| length.limit().unwrap_or(0);
-        let lifespan = Option::<Duration>::from(qos.lifespan.duration);
-        let lifespan = lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        let cleanup = Option::<Duration>::from(service.service_cleanup_delay);
+        let lifespan = qos.lifespan.duration.nanos();
         // Where nothing can be over records go in their order (I-230).
-        let cleanup = cleanup.filter(|_| self.has_instances);
-        let cleanup = cleanup.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let cleanup = service.service_cleanup_delay.nanos().filter(|_| self.has_instances);
         if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
             return Err(
                 "nothing would be kept: make depth, max_samples and lifespan more than none".into(),

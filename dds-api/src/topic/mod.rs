@@ -138,7 +138,7 @@ impl<T: TopicData> Topic<T> {
 
     /// Its name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
-        InstanceHandle { node: self.participant.standing.node(), entity: self.entity.id }
+        self.participant.standing.handle(self.entity.id)
     }
 
     /// Enables it. Once it is enabled, nothing happens.
@@ -211,10 +211,7 @@ impl<T: TopicData> Topic<T> {
                 (Arc::clone(&self.entity.board), Arc::clone(&self.participant));
             let (topic, standing) =
                 (Arc::downgrade(&self.entity), Arc::clone(&participant.standing));
-            let entity = move || {
-                let entity = topic.upgrade()?.id;
-                Some(InstanceHandle { node: standing.node(), entity })
-            };
+            let entity = move || Some(standing.handle(topic.upgrade()?.id));
             StatusCondition::new(entity, move || board.changes(), participant)
         };
         self.entity.status_condition.get_or_init(made).clone()

@@ -11,6 +11,7 @@ use super::suggest::suggest;
 use crate::{DurabilityQosPolicyKind, EntityKind, EntityQos, PolicyId, ReliabilityQosPolicyKind};
 use std::error::Error;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Where a value came from.
@@ -165,6 +166,11 @@ impl ResolvedEntity {
     pub fn property(&self, name: &str) -> Option<&str> {
         let found = self.properties.iter().find(|property| property.name == name);
         found.map(|property| property.value.as_str())
+    }
+
+    /// The value of a property that is a number.
+    pub fn number<N: FromStr>(&self, name: &str) -> Option<N> {
+        self.property(name)?.parse().ok()
     }
 
     /// What is delivered on a topic of these policies; `None` for entities that have no topic.

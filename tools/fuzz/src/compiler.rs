@@ -140,9 +140,9 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             assert!(!compiled.diagnostics.has_errors());
             let rust = idl::generate(&specification);
             // Rust that the file brings along is the business of who wrote it.
-            let brought = format!("{specification:?}").contains("verbatim: [Verbatim");
+            let brings_rust = || format!("{specification:?}").contains("verbatim: [Verbatim");
             if let Err(error) = syn::parse_file(&rust)
-                && !brought
+                && !brings_rust()
             {
                 panic!("what is generated is no Rust: {error}: {rust}");
             }

@@ -240,7 +240,7 @@ impl Profiles {
             Policies::Requested { reader, .. } => reader.clone().into(),
         };
         let kind = present.kind();
-        let handle = InstanceHandle { node: participant.standing.node(), entity: id };
+        let handle = participant.standing.handle(id);
         let entity = entity(kind, Some(handle), Some(topic), following);
         let new = self.of_endpoint(kind, &following.profile, topic, following.by_topic);
         let Some(new) = known(new, &entity, report) else { return };
@@ -278,7 +278,7 @@ fn reload_participant(
     following: &mut Following,
     report: &mut QosReload,
 ) {
-    let handle = InstanceHandle { node: participant.standing.node(), entity: 0 };
+    let handle = participant.standing.handle(0);
     let kind = EntityKind::DomainParticipant;
     let entity = entity(kind, Some(handle), None, following);
     let new = profiles.of_shared(kind, &following.profile, None);

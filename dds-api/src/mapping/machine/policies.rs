@@ -17,7 +17,7 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::order::shard;
 use crate::mapping::partners::Partners;
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
-use crate::mapping::record::{NEVER, Offer, Terms};
+use crate::mapping::record::{Offer, Terms};
 use crate::mapping::vigil::Due;
 
 impl ParticipantMachine {
@@ -188,10 +188,8 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
         .filter(|_| names_them && !endpoint.order.is_by_partition());
     let keyed = !writer.deadline.period.is_infinite();
     let (offer, tag) = (Offer::of(writer, publisher), endpoint.order.tag(&endpoint.topic));
-    let lifespan = Option::<std::time::Duration>::from(writer.lifespan.duration);
-    let lifespan = lifespan.map(|time| u64::try_from(time.as_nanos()).unwrap_or(NEVER));
     // By that of a topic that is kept all go in any case.
     let is_topics = |lifespan: &u64| *lifespan > 0 && *lifespan == endpoint.keeping.lifespan;
-    let lifespan = lifespan.filter(|lifespan| !is_topics(lifespan));
+    let lifespan = writer.lifespan.duration.nanos().filter(|lifespan| !is_topics(lifespan));
     Terms { strength: writer.ownership_strength.value, partition, keyed, offer, tag, lifespan }
 }
