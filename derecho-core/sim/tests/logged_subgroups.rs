@@ -15,11 +15,13 @@ use stored::member::LOG;
 use stored::root::Root;
 
 fn retention(seed: u64) -> Retention {
-    match seed % 3 {
+    let retention = match seed % 3 {
         0 => Retention::default(),
         1 => Retention { depth: Some(2), ..Retention::default() },
         _ => Retention { most: Some(40), ..Retention::default() },
-    }
+    };
+    // With every fourth three keys that are over are forgotten, sooner or later (I-240).
+    Retention { cleanup: (seed / 3 % 4 == 3).then_some(seed % 9), ..retention }
 }
 
 fn first(seed: u64, nodes: usize) -> (World, Root) {
