@@ -169,7 +169,8 @@ impl Book {
         self.back.insert(log);
         // Nor do those know of it, wherever they are, that do not know of somebody who is here: they would come back without both.
         let others = self.enrolled.iter().filter(|(other, _)| **other != node);
-        let before = others.flat_map(|(_, other)| other.unaware.iter().chain([&other.log]).copied());
+        let before =
+            others.flat_map(|(_, other)| other.unaware.iter().chain([&other.log]).copied());
         let unaware = before.filter(|other| *other != log).collect();
         self.enrolled.insert(node, Enrolled { log, since: self.changes, unaware });
     }
@@ -238,8 +239,13 @@ impl Book {
         log.is_some_and(|log| self.enrolled.values().any(|it| it.unaware.contains(&log)))
     }
 
-    /// This view, as a member logs it that has enrolled.
-    pub(super) fn record(&self, view: &View, of: NodeId) -> Option<LoggedView> {
+    /// This view, as a member logs it that has enrolled. `leans`: the logs that have what nobody's has that is there.
+    pub(super) fn record(
+        &self,
+        view: &View,
+        of: NodeId,
+        leans: &BTreeSet<LogId>,
+    ) -> Option<LoggedView> {
         let own = self.enrolled.get(&of)?;
         let members = view.members.iter().map(|member| LoggedMember {
             node: member.node,
@@ -249,6 +255,9 @@ impl Book {
         });
         let mut awaits = self.awaited();
         awaits.extend(&own.unaware);
+        if !planted(Fault::NobodyLeans) {
+            awaits.extend(leans);
+        }
         let members: Vec<LoggedMember> = members.collect();
         Some(LoggedView {
             era: self.era,
