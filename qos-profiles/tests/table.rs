@@ -185,6 +185,15 @@ fn changes(from: &EntityQos) -> Vec<(PolicyId, EntityQos)> {
             let value = other(from.value(policy, field).unwrap());
             assert!(to.set_value(policy, field, &value));
             assert!(!to.agrees(from, policy) && from.agrees(from, policy), "{policy}");
+            let of_another_type = match value {
+                Value::Bool(_) => Value::Unsigned(1),
+                _ => Value::Bool(true),
+            };
+            let mut untouched = to.clone();
+            assert!(!untouched.set_value(policy, field, &of_another_type), "{policy}");
+            let beyond = policy.fields().len();
+            assert!(!untouched.set_value(policy, beyond, &value), "{policy}");
+            assert_eq!(untouched, to, "{policy}");
             let mut adopting = from.clone();
             adopting.adopt(&to, policy);
             assert_eq!(adopting, to, "{policy}");
@@ -281,4 +290,30 @@ fn kinds_have_the_names_of_the_standard() {
         seen += 1;
     }
     assert_eq!(seen, CONSTANTS.len());
+}
+
+#[test]
+fn a_set_of_any_kind_is_that_of_its_kind() {
+    let all: [(EntityKind, &[PolicyId]); 6] = [
+        (EntityKind::DomainParticipant, DomainParticipantQos::POLICIES),
+        (EntityKind::Topic, TopicQos::POLICIES),
+        (EntityKind::Publisher, PublisherQos::POLICIES),
+        (EntityKind::Subscriber, SubscriberQos::POLICIES),
+        (EntityKind::DataWriter, DataWriterQos::POLICIES),
+        (EntityKind::DataReader, DataReaderQos::POLICIES),
+    ];
+    for (kind, policies) in all {
+        let (own, names): (Vec<_>, Vec<_>) = kind.policies().unzip();
+        assert_eq!(own, policies, "{kind:?}");
+        for (policy, name) in own.into_iter().zip(names) {
+            // Two policies are called otherwise in a set than in the table.
+            let table = policy.name().to_lowercase();
+            assert!(table.ends_with(name) || table.starts_with(name), "{policy} is {name}");
+        }
+        let mut qos = kind.default_qos();
+        assert_eq!((qos.kind(), qos.inconsistencies()), (kind, vec![]));
+        let has_limits = qos.set_value(PolicyId::History, 1, &Value::Unsigned(0));
+        assert_eq!(has_limits, kind.has_topic());
+        assert_eq!(qos.inconsistencies().len(), usize::from(has_limits), "{kind:?}");
+    }
 }
