@@ -9,7 +9,9 @@ mod runtime;
 mod support;
 
 use dds_api::prelude::*;
-use dds_api::qos::{DataWriterQos, DurabilityQosPolicyKind, Length, ResourceLimitsQosPolicy};
+use dds_api::qos::{
+    DataWriterQos, DurabilityQosPolicyKind, Length, PresentationQosPolicy, ResourceLimitsQosPolicy,
+};
 use levels::{LEVELS, at_level, take};
 use runtime::block_on;
 use support::{Meeting, SOON};
@@ -140,7 +142,9 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     let participant = meeting.join();
     let topic = at_level(participant.topic("Tracks"), "atomic");
     let reader = participant.reader(&topic).create().unwrap();
-    let publisher = participant.publisher().create().unwrap();
+    // Without coherent access a set holds nothing back.
+    let coherent = PresentationQosPolicy { coherent_access: true, ..Default::default() };
+    let publisher = participant.publisher().presentation(coherent).create().unwrap();
     let writer = publisher.writer(&topic).resource_limits(limits(0, 2, 0)).create().unwrap();
     let refused = |result: DdsResult<()>| match result {
         Err(DdsError::OutOfResources(why)) => assert!(why.contains("max_instances"), "{why}"),
