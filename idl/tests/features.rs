@@ -52,8 +52,10 @@ fn basic_types() {
         ("long double constants", "const long double A = 1.5e300;", "A: f64 = 1.5e300", "const long double A = 1.5e400;", "1:23: 1.5e400 is larger than a double"),
         ("fixed", "struct S { fixed<5, 2> d; };", "d: ::dds_api::types::Fixed<5, 2>", "struct S { fixed<2, 5> d; };", "1:12: a fixed-point type has 1 to 31"),
         ("fixed without digits", "const fixed F = 1.25d;", "Fixed<3, 2>", "struct S { fixed d; };", "1:12: `fixed` needs its digits"),
-        ("any", "typedef any Anything;", "Anything = ()", "struct S { any a; };", "1:12: a member cannot be of type any: a reader"),
-        ("any inside", "typedef sequence<any> A;", "A = ", "typedef sequence<any> A; struct S { A a; };", "1:37: a member cannot be of type any"),
+        ("any", "typedef any Anything; struct S { Anything a; };", "pub a: Anything", "struct S { @default(1) any a; };", "1:21: a value of type any cannot be written as a default"),
+        ("any inside", "typedef sequence<any, 3> A; struct S { A a; @optional any b[2]; map<long, any> c; };", "b: Option<[::dds_api::types::Any; 2]>", "struct S { map<any, long> a; };", "1:16: a map's keys are integers"),
+        ("any as a case", "union U switch (long) { case 1: any a; };", "A(::dds_api::types::Any)", "union U switch (any) { case 1: long a; };", "1:17: a discriminator"),
+        ("any as a constant", "struct S { any a; };", "a: ::dds_api::types::Any", "const any A = 1;", "1:7: "),
         ("case of keywords", "struct S { long a; };", "a: i32", "struct S { Long a; };", "1:12: `Long` is spelt `long`"),
     ]);
 }

@@ -49,7 +49,8 @@ impl Generator {
         Self { crate_path: DEFAULT_CRATE_PATH.to_owned(), extensibility: None }
     }
 
-    /// A generator of code that finds `DdsType` elsewhere, such as in `idl_cdr`.
+    /// A generator of code that finds `DdsType` and its company elsewhere, such as in `idl_cdr`, or in `idl_xtypes::types`
+    /// where the IDL has an `any`.
     #[must_use]
     pub fn crate_path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.crate_path);
@@ -190,7 +191,7 @@ impl Out<'_> {
         let (name, ty) = (self.names.of(&typedef.name), &typedef.ty);
         self.docs(&typedef.docs, &format!("IDL typedef `{}`: `{ty}`.", typedef.name));
         self.allow(&structures::lints(ty, false));
-        let rust = if has_any(ty) { "()".to_owned() } else { self.rust_type(ty) };
+        let rust = self.rust_type(ty);
         self.line(&format!("pub type {name} = {rust};"));
     }
 
@@ -358,20 +359,10 @@ impl Out<'_> {
             }
             Type::Array(element, length) => format!("[{}; {length}]", self.element_type(element)),
             Type::Fixed { digits, scale } => self.company(&format!("Fixed<{digits}, {scale}>")),
-            Type::Any => "()".to_owned(),
+            Type::Any => self.company("Any"),
             Type::Named(name, _) => self.path(name),
             Type::Alias(alias) => self.path(&alias.name),
         }
-    }
-}
-
-/// Whether a value of the type holds something that no sample can carry.
-fn has_any(ty: &Type) -> bool {
-    match ty.resolved() {
-        Type::Any => true,
-        Type::Sequence(inner, _) | Type::Array(inner, _) => has_any(inner),
-        Type::Map(key, value, _) => has_any(key) || has_any(value),
-        _ => false,
     }
 }
 

@@ -10,7 +10,6 @@ use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{self, Declarator, Notes, TypeSpec};
 
-use super::types::has_any;
 use super::{Lowering, StructInfo, docs};
 
 impl Lowering<'_> {
@@ -144,14 +143,7 @@ impl Lowering<'_> {
 
     /// The type of a member before array lengths.
     pub(super) fn member_type(&mut self, spec: &TypeSpec, external: bool) -> Checked<Type> {
-        let ty = self.type_of(spec, !external)?;
-        if has_any(&ty) {
-            let text = "a member cannot be of type any: a reader would have to know the type of \
-                        each value, and no encoding of DDS tells it; use a union of the types \
-                        that there may be";
-            return Err(self.reports.error(spec.span, text));
-        }
-        Ok(ty)
+        self.type_of(spec, !external)
     }
 
     /// A member of a struct or union, of which the type is known but for its lengths.
