@@ -10,6 +10,7 @@ mod names;
 mod structures;
 mod values;
 
+use crate::constant::Value;
 use crate::model::{
     Constant, Definition, Element, Extensibility, Module, NamedKind, Placement, Primitive,
     ScopedName, Specification, Type, TypeNotes, Typedef, Verbatim,
@@ -166,12 +167,15 @@ impl Out<'_> {
     fn constant(&mut self, constant: &Constant) {
         let ty = &constant.ty;
         let unit = constant.unit.as_ref().map(|unit| format!(", in {}", code(unit)));
-        let text = format!("IDL constant `{}`: `{ty}`{}.", constant.name, unit.unwrap_or_default());
+        // Of which the code has the bits alone.
+        let digits = match &constant.value {
+            Value::LongDouble(number) => format!(", {number}"),
+            _ => String::new(),
+        };
+        let unit = unit.unwrap_or_default();
+        let text = format!("IDL constant `{}`: `{ty}`{unit}{digits}.", constant.name);
         self.docs(&constant.docs, &text);
-        if matches!(
-            ty.resolved(),
-            Type::Primitive(Primitive::Float | Primitive::Double | Primitive::LongDouble)
-        ) {
+        if matches!(ty.resolved(), Type::Primitive(Primitive::Float | Primitive::Double)) {
             self.line("#[allow(clippy::approx_constant, reason = \"the IDL has this value\")]");
         }
         let name = self.names.of(&constant.name);

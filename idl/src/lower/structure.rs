@@ -225,6 +225,7 @@ pub(super) fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value
     let less = |a: &Value, b: &Value| match (a, b) {
         (Value::Integer(a), Value::Integer(b)) => a < b,
         (Value::Floating(a), Value::Floating(b)) => a < b,
+        (Value::LongDouble(a), Value::LongDouble(b)) => a < b,
         _ => false,
     };
     !min.as_ref().is_some_and(|min| less(value, min))
@@ -246,7 +247,11 @@ impl Lowering<'_> {
         for (bound, expression) in bounds.iter_mut().zip([found.min, found.max]) {
             if let Some(expression) = expression {
                 let value = self.value(expression, Some(element))?;
-                if !matches!(value, Value::Integer(_) | Value::Floating(_) | Value::Fixed(_)) {
+                let is_number = matches!(
+                    value,
+                    Value::Integer(_) | Value::Floating(_) | Value::LongDouble(_) | Value::Fixed(_)
+                );
+                if !is_number {
                     let text = format!("values of type {element} have no order");
                     return Err(self.reports.error(expression.span, text));
                 }

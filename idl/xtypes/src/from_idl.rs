@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use idl::model::{self, Definition, MemberId, Type, TypeNotes};
 use idl::{Specification, Value};
-use idl_cdr::{DdsType, Extensibility, Representations, TryConstruct};
+use idl_cdr::{DdsType, Extensibility, LongDouble, Representations, TryConstruct};
 
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
@@ -288,8 +288,8 @@ impl FromIdl<'_> {
             (Kind::Primitive(Primitive::Float32), Value::Floating(number)) => {
                 Made::Float(*number as f32)
             }
-            (Kind::Primitive(Primitive::Float128), Value::Floating(number)) => {
-                Made::LongDouble((*number).into())
+            (Kind::Primitive(Primitive::Float128), Value::LongDouble(number)) => {
+                Made::LongDouble(LongDouble(number.to_bits().to_le_bytes()))
             }
             (Kind::Primitive(_), Value::Floating(number)) => Made::Double(*number),
             (Kind::Primitive(_), Value::Boolean(value)) => Made::Bool(*value),
@@ -389,6 +389,7 @@ fn number(of: &Value) -> Option<String> {
     match of {
         Value::Integer(number) => Some(number.to_string()),
         Value::Floating(number) => Some(number.to_string()),
+        Value::LongDouble(number) => Some(format!("{:#034x}", number.to_bits())),
         _ => None,
     }
 }
