@@ -87,13 +87,36 @@ fn newcomer(seed: u64) {
     world.run(30_000_000);
 }
 
+/// The only complete log goes while somebody without one has all of it, and who is there and keeps logs comes back alone.
+fn leaning(seed: u64) {
+    let (court, root) = (court(), Root::apart());
+    let over = (Rc::clone(&court), Some(root.clone()));
+    let mut world = World::over(Config::adversarial(seed), 1, true, over);
+    world.settle();
+    let first = world.living()[0];
+    world.add_one(false);
+    world.add_bystander();
+    world.run(30_000_000);
+    world.flow(10);
+    world.settle();
+    world.crash(first);
+    world.run(30_000_000);
+    world.crash_all();
+    court.borrow_mut().restart_somewhere();
+    root.hide(0, true);
+    let over = (Rc::clone(&court), Some(root.clone()));
+    let mut world = World::over(Config::adversarial(seed + 1_000_000), 1, true, over);
+    world.run(30_000_000);
+}
+
 #[test]
 fn planted_errors_are_found() {
     set_hook(Box::new(|_| {}));
-    let cases: [(Fault, fn(u64), &str); 3] = [
+    let cases: [(Fault, fn(u64), &str); 4] = [
         (Fault::DurableBeforeView, newcomers, "I-150"),
         (Fault::LastViewForgotten, bystander, "durable, and"),
         (Fault::NewcomerCounts, newcomer, "durable, and"),
+        (Fault::NobodyLeans, leaning, "durable, and"),
     ];
     let mut missed = Vec::new();
     for (fault, run, rule) in cases {
