@@ -73,10 +73,11 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         let floating = digits_only(text) && text.contains('.') || text.contains(['e', 'E']);
         let plain =
             text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
-        if floating && plain {
-            if let Some(literal) = Floating::parse(text) {
-                return literal.map(Number::Floating);
-            }
+        if floating
+            && plain
+            && let Some(literal) = Floating::parse(text)
+        {
+            return literal.map(Number::Floating);
         }
     }
     Err(match text.as_bytes() {

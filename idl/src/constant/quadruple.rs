@@ -93,7 +93,7 @@ mod tests {
         for (text, wanted) in [
             ("0.0", 0),
             ("1.0", 0x3fff << 112),
-            ("-2.5", 0xc000_4 << 108),
+            ("-2.5", 0xc000_4000 << 96),
             // 1/10 is 0.0001100110011..., rounded up in its last bit.
             ("0.1", 0x3ffb_9999_9999_9999_9999_9999_9999_999a),
             // The largest, and the smallest with a leading one.
