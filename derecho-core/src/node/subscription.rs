@@ -45,7 +45,11 @@ impl Subscription {
     }
 
     /// Receives what has arrived, which is the last of its stream or not, and tells what was lost of it. Returns how many entries.
-    pub(super) fn receive(&mut self, is_last: bool, events: &mut VecDeque<NodeEvent>) -> Result<usize, Fault> {
+    pub(super) fn receive(
+        &mut self,
+        is_last: bool,
+        events: &mut VecDeque<NodeEvent>,
+    ) -> Result<usize, Fault> {
         let Some(receiver) = &mut self.receiver else { return Ok(0) };
         let received = receiver.receive(is_last);
         let lost = receiver.take_lost();

@@ -82,9 +82,7 @@ impl Node {
             self.urgent.first[index].1 = at;
             done += match path {
                 Path::Stream(_) => self.streams[at].send(now, effects),
-                Path::Subscription(_) => {
-                    self.subscriptions[at].take_in(&mut self.events, faults)
-                }
+                Path::Subscription(_) => self.subscriptions[at].take_in(&mut self.events, faults),
                 Path::Subgroup(_) => self.turn_awake(at, now, effects, faults),
             };
         }
@@ -133,9 +131,7 @@ mod tests {
     use alloc::vec;
     use std::sync::Mutex;
 
-    use super::super::{
-        ACKS_WORDS, CHANGES_WORDS, Charter, Membership, NodeEvent, Origin, Share,
-    };
+    use super::super::{ACKS_WORDS, CHANGES_WORDS, Charter, Membership, NodeEvent, Origin, Share};
     use super::*;
     use crate::ids::NodeId;
     use crate::machine::Machine;
@@ -155,15 +151,14 @@ mod tests {
         let (mut ids, mut memories) = (Vec::new(), Vec::new());
         for at in 0..subgroups {
             let (lines, stream) = (RegionId(100 + at as u64), RegionId(200 + at as u64));
-            let geometry = Geometry::fitting(4096, 16, 64).unwrap();
+            let geometry = Geometry::fitting(4096, 16, 64).expect("it fits");
             let memory = SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
             let member =
                 Membership { origin: Origin::Own, reads: true, sends: Some(stream), lines };
             let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
             let charter = Charter { name: at as u64, terms, members: vec![member] };
-            let share =
-                Share { lines: OwnRegion::heap(LINE_WORDS), memory: Some(memory.clone()) };
-            ids.push(node.found(charter, share, &mut effects).unwrap());
+            let share = Share { lines: OwnRegion::heap(LINE_WORDS), memory: Some(memory.clone()) };
+            ids.push(node.found(charter, share, &mut effects).expect("it is a member"));
             memories.push(memory);
         }
         while node.turn(Time(0), &mut effects) > 0 {}
@@ -171,7 +166,7 @@ mod tests {
             assert!(!matches!(event, NodeEvent::Faulty { .. }));
         }
         for (at, id) in ids.iter().enumerate() {
-            node.add_subgroup_reader(*id).unwrap();
+            node.add_subgroup_reader(*id).expect("it reads");
             let delivered = Arc::clone(&delivered);
             let note = move |inbox: &_| note_delivery(inbox, &delivered, at);
             node.set_subgroup_upcall(*id, alloc::boxed::Box::new(note));
@@ -181,17 +176,17 @@ mod tests {
 
     fn note_delivery(inbox: &crate::multicast::inbox::Inbox, delivered: &Delivered, at: usize) {
         while inbox.take().is_some() {
-            delivered.lock().unwrap().push(at);
+            delivered.lock().expect("no test panics").push(at);
         }
     }
 
     /// Writes one message in each, and says in which order they were delivered.
     fn turn(node: &mut Node, memories: &[SenderMemory], delivered: &Delivered) -> Vec<usize> {
         for memory in memories {
-            memory.claim(8).unwrap().commit(8, |_, _| ());
+            memory.claim(8).expect("there is room").commit(8, |_, _| ());
         }
         while node.turn(Time(0), &mut Effects::new()) > 0 {}
-        core::mem::take(&mut *delivered.lock().unwrap())
+        core::mem::take(&mut *delivered.lock().expect("no test panics"))
     }
 
     #[test]
