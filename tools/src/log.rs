@@ -161,11 +161,28 @@ fn open(place: &Place) -> Result<Opened, Failure> {
         None => Ok((disk, owner, streams.into_iter().collect())),
     }
 }
+/// A folder to write in, as the only one.
+fn folder_to_write(dir: &Path) -> Result<Folder, Failure> {
+    // Only a folder that is one is locked, for a lock is a file in it.
+    owner_of(&mut Folder::read(dir)?, dir)?;
+    match Folder::open(dir) {
+        Err(LogError::Locked) => {
+            Err(Failure::new(format!("{}: {}", dir.display(), LogError::Locked)))
+        }
+        other => Ok(other?),
+    }
+}
+
 
 fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
-    let none =
-        || Failure::new(format!("{} is no log folder: it has no file `identity`", dir.display()));
-    folder::owner(disk)?.ok_or_else(none)
+    let owner = folder::owner(disk).map_err(|error| error.within(&dir.display().to_string()))?;
+    owner.ok_or_else(|| {
+        Failure::new(format!(
+            "{} is no log folder: it has no file `identity`; name the folder of one process, such as \
+             /var/lib/squall/domain-0/0",
+            dir.display()
+        ))
+    })
 }
 
 /// What the indices say.
@@ -465,8 +482,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
     let RemoveAsideArgs { dir, number, stream } = args;
-    owner_of(&mut Folder::read(dir)?, dir)?;
-    let mut disk = Folder::open(dir)?;
+    let mut disk = folder_to_write(dir)?;
     let asides = aside::asides(&mut disk)?;
     let wanted = asides.iter().filter(|(_, numbers)| numbers.contains(number));
     let wanted = wanted.map(|(key, _)| *key).filter(|key| stream.is_none_or(|only| only == *key));
@@ -487,9 +503,7 @@ fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
 }
 
 fn cut(args: &TruncateArgs, json: bool) -> Done {
-    // Only a folder that is one is locked, for a lock is a file in it.
-    owner_of(&mut Folder::read(&args.dir)?, &args.dir)?;
-    let mut disk = Folder::open(&args.dir)?;
+    let mut disk = folder_to_write(&args.dir)?;
     let owner = owner_of(&mut disk, &args.dir)?;
     if !folder::streams(&mut disk)?.contains(&args.stream) {
         return Err(Failure::new(format!(
