@@ -269,16 +269,41 @@ fn try_errand(
     }
     kept.shown.publish(kept.log.durable());
     if let Ok(now) = aside::asides(&mut writer.disk)
-        && let Some(number) = now.get(&shown.key).and_then(|now| now.last())
+        && let Some(numbers) = now.get(&shown.key)
+        && let Some(number) = numbers.last()
         && now != known
     {
         tracing::warn!(
             "the log of stream {} is no part of what its topic has been, which has gone on without it: it was put \
-             aside, as number {number}, and `squall log dump --aside {number}` shows it",
-            shown.key
+             aside, as number {number}, and `squall log dump {} --aside {number}` shows it; {} of the stream are aside \
+             now, and the last {} stay",
+            shown.key,
+            writer.disk.place(),
+            numbers.len(),
+            aside::MOST
         );
+        tidy_asides(writer, shown);
     }
     answer
+}
+
+/// Removes what is to be kept aside no longer (I-96), and says so.
+fn tidy_asides(writer: &mut Writer<Folder>, shown: &Shown) {
+    let (stream, most) = (shown.key, shown.keep.as_ref().and_then(|keep| keep.past.bytes));
+    match aside::keep_last(&mut writer.disk, stream, most) {
+        Ok(removed) => {
+            for (number, bytes) in removed {
+                tracing::warn!(
+                    "of the logs of stream {stream} that were put aside in {} number {number} was removed, {bytes} bytes: \
+                     others were put aside since, and only the last {} stay, as far as the topic's log retention has room",
+                    writer.disk.place(),
+                    aside::MOST
+                );
+            }
+        }
+        // They are looked at again when the next one is put aside.
+        Err(error) => tracing::warn!("logs that were put aside stay: {error}"),
+    }
 }
 
 /// Without which logs somebody has said to go on.
