@@ -85,6 +85,8 @@ pub enum Fault {
     LastViewForgotten,
     /// Whoever has just come counts, although those before it may come back without it (I-152).
     NewcomerCounts,
+    /// Nobody waits for the logs that alone have what was durable (I-156).
+    NobodyLeans,
     /// Who gets what was kept has it before it has come as far as the one who gave it (I-230).
     HistoryUnripe,
     /// A chunk is used again, and nothing says so to who is not waited for (I-220).

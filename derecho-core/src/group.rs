@@ -44,6 +44,7 @@ use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
+use crate::log::LogId;
 use crate::machine::{Effects, Machine};
 use crate::membership::{Fate, Membership, Standing, View};
 use crate::multicast::ablation::Ablation;
@@ -72,6 +73,11 @@ pub trait State {
     /// Who keeps logs has changed, or for which logs is waited. Returns the subgroups whose layout it may have changed.
     fn note_logs(&mut self, _: &Book) -> Vec<u64> {
         Vec::new()
+    }
+
+    /// Logs that have what was durable of something, while no member's log has all of it: views name them (I-156).
+    fn leans_on(&self) -> BTreeSet<LogId> {
+        BTreeSet::new()
     }
 
     /// All subgroups that have a layout; none is called [`CONTROL`].
@@ -160,6 +166,8 @@ pub struct Group<S: State> {
     book: Book,
     /// This node's log of views, if it keeps logs.
     chronicle: Option<Chronicle>,
+    /// What the state leans on, if that is still as it was.
+    leans: Option<BTreeSet<LogId>>,
     control: Control,
     ablation: Ablation,
     /// By subgroup and the region of the lines.
@@ -212,6 +220,7 @@ impl<S: State> Group<S> {
             registry: Registry::default(),
             book: Book::new(is_local),
             chronicle: None,
+            leans: None,
             control: Control::new(&control),
             ablation,
             shares: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
@@ -580,7 +589,8 @@ impl<S: State> Group<S> {
     /// Goes on with the log of views.
     fn chronicle(&mut self) -> usize {
         let Some(chronicle) = &mut self.chronicle else { return 0 };
-        let (done, said) = chronicle.turn((&self.book, &self.installed, self.node.id()));
+        let leans = self.leans.get_or_insert_with(|| self.state.leans_on());
+        let (done, said) = chronicle.turn((&self.book, &self.installed, self.node.id()), leans);
         said.iter().for_each(|entry| self.control.submit(Topic::Logs, &entry.to_bytes()));
         done + said.len()
     }

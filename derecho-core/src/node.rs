@@ -21,6 +21,8 @@ mod peers;
 mod reception;
 mod settle;
 mod subgroups;
+mod subscription;
+mod urgent;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -38,9 +40,11 @@ use crate::multicast::stream::Stream;
 use crate::note::Note;
 use activity::Activity;
 pub use epochs::{Epoch, Seat, StreamReach};
-use reception::Reception;
 pub use subgroups::{Charter, Membership, Share, SubgroupId};
 use subgroups::{Founded, Pending};
+use subscription::{Stage, Subscription};
+pub use urgent::Path;
+use urgent::Urgent;
 
 /// The region of a node's acknowledgements.
 pub const ACKS: RegionId = RegionId(1);
@@ -186,57 +190,6 @@ struct Attach {
     tethered: bool,
 }
 
-/// Where a subscription stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    /// The sender's header has not arrived yet.
-    AwaitsHeader,
-    /// The sender has not answered yet.
-    AwaitsAccept,
-    /// Records arrive.
-    Receiving,
-    /// The stream ends at this entry.
-    Ending(u64),
-    /// Nothing is wanted any more; the sender still waits for what this node refers to.
-    Draining,
-    /// The sender was told, and has not yet said that it looks at this node's line no more.
-    Detaching,
-}
-
-struct Subscription {
-    id: SubscriptionId,
-    origin: Origin,
-    stream: RegionId,
-    line: usize,
-    stage: Stage,
-    /// Whether the sender is to wait for it, if that can do otherwise.
-    tethered: bool,
-    receiver: Option<Reception>,
-}
-
-impl Subscription {
-    /// Whether the sender was asked and has not answered.
-    fn is_unanswered(&self) -> bool {
-        self.receiver.as_ref().is_some_and(|receiver| !receiver.is_started())
-    }
-
-    /// Receives what has arrived, which is the last of its stream or not, and tells what was lost of it. Returns how many entries.
-    fn receive(&mut self, is_last: bool, events: &mut VecDeque<NodeEvent>) -> Result<usize, Fault> {
-        let Some(receiver) = &mut self.receiver else { return Ok(0) };
-        let received = receiver.receive(is_last);
-        let lost = receiver.take_lost();
-        if lost > 0 {
-            events.push_back(NodeEvent::Lost(self.id, lost));
-        }
-        received
-    }
-
-    /// Whether the sender may still have something to wait for, or this node something to hear.
-    fn is_occupied(&self) -> bool {
-        self.is_unanswered() || self.receiver.as_ref().is_some_and(Reception::is_held)
-    }
-}
-
 /// One participant's protocol. See the [module](self).
 pub struct Node {
     me: NodeId,
@@ -256,6 +209,7 @@ pub struct Node {
     /// others have nothing to settle.
     astir: BTreeSet<usize>,
     activity: Activity,
+    urgent: Urgent,
     announcements: BTreeMap<u64, Vec<u8>>,
     events: VecDeque<NodeEvent>,
     next_region: u64,
@@ -283,6 +237,7 @@ impl Node {
             numbers: BTreeMap::new(),
             astir: BTreeSet::new(),
             activity: Activity::default(),
+            urgent: Urgent::default(),
             announcements: BTreeMap::new(),
             events: VecDeque::new(),
             next_region: FIRST_STREAM,
@@ -322,6 +277,7 @@ impl Node {
             }
         }
         self.streams.push(new);
+        self.urgent.renew();
         self.unsettled = true;
     }
 
@@ -424,6 +380,7 @@ impl Node {
         let (stage, receiver) = (Stage::AwaitsHeader, None);
         let new = Subscription { id, origin, stream, line, stage, tethered, receiver };
         self.subscriptions.push(new);
+        self.urgent.renew();
         self.unsettled = true;
         Some(id)
     }
@@ -533,18 +490,11 @@ impl Machine for Node {
         let mut done = 0;
         // Allocates only when there is a fault.
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
+        if self.urgent.is_wanted() {
+            done += self.turn_urgent(now, effects, &mut faults);
+        }
         for subscription in &mut self.subscriptions {
-            let is_last = matches!(subscription.stage, Stage::Ending(_));
-            match subscription.receive(is_last, &mut self.events) {
-                Ok(count) => done += count,
-                // The sender may go on without it by now.
-                Err(_) if subscription.stage == Stage::Detaching => {}
-                Err(fault) => {
-                    if let Origin::Peer(peer) = subscription.origin {
-                        faults.push((peer, fault));
-                    }
-                }
-            }
+            done += subscription.take_in(&mut self.events, &mut faults);
         }
         for stream in &mut self.streams {
             done += stream.send(now, effects);

@@ -364,7 +364,7 @@ policy! {
 }
 
 policy! {
-    /// TRANSPORT_PRIORITY: which writer's samples go first, as a hint.
+    /// TRANSPORT_PRIORITY: which writer's samples go first.
     TransportPriorityQosPolicy {
         /// The largest one goes first.
         value: i32 = 0,

@@ -8,6 +8,7 @@
 //!
 //! Owns: when entities are asked. Never does: keep an entity that its application has dropped.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -30,6 +31,10 @@ pub(crate) trait Attended: Entity {
     fn tell(self: Arc<Self>) -> bool;
     /// When something changes without any news.
     fn next_look(&self) -> Option<Time>;
+    /// Its listeners are called before those of entities with smaller ones.
+    fn priority(&self) -> i32 {
+        0
+    }
 }
 
 #[derive(Default)]
@@ -58,7 +63,8 @@ impl Shared {
             bell.muffle();
             let mut next: Option<Time> = None;
             let mut has_told = false;
-            let all = self.entities().clone();
+            let mut all = self.entities().clone();
+            all.sort_by_cached_key(|it| Reverse(it.upgrade().map_or(0, |it| it.priority())));
             for entity in all {
                 let Some(entity) = entity.upgrade() else { continue };
                 has_told |= Arc::clone(&entity).tell();

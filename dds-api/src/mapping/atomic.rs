@@ -26,7 +26,7 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{Origin, SubgroupId};
+use derecho_core::node::{Origin, Path, SubgroupId};
 use derecho_core::storage::depot::{Depot, porter_geometry};
 
 use super::announcement::Announcement;
@@ -95,6 +95,8 @@ struct Stay {
     logged: bool,
     /// They are delivered only when they are durable everywhere (I-107).
     durable_first: bool,
+    /// The greatest TRANSPORT_PRIORITY of those who write there, as far as is known here.
+    priority: i32,
 }
 
 /// This participant's stays in atomic topics, by the topics' keys: of each the one that the group knows, and
@@ -253,6 +255,7 @@ impl AtomicTopics {
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
         self.depot.begun(domain, key, id, (epoch, layout));
         stay.subgroup = Some(id);
+        domain.node_mut().set_priority(Path::Subgroup(id), stay.priority);
         stay.sending = layout.streams().collect();
         let seats = layout.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
         let before: Vec<NodeId> = std::mem::replace(&mut stay.seats, seats);
@@ -315,6 +318,15 @@ impl AtomicTopics {
                 endpoint.into_iter().for_each(|endpoint| self.keep(domain, &endpoint));
             }
             None => drop(self.stays.remove(&key)),
+        }
+    }
+
+    /// What goes before all that has a smaller priority.
+    pub(super) fn prioritize(&mut self, domain: &mut Domain, key: u64, priority: i32) {
+        let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
+        stay.priority = priority;
+        if let Some(id) = stay.subgroup {
+            domain.node_mut().set_priority(Path::Subgroup(id), priority);
         }
     }
 
@@ -383,6 +395,7 @@ impl Stay {
             kept: endpoint.level.is_kept(),
             logged: endpoint.level.is_logged(),
             durable_first: endpoint.keeping.durable_first,
+            priority: 0,
         }
     }
 

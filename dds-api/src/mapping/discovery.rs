@@ -11,7 +11,7 @@ use derecho_core::group::State;
 use derecho_core::group::book::Book;
 use derecho_core::group::registry::{Layout, Seat};
 use derecho_core::ids::{NodeId, RegionId};
-use derecho_core::log::StreamKey;
+use derecho_core::log::{LogId, StreamKey};
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
 use derecho_core::storage::depot::{Holding, Motion};
@@ -240,7 +240,7 @@ impl Discovery {
                 logs.await_logs(book.awaited_of(stream_of(key)));
             }
             logs.retain(|node| keepers.contains(node));
-            holders.settle(&keepers, |vacancy| logs.begin(vacancy));
+            logs.settle(holders, &keepers);
         } else {
             holders.settle(&keepers, |_| keepers.first().copied());
         }
@@ -426,6 +426,12 @@ impl State for Discovery {
         self.directory.forget(node);
         self.topics.retain(|_, topic| !topic.is_empty());
         self.forget_retired(node);
+    }
+
+    fn leans_on(&self) -> BTreeSet<LogId> {
+        let kept = |key| self.holders.get(key);
+        let logs = self.logs.iter().filter_map(|(key, logs)| Some((logs, kept(key)?)));
+        logs.flat_map(|(logs, holders)| logs.leans_on(holders)).collect()
     }
 
     fn note_logs(&mut self, book: &Book) -> Vec<u64> {

@@ -38,6 +38,7 @@ mod matching;
 mod past;
 mod policies;
 mod rejoin;
+mod urgency;
 
 pub(crate) use introductions::FoundTopic;
 pub(crate) use policies::terms_of;
@@ -74,6 +75,7 @@ pub(crate) struct ParticipantMachine {
     topics: BTreeMap<String, Arc<Board>>,
     /// Endpoints that mean something else by the name of a topic than is meant here.
     inconsistent: BTreeSet<(NodeId, u64)>,
+    urgency: urgency::Urgency,
     atomic: AtomicTopics,
     /// Readers of builtin topics.
     listeners: BTreeMap<u64, Listener>,
@@ -124,6 +126,7 @@ impl ParticipantMachine {
             by_topic: BTreeMap::new(),
             topics: BTreeMap::new(),
             inconsistent: BTreeSet::new(),
+            urgency: urgency::Urgency::default(),
             atomic: AtomicTopics::default(),
             listeners: BTreeMap::new(),
             ignored: Arc::default(),
@@ -536,6 +539,9 @@ impl Machine for ParticipantMachine {
         while let Some(event) = self.group.next_event() {
             self.take_in(event, effects);
             done += 1;
+        }
+        if self.is_to_weigh() {
+            self.weigh();
         }
         done += self.atomic.turn(&mut self.group, now, effects);
         if self.atomic.is_leaving() && self.look_at.is_none_or(|at| done > 0 || now >= at) {

@@ -2,7 +2,7 @@
 //!
 //! Owns: a reader's queues and a writer's memory, as both sides see them. Never does: decide what is in them.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use derecho_core::group::report::StreamId;
@@ -30,6 +30,8 @@ pub(crate) struct ReaderShared {
     pub(crate) changes: AtomicU64,
     /// Writers that it is matched with.
     pub(crate) matched: AtomicU32,
+    /// The greatest TRANSPORT_PRIORITY of those.
+    pub(crate) priority: AtomicI32,
     /// The streams that bring samples of an ordered topic now; none if it is none, or has not begun. Changes of it are
     /// counted in `changes`.
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,

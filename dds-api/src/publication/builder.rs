@@ -130,6 +130,13 @@ impl<T: TopicData> DataWriterBuilder<T> {
         self
     }
 
+    /// TRANSPORT_PRIORITY: what has a greater one is sent and received first, and its readers' listeners are called first. It is 0
+    /// unless something else is said here, or by [the topic](crate::topic::TopicBuilder::transport_priority).
+    pub fn transport_priority(mut self, priority: i32) -> Self {
+        self.qos.transport_priority.value = priority;
+        self
+    }
+
     /// WRITER_DATA_LIFECYCLE: whether unregistering an instance disposes it as well. By default it does.
     pub fn autodispose_unregistered_instances(mut self, autodispose: bool) -> Self {
         self.qos.writer_data_lifecycle.autodispose_unregistered_instances = autodispose;

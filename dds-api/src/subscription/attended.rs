@@ -137,6 +137,10 @@ impl<T: TopicData> Entity for ReaderLife<T> {
 }
 
 impl<T: TopicData> Attended for ReaderLife<T> {
+    fn priority(&self) -> i32 {
+        self.core.shared.priority.load(Ordering::Relaxed)
+    }
+
     fn tell(self: Arc<Self>) -> bool {
         let core = &self.core;
         let of_subscriber = core.subscriber.as_ref().map(|subscriber| subscriber.listener().mask());

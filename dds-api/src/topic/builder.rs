@@ -191,6 +191,12 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
+    /// TRANSPORT_PRIORITY, for its writers: what has a greater one is sent and received first.
+    pub fn transport_priority(mut self, priority: i32) -> Self {
+        self.qos.transport_priority.value = priority;
+        self
+    }
+
     /// TOPIC_DATA: bytes that go with the topic.
     pub fn topic_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.topic_data.value = bytes.into();

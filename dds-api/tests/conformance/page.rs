@@ -34,15 +34,19 @@ pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
         let all = marks.len();
         writeln!(page, "| [{chapter}](#{link}) | {all} | {shown} | {absent} | {none} |").unwrap();
     }
-    page.push_str("\nAbsent in one look:\n\n");
+    let mut absences = String::new();
     for (_, parts) in chapters {
         for part in parts {
             let absent = part.rows.iter().filter(|row| matches!(row.mark, Mark::Absent(_)));
             let names: Vec<&str> = absent.map(|row| row.name.as_str()).collect();
             if !names.is_empty() {
-                writeln!(page, "* {}: {}", part.name, names.join("; ")).unwrap();
+                writeln!(absences, "* {}: {}", part.name, names.join("; ")).unwrap();
             }
         }
+    }
+    match absences.is_empty() {
+        true => page.push_str("\nNo row is absent.\n"),
+        false => write!(page, "\nAbsent in one look:\n\n{absences}").unwrap(),
     }
     for (chapter, parts) in chapters {
         write!(page, "\n## {chapter}\n").unwrap();

@@ -120,7 +120,7 @@ fn whatever_happens() {
     assert!(ended * 6 < seeds().count());
 }
 
-/// The same where a newcomer is told of one stream that is over, and of others only with what is left of them (I-156): all
+/// The same where a newcomer is told of one stream that is over, and of others only with what is left of them (I-157): all
 /// know where those were over whose records they have.
 #[test]
 fn whatever_happens_where_few_are_told() {

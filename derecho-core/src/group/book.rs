@@ -104,7 +104,7 @@ struct Enrolled {
     log: LogId,
     /// How many had enrolled when it had.
     since: u64,
-    /// Logs of those who were there before, that may not know of it.
+    /// Logs that were there before, and may not know of it.
     unaware: BTreeSet<LogId>,
 }
 
@@ -167,8 +167,11 @@ impl Book {
         }
         self.changes += 1;
         self.back.insert(log);
+        // Nor do those know of it, wherever they are, that do not know of somebody who is here: they would come back without both.
         let others = self.enrolled.iter().filter(|(other, _)| **other != node);
-        let unaware = others.map(|(_, other)| other.log).filter(|other| *other != log).collect();
+        let before =
+            others.flat_map(|(_, other)| other.unaware.iter().chain([&other.log]).copied());
+        let unaware = before.filter(|other| *other != log).collect();
         self.enrolled.insert(node, Enrolled { log, since: self.changes, unaware });
     }
 
@@ -236,8 +239,13 @@ impl Book {
         log.is_some_and(|log| self.enrolled.values().any(|it| it.unaware.contains(&log)))
     }
 
-    /// This view, as a member logs it that has enrolled.
-    pub(super) fn record(&self, view: &View, of: NodeId) -> Option<LoggedView> {
+    /// This view, as a member logs it that has enrolled. `leans`: the logs that have what nobody's has that is there.
+    pub(super) fn record(
+        &self,
+        view: &View,
+        of: NodeId,
+        leans: &BTreeSet<LogId>,
+    ) -> Option<LoggedView> {
         let own = self.enrolled.get(&of)?;
         let members = view.members.iter().map(|member| LoggedMember {
             node: member.node,
@@ -247,6 +255,9 @@ impl Book {
         });
         let mut awaits = self.awaited();
         awaits.extend(&own.unaware);
+        if !planted(Fault::NobodyLeans) {
+            awaits.extend(leans);
+        }
         let members: Vec<LoggedMember> = members.collect();
         Some(LoggedView {
             era: self.era,
@@ -333,5 +344,24 @@ mod tests {
         book.forget(A);
         book.apply(B, Entry::Notes(3));
         assert_eq!(awaits(&book, &[NodeId(3)]), 0);
+    }
+
+    #[test]
+    fn a_log_that_is_gone_and_knows_of_nobody_here_knows_of_no_newcomer() {
+        let mut book = Book::new(true);
+        enrol(&mut book, A, 1, None);
+        enrol(&mut book, B, 2, None);
+        book.forget(A);
+        enrol(&mut book, NodeId(3), 3, None);
+        book.apply(B, Entry::Notes(3));
+        let awaited = |book: &Book| {
+            let awaited = book.awaited_of(StreamKey(9));
+            awaited.logs([B, NodeId(3)].into_iter(), |_| true)
+        };
+        assert_eq!(awaited(&book), [LogId(1)].into());
+        // It is back, and notes them.
+        enrol(&mut book, NodeId(4), 1, None);
+        book.apply(NodeId(4), Entry::Notes(3));
+        assert_eq!(awaited(&book), BTreeSet::new());
     }
 }

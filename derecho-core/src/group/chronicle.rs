@@ -9,7 +9,7 @@
 //! ```
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -158,12 +158,15 @@ impl Chronicle {
     pub(super) fn turn(
         &mut self,
         (book, view, me): (&Book, &View, NodeId),
+        leans: &BTreeSet<LogId>,
     ) -> (usize, Vec<book::Entry>) {
         let mut said = Vec::new();
         if self.over {
             return (0, said);
         }
-        self.see(book, view, me);
+        if let Some(now) = book.record(view, me, leans) {
+            self.see(now, book.changes());
+        }
         let mut done = self.enrol(&mut said);
         done += self.write();
         if self.over || self.journal.condition().is_over() {
@@ -178,8 +181,7 @@ impl Chronicle {
         (done, said)
     }
 
-    fn see(&mut self, book: &Book, view: &View, me: NodeId) {
-        let Some(now) = book.record(view, me) else { return };
+    fn see(&mut self, now: LoggedView, enrolled: u64) {
         if self.last.as_ref() == Some(&now) {
             return;
         }
@@ -188,7 +190,7 @@ impl Chronicle {
         if self.waiting.len() == MOST_WAITING {
             self.waiting.pop_front();
         }
-        self.waiting.push_back((now.clone(), book.changes()));
+        self.waiting.push_back((now.clone(), enrolled));
         self.last = Some(now);
     }
 

@@ -201,6 +201,7 @@ impl<S: State> Group<S> {
             }
             _ => Vec::new(),
         };
+        self.leans = None;
         for key in changed {
             let layout = self.state.layout(key, &self.installed);
             if self.registry.change(key, layout) {
@@ -240,6 +241,7 @@ impl<S: State> Group<S> {
         if is_read {
             self.book = book;
             self.state.note_logs(&self.book);
+            self.leans = None;
         }
         is_read
     }

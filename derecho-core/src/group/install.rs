@@ -54,6 +54,7 @@ impl<S: State> Group<S> {
             self.state.forget(node);
             self.book.forget(node);
         });
+        self.leans = None;
         if self.informed {
             self.state.begin_view(next);
             self.state.note_logs(&self.book);

@@ -36,8 +36,8 @@ pub struct LoggedView {
     pub number: u64,
     /// Who is in it.
     pub members: Vec<LoggedMember>,
-    /// Logs that have to be back as well: those of the life before that were not back yet, and those that may not know
-    /// of whoever has logged this (I-152).
+    /// Logs that have to be back as well: those of the life before that were not back yet, those that may not know
+    /// of whoever has logged this (I-152), and those that have what no other log has (I-156).
     pub awaits: Vec<LogId>,
 }
 

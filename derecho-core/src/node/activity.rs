@@ -386,6 +386,30 @@ impl Node {
         done
     }
 
+    /// Brings back the subgroups at rest in which something has happened.
+    pub(super) fn wake_active(&mut self, effects: &mut Effects) {
+        self.activity.look(&mut self.subgroups, effects);
+    }
+
+    /// Turns a subgroup, unless it is at rest.
+    pub(super) fn turn_awake(
+        &mut self,
+        number: usize,
+        now: Time,
+        effects: &mut Effects,
+        faults: &mut Vec<(Peer, Fault)>,
+    ) -> usize {
+        let founded = &mut self.subgroups[number];
+        if founded.rest.resting {
+            return 0;
+        }
+        let found = founded.turn(now, effects, faults);
+        if found > 0 {
+            (founded.rest.busy, self.activity.busy) = (true, true);
+        }
+        found
+    }
+
     /// Looks at all subgroups again.
     pub(super) fn touch_all(&mut self) {
         let Node { subgroups, activity, .. } = self;

@@ -3,7 +3,8 @@
 //! Owns: the steps from one stage to the next, as far as what they wait for is there. Looked at only
 //! in turns that follow a change, so that streams at work pay nothing for it.
 
-use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Reception, Stage, Subscription};
+use super::reception::Reception;
+use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::geometry::Geometry;

@@ -300,6 +300,7 @@ impl Node {
             let number = self.subgroups.len();
             self.activity.add(&mut founded, number);
             self.subgroups.push(founded);
+            self.urgent.renew();
             self.numbers.insert(id, number);
             self.astir.insert(number);
             self.events.push_back(NodeEvent::Founded(id));

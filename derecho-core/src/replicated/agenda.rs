@@ -3,7 +3,7 @@
 //! Owns: that state, and how motions and views change it (docs/PROTOCOL.md, "Replicated objects"). Never
 //! does: open a region, or touch an object.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,6 +16,7 @@ use crate::group::State;
 use crate::group::book::Book;
 use crate::group::registry::Layout;
 use crate::ids::NodeId;
+use crate::log::LogId;
 use crate::membership::View;
 use crate::multicast::subgroup::Level;
 
@@ -182,6 +183,10 @@ impl State for Agenda {
         if self.stale {
             self.make_plans();
         }
+    }
+
+    fn leans_on(&self) -> BTreeSet<LogId> {
+        self.shards.values().flat_map(ShardState::leans_on).collect()
     }
 
     fn note_logs(&mut self, book: &Book) -> Vec<u64> {

@@ -207,6 +207,12 @@ impl ShardState {
         self.tidy();
     }
 
+    /// Logs that have what was durable of it, while nobody's that is there does. Of one that nobody wants none matter.
+    pub(super) fn leans_on(&self) -> impl Iterator<Item = LogId> + '_ {
+        let logs = self.logs.iter().filter(|_| !self.wanted.is_empty());
+        logs.flat_map(|logs| logs.leans_on(&self.holders))
+    }
+
     /// What the logs of views say now of it.
     pub(super) fn await_logs(&mut self, awaited: Awaited) {
         if let Some(logs) = &mut self.logs {
@@ -275,7 +281,7 @@ impl ShardState {
         let readers = self.offers.iter().filter(|(_, offer)| offer.reads && seated);
         let readers: Vec<NodeId> = readers.map(|(node, _)| *node).collect();
         if let Some(logs) = &mut self.logs {
-            return self.holders.settle(&readers, |vacancy| logs.begin(vacancy));
+            return logs.settle(&mut self.holders, &readers);
         }
         let seats = self.seats();
         // The newest checkpoint; of equal ones the first in the order of seats.

@@ -41,7 +41,7 @@ use crate::node::{NodeEvent, Origin, SubgroupId, SubscriptionId};
 const BLOCKS_A_TURN: usize = 4;
 /// While something is on its way it is looked after so often at least.
 const LOOK: u64 = 1_000_000;
-/// Of streams that are over so many are told with an offer, unless it is said (I-156).
+/// Of streams that are over so many are told with an offer, unless it is said (I-157).
 pub const MOST_OVER: usize = 1024;
 /// How often it is looked again for logs that are awaited.
 const CLAIM_AGAIN: u64 = 100_000_000;
@@ -121,7 +121,7 @@ impl Depot {
         self.porter.stream().is_some()
     }
 
-    /// Of streams that are over so many are told with an offer from now on (I-156).
+    /// Of streams that are over so many are told with an offer from now on (I-157).
     pub fn tell_over(&mut self, most: usize) {
         self.most_over = most;
     }

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::holders::Holders;
 use crate::bytes::in_order;
+use crate::fault::{Fault, planted};
 use crate::group::book::Awaited;
 use crate::ids::NodeId;
 use crate::log::restart::{self, FoundStream, Restart, Verdict};
@@ -42,9 +43,11 @@ pub struct LogBook {
     awaited: Awaited,
     /// Who has said of its log what there is to say.
     heard: BTreeSet<NodeId>,
+    /// The logs that were complete last: what was durable everywhere is in each of them.
+    last: BTreeSet<LogId>,
 }
 
-in_order! { LogBook { claims, era, base, awaited, heard } }
+in_order! { LogBook { claims, era, base, awaited, heard, last } }
 
 /// How it stands with a beginning.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,6 +103,21 @@ impl LogBook {
         self.storers().filter(|(node, _)| holders.names().contains(node))
     }
 
+    /// The logs that have what was durable, while nobody who is there has a complete one (I-156).
+    pub fn leans_on(&self, holders: &Holders) -> impl Iterator<Item = LogId> + '_ {
+        let leans = self.complete(holders).next().is_none();
+        self.last.iter().copied().filter(move |_| leans)
+    }
+
+    /// What follows while these members could have it, as [`Holders::settle`] says; it begins from a log.
+    pub fn settle(&mut self, holders: &mut Holders, members: &[NodeId]) {
+        holders.settle(members, |vacancy| self.begin(vacancy));
+        let complete: BTreeSet<LogId> = self.complete(holders).map(|(_, log)| log).collect();
+        if !complete.is_empty() {
+            self.last = complete;
+        }
+    }
+
     /// The era: logs of a later one are newer, whatever their versions.
     pub fn era(&self) -> u64 {
         self.era
@@ -128,6 +146,9 @@ impl LogBook {
         let wanted = wanted.chain(self.awaited.logs(claimants, |node| self.heard.contains(&node)));
         let there: BTreeSet<LogId> =
             claims().flat_map(|claim| claim.accounts.iter().copied().chain([claim.log])).collect();
+        // I-156: each of these will do.
+        let lacks_last = self.last.is_disjoint(&there) && !planted(Fault::NobodyLeans);
+        let wanted = wanted.chain(self.last.iter().copied().filter(|_| lacks_last));
         let missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();
         if !missing.is_empty() {
             return Standing::Waits(missing);
@@ -155,7 +176,7 @@ impl LogBook {
     }
 
     /// With whom it begins in this vacancy, if it can; it is another era then.
-    pub fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
+    fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
         let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);

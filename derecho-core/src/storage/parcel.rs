@@ -8,7 +8,7 @@
 //!   block    request: u64, kind: u64 (1 records, 2 the last), version: u64 that the one who gives has come to,
 //!            then bytes of the run
 //!   record   number: u64, version: u64, stream: u32 (by its place among those that were told), length: u32, then its bytes
-//!   name     since: u64, over: u64, all ones: u32, length: u32, then a stream: that is told now (I-156)
+//!   name     since: u64, over: u64, all ones: u32, length: u32, then a stream: that is told now (I-157)
 //! ```
 
 use alloc::vec::Vec;

@@ -365,7 +365,7 @@ mod tests {
         store.cursor().map(of).collect()
     }
 
-    /// I-156: an offer does not grow with those who have gone. Who is given what they have left hears of those of whom that is, and
+    /// I-157: an offer does not grow with those who have gone. Who is given what they have left hears of those of whom that is, and
     /// has them over at the same place; of others nobody hears.
     #[test]
     fn an_offer_is_bounded_whoever_has_come_and_gone() {

@@ -70,6 +70,9 @@ impl ParticipantMachine {
             let gone: Vec<_> = writer.partners.matched().filter(is_gone).collect();
             gone.into_iter().for_each(|who| writer.partners.lose(&writer.shared.board, who));
         }
+        let all: Vec<Endpoint> = self.readers.values().map(|it| it.endpoint.clone()).collect();
+        all.iter().for_each(|endpoint| self.weigh_later(endpoint));
+        let state = self.group.state();
         let nodes: Vec<NodeId> = state.nodes().collect();
         let readers: Vec<u64> = self.readers.keys().copied().collect();
         readers.into_iter().for_each(|reader| self.recall(reader));
@@ -90,6 +93,7 @@ impl ParticipantMachine {
         let Some(endpoint) = self.own(own).cloned() else { return };
         let me = self.group.node().id();
         self.recall(own);
+        self.weigh_later(&endpoint);
         // What this participant has need not have been announced yet.
         for other in self.own_of(&endpoint.topic) {
             let Some(there) = self.own(other).cloned() else { continue };
@@ -143,6 +147,7 @@ impl ParticipantMachine {
 
     /// Matches an endpoint here with another one, if one of them is a reader and the other one a writer.
     fn match_pair(&mut self, own: u64, who: (NodeId, u64), other: &Endpoint) {
+        self.weigh_later(other);
         if self.is_hidden(InstanceHandle { node: who.0, entity: who.1 }, &other.topic) {
             return self.part_from(own, who);
         }
@@ -241,6 +246,7 @@ impl ParticipantMachine {
     /// An endpoint is no more.
     fn lose(&mut self, node: NodeId, id: u64, endpoint: &Endpoint) {
         self.inconsistent.remove(&(node, id));
+        self.weigh_later(endpoint);
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
             if let Some(reader) = self.readers.get_mut(own) {
                 // It may have been announced since the last look, have written, and be gone again.

@@ -273,7 +273,7 @@ impl Court {
                 let first = all.values().next();
                 assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
             }
-            // I-156: of whom nothing is left not everybody knows.
+            // I-157: of whom nothing is left not everybody knows.
             Some(_) => {
                 let streams: BTreeSet<StreamId> = known.iter().map(|(_, stream)| *stream).collect();
                 assert_eq!(streams.len(), known.len(), "over at one place: {all:?}");

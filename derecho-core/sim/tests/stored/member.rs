@@ -1,7 +1,7 @@
 //! One member: a group with one subgroup that is kept, and an application that reads along what is kept.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use derecho_core::group::watch::Patience;
 use derecho_core::group::{Group, GroupEvent, Share, State, Terms};
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Interest, Link, LinkEvent};
-use derecho_core::log::StreamKey;
 use derecho_core::log::views::VIEWS;
+use derecho_core::log::{LogId, StreamKey};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::View;
 use derecho_core::memory::LINE_WORDS;
@@ -85,13 +85,17 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
+    pub(crate) fn has_seat(&self, node: NodeId) -> bool {
+        self.seats.contains(&node)
+    }
+
     fn settle(&mut self) {
         let Topic { seats, holders, logs, awaited } = self;
         logs.iter_mut().for_each(|logs| logs.await_logs(awaited.clone()));
-        holders.settle(seats, |vacancy| match logs {
-            Some(logs) => logs.begin(vacancy),
-            None => seats.first().copied(),
-        });
+        match logs {
+            Some(logs) => logs.settle(holders, seats),
+            None => holders.settle(seats, |_| seats.first().copied()),
+        }
     }
 }
 
@@ -130,6 +134,10 @@ impl State for Topic {
         self.awaited = book.awaited_of(LOG);
         self.settle();
         vec![KEY]
+    }
+
+    fn leans_on(&self) -> BTreeSet<LogId> {
+        self.logs.iter().flat_map(|logs| logs.leans_on(&self.holders)).collect()
     }
 
     fn keys(&self) -> Vec<u64> {
@@ -391,6 +399,13 @@ impl Member {
     /// Whether it keeps a log.
     pub(crate) fn stores(&self) -> bool {
         self.root.is_some()
+    }
+
+    /// Others go on of whom none has a complete log.
+    pub(crate) fn is_left_behind(&self) {
+        if let Some((root, at)) = &self.root {
+            root.leave_behind(*at);
+        }
     }
 
     /// It keeps its log no more: its process has ended, or it is out.

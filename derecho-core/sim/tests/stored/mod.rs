@@ -182,14 +182,27 @@ impl World {
         }
     }
 
+    /// One goes. If no other one has a complete log its log knows of nobody who has one later (I-113).
+    fn leave_behind(&self, node: NodeIndex) {
+        let others = self.living().into_iter().filter(|other| *other != node);
+        let complete = |other: NodeIndex| self.member(other).stores() && self.is_named(other);
+        if !others.into_iter().any(complete) {
+            self.member(node).is_left_behind();
+        }
+    }
+
     /// Somebody comes, crashes, or leaves.
     pub(crate) fn random_fault(&mut self) {
         let living = self.living();
         let least = if self.founders > 0 { 2 } else { 1 };
         let some = living.get(self.random.below(living.len().max(1) as u64) as usize).copied();
         match (self.random.below(30), some) {
-            (0..3, Some(node)) if living.len() > least => self.crash(node),
+            (0..3, Some(node)) if living.len() > least => {
+                self.leave_behind(node);
+                self.crash(node);
+            }
             (3..5, Some(node)) if living.len() > 2 => {
+                self.leave_behind(node);
                 self.act(node, |member| member.leave());
                 // Whoever leaves takes with it what it alone has.
                 self.cluster.machine_mut(node, 0).leaves = true;
@@ -211,6 +224,12 @@ impl World {
     pub(crate) fn has_begun(&self) -> bool {
         let holders = |node: &NodeIndex| self.member(*node).group().state().holders(KEY).cloned();
         self.living().iter().filter_map(holders).any(|holders| !holders.names().is_empty())
+    }
+
+    /// Whether a node is known to take part where the first one that lives looks.
+    pub(crate) fn has_seat(&self, node: NodeIndex) -> bool {
+        let first = self.living()[0];
+        self.member(first).group().state().has_seat(self.member(node).me)
     }
 
     /// Whether a node is known to have what is kept.

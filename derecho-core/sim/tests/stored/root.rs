@@ -54,6 +54,8 @@ struct Slot {
     busy: bool,
     /// Its disk does nothing for the time being.
     stalled: bool,
+    /// Others went on, and none of them had a complete log.
+    left_behind: bool,
     /// The last view that is durable in it: its era and number.
     viewed: (u64, u64),
 }
@@ -83,6 +85,11 @@ impl Root {
         let (without, after) = (slots[at].log, slots[seen_in].viewed);
         let word = Word { without, after, at: Default::default(), by: "operator".to_owned() };
         self.2.lock().unwrap().push(word);
+    }
+
+    /// Others go on without this folder, of whom none has a complete log.
+    pub(crate) fn leave_behind(&self, at: usize) {
+        self.0.lock().unwrap()[at].left_behind = true;
     }
 
     /// Whether they are.
@@ -126,6 +133,12 @@ impl Root {
         if !noted.is_empty() {
             free = noted;
         }
+        // What others have logged since, one that was left behind cannot know of: on a host it is not the first one to come back.
+        if self.1 && slots.iter().all(|slot| !slot.busy) {
+            let known = free.iter().copied().filter(|at| !slots[*at].left_behind);
+            let known: Vec<usize> = known.collect();
+            free = if known.is_empty() { free } else { known };
+        }
         // A host that comes back has the disk that it had.
         let choices = free.len() as u64 + u64::from(!self.1);
         let some = free.get(random.below(choices.max(1)) as usize);
@@ -135,10 +148,17 @@ impl Root {
             let log = LogId(slots.len() as u128 + 1);
             let mut folder = Folder(Arc::new(Mutex::new(disk)));
             folder::claim(&mut folder, GROUP, log).unwrap();
-            slots.push(Slot { log, folder, busy: false, stalled: false, viewed: (0, 0) });
+            slots.push(Slot {
+                log,
+                folder,
+                busy: false,
+                stalled: false,
+                left_behind: false,
+                viewed: (0, 0),
+            });
             slots.len() - 1
         });
-        slots[at].busy = true;
+        (slots[at].busy, slots[at].left_behind) = (true, false);
         at
     }
 

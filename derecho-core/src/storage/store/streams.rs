@@ -46,7 +46,7 @@ impl Store {
         })
     }
 
-    /// Those of them that are told before anything is given (I-156): the ones that are not over, and of the others the last so many.
+    /// Those of them that are told before anything is given (I-157): the ones that are not over, and of the others the last so many.
     pub(in crate::storage) fn offered(&self, most_over: usize) -> Vec<Told> {
         let last = &self.over[self.over.len().saturating_sub(most_over)..];
         let last: BTreeMap<StreamId, u64> =

@@ -1,0 +1,73 @@
+//! What has a greater priority goes first (I-241): over links that copy it is posted before what is turned with it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod nodes;
+
+use derecho_core::ids::Time;
+use derecho_core::node::Path;
+use derecho_sim::{Cluster, Config, NodeIndex};
+use nodes::{Planted, World, has, tiny};
+
+/// Streams that are written in this order before a turn, each with as many records.
+const STREAMS: u64 = 4;
+const RECORDS: u64 = 5;
+
+/// Whether a node has received something of this stream that it has not taken.
+fn has_come(cluster: &Cluster<Planted>, node: NodeIndex, tag: u64) -> bool {
+    let mut readers = cluster.machine(node, 0).readers.iter();
+    let inbox = readers.find(|reader| reader.tag == tag).and_then(|reader| reader.inbox.as_ref());
+    inbox.is_some_and(|inbox| !inbox.is_empty())
+}
+
+/// Which streams had come when the first one had, if they have these priorities.
+fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
+    let mut world = World::new(Config::adversarial(seed));
+    let (writer, reader) = (world.add(false), world.add(true));
+    for tag in 0..STREAMS {
+        world.act(writer, move |app, effects| app.open(tag, tiny(), effects));
+    }
+    world.until("all are read", |cluster| {
+        cluster.machine(writer, 0).writers.iter().all(|writer| writer.readers == 1)
+    });
+    // What was posted before may take along what is written after it.
+    let quiet = world.cluster.now().after(5_000_000);
+    world.cluster.run_until(quiet);
+    world.act(writer, move |app, _| {
+        for (at, priority) in priorities.into_iter().enumerate() {
+            let stream = Path::Stream(app.writers[at].region);
+            app.node.set_priority(stream, priority);
+        }
+        (0..STREAMS as usize).for_each(|at| assert_eq!(app.write(at, RECORDS), RECORDS));
+    });
+    let mut first = Vec::new();
+    world.until("something has come", |cluster| {
+        first = (0..STREAMS).filter(|tag| has_come(cluster, reader, *tag)).collect();
+        !first.is_empty()
+    });
+    world.takes(reader, Time(200_000_000));
+    world.until("all is taken", |cluster| {
+        (0..STREAMS).all(|tag| has(cluster, reader, tag, RECORDS))
+    });
+    world.assert_no_complaints();
+    (0..STREAMS).for_each(|tag| world.assert_all(reader, tag, Some(0), RECORDS));
+    first
+}
+
+#[test]
+fn what_is_to_go_first_comes_first() {
+    let (mut usual, mut alone) = (0, 0);
+    for seed in 0..80 {
+        // Without any they come as they were made.
+        usual += u64::from(!first_ones(seed, [0; 4]).contains(&2));
+        let first = first_ones(seed, [0, 0, 7, 0]);
+        assert!(first.contains(&2), "seed {seed}: {first:?} came first");
+        alone += u64::from(first == [2]);
+        let first = first_ones(seed, [-3, 4, 7, 5]);
+        assert!(first.contains(&2), "seed {seed}: {first:?} came first");
+        // What has the least goes last, also if nothing else was said of the others.
+        let first = first_ones(seed, [-1, 0, 0, 0]);
+        assert!(first.iter().any(|tag| *tag > 0), "seed {seed}: {first:?} came first");
+    }
+    assert!(usual > 10 && alone > 10, "{usual} without it, {alone} alone");
+}

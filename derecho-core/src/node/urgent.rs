@@ -1,0 +1,223 @@
+//! What goes first in a turn (I-241).
+//!
+//! Owns: the order of what is looked at before all the rest. Never does: hold the rest back; the same turn looks at it.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::{Node, SubgroupId, SubscriptionId};
+use crate::ids::{Peer, RegionId, Time};
+use crate::machine::Effects;
+use crate::multicast::Fault;
+
+/// What a turn looks at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Path {
+    /// A stream that this node sends.
+    Stream(RegionId),
+    /// One that it receives.
+    Subscription(SubscriptionId),
+    /// A subgroup, in which it may do both.
+    Subgroup(SubgroupId),
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Urgent {
+    /// Of all that have another one than 0.
+    priorities: BTreeMap<Path, i32>,
+    /// What goes first, and where it was when it was looked at last.
+    first: Vec<(Path, usize)>,
+    /// Something has come or gone, or has another priority.
+    stale: bool,
+}
+
+impl Urgent {
+    /// Something that a turn looks at has come or gone.
+    pub(super) fn renew(&mut self) {
+        self.stale = true;
+    }
+
+    /// Whether anything may go first.
+    #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.priorities.is_empty()
+    }
+}
+
+impl Node {
+    /// Of what a turn receives, sends and delivers, this goes before all that has a smaller priority. Everything has
+    /// priority 0 before it is given another one.
+    pub fn set_priority(&mut self, path: Path, priority: i32) {
+        let Urgent { priorities, stale, .. } = &mut self.urgent;
+        let before = match priority {
+            0 => priorities.remove(&path),
+            _ => priorities.insert(path, priority),
+        };
+        *stale |= before.unwrap_or(0) != priority;
+    }
+
+    /// Turns what goes first.
+    #[cold]
+    pub(super) fn turn_urgent(
+        &mut self,
+        now: Time,
+        effects: &mut Effects,
+        faults: &mut Vec<(Peer, Fault)>,
+    ) -> usize {
+        if core::mem::take(&mut self.urgent.stale) {
+            self.put_in_order();
+        }
+        let mut done = 0;
+        if self.is_in_many() && !self.urgent.first.is_empty() {
+            self.wake_active(effects);
+        }
+        for index in 0..self.urgent.first.len() {
+            let (path, at) = self.urgent.first[index];
+            let Some(at) = self.place_of(path, at) else {
+                self.urgent.stale = true;
+                continue;
+            };
+            self.urgent.first[index].1 = at;
+            done += match path {
+                Path::Stream(_) => self.streams[at].send(now, effects),
+                Path::Subscription(_) => self.subscriptions[at].take_in(&mut self.events, faults),
+                Path::Subgroup(_) => self.turn_awake(at, now, effects, faults),
+            };
+        }
+        done
+    }
+
+    /// Where something is in its list, if it is there, and was here before.
+    fn place_of(&self, path: Path, before: usize) -> Option<usize> {
+        match path {
+            Path::Stream(region) => place(&self.streams, before, |it| it.region() == region),
+            Path::Subscription(id) => place(&self.subscriptions, before, |it| it.id == id),
+            Path::Subgroup(id) => self.numbers.get(&id).copied(),
+        }
+    }
+
+    /// What has a greater priority than the least of all goes first, the greatest before the others.
+    fn put_in_order(&mut self) {
+        let streams = self.streams.iter().map(|it| Path::Stream(it.region()));
+        let subscriptions = self.subscriptions.iter().map(|it| Path::Subscription(it.id));
+        let subgroups = self.numbers.keys().map(|id| Path::Subgroup(*id));
+        let all: Vec<Path> = subscriptions.chain(streams).chain(subgroups).collect();
+        let waits = |id| self.pending.iter().any(|pending| pending.id() == id);
+        let Urgent { priorities, first, .. } = &mut self.urgent;
+        priorities.retain(|path, _| match path {
+            Path::Subgroup(id) => all.contains(path) || waits(*id),
+            _ => all.contains(path),
+        });
+        let of = |path: &Path| priorities.get(path).copied().unwrap_or(0);
+        let least = all.iter().map(of).min().unwrap_or(0);
+        *first = all.iter().filter(|path| of(path) > least).map(|path| (*path, 0)).collect();
+        first.sort_by_key(|(path, _)| Reverse(of(path)));
+    }
+}
+
+/// Where the one is of which this holds.
+fn place<T>(all: &[T], before: usize, is: impl Fn(&T) -> bool) -> Option<usize> {
+    match all.get(before) {
+        Some(it) if is(it) => Some(before),
+        _ => all.iter().position(is),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::vec;
+    use std::sync::Mutex;
+
+    use super::super::{ACKS_WORDS, CHANGES_WORDS, Charter, Membership, NodeEvent, Origin, Share};
+    use super::*;
+    use crate::ids::NodeId;
+    use crate::machine::Machine;
+    use crate::memory::{LINE_WORDS, OwnRegion};
+    use crate::multicast::ablation::Ablation;
+    use crate::multicast::claim::SenderMemory;
+    use crate::multicast::geometry::Geometry;
+    use crate::multicast::subgroup::{Level, Terms};
+
+    type Delivered = Arc<Mutex<Vec<usize>>>;
+
+    /// A node that is alone in so many subgroups, and what is delivered in them.
+    fn alone(subgroups: usize) -> (Node, Vec<SubgroupId>, Vec<SenderMemory>, Delivered) {
+        let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
+        let mut node = node.with_changes(OwnRegion::heap(CHANGES_WORDS), None);
+        let (mut effects, delivered) = (Effects::new(), Delivered::default());
+        let (mut ids, mut memories) = (Vec::new(), Vec::new());
+        for at in 0..subgroups {
+            let (lines, stream) = (RegionId(100 + at as u64), RegionId(200 + at as u64));
+            let geometry = Geometry::fitting(4096, 16, 64).expect("it fits");
+            let memory = SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
+            let member =
+                Membership { origin: Origin::Own, reads: true, sends: Some(stream), lines };
+            let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
+            let charter = Charter { name: at as u64, terms, members: vec![member] };
+            let share = Share { lines: OwnRegion::heap(LINE_WORDS), memory: Some(memory.clone()) };
+            ids.push(node.found(charter, share, &mut effects).expect("it is a member"));
+            memories.push(memory);
+        }
+        while node.turn(Time(0), &mut effects) > 0 {}
+        while let Some(event) = node.next_event() {
+            assert!(!matches!(event, NodeEvent::Faulty { .. }));
+        }
+        for (at, id) in ids.iter().enumerate() {
+            node.add_subgroup_reader(*id).expect("it reads");
+            let delivered = Arc::clone(&delivered);
+            let note = move |inbox: &_| note_delivery(inbox, &delivered, at);
+            node.set_subgroup_upcall(*id, alloc::boxed::Box::new(note));
+        }
+        (node, ids, memories, delivered)
+    }
+
+    fn note_delivery(inbox: &crate::multicast::inbox::Inbox, delivered: &Delivered, at: usize) {
+        while inbox.take().is_some() {
+            delivered.lock().expect("no test panics").push(at);
+        }
+    }
+
+    /// Writes one message in each, and says in which order they were delivered.
+    fn turn(node: &mut Node, memories: &[SenderMemory], delivered: &Delivered) -> Vec<usize> {
+        for memory in memories {
+            memory.claim(8).expect("there is room").commit(8, |_, _| ());
+        }
+        while node.turn(Time(0), &mut Effects::new()) > 0 {}
+        core::mem::take(&mut *delivered.lock().expect("no test panics"))
+    }
+
+    #[test]
+    fn subgroups_are_turned_by_their_priorities_few_or_many() {
+        for count in [3, 9] {
+            let (mut node, ids, memories, delivered) = alone(count);
+            let usual: Vec<usize> = (0..count).collect();
+            assert_eq!(turn(&mut node, &memories, &delivered), usual);
+            node.set_priority(Path::Subgroup(ids[2]), 5);
+            node.set_priority(Path::Subgroup(ids[1]), 9);
+            let first = turn(&mut node, &memories, &delivered);
+            assert_eq!(first[..3], [1, 2, 0], "of {count}");
+            assert_eq!(first.len(), count, "all are turned");
+            // What has less than the others goes last.
+            node.set_priority(Path::Subgroup(ids[1]), 0);
+            node.set_priority(Path::Subgroup(ids[2]), 0);
+            node.set_priority(Path::Subgroup(ids[0]), -1);
+            let last = turn(&mut node, &memories, &delivered);
+            assert_eq!((last.len(), last.last()), (count, Some(&0)), "of {count}");
+            node.set_priority(Path::Subgroup(ids[0]), 0);
+            assert_eq!(turn(&mut node, &memories, &delivered), usual);
+            assert!(!node.urgent.is_wanted());
+        }
+    }
+
+    #[test]
+    fn what_is_gone_has_no_priority() {
+        let (mut node, _, _, _) = alone(1);
+        node.set_priority(Path::Stream(RegionId(77)), 3);
+        assert!(node.urgent.is_wanted());
+        node.turn(Time(0), &mut Effects::new());
+        assert!(!node.urgent.is_wanted());
+    }
+}
