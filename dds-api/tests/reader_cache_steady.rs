@@ -36,8 +36,29 @@ fn run(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>, found: &mut Vec<Ta
     }
 }
 
+/// Samples of three instances, each of which takes the place of the one before, and none of which is ever out of date.
+fn replace(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let arrival = Arrival {
+            change: Change::Alive,
+            key: u128::from(number % 3),
+            writer: InstanceHandle::from_parts(1, 1),
+            strength: 0,
+            source_timestamp: number,
+            expires: 1 << 60,
+            data: number,
+        };
+        cache.put(number, arrival, |_| Box::default()).unwrap();
+    }
+}
+
 #[test]
 fn a_sample_allocates_nothing() {
+    // What would be due some day is swept from the agenda once it has lost its meaning.
+    let mut cache = Cache::new(Settings { depth: Some(1), ..Settings::default() });
+    replace(&mut cache, 0..1000);
+    let asked = allocations(|| replace(&mut cache, 1000..100_000));
+    assert_eq!(asked, 0, "{asked} allocations for 99000 samples that were replaced");
     let settings = Settings {
         depth: Some(3),
         by_source: true,

@@ -158,11 +158,13 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     // Within a set as well, whose samples nobody has before its end.
     publisher.begin_coherent_changes().unwrap();
     refused(writer.write(&track(4, 0)));
+    refused(writer.write_with(|slot| *slot = track(4, 0)));
     writer.write(&track(3, 1)).unwrap();
+    writer.write_with(|slot| *slot = track(3, 2)).unwrap();
     publisher.end_coherent_changes().unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
     let alive = reader.take(.., SOON).unwrap().filter(|sample| sample.info().valid_data);
-    assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3]);
+    assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3, 3]);
 }
 
 /// Of a topic that is kept they say how much is kept, and not how its writers write.

@@ -166,6 +166,9 @@ mod tests {
         assert_eq!(Duration::from(None::<std::time::Duration>), Duration::INFINITE);
         assert_eq!(Duration::from(std::time::Duration::MAX), Duration::INFINITE);
         assert_eq!(Duration::from_secs(u32::MAX), Duration::INFINITE);
+        let longest = i32::MAX as u32;
+        assert_eq!(Duration::from_secs(longest + 1), Duration::INFINITE);
+        assert_eq!(Some(Duration::from_secs(longest)), Duration::new(i32::MAX, 0));
         assert_eq!(Duration::from_secs(3).to_string(), "3s");
     }
 
@@ -173,6 +176,9 @@ mod tests {
     fn what_is_no_duration_is_refused() {
         assert_eq!(Duration::new(-1, 0), None);
         assert_eq!(Duration::new(0, NANOS_PER_SECOND), None);
+        let least = Duration::new(0, 1).unwrap();
+        assert_eq!((least.sec(), least.nanosec()), (0, 1));
+        assert_eq!(Duration::default(), Duration::ZERO);
         let infinite = Parts::from(Duration::INFINITE);
         assert_eq!(Duration::try_from(infinite), Ok(Duration::INFINITE));
         assert!(Duration::try_from(Parts { sec: 1, nanosec: u32::MAX }).is_err());

@@ -201,6 +201,8 @@ mod tests {
             assert!(!matches(pattern, no), "{pattern} {no}");
         }
         assert!(matches("*", "") && matches("*", "all"));
+        let read = Glob::new("a*").unwrap();
+        assert_eq!((read.as_str(), read.to_string().as_str()), ("a*", "a*"));
     }
 
     #[test]

@@ -83,8 +83,12 @@ mod tests {
         assert!(Length::new(i32::MAX) < Some(Length::UNLIMITED));
         assert_eq!(i32::from(Length::UNLIMITED), -1);
         assert_eq!(Length::try_from(-1), Ok(Length::UNLIMITED));
-        assert_eq!(Length::try_from(7), Ok(Length::of(7)));
+        for limit in [0, 7] {
+            assert_eq!(Length::try_from(limit), Ok(Length::of(limit as u16)));
+            assert_eq!(Length::of(limit as u16).limit(), Some(limit as u32));
+        }
         assert!(Length::try_from(-2).is_err());
         assert_eq!(Length::UNLIMITED.limit(), None);
+        assert_eq!(Length::default(), Length::UNLIMITED);
     }
 }

@@ -130,4 +130,15 @@ mod tests {
         let delay = find("service_cleanup_delay.nanosec").unwrap();
         assert!(matches!(delay.find(&service), ValueRef::Unsigned(0)));
     }
+
+    /// What goes over the members of a sample finds both parts of a time, and no third.
+    #[test]
+    fn a_time_has_its_two_parts() {
+        let time = Duration::new(3, 7).unwrap();
+        assert!(matches!(time.value(), ValueRef::Structure(_)));
+        assert_eq!(Reflect::parts(&time), 2);
+        assert!(matches!(time.part(0), ValueRef::Signed(3)));
+        assert!(matches!(time.part(1), ValueRef::Unsigned(7)));
+        assert!(matches!(time.part(2), ValueRef::Absent));
+    }
 }

@@ -1,5 +1,7 @@
 //! The standard's table of policies: defaults, RxO and changeability of each, entity by entity.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use qos_profiles::*;
 use std::fmt::Debug;
 
@@ -157,4 +159,161 @@ fn changes_that_come_too_late_are_named() {
     assert_eq!(old.changed(&new), changed);
     assert_eq!(old.immutable_changes(&new), changed[1..]);
     assert_eq!(old.immutable_changes(&old.clone()), []);
+}
+
+/// Another value than the one that a policy's field has.
+fn other(value: Value) -> Value {
+    match value {
+        Value::Bool(value) => Value::Bool(!value),
+        Value::Unsigned(value) => Value::Unsigned(value + 7),
+        Value::Signed(value) => Value::Signed(value - 7),
+        Value::Length(_) => Value::Length(Length::of(7)),
+        Value::Duration(_) => Value::Duration(Duration::from_millis(7)),
+        Value::Kind(value) => Value::Kind(1 - value.min(1)),
+        Value::Octets(_) => Value::Octets(vec![7]),
+        Value::Texts(_) => Value::Texts(vec!["seven".to_owned()]),
+        Value::Kinds(_) => Value::Kinds(vec![2]),
+    }
+}
+
+/// Each field of each policy of a kind of entity, with the set that differs from another in that alone.
+fn changes(from: &EntityQos) -> Vec<(PolicyId, EntityQos)> {
+    let mut changes = Vec::new();
+    for (policy, _) in from.kind().policies() {
+        for field in 0..policy.fields().len() {
+            let mut to = from.clone();
+            let value = other(from.value(policy, field).unwrap());
+            assert!(to.set_value(policy, field, &value));
+            assert!(!to.agrees(from, policy) && from.agrees(from, policy), "{policy}");
+            let of_another_type = match value {
+                Value::Bool(_) => Value::Unsigned(1),
+                _ => Value::Bool(true),
+            };
+            let mut untouched = to.clone();
+            assert!(!untouched.set_value(policy, field, &of_another_type), "{policy}");
+            let beyond = policy.fields().len();
+            assert!(!untouched.set_value(policy, beyond, &value), "{policy}");
+            assert_eq!(untouched, to, "{policy}");
+            let mut adopting = from.clone();
+            adopting.adopt(&to, policy);
+            assert_eq!(adopting, to, "{policy}");
+            changes.push((policy, to));
+        }
+    }
+    changes
+}
+
+#[test]
+fn each_change_is_told_and_is_too_late_if_the_table_says_so() {
+    macro_rules! check {
+        ($($kind:ident),*) => {$({
+            let from = EntityKind::$kind.default_qos();
+            let EntityQos::$kind(old) = from.clone() else { panic!("it is of its kind") };
+            for (policy, to) in changes(&from) {
+                let EntityQos::$kind(new) = to else { panic!("it stays of its kind") };
+                assert_eq!(old.changed(&new), [policy]);
+                let late: &[PolicyId] = if policy.changeable_after_enable() { &[] } else { &[policy] };
+                assert_eq!(old.immutable_changes(&new), late, "{policy}");
+            }
+        })*};
+    }
+    check!(DomainParticipant, Topic, Publisher, Subscriber, DataWriter, DataReader);
+}
+
+#[test]
+fn what_a_topic_says_its_writers_and_readers_take_over() {
+    macro_rules! check {
+        ($($qos:ident),*) => {$({
+            let mut usual = $qos::default();
+            usual.copy_from_topic_qos(&TopicQos::default());
+            for (policy, to) in changes(&TopicQos::default().into()) {
+                let EntityQos::Topic(topic) = to else { panic!("it stays a topic's") };
+                let mut own = $qos::default();
+                own.copy_from_topic_qos(&topic);
+                let taken: &[PolicyId] =
+                    if $qos::POLICIES.contains(&policy) { &[policy] } else { &[] };
+                assert_eq!(own.changed(&usual), taken, "{policy}");
+                assert!(taken.is_empty() || EntityQos::from(own).agrees(&topic.into(), policy));
+            }
+        })*};
+    }
+    check!(DataWriterQos, DataReaderQos);
+}
+
+#[test]
+fn three_kinds_of_entities_belong_to_a_topic() {
+    use EntityKind::*;
+    let of_topics = EntityKind::ALL.into_iter().filter(|kind| kind.has_topic());
+    assert!(of_topics.eq([Topic, DataWriter, DataReader]));
+}
+
+/// Of each field that has names, those of the standard.
+#[rustfmt::skip]
+const CONSTANTS: [(PolicyId, &str, &str, &[&str]); 10] = [
+    (PolicyId::Durability, "kind", "_DURABILITY_QOS",
+        &["VOLATILE", "TRANSIENT_LOCAL", "TRANSIENT", "PERSISTENT"]),
+    (PolicyId::Presentation, "access_scope", "_PRESENTATION_QOS", &["INSTANCE", "TOPIC", "GROUP"]),
+    (PolicyId::Ownership, "kind", "_OWNERSHIP_QOS", &["SHARED", "EXCLUSIVE"]),
+    (PolicyId::Liveliness, "kind", "_LIVELINESS_QOS",
+        &["AUTOMATIC", "MANUAL_BY_PARTICIPANT", "MANUAL_BY_TOPIC"]),
+    (PolicyId::Reliability, "kind", "_RELIABILITY_QOS", &["BEST_EFFORT", "RELIABLE"]),
+    (PolicyId::DestinationOrder, "kind", "_DESTINATIONORDER_QOS",
+        &["BY_RECEPTION_TIMESTAMP", "BY_SOURCE_TIMESTAMP"]),
+    (PolicyId::History, "kind", "_HISTORY_QOS", &["KEEP_LAST", "KEEP_ALL"]),
+    (PolicyId::DurabilityService, "history_kind", "_HISTORY_QOS", &["KEEP_LAST", "KEEP_ALL"]),
+    (PolicyId::DataRepresentation, "value", "_DATA_REPRESENTATION", &["XCDR", "XML", "XCDR2"]),
+    (PolicyId::TypeConsistencyEnforcement, "kind", "",
+        &["DISALLOW_TYPE_COERCION", "ALLOW_TYPE_COERCION"]),
+];
+
+#[test]
+fn kinds_have_the_names_of_the_standard() {
+    let fields = PolicyId::ALL.into_iter().flat_map(|policy| {
+        policy.fields().iter().filter_map(move |field| match field.ty {
+            FieldType::Kind(names) | FieldType::Kinds(names) => Some((policy, field.name, names)),
+            _ => None,
+        })
+    });
+    let mut seen = 0;
+    for (policy, field, names) in fields {
+        let known = CONSTANTS.iter().find(|known| (known.0, known.1) == (policy, field));
+        let (.., suffix, all) = known.unwrap();
+        assert_eq!(names.count(), all.len(), "{policy}");
+        for (index, short) in all.iter().enumerate() {
+            let constant = format!("{short}{suffix}");
+            assert_eq!(names.short(index).as_deref(), Some(*short));
+            assert_eq!(names.constant(index), Some(constant.clone()));
+            assert_eq!((names.find(short), names.find(&constant)), (Some(index), Some(index)));
+        }
+        assert_eq!((names.short(all.len()), names.constant(all.len())), (None, None));
+        assert_eq!((names.find("NONE"), names.find("")), (None, None));
+        seen += 1;
+    }
+    assert_eq!(seen, CONSTANTS.len());
+}
+
+#[test]
+fn a_set_of_any_kind_is_that_of_its_kind() {
+    let all: [(EntityKind, &[PolicyId]); 6] = [
+        (EntityKind::DomainParticipant, DomainParticipantQos::POLICIES),
+        (EntityKind::Topic, TopicQos::POLICIES),
+        (EntityKind::Publisher, PublisherQos::POLICIES),
+        (EntityKind::Subscriber, SubscriberQos::POLICIES),
+        (EntityKind::DataWriter, DataWriterQos::POLICIES),
+        (EntityKind::DataReader, DataReaderQos::POLICIES),
+    ];
+    for (kind, policies) in all {
+        let (own, names): (Vec<_>, Vec<_>) = kind.policies().unzip();
+        assert_eq!(own, policies, "{kind:?}");
+        for (policy, name) in own.into_iter().zip(names) {
+            // Two policies are called otherwise in a set than in the table.
+            let table = policy.name().to_lowercase();
+            assert!(table.ends_with(name) || table.starts_with(name), "{policy} is {name}");
+        }
+        let mut qos = kind.default_qos();
+        assert_eq!((qos.kind(), qos.inconsistencies()), (kind, vec![]));
+        let has_limits = qos.set_value(PolicyId::History, 1, &Value::Unsigned(0));
+        assert_eq!(has_limits, kind.has_topic());
+        assert_eq!(qos.inconsistencies().len(), usize::from(has_limits), "{kind:?}");
+    }
 }

@@ -4,8 +4,11 @@
 
 mod support;
 
-use qos_profiles::xml::Origin;
-use qos_profiles::{EntityKind, HistoryQosPolicyKind, Length};
+use qos_profiles::xml::{DeliveryLevel, Origin};
+use qos_profiles::{
+    DurabilityQosPolicyKind, EntityKind, EntityQos, FieldType, HistoryQosPolicyKind, Length,
+    PolicyId, ReliabilityQosPolicyKind,
+};
 use support::{errors, file, provider, resolved};
 
 /// A property, as all write it.
@@ -210,4 +213,98 @@ fn what_topics_writers_and_readers_are_made_with_is_checked() {
         let told = errors(&file(elsewhere, &property(name, value)));
         assert!(told.len() == 1 && told[0].contains("does not have"), "{told:?}");
     }
+}
+
+#[test]
+fn the_level_follows_from_durability_and_reliability() {
+    use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
+    use ReliabilityQosPolicyKind::{BestEffort, Reliable};
+    for (durability, reliability, level) in [
+        (Volatile, BestEffort, DeliveryLevel::Unordered),
+        (Volatile, Reliable, DeliveryLevel::Atomic),
+        (TransientLocal, BestEffort, DeliveryLevel::VolatileStorage),
+        (TransientLocal, Reliable, DeliveryLevel::VolatileStorage),
+        (Transient, Reliable, DeliveryLevel::VolatileStorage),
+        (Persistent, BestEffort, DeliveryLevel::LoggedStorage),
+        (Persistent, Reliable, DeliveryLevel::LoggedStorage),
+    ] {
+        assert_eq!(DeliveryLevel::of(reliability, durability), level);
+        let policies =
+            [(PolicyId::Reliability, reliability as u8), (PolicyId::Durability, durability as u8)];
+        let named = policies.map(|(policy, kind)| {
+            let FieldType::Kind(names) = policy.fields()[0].ty else { panic!("it is a kind") };
+            let element = policy.name().to_lowercase();
+            format!("<{element}><kind>{}</kind></{element}>", names.short(kind.into()).unwrap())
+        });
+        for kind in EntityKind::ALL {
+            let inside = if kind.has_topic() { named.concat() } else { String::new() };
+            let expected = kind.has_topic().then_some(level);
+            assert_eq!(resolved(kind, &inside).level(), expected, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_resolved_set_says_is_found_by_its_name() {
+    let inside = property("squall.writer.in_flight", "100");
+    let entity = resolved(EntityKind::DataWriter, &inside);
+    assert_eq!(entity.number::<u32>("squall.writer.in_flight"), Some(100));
+    assert_eq!(entity.number::<u32>("squall.writer.memory"), None);
+    assert_eq!(resolved(EntityKind::DataWriter, &property("a", "x")).number::<u32>("a"), None);
+    assert!(!entity.says_nothing() && !entity.asks_for_order());
+    assert!(matches!(entity.property_origin(0), Origin::Profile(_)));
+    assert_eq!(*entity.property_origin(1), Origin::Default);
+    for (delivery, asks) in [("atomic", true), ("unordered", false)] {
+        let reliable = "<reliability><kind>RELIABLE</kind></reliability>";
+        let inside = format!("{reliable}{}", property("squall.delivery", delivery));
+        assert_eq!(resolved(EntityKind::DataReader, &inside).asks_for_order(), asks);
+    }
+    let depth = "<history><depth>7</depth></history>";
+    assert!(!resolved(EntityKind::DataWriter, depth).says_nothing(), "policies are something");
+    let provider = provider(&file(EntityKind::DataWriter, depth));
+    let of = |kind| provider.entity(kind, "L::P", None).unwrap();
+    assert!(of(EntityKind::DataReader).says_nothing());
+    let profile = provider.profile("L::P").unwrap();
+    assert_eq!(profile.name, "L::P");
+    assert_eq!(profile.entity(EntityKind::DataWriter), Some(&of(EntityKind::DataWriter)));
+    assert_eq!(profile.entity(EntityKind::DataReader), None);
+}
+
+/// Of a profile without a plain set its first set that is for all topics stands for it.
+#[test]
+fn a_set_with_a_name_stands_for_a_profile_that_has_no_other() {
+    let set = |attributes: &str, depth: u32| {
+        format!(
+            "<datawriter_qos {attributes}><history><depth>{depth}</depth></history></datawriter_qos>"
+        )
+    };
+    let sets = [set("topic_filter='F*'", 2), set("name='N'", 3), set("name='M'", 4)].concat();
+    let text = |sets: &str| {
+        format!(
+            "<dds><qos_library name='L'><qos_profile name='P'>{sets}</qos_profile></qos_library></dds>"
+        )
+    };
+    let depth = |text: &str| {
+        let provider = provider(text);
+        let profile = provider.profile("L::P").unwrap();
+        let entity = profile.entity(EntityKind::DataWriter).unwrap();
+        let alone = provider.entity(EntityKind::DataWriter, "L::P", None).unwrap();
+        assert_eq!((&entity.name, &entity.qos), (&alone.name, &alone.qos));
+        let EntityQos::DataWriter(qos) = &entity.qos else { panic!("it is a writer's") };
+        (entity.name.clone(), entity.topic_filter.clone(), qos.history.depth)
+    };
+    assert_eq!(depth(&text(&sets)), (Some("N".into()), None, 3));
+    let with_plain = sets + &set("", 5);
+    assert_eq!(depth(&text(&with_plain)), (None, None, 5));
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_suggested() {
+    let provider = provider(&file(EntityKind::DataWriter, ""));
+    let suggested = |name: &str| provider.profile(name).unwrap_err().suggestion;
+    assert_eq!(suggested("P").as_deref(), Some("L::P"), "its library was left out");
+    assert_eq!(suggested("L::Q").as_deref(), Some("L::P"));
+    assert_eq!(suggested("Nothing::Like"), None);
+    let unknown = provider.entity(EntityKind::Topic, "L::Q", None).unwrap_err();
+    assert_eq!((unknown.name.as_str(), unknown.suggestion.as_deref()), ("L::Q", Some("L::P")));
 }

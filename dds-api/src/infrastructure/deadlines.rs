@@ -112,6 +112,21 @@ mod tests {
         assert_eq!((deadlines.next(), deadlines.advance(1000)), (None, Missed::default()));
     }
 
+    #[test]
+    fn another_period_counts_from_when_it_is_set() {
+        let mut deadlines = Deadlines::new(10);
+        deadlines.touch(1, 0);
+        deadlines.touch(2, 5);
+        deadlines.set_period(100, 8);
+        assert_eq!(deadlines.next(), Some(108));
+        assert_eq!(deadlines.advance(107), Missed::default());
+        assert_eq!(deadlines.advance(108).count, 2);
+        // One without length is taken for the shortest, so that looks come to an end.
+        deadlines.set_period(0, 200);
+        assert_eq!((deadlines.next(), deadlines.advance(202).count), (Some(200), 2 * 3));
+        assert_eq!(deadlines.next(), Some(203));
+    }
+
     /// Against the plainest thing that could be true.
     #[test]
     fn it_is_as_if_every_instance_was_looked_at() {

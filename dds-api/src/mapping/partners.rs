@@ -137,7 +137,8 @@ impl Partners {
     fn count(&self, board: &Board, who: (NodeId, u64), (alive, change): (bool, i64)) {
         let (node, entity) = who;
         let handle = Some(InstanceHandle { node, entity });
-        let more = u64::from(change > 0);
+        // Among all there ever were, one less is none more.
+        let more = u64::try_from(change).unwrap_or_default();
         match self.side {
             Side::Writer => board.note(StatusKind::PublicationMatched, |all| {
                 let status = &mut all.publication_matched;
@@ -259,5 +260,37 @@ mod tests {
         let matched =
             board.take(StatusKind::SubscriptionMatched, |all| &mut all.subscription_matched);
         assert_eq!((matched.total_count, matched.current_count), (2, 1));
+        assert_eq!((matched.total_count_change, matched.current_count_change), (2, 1));
+    }
+
+    #[test]
+    fn who_parts_has_nobody_left() {
+        for side in [Side::Writer, Side::Reader] {
+            let (board, mut partners) = (Board::default(), Partners::new(side));
+            partners.judge(&board, (ONE, true), Match::Yes);
+            partners.judge(&board, (TWO, true), refusal(PolicyId::Deadline));
+            assert!(partners.matched().eq([ONE]) && !partners.has(TWO.0, TWO.1));
+            partners.part(&board);
+            let counts = match side {
+                Side::Writer => {
+                    let kind = StatusKind::PublicationMatched;
+                    let status = board.take(kind, |all| &mut all.publication_matched);
+                    assert_eq!(status.last_subscription_handle.map(|it| it.node), Some(ONE.0));
+                    (status.total_count, status.current_count)
+                }
+                Side::Reader => {
+                    let kind = StatusKind::SubscriptionMatched;
+                    let status = board.take(kind, |all| &mut all.subscription_matched);
+                    assert_eq!(status.last_publication_handle.map(|it| it.node), Some(ONE.0));
+                    (status.total_count, status.current_count)
+                }
+            };
+            assert_eq!(counts, (1, 0));
+            let kind = match side {
+                Side::Writer => StatusKind::OfferedIncompatibleQos,
+                Side::Reader => StatusKind::RequestedIncompatibleQos,
+            };
+            assert!(board.changes().contains(kind));
+        }
     }
 }

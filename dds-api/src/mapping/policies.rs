@@ -407,4 +407,113 @@ mod tests {
         assert_eq!(told(9, 0, Told::Duration(Span { sec: 1, nanosec: 0 })), None, "a reader's");
         assert!(told(2, 0, Told::Kind(1)).is_some());
     }
+
+    use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
+
+    /// Of each level what writers offer that say nothing, and the most that they may offer.
+    const DURABILITIES: [[DurabilityQosPolicyKind; 2]; 4] = [
+        [Volatile, Volatile],
+        [Volatile, Volatile],
+        [TransientLocal, Transient],
+        [Persistent, Persistent],
+    ];
+
+    #[test]
+    fn writers_offer_what_their_topic_gives_and_no_more() {
+        let in_order = publisher().presentation;
+        assert!(in_order.ordered_access && !in_order.coherent_access);
+        assert_eq!(in_order.access_scope, PresentationQosPolicyAccessScopeKind::Topic);
+        for (level, [usual, most]) in LEVELS.into_iter().zip(DURABILITIES) {
+            assert_eq!(durability(level), usual);
+            for offered in [Volatile, TransientLocal, Transient, Persistent] {
+                let checked = check_durability(level, offered);
+                assert_eq!(checked.is_ok(), offered <= most, "{level}, {offered:?}");
+                let remedy =
+                    if offered == Persistent { "persistent()" } else { "transient_local()" };
+                assert!(checked.is_ok() || checked.unwrap_err().ends_with(remedy));
+            }
+            let kind = |policies| match policies {
+                Policies::Offered { writer, .. } => writer.durability.kind,
+                Policies::Requested { reader, .. } => reader.durability.kind,
+            };
+            assert_eq!(kind(Policies::offered(level)), usual);
+            assert_eq!(kind(Policies::requested(level)), usual);
+            assert_eq!(kind(Policies::left(level)), most, "who is gone may have offered the most");
+        }
+    }
+
+    #[test]
+    fn what_a_record_says_of_a_writer_that_is_gone_is_what_it_offered() {
+        let level = TopicLevel::Atomic;
+        let offered = |index| Policies::offered(level).with(Offer::at(index));
+        for index in 0..Offer::COUNT {
+            let Policies::Offered { writer, publisher } = offered(index) else { panic!("it is") };
+            assert_eq!(Offer::of(&writer, &publisher).index(), index);
+        }
+        assert_eq!(offered(0), Policies::offered(level));
+        let requested = Policies::requested(level);
+        assert_eq!(requested.clone().with(Offer::at(7)), requested, "nobody said that of a reader");
+    }
+
+    #[test]
+    fn both_sides_say_what_they_are() {
+        let level = TopicLevel::Atomic;
+        for (mut policies, is_writer) in
+            [(Policies::offered(level), true), (Policies::requested(level), false)]
+        {
+            assert_eq!(policies.is_writer(), is_writer);
+            assert!(!policies.is_best_effort());
+            policies.partition_mut().name = vec!["a".into()];
+            assert_eq!(policies.partition().name, ["a"]);
+            assert_eq!(policies.consistency(), Consistency::default());
+            match &mut policies {
+                Policies::Offered { writer, publisher } => {
+                    assert_eq!(publisher.partition.name, ["a"]);
+                    writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+                }
+                Policies::Requested { reader, subscriber } => {
+                    assert_eq!(subscriber.partition.name, ["a"]);
+                    reader.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+                    reader.type_consistency.prevent_type_widening = true;
+                }
+            }
+            assert!(policies.is_best_effort());
+            assert_eq!(policies.consistency() == Consistency::default(), is_writer);
+        }
+    }
+
+    #[test]
+    fn less_than_is_requested_is_refused_and_only_by_readers() {
+        let level = TopicLevel::Unordered;
+        let offered = Policies::offered(level);
+        let requested = Policies::requested(TopicLevel::VolatileStorage);
+        let refused: Vec<_> = requested.refuses(&offered).iter().map(|it| it.policy).collect();
+        assert_eq!(refused, [PolicyId::Durability]);
+        assert_eq!(offered.refuses(&requested), []);
+        assert_eq!(requested.refuses(&requested), []);
+    }
+
+    #[test]
+    fn what_differs_from_what_is_known_is_told_and_comes_back() {
+        let known = EntityQos::from(SubscriberQos::default());
+        assert_eq!(settings_beyond(&known, &known), []);
+        assert_eq!(told_beyond(known.clone(), Vec::new()), Some(known.clone()));
+        let other = EntityQos::from(SubscriberQos {
+            partition: PartitionQosPolicy { name: vec!["a".into()] },
+            ..SubscriberQos::default()
+        });
+        let settings = settings_beyond(&known, &other);
+        assert_eq!(settings.len(), 1);
+        assert_eq!(told_beyond(known.clone(), settings), Some(other));
+        let nonsense = Setting { policy: 0, field: 0, value: Told::Bool(true) };
+        assert_eq!(told_beyond(known, vec![nonsense]), None);
+    }
+
+    #[test]
+    fn data_that_no_announcement_has_room_for_is_refused() {
+        assert!(check_data(PolicyId::UserData, &[0; LONGEST_ANNOUNCEMENT]).is_ok());
+        let refused = check_data(PolicyId::UserData, &[0; LONGEST_ANNOUNCEMENT + 1]);
+        let Err(DdsError::BadParameter(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.starts_with("USER_DATA has 12289 bytes"), "{why}");
+    }
 }

@@ -202,8 +202,54 @@ mod tests {
         assert_eq!(one.look(Time(15 * MILLI)).is_alive, Some(false));
         assert!(other.wrote(None, false, Time(20 * MILLI)), "it brings the first one back");
         assert_eq!(one.look(Time(20 * MILLI)).is_alive, Some(true));
+        // Both are lost at the same time, and the first word of either brings both back.
+        assert_eq!(one.look(Time(60 * MILLI)).is_alive, Some(false));
+        assert_eq!(other.look(Time(60 * MILLI)).is_alive, Some(false));
+        assert!(one.assert(Time(61 * MILLI)) && !other.assert(Time(61 * MILLI)));
+        assert_eq!(other.look(Time(61 * MILLI)).is_alive, Some(true));
+        assert!(!other.assert(Time(62 * MILLI)), "who is alive is no news");
         let never = Vigil::new(pulse);
         never.promise(&qos(LivelinessQosPolicyKind::Automatic, 10), Time(0));
         assert!(!never.is_kept());
+    }
+
+    #[test]
+    fn deadlines_and_leases_are_looked_after_together() {
+        let vigil = Vigil::new(Arc::default());
+        assert_eq!(vigil.look(Time(MILLI)), Due::default(), "nothing is promised");
+        let mut promised = qos(LivelinessQosPolicyKind::ManualByTopic, 30);
+        promised.deadline.period = Duration::from_millis(10);
+        vigil.promise(&promised, Time(0));
+        assert!(vigil.is_kept());
+        assert!(vigil.wrote(Some(1), false, Time(0)), "the first one is news");
+        assert!(!vigil.wrote(Some(2), false, Time(0)));
+        let missed = |count, last| Missed { count, last };
+        assert_eq!(vigil.look(Time(9 * MILLI)).next, Some(Time(10 * MILLI)));
+        vigil.wrote(Some(1), true, Time(9 * MILLI));
+        let due = vigil.look(Time(10 * MILLI));
+        assert_eq!((due.missed, due.next), (missed(1, 2), Some(Time(20 * MILLI))));
+        // The lease is the next that is due, counted from the last write.
+        promised.deadline.period = Duration::from_millis(1000);
+        vigil.promise(&promised, Time(11 * MILLI));
+        assert_eq!(vigil.look(Time(11 * MILLI)).next, Some(Time(39 * MILLI)));
+        // A promise is taken back; the lease stays as it was.
+        promised.deadline.period = Duration::INFINITE;
+        promised.liveliness.lease_duration = Duration::from_millis(500);
+        vigil.promise(&promised, Time(12 * MILLI));
+        let lost = vigil.look(Time(39 * MILLI));
+        assert_eq!(lost, Due { is_alive: Some(false), ..Due::default() });
+        assert!(vigil.is_kept());
+    }
+
+    #[test]
+    fn a_deadline_alone_is_kept_and_renews_no_lease() {
+        let vigil = Vigil::new(Arc::default());
+        let mut promised = DataWriterQos::default();
+        promised.deadline.period = Duration::from_millis(10);
+        vigil.promise(&promised, Time(0));
+        assert!(vigil.is_kept() && !vigil.assert(Time(1)));
+        promised.deadline.period = Duration::INFINITE;
+        vigil.promise(&promised, Time(2));
+        assert!(!vigil.is_kept());
     }
 }

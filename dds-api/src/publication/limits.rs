@@ -1,17 +1,15 @@
 //! RESOURCE_LIMITS of a writer.
 //!
 //! Owns: which of its samples readers have not received yet, and which instances it writes, as far as they are limited. Never
-//! does: cost a writer without limits more than the look whether it has any.
+//! does: wait.
+
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use derecho_node::clock;
-use idl_xtypes::TopicData;
 use qos_profiles::{DataWriterQos, Length};
 
-use super::writer::DataWriter;
-use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::standing::Life;
 
 /// The limits of a writer that has any.
@@ -153,124 +151,6 @@ impl Drop for Admitted<'_> {
     }
 }
 
-impl<T: TopicData> DataWriter<T> {
-    /// How far what it writes was received; `None` while it is no member.
-    fn received(&self) -> Option<Received> {
-        self.at_berth(|berth| (berth.life, berth.memory.given_back()))
-    }
-
-    /// The instance of a sample, if RESOURCE_LIMITS ask for it.
-    #[inline(always)]
-    pub(super) fn limited_key(&self, sample: &T) -> DdsResult<Option<u128>> {
-        self.limits().map(|_| self.key_of(sample)).transpose()
-    }
-
-    /// Writes a sample of this instance as far as RESOURCE_LIMITS let it, if there are any: waits, so long at most if it is said, until
-    /// readers have received so many others that they do.
-    #[inline(always)]
-    pub(super) fn within_limits(
-        &self,
-        key: Option<u128>,
-        blocking: Option<Timeout>,
-        write: impl FnOnce() -> DdsResult<()>,
-    ) -> DdsResult<()> {
-        match key {
-            None => write(),
-            Some(key) => self.within(key, blocking.unwrap_or(self.max_blocking()), write),
-        }
-    }
-
-    #[cold]
-    fn within(
-        &self,
-        key: u128,
-        blocking: Timeout,
-        write: impl FnOnce() -> DdsResult<()>,
-    ) -> DdsResult<()> {
-        let Some(limits) = self.limits() else { return write() };
-        if self.is_in_set() {
-            // Nobody may receive it before the set is at its end, which must not be waited for.
-            self.enter_instance(limits, key)?;
-            return write();
-        }
-        let admitted = self.admit(limits, key, blocking)?;
-        let result = write();
-        match result {
-            Ok(()) => self.note(admitted),
-            Err(_) => {
-                drop(admitted);
-                self.look_again();
-            }
-        }
-        result
-    }
-
-    fn note(&self, admitted: Admitted<'_>) {
-        let committed = self.at_berth(|berth| berth.memory.committed()).unwrap_or_default();
-        admitted.written(committed);
-        // Readers may have received it before that was noted: whoever they have woken did not know it.
-        if self.received().is_none_or(|(_, received)| received >= committed) {
-            self.look_again();
-        }
-    }
-
-    /// Whoever waits looks again, tasks as well.
-    fn look_again(&self) {
-        self.participant.engine.act(|machine, _, _| machine.alarm(clock::now()));
-    }
-
-    fn admit<'a>(
-        &self,
-        limits: &'a Limits,
-        key: u128,
-        blocking: Timeout,
-    ) -> DdsResult<Admitted<'a>> {
-        let standing = &self.participant.standing;
-        let deadline = blocking.deadline();
-        loop {
-            self.enabling.check()?;
-            match self.received().map(|received| limits.admit(key, received)) {
-                Some(Ok(admitted)) => return Ok(admitted),
-                Some(Err(Refused::Instance)) => return Err(self.one_instance_too_many(limits)),
-                None if standing.is_out_for_good() => return Err(standing.error()),
-                Some(Err(Refused::Later)) | None => {}
-            }
-            if !self.wait_at_work(deadline, || self.is_admitted(limits, key))? {
-                return Err(DdsError::Timeout(format!(
-                    "readers of `{}` have not received so many samples within {blocking} that RESOURCE_LIMITS let its \
-                     writer write another one: {}",
-                    self.topic().name(),
-                    limits.in_words()
-                )));
-            }
-        }
-    }
-
-    /// Whether a sample of this instance would be let in now.
-    pub(super) fn is_admitted(&self, limits: &Limits, key: u128) -> bool {
-        let Some(received) = self.received() else { return false };
-        // One too many is refused at once.
-        !matches!(limits.check(&mut limits.lock(), key, received), Err(Refused::Later))
-    }
-
-    /// Counts an instance among those that it writes.
-    pub(super) fn enter_instance(&self, limits: &Limits, key: u128) -> DdsResult<()> {
-        match limits.enter(key) {
-            true => Ok(()),
-            false => Err(self.one_instance_too_many(limits)),
-        }
-    }
-
-    fn one_instance_too_many(&self, limits: &Limits) -> DdsError {
-        DdsError::OutOfResources(format!(
-            "this writer of `{}` has {} instances to say something of, and RESOURCE_LIMITS let it have no more: unregister one, \
-             or raise max_instances",
-            self.topic().name(),
-            limits.instances
-        ))
-    }
-}
-
 impl Limits {
     fn in_words(&self) -> String {
         let named = [("max_samples", self.samples), ("max_samples_per_instance", self.of_instance)];
@@ -282,6 +162,8 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
+    use qos_profiles::ResourceLimitsQosPolicy;
+
     use super::*;
     use crate::mapping::standing::Standing;
 
@@ -312,7 +194,64 @@ mod tests {
         limits.admit(2, (life, 0)).ok().unwrap().written(2);
         assert!(matches!(limits.admit(3, (life, 9)), Err(Refused::Instance)));
         assert!(!limits.enter(3) && limits.enter(1));
+        limits.admit(1, (life, 9)).ok().unwrap().written(3);
+        limits.leave(1);
+        assert!(limits.enter(1), "it comes back");
         limits.leave(1);
         assert!(limits.admit(3, (life, 9)).is_ok());
+    }
+
+    #[test]
+    fn what_is_left_of_an_instance_still_counts() {
+        let (limits, life) = (limits(9, 2, 9), Standing::new(false).life());
+        for committed in 1..=2 {
+            limits.admit(1, (life, 0)).ok().unwrap().written(committed);
+        }
+        assert!(matches!(limits.admit(1, (life, 0)), Err(Refused::Later)));
+        limits.admit(1, (life, 1)).ok().unwrap().written(3);
+        assert!(
+            matches!(limits.admit(1, (life, 1)), Err(Refused::Later)),
+            "the second one is left"
+        );
+    }
+
+    #[test]
+    fn who_sets_no_limit_has_none() {
+        let mut qos = DataWriterQos::default();
+        assert!(Limits::new(&qos).is_none());
+        let most = usize::MAX;
+        for (place, expected, words) in [
+            (0, (3, most, most), "max_samples is 3"),
+            (1, (most, 3, most), "max_samples_per_instance is 3"),
+            (2, (most, most, 3), ""),
+        ] {
+            qos.resource_limits = ResourceLimitsQosPolicy::default();
+            let resources = &mut qos.resource_limits;
+            *[
+                &mut resources.max_samples,
+                &mut resources.max_samples_per_instance,
+                &mut resources.max_instances,
+            ][place] = Length::of(3);
+            let limits = Limits::new(&qos).unwrap();
+            assert_eq!((limits.samples, limits.of_instance, limits.instances), expected);
+            assert_eq!(limits.in_words(), words);
+        }
+    }
+
+    /// What was written in an earlier membership takes no room, also if its write ends only then.
+    #[test]
+    fn another_membership_begins_with_nothing_on_its_way() {
+        let limits = limits(2, 2, 9);
+        let life = Standing::new(false).life();
+        let (first, second) = (limits.admit(1, (life, 0)), limits.admit(2, (life, 0)));
+        second.ok().unwrap().written(7);
+        let late = first.ok().unwrap();
+        let third = limits.admit(3, (life.next(), 0)).ok().unwrap();
+        late.written(9);
+        assert!(limits.admit(4, (life.next(), 9)).is_ok(), "the third one is still being written");
+        assert!(matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)), "it is behind");
+        third.written(10);
+        assert!(matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)));
+        assert!(limits.admit(5, (life.next(), 10)).is_ok());
     }
 }

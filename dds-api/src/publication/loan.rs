@@ -100,29 +100,33 @@ impl<T: TopicData> Loan<'_, T> {
             Build::InPlace { terms, .. } => std::mem::take(terms),
             Build::Heap(_) => Terms::default(),
         };
-        let seal = self.writer.seal_with(&self, terms)?;
-        if let Build::InPlace { place, .. } = &mut self.build {
-            let size = HEADER + size_of::<T>();
-            let fill = |record: &mut [u8]| {
-                record[HEADER..size].copy_from_slice(&place.bytes()[HEADER..size]);
-                Ok(size)
-            };
-            // In a set it is copied; the room goes back.
-            if let Some(held) = self.writer.hold(&seal, None, size, fill) {
-                return held;
-            }
-        }
         let writer = self.writer;
+        let seal = writer.seal_with(&self, terms)?;
         let key = match &self.build {
             Build::InPlace { .. } => writer.limited_key(&self)?,
             // It is written as any sample.
             Build::Heap(_) => None,
         };
         match self.build {
-            Build::InPlace { place, .. } => {
-                let write = || writer.commit(place, HEADER + size_of::<T>(), seal);
+            Build::InPlace { mut place, .. } => {
+                let size = HEADER + size_of::<T>();
+                let mut is_held = false;
+                let write = || {
+                    let fill = |record: &mut [u8]| {
+                        record[HEADER..size].copy_from_slice(&place.bytes()[HEADER..size]);
+                        Ok(size)
+                    };
+                    if let Some(held) = writer.hold(&seal, None, size, fill) {
+                        is_held = true;
+                        return held;
+                    }
+                    writer.commit(place, size, seal)
+                };
                 writer.within_limits(key, None, write)?;
-                self.room.0 = None;
+                if !is_held {
+                    // In a set it is copied; the room goes back.
+                    self.room.0 = None;
+                }
                 Ok(())
             }
             Build::Heap(value) => writer.write(&value),

@@ -95,10 +95,8 @@ impl KeepingOptions {
         let lifespan = qos.lifespan.duration.nanos();
         // Where nothing can be over records go in their order (I-230).
         let cleanup = service.service_cleanup_delay.nanos().filter(|_| self.has_instances);
-        if depth == Some(0) || service.max_samples.limit() == Some(0) || lifespan == Some(0) {
-            return Err(
-                "nothing would be kept: make depth, max_samples and lifespan more than none".into(),
-            );
+        if lifespan == Some(0) {
+            return Err("nothing would be kept: make lifespan more than none".into());
         }
         let LogRetention { time, bytes, samples } = self.log_retention;
         let limited = time.is_some() || bytes.is_some() || samples.is_some();
@@ -129,5 +127,204 @@ impl KeepingOptions {
             durable_first: self.durable_first && level.is_logged(),
             detach: self.detach && level.is_logged(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration as Time;
+
+    use qos_profiles::ResourceLimitsQosPolicy;
+
+    use super::*;
+
+    fn options() -> KeepingOptions {
+        KeepingOptions { has_instances: true, ..KeepingOptions::default() }
+    }
+
+    /// What is kept of a topic, by its options, level and policies.
+    fn kept(
+        options: &KeepingOptions,
+        level: TopicLevel,
+        change: impl FnOnce(&mut TopicQos),
+    ) -> Keeping {
+        let mut qos = TopicQos::default();
+        change(&mut qos);
+        options.promise("Tracks", level, qos).map(|promise| promise.keeping).unwrap()
+    }
+
+    /// What is wrong with it.
+    fn wrong(
+        options: &KeepingOptions,
+        level: TopicLevel,
+        change: impl FnOnce(&mut TopicQos),
+    ) -> String {
+        let mut qos = TopicQos::default();
+        change(&mut qos);
+        match options.promise("Tracks", level, qos) {
+            Err(DdsError::InconsistentPolicy(why)) => why,
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("nothing is wrong with it"),
+        }
+    }
+
+    use TopicLevel::{Atomic, LoggedStorage, Unordered, VolatileStorage};
+
+    #[test]
+    fn what_no_level_keeps_no_policy_keeps() {
+        for level in [Unordered, Atomic] {
+            let keeping = kept(&options(), level, |qos| qos.durability_service.history_depth = 7);
+            assert_eq!(keeping, Keeping::default());
+        }
+    }
+
+    #[test]
+    fn the_durability_service_says_what_is_kept() {
+        // The standard's default of the cleanup delay is none.
+        let one = Keeping { depth: 1, forgets: true, ..Keeping::default() };
+        assert_eq!(kept(&options(), VolatileStorage, |_| ()), one);
+        let limited = kept(&options(), VolatileStorage, |qos| {
+            let service = &mut qos.durability_service;
+            service.history_depth = 3;
+            service.max_samples = Length::of(50);
+            service.max_instances = Length::of(5);
+            service.max_samples_per_instance = Length::of(10);
+            service.service_cleanup_delay = Duration::from_millis(2);
+            qos.lifespan.duration = Duration::from_millis(1);
+        });
+        let (lifespan, cleanup) = (1_000_000, 2_000_000);
+        let expected = Keeping { depth: 3, most: 50, instances: 5, lifespan, cleanup, ..one };
+        assert_eq!(limited, expected);
+        let all = |most| {
+            kept(&options(), VolatileStorage, move |qos| {
+                qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
+                qos.durability_service.max_samples_per_instance = most;
+            })
+        };
+        assert_eq!(all(Length::UNLIMITED).depth, 0);
+        assert_eq!(all(Length::of(9)).depth, 9);
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_only_where_there_are_instances_and_somebody_serves() {
+        let none = KeepingOptions::default();
+        assert!(!kept(&none, VolatileStorage, |_| ()).forgets);
+        let usual = |qos: &mut TopicQos| qos.durability_service = KeepingOptions::usual_service();
+        assert!(!kept(&options(), VolatileStorage, usual).forgets);
+        let mut qos = TopicQos::default();
+        qos.history.kind = HistoryQosPolicyKind::KeepAll;
+        qos.history.depth = 7;
+        qos.resource_limits = ResourceLimitsQosPolicy {
+            max_samples: Length::of(9),
+            max_instances: Length::of(8),
+            max_samples_per_instance: Length::of(6),
+        };
+        let service = KeepingOptions::service_of(&qos);
+        let expected = DurabilityServiceQosPolicy {
+            service_cleanup_delay: Duration::INFINITE,
+            history_kind: HistoryQosPolicyKind::KeepAll,
+            history_depth: 7,
+            max_samples: Length::of(9),
+            max_instances: Length::of(8),
+            max_samples_per_instance: Length::of(6),
+        };
+        assert_eq!(service, expected);
+    }
+
+    #[test]
+    fn a_topic_that_would_keep_nothing_is_refused() {
+        let zero = |qos: &mut TopicQos| qos.lifespan.duration = Duration::ZERO;
+        assert!(wrong(&options(), VolatileStorage, zero).contains("nothing would be kept"));
+        let none: [fn(&mut TopicQos); 3] = [
+            |qos| qos.durability_service.history_depth = 0,
+            |qos| qos.durability_service.max_samples = Length::of(0),
+            |qos| {
+                qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
+                qos.durability_service.max_samples_per_instance = Length::of(0);
+            },
+        ];
+        for none in none {
+            let why = wrong(&options(), VolatileStorage, none);
+            assert!(why.starts_with("DURABILITY_SERVICE of topic `Tracks`"), "{why}");
+        }
+        let own = |qos: &mut TopicQos| qos.history.depth = 0;
+        assert!(wrong(&options(), Unordered, own).starts_with("topic `Tracks`: HISTORY"));
+    }
+
+    #[test]
+    fn durability_is_that_of_the_level() {
+        use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
+        let promised = |level, asked| {
+            let mut qos = TopicQos::default();
+            qos.durability.kind = asked;
+            let promise = options().promise("Tracks", level, qos).unwrap();
+            assert_eq!(promise.level, level);
+            promise.qos.durability.kind
+        };
+        for asked in [Volatile, TransientLocal, Transient, Persistent] {
+            assert_eq!(promised(Unordered, asked), Volatile);
+            assert_eq!(promised(Atomic, asked), Volatile);
+            let is_transient = asked == Transient;
+            let of_memory = if is_transient { Transient } else { TransientLocal };
+            let of_logs = if is_transient { Transient } else { Persistent };
+            assert_eq!(promised(VolatileStorage, asked), of_memory);
+            assert_eq!(promised(LoggedStorage, asked), of_logs);
+        }
+    }
+
+    #[test]
+    fn only_logs_have_what_is_said_of_logs() {
+        let said = KeepingOptions {
+            durable_first: true,
+            detach: true,
+            log_retention: LogRetention {
+                time: Some(Time::from_nanos(3)),
+                bytes: Some(0),
+                samples: Some(5),
+            },
+            ..options()
+        };
+        let logged = kept(&said, LoggedStorage, |_| ());
+        let limits = (logged.log_time, logged.log_bytes, logged.log_samples);
+        assert_eq!(limits, (3, 1, 5), "zero stands for no limit");
+        assert!(logged.durable_first && logged.detach);
+        let memory = kept(&said, VolatileStorage, |_| ());
+        assert_eq!(memory, Keeping { depth: 1, forgets: true, ..Keeping::default() });
+        let unsaid = kept(&options(), LoggedStorage, |_| ());
+        assert_eq!(unsaid, memory);
+    }
+
+    /// Where all samples are kept for readers that come late, no log may drop any.
+    #[test]
+    fn a_log_drops_nothing_that_is_kept() {
+        let keep_all = |qos: &mut TopicQos| {
+            qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
+        };
+        for log_retention in [
+            LogRetention { time: Some(Time::from_secs(1)), ..LogRetention::default() },
+            LogRetention { bytes: Some(7), ..LogRetention::default() },
+            LogRetention { samples: Some(7), ..LogRetention::default() },
+        ] {
+            let said = KeepingOptions { log_retention, ..options() };
+            let why = wrong(&said, LoggedStorage, keep_all);
+            assert!(why.contains("no log may drop any"), "{why}");
+            kept(&said, LoggedStorage, |_| ());
+            kept(&said, LoggedStorage, |qos| {
+                keep_all(qos);
+                qos.durability_service.max_samples = Length::of(7);
+            });
+            kept(&said, LoggedStorage, |qos| {
+                keep_all(qos);
+                qos.lifespan.duration = Duration::from_secs(7);
+            });
+        }
+        kept(&options(), LoggedStorage, keep_all);
+    }
+
+    #[test]
+    fn data_of_a_topic_that_cannot_be_announced_is_refused() {
+        let mut qos = TopicQos::default();
+        qos.topic_data.value = vec![0; 13 << 10];
+        assert!(matches!(options().promise("Tracks", Atomic, qos), Err(DdsError::BadParameter(_))));
     }
 }

@@ -60,3 +60,26 @@ impl Agenda {
         self.dues.retain(|Reverse(due)| is_still(due));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seldom enough that a sweep, which goes over all, costs each entry a few steps, and often enough that an agenda stays in
+    /// proportion to its cache.
+    #[test]
+    fn it_is_overgrown_beyond_twice_the_places_and_some() {
+        for places in [0, 1, 10, 1000] {
+            let mut agenda = Agenda::default();
+            let add = |agenda: &mut Agenda, time| {
+                agenda.add(Due { time, kind: Kind::Expire, at: 0, epoch: 0 });
+            };
+            (0..64 + 2 * places).for_each(|time| add(&mut agenda, time));
+            assert!(!agenda.is_overgrown(places as usize));
+            for time in 0..2 {
+                add(&mut agenda, time);
+                assert!(agenda.is_overgrown(places as usize));
+            }
+        }
+    }
+}

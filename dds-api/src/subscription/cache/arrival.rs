@@ -181,7 +181,7 @@ impl<S> Cache<S> {
         }
         // The oldest of those that are kept goes; if that is this one, it does not come.
         let oldest = instance.samples.first;
-        self.is_full(instance.len) && instance.len > 0 && order < self.samples.get(oldest).order()
+        self.is_full(instance.len) && order < self.samples.get(oldest).order()
     }
 
     fn is_full(&self, len: usize) -> bool {
@@ -218,7 +218,7 @@ impl<S> Cache<S> {
             None => (0, 1),
         };
         let more = after - before;
-        if more > 0 && after > settings.max_samples_per_instance {
+        if after > settings.max_samples_per_instance {
             return Err(Reason::SamplesPerInstance);
         }
         if self.held + more > settings.max_samples {

@@ -63,8 +63,7 @@ impl<S> Cache<S> {
             let before = known.map_or(0, |it| it.len + usize::from(it.waiting.is_some()));
             for (more, before) in more.iter_mut().zip([before, 0]) {
                 let after = self.share(before + count);
-                let is_new = after > self.share(before);
-                if is_new && after > settings.max_samples_per_instance {
+                if after > settings.max_samples_per_instance {
                     let is_alone = self.share(*count) > settings.max_samples_per_instance;
                     return Err(shortage(is_alone, Reason::SamplesPerInstance));
                 }
@@ -72,10 +71,10 @@ impl<S> Cache<S> {
             }
         }
         let [more, alone] = more;
-        if self.instances.len() + instances > settings.max_instances && instances > 0 {
+        if self.instances.len() + instances > settings.max_instances {
             return Err(shortage(counts.len() > settings.max_instances, Reason::Instances));
         }
-        if more > 0 && self.held + more > settings.max_samples {
+        if self.held + more > settings.max_samples {
             return Err(shortage(alone > settings.max_samples, Reason::Samples));
         }
         Ok(())
