@@ -220,7 +220,7 @@ fn a_value_brings_its_type_along() {
 
     let mut taken = Vec::new();
     until("both", || {
-        taken.extend(reader.take(.., Timeout::NOW).unwrap().into_iter().map(|it| it.clone()));
+        taken.extend(reader.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
         taken.len() == 2
     });
     assert_eq!(taken[0].what.get::<Place>(), Ok(place));
@@ -229,7 +229,7 @@ fn a_value_brings_its_type_along() {
     assert!(taken[1].what.is_empty());
     let mut seen = Vec::new();
     until("both", || {
-        seen.extend(looker.take(.., Timeout::NOW).unwrap().into_iter().map(|it| it.clone()));
+        seen.extend(looker.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
         seen.len() == 2
     });
     let held = seen[0].any("what").unwrap().data().unwrap();
