@@ -59,9 +59,9 @@ pub use qos_profiles as qos;
 pub mod types {
     pub use idl_cdr::*;
     pub use idl_xtypes::{
-        DataError, DynamicData, DynamicType, MemberOptions, Primitive, SerializedData,
-        StructBuilder, TextError, TopicData, TypeObjectError, UnionBuilder, UnionValue, Value,
-        topic_types,
+        Any, AnyError, DataError, DynamicData, DynamicType, MemberOptions, Primitive,
+        SerializedData, StructBuilder, TextError, TopicData, TypeObjectError, UnionBuilder,
+        UnionValue, Value, topic_types,
     };
 }
 

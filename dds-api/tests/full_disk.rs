@@ -195,3 +195,19 @@ fn a_topic_begins_when_there_is_room_for_its_log() {
     assert_eq!(topic.storage_status().unwrap().durable, 1);
     drop((reader, writer, topic, participant));
 }
+
+/// Where there is no room for the folder itself no participant is made, and it is said why.
+#[test]
+fn a_participant_that_finds_no_room_for_its_folder_says_so() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let Some(disk) = SmallDisk::mount(&folder) else { return };
+    disk.fill();
+    let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&disk.0);
+    let refused = DomainParticipant::with_config(0, config).err().unwrap().to_string();
+    for words in ["no logs can be kept", "small disk/domain-0", "no room left", "make room"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    disk.make_room();
+    drop(join(&folder, &disk));
+}

@@ -2,19 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::path::Path;
-use std::time::Instant;
 
 use dds_api::prelude::*;
 use dds_api::qos::DataRepresentationId::{Xcdr, Xcdr2, Xml};
 use dds_api::qos::{DataRepresentationId, DataWriterQos, PolicyId, PresentationQosPolicy};
 use dds_api::subscription::InstanceState;
-use dds_api::topic::{Bytes, TopicBuilder};
+use dds_api::topic::Bytes;
 use dds_api::types::{DynamicData, DynamicType, SerializedData, from_cdr, to_cdr_with};
 use idl_cdr::{CdrVersion, Encoding};
-use support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say, until};
+use levels::at_level;
+use support::{Actor, Meeting, SOON, join, listen, role, say, until};
 
 /// The two versions of CDR differ in each of its members but the first.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -64,19 +66,8 @@ struct Flat {
 
 const LEVELS: [&str; 4] = ["unordered", "atomic", "kept", "logged"];
 
-fn leveled<T: dds_api::types::TopicData>(topic: TopicBuilder<T>, level: &str) -> Topic<T> {
-    match level {
-        "atomic" => topic.atomic(),
-        "kept" => topic.transient_local().keep_all(),
-        "logged" => topic.persistent().keep_all(),
-        _ => topic,
-    }
-    .create()
-    .unwrap()
-}
-
-fn at_level<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T> {
-    leveled(participant.topic(&format!("{} {level}", T::TYPE_NAME)), level)
+fn topic_of<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T> {
+    at_level(participant.topic(&format!("{} {level}", T::TYPE_NAME)), level)
 }
 
 /// The same topic, of samples of run time, and of their bytes.
@@ -85,8 +76,8 @@ fn met<T: DdsType>(
     level: &str,
 ) -> (Topic<DynamicData>, Topic<SerializedData>) {
     let (name, of) = (format!("{} {level}", T::TYPE_NAME), DynamicType::of::<T>());
-    let dynamic = leveled(participant.dynamic_topic(&name, &of), level);
-    (dynamic, leveled(participant.serialized_topic(&name, &of), level))
+    let dynamic = at_level(participant.dynamic_topic(&name, &of), level);
+    (dynamic, at_level(participant.serialized_topic(&name, &of), level))
 }
 
 fn logging(meeting: &Meeting, logs: &Path) -> DomainParticipant {
@@ -105,20 +96,14 @@ fn remark(id: u32) -> Remark {
     }
 }
 
-/// So many samples, and no more.
+/// As [`levels::take_samples`], and no more.
 fn take<T: dds_api::types::TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
     of: impl Fn(&Sample<T>) -> R,
 ) -> Vec<R> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut all = Vec::new();
-    while all.len() < count {
-        assert!(Instant::now() < deadline, "{} of {count} on {}", all.len(), reader.topic().name());
-        all.extend(reader.take(.., Timeout::millis(50)).unwrap().map(|sample| of(&sample)));
-    }
+    let all = levels::take_samples(reader, count, of);
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
-    assert_eq!(reader.unreadable_samples(), 0);
     all
 }
 
@@ -142,7 +127,7 @@ fn act() {
     let ends: Vec<_> = LEVELS[..3]
         .iter()
         .map(|level| {
-            let topic = at_level::<Remark>(&participant, level);
+            let topic = topic_of::<Remark>(&participant, level);
             let reader = participant.reader(&topic).representations([Xcdr, Xcdr2]);
             (reader.create().unwrap(), participant.writer(&topic).representation(representation))
         })
@@ -175,7 +160,7 @@ fn programs_that_write_in_either_read_each_other() {
     let readers: Vec<_> = LEVELS[..3]
         .iter()
         .map(|level| {
-            let topic = at_level::<Remark>(&participant, level);
+            let topic = topic_of::<Remark>(&participant, level);
             let (_, raw) = met::<Remark>(&participant, level);
             let reader = participant.reader(&topic).representations([Xcdr2, Xcdr]);
             (topic, reader.create().unwrap(), raw)
@@ -233,7 +218,7 @@ fn a_writer_writes_in_what_it_offers_first() {
         (vec![Xcdr, Xml, Xcdr2], Xcdr),
     ];
     for level in LEVELS {
-        let topic = at_level::<Remark>(&participant, level);
+        let topic = topic_of::<Remark>(&participant, level);
         let (dynamic_topic, raw_topic) = met::<Remark>(&participant, level);
         let raw = participant.reader(&raw_topic).representations([Xcdr, Xcdr2]).create().unwrap();
         for (list, first) in &lists {
@@ -286,7 +271,7 @@ fn a_writer_writes_in_what_it_offers_first() {
 fn an_instance_is_the_same_in_either() {
     let meeting = Meeting::new();
     let participant = meeting.join();
-    let topic = at_level::<Remark>(&participant, "atomic");
+    let topic = topic_of::<Remark>(&participant, "atomic");
     let (dynamic, _) = met::<Remark>(&participant, "atomic");
     let filtered =
         participant.content_filtered_topic("some", &topic, "at >= %0", &["5".into()]).unwrap();
@@ -322,7 +307,7 @@ fn who_takes_one_gets_nothing_of_the_other() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     for level in &LEVELS[..3] {
-        let (here, there) = (at_level::<Remark>(&ours, level), at_level::<Remark>(&theirs, level));
+        let (here, there) = (topic_of::<Remark>(&ours, level), topic_of::<Remark>(&theirs, level));
         let first = ours.writer(&here).representation(Xcdr).create().unwrap();
         let second = ours.writer(&here).representation(Xcdr2).create().unwrap();
         let reader = theirs.reader(&there).representations([Xcdr2]).create().unwrap();
@@ -350,12 +335,12 @@ fn what_is_left_of_writers_is_told_apart() {
     let logs = tempfile::tempdir().unwrap();
     for level in ["kept", "logged"] {
         let keeper = logging(&meeting, logs.path());
-        let held = (at_level::<Remark>(&keeper, level), at_level::<Flat>(&keeper, level));
+        let held = (topic_of::<Remark>(&keeper, level), topic_of::<Flat>(&keeper, level));
         // Who keeps a topic has a part in it.
         let parts = (keeper.reader(&held.0).create(), keeper.reader(&held.1).create());
         {
             let gone = meeting.join();
-            let topic = at_level::<Remark>(&gone, level);
+            let topic = topic_of::<Remark>(&gone, level);
             let first = gone.writer(&topic).representation(Xcdr).create().unwrap();
             let second = gone.writer(&topic).representation(Xcdr2).create().unwrap();
             let publisher = gone.publisher().presentation(coherent()).create().unwrap();
@@ -367,7 +352,7 @@ fn what_is_left_of_writers_is_told_apart() {
             publisher.begin_coherent_changes().unwrap();
             (10..13).for_each(|id| set.write(&remark(id)).unwrap());
             publisher.end_coherent_changes().unwrap();
-            let flat = at_level::<Flat>(&gone, level);
+            let flat = topic_of::<Flat>(&gone, level);
             let flat = gone.writer(&flat).representation(Xcdr2).create().unwrap();
             (0..5).for_each(|id| flat.write(&Flat { id, at: 0.5 }).unwrap());
             first.wait_for_acknowledgments(SOON).unwrap();
@@ -379,7 +364,7 @@ fn what_is_left_of_writers_is_told_apart() {
             "logged" => {
                 drop((parts, held, keeper));
                 let keeper = logging(&meeting, logs.path());
-                let held = (at_level::<Remark>(&keeper, level), at_level::<Flat>(&keeper, level));
+                let held = (topic_of::<Remark>(&keeper, level), topic_of::<Flat>(&keeper, level));
                 let parts = (keeper.reader(&held.0).create(), keeper.reader(&held.1).create());
                 (keeper, held, parts)
             }
@@ -448,7 +433,7 @@ fn who_says_nothing_writes_what_the_type_needs() {
 fn xml_is_refused_in_words() {
     let meeting = Meeting::new();
     let participant = meeting.join();
-    let topic = at_level::<Remark>(&participant, "unordered");
+    let topic = topic_of::<Remark>(&participant, "unordered");
     let said = |result: DdsResult<()>| match result {
         Err(DdsError::InconsistentPolicy(why)) => why,
         other => panic!("{other:?}"),

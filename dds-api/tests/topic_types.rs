@@ -7,7 +7,7 @@ mod support;
 
 use dds_api::prelude::*;
 use dds_api::qos::{DataReaderQos, DataRepresentationId, DataWriterQos, PolicyId, TopicQos};
-use dds_api::types::{DynamicType, Representations};
+use dds_api::types::{Any, DynamicType, Representations};
 use support::{Meeting, until};
 
 /// Says all of it.
@@ -189,4 +189,50 @@ fn ours(topic: &TopicQos) -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.copy_from_topic_qos(topic);
     qos
+}
+
+/// Carries values of types that neither its IDL nor its readers know.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(name = "Fleet::Report")]
+struct Report {
+    #[dds(key)]
+    id: u32,
+    what: Any,
+}
+
+/// A reader with the compiled type takes out what it knows, and one with the IDL alone looks at what it does not.
+#[test]
+fn a_value_brings_its_type_along() {
+    let meeting = Meeting::new();
+    let (one, other) = (meeting.join(), meeting.join());
+    let topic = one.topic::<Report>("Reports").create().unwrap();
+    let writer = one.writer(&topic).create().unwrap();
+    let idl = idl::parse("r.idl", "module Fleet { struct Report { @key uint32 id; any what; }; };");
+    let of = DynamicType::from_idl(&idl.unwrap(), "Fleet::Report").unwrap();
+    let unknown = other.dynamic_topic("Reports", &of).create().unwrap();
+    let looker = other.reader(&unknown).create().unwrap();
+    let topic = other.topic::<Report>("Reports").create().unwrap();
+    let reader = other.reader(&topic).create().unwrap();
+    writer.wait_for_readers(2, Timeout::secs(20)).unwrap();
+    let place = Place { x: 2.5 };
+    writer.write(&Report { id: 1, what: Any::of(&place).unwrap() }).unwrap();
+    writer.write(&Report { id: 2, what: Any::default() }).unwrap();
+
+    let mut taken = Vec::new();
+    until("both", || {
+        taken.extend(reader.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
+        taken.len() == 2
+    });
+    assert_eq!(taken[0].what.get::<Place>(), Ok(place));
+    let refused = taken[0].what.get::<Plain>().unwrap_err().to_string();
+    assert!(refused.contains("holds `Fleet::Place`"), "{refused}");
+    assert!(taken[1].what.is_empty());
+    let mut seen = Vec::new();
+    until("both", || {
+        seen.extend(looker.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
+        seen.len() == 2
+    });
+    let held = seen[0].any("what").unwrap().data().unwrap();
+    assert_eq!((held.of().name(), held.to_json_line().as_str()), ("Fleet::Place", "{\"x\": 2.5}"));
+    assert!(seen[0].to_json_line().contains("\"type\": \"Fleet::Place\""));
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/levels.rs"]
+mod levels;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant};
 use dds_api::prelude::*;
 use dds_api::qos::TypeConsistencyEnforcementQosPolicy;
 use dds_api::subscription::InstanceState;
+use levels::at_level;
 use support::{Actor, Meeting, PATIENCE, SOON, listen, role, say, until};
 
 /// The version that was there first.
@@ -87,15 +90,7 @@ const LEVELS: [&str; 4] = ["unordered", "atomic", "kept", "logged"];
 const MANY: u32 = 20;
 
 fn topic<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T> {
-    let topic = participant.topic::<T>(&format!("{} {level}", T::TYPE_NAME));
-    match level {
-        "atomic" => topic.atomic(),
-        "kept" => topic.transient_local().keep_all(),
-        "logged" => topic.persistent().keep_all(),
-        _ => topic,
-    }
-    .create()
-    .unwrap()
+    at_level(participant.topic::<T>(&format!("{} {level}", T::TYPE_NAME)), level)
 }
 
 /// A reader and a writer on each level.

@@ -101,7 +101,7 @@ const ALL: &[Place] = &[
 ];
 
 /// The standard's annotations, where they belong, and their parameters; a star marks one that has
-/// to be given.
+/// to be given. One without places is for operations, which are skipped with all that is said of them.
 #[rustfmt::skip]
 const KNOWN: &[(&str, &[Place], &[&str])] = &[
     ("key", &[Member, Case, Discriminator, Bitfield], &["value"]),
@@ -133,7 +133,7 @@ const KNOWN: &[(&str, &[Place], &[&str])] = &[
     ("ignore_literal_names", &[Enum, Bitmask], &["value"]),
     ("service", &[Interface], &["name", "platform"]),
     ("non_serialized", &[Member], &["value"]),
-    ("oneway", ALL, &["value"]),
+    ("oneway", &[], &["value"]),
     ("ami", &[Interface], &["value"]),
     ("DDSService", &[Interface], &["name"]),
     ("DDSRequestTopic", &[Interface], &["name"]),
@@ -201,7 +201,10 @@ impl Evaluator<'_> {
             }
             seen.push((name, annotation.span));
             if place != Place::Other && !places.contains(&place) {
-                let belongs: Vec<&str> = places.iter().map(|place| place.name()).collect();
+                let mut belongs: Vec<&str> = places.iter().map(|place| place.name()).collect();
+                if belongs.is_empty() {
+                    belongs.push("an operation of an interface");
+                }
                 let text = format!(
                     "`@{name}` does not belong in front of {}; it belongs in front of {}",
                     place.name(),

@@ -2,17 +2,50 @@
 //!
 //! Owns the escapes of characters and strings, and the spellings of numbers.
 
+use crate::constant::Value;
 use crate::constant::decimal::Decimal;
+use crate::constant::quadruple::Quadruple;
 
 /// The most digits of a fixed-point number.
 pub(crate) const FIXED_DIGITS: u8 = 31;
+
+/// Of a floating-point literal: all of its digits are looked at several times.
+const LONGEST: usize = 10_000;
 
 /// What a number literal is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
     Integer(i128),
-    Floating(f64),
+    Floating(Floating),
     Fixed(Decimal),
+}
+
+/// A floating-point literal, as the nearest number of either size: what it is used for says which it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Floating {
+    /// Infinite, if it is larger than any.
+    double: f64,
+    long: Quadruple,
+}
+
+impl Floating {
+    fn parse(text: &str) -> Option<Result<Self, String>> {
+        if text.len() > LONGEST {
+            return Some(Err(format!("a number is written with at most {LONGEST} characters")));
+        }
+        let double = text.parse().ok()?;
+        let long = Quadruple::parse(text).map(|long| Self { double, long });
+        Some(long.ok_or_else(|| format!("{text} is larger than any floating-point type")))
+    }
+
+    /// As a `long double`, or as a `double`.
+    pub(crate) fn value(&self, is_long: bool) -> Result<Value, String> {
+        match is_long {
+            true => Ok(Value::LongDouble(self.long)),
+            false if self.double.is_finite() => Ok(Value::Floating(self.double)),
+            false => Err(format!("{} is larger than a double", self.long)),
+        }
+    }
 }
 
 /// Reads a number: decimal, octal (`017`), hexadecimal, floating point or fixed point (`1.5d`).
@@ -40,16 +73,11 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         let floating = digits_only(text) && text.contains('.') || text.contains(['e', 'E']);
         let plain =
             text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
-        if floating && plain {
-            match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => return Ok(Number::Floating(value)),
-                Ok(_) => {
-                    return Err(format!(
-                        "{text} is larger than a double, as which floating-point constants are worked out"
-                    ));
-                }
-                Err(_) => {}
-            }
+        if floating
+            && plain
+            && let Some(literal) = Floating::parse(text)
+        {
+            return literal.map(Number::Floating);
         }
     }
     Err(match text.as_bytes() {
@@ -137,12 +165,22 @@ mod tests {
             assert_eq!(number(text), Ok(Number::Integer(value)));
         }
         for (text, value) in [("1.5", 1.5), (".5", 0.5), ("1e3", 1000.0), ("1.E-1", 0.1)] {
-            assert_eq!(number(text), Ok(Number::Floating(value)));
+            let Ok(Number::Floating(literal)) = number(text) else { panic!("{text}") };
+            assert_eq!(literal.value(false), Ok(Value::Floating(value)));
         }
         assert!(matches!(number("1.50d"), Ok(Number::Fixed(_))));
-        for text in ["08", "1x", "0x", "1e999", "1.2.3", "1_000", "99999999999999999999", "1e"] {
+        for text in ["08", "1x", "0x", "1e5000", "1.2.3", "1_000", "99999999999999999999", "1e"] {
             assert!(number(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_literal_is_of_the_size_that_is_wanted() {
+        let Ok(Number::Floating(literal)) = number("1e400") else { panic!() };
+        assert!(literal.value(false).is_err());
+        assert!(matches!(literal.value(true), Ok(Value::LongDouble(_))));
+        let long = format!("0.{}1", "0".repeat(20_000));
+        assert!(number(&long).unwrap_err().contains("at most 10000 characters"));
     }
 
     #[test]

@@ -190,6 +190,22 @@ fn constants_are_worth_what_the_idl_says() {
         (86400, 0xF0, u32::MAX, -15)
     );
     assert_eq!((limits::THIRD, limits::TAX.units()), (1.0 / 3.0, 2375));
+    // Bits by hand from IEEE 754: 15 bits of exponent, 112 of fraction, rounded to the nearest.
+    let bits = |number: LongDouble| u128::from_le_bytes(number.0);
+    assert_eq!(bits(limits::E), 0x4000_5bf0_a8b1_4576_9535_5f0a_e836_c878);
+    assert_eq!(bits(limits::HUGE), 0x73e7_3a97_c4b5_fd80_5291_940a_c3f3_c992);
+    assert_eq!(bits(limits::EXACT_THIRD) >> 4, 0x03ff_d555_5555_5555_5555_5555_5555_5555);
+    assert_eq!(limits::SHORT_E, std::f64::consts::E);
+    let exact = limits::Exact::default_value();
+    assert_eq!(bits(exact.tenth), 0x3ffb_9999_9999_9999_9999_9999_9999_999a);
+    assert_eq!(exact.plain.to_f64(), 2.5);
+    assert_eq!(exact.both[0], exact.tenth);
+    assert_eq!(bits(exact.both[1]), 0x73e6_a375_0647_fcab_18c2_1ab9_0545_0cc3);
+    #[rustfmt::skip]
+    let payload = [
+        0x3f, 0xfb, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x9a,
+    ];
+    assert_eq!(to_cdr_with(&exact.tenth, Encoding::CDR_BE).unwrap()[4..], payload);
     assert_eq!((limits::deep::ROWS, limits::DEFAULT_LEVEL), (14, limits::Level::High));
 }
 

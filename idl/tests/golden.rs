@@ -11,33 +11,34 @@ use idl::{Compiler, Generator};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
-/// The Rust, the IDL it is made of, and whether it is for `dds-api`.
-const GOLDEN: [(&str, &[&str], bool); 8] = [
-    ("nav.rs", &["nav.idl"], false),
-    ("nav_for_dds_api.rs", &["nav.idl"], true),
-    ("constants.rs", &["constants.idl"], false),
-    ("types.rs", &["types.idl"], false),
-    ("annotated.rs", &["annotated.idl"], false),
-    ("names.rs", &["names.idl"], false),
-    ("skipped.rs", &["skipped.idl"], false),
+/// The Rust, the IDL it is made of, and the crate that it is for.
+const GOLDEN: [(&str, &[&str], &str); 9] = [
+    ("nav.rs", &["nav.idl"], "idl_cdr"),
+    ("nav_for_dds_api.rs", &["nav.idl"], "dds_api::types"),
+    ("constants.rs", &["constants.idl"], "idl_cdr"),
+    ("types.rs", &["types.idl"], "idl_cdr"),
+    ("annotated.rs", &["annotated.idl"], "idl_cdr"),
+    ("names.rs", &["names.idl"], "idl_cdr"),
+    ("skipped.rs", &["skipped.idl"], "idl_cdr"),
+    // Compiled by the tests of `idl-xtypes`, where `Any` is.
+    ("any.rs", &["any.idl"], "idl_xtypes::types"),
     (
         "ros.rs",
         &["ros/fleet_interfaces/msg/VehicleState.idl", "ros/fleet_interfaces/srv/Park.idl"],
-        false,
+        "idl_cdr",
     ),
 ];
 
 #[test]
 fn the_generated_code_is_the_golden_one() {
-    for (file, inputs, for_dds_api) in GOLDEN {
+    for (file, inputs, crate_path) in GOLDEN {
         let compiler = Compiler::new().include(format!("{DIRECTORY}/ros"));
         let inputs: Vec<String> =
             inputs.iter().map(|input| format!("{DIRECTORY}/{input}")).collect();
         let compiled = compiler.compile(&inputs).unwrap();
         assert!(!compiled.diagnostics.has_errors(), "{}", compiled.diagnostics);
-        let generator = Generator::new();
-        let generator = if for_dds_api { generator } else { generator.crate_path("idl_cdr") };
-        let rust = generator.generate(&compiled.specification.unwrap());
+        let rust =
+            Generator::new().crate_path(crate_path).generate(&compiled.specification.unwrap());
         let path = format!("{DIRECTORY}/{file}");
         if env::var_os("UPDATE_GOLDEN").is_some() {
             fs::write(&path, &rust).unwrap();

@@ -278,6 +278,20 @@ fn macros_that_grow_without_end_are_stopped() {
 }
 
 #[test]
+fn what_is_for_people_is_told_in_a_note() {
+    let text = "#ident \"@(#)a.idl 1.2\"\nstruct S { long a; };\n#sccs \"x\"\n#identify\n";
+    let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
+    assert_eq!(
+        messages(&compiled),
+        [
+            "a.idl:1:1: `#ident` is for people, and has no effect",
+            "a.idl:3:1: `#sccs` is for people, and has no effect",
+            "a.idl:4:1: there is no directive `#identify`",
+        ]
+    );
+}
+
+#[test]
 fn bytes_that_are_no_utf_8_are_latin_1() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.idl");

@@ -5,7 +5,6 @@
 
 mod proceed;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -162,10 +161,27 @@ fn open(place: &Place) -> Result<Opened, Failure> {
     }
 }
 
+/// A folder to write in, as the only one.
+fn folder_to_write(dir: &Path) -> Result<Folder, Failure> {
+    // Only a folder that is one is locked, for a lock is a file in it.
+    owner_of(&mut Folder::read(dir)?, dir)?;
+    match Folder::open(dir) {
+        Err(LogError::Locked) => {
+            Err(Failure::new(format!("{}: {}", dir.display(), LogError::Locked)))
+        }
+        other => Ok(other?),
+    }
+}
+
 fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
-    let none =
-        || Failure::new(format!("{} is no log folder: it has no file `identity`", dir.display()));
-    folder::owner(disk)?.ok_or_else(none)
+    let owner = folder::owner(disk).map_err(|error| error.within(&dir.display().to_string()))?;
+    owner.ok_or_else(|| {
+        Failure::new(format!(
+            "{} is no log folder: it has no file `identity`; name the folder of one process, such as \
+             /var/lib/squall/domain-0/0",
+            dir.display()
+        ))
+    })
 }
 
 /// What the indices say.
@@ -202,16 +218,15 @@ fn look(
     }
     let sound = found.iter().all(|(_, survey)| survey.errors.is_empty());
     let asides = match place.aside {
-        None => aside::asides(&mut disk)?,
-        Some(_) => BTreeMap::new(),
+        None => asides(place, owner)?,
+        Some(_) => Vec::new(),
     };
     let mut report = report(owner, &found);
     // Views are listed too: the last one says who has to be back.
     let last = last_view(&mut disk, (owner, &found))?;
     report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
     let of_views = last.map(|view| format!("\nThe last view: {}.", text_of_view(&view)));
-    let beside = asides.iter().map(|(stream, numbers)| (stream.to_string(), json!(numbers)));
-    report["aside"] = beside.collect();
+    report["aside"] = json!(asides.iter().map(fields_of_aside).collect::<Vec<Value>>());
     show(
         json,
         &report,
@@ -233,15 +248,46 @@ fn last_view(
     views::last(&log, disk)
 }
 
-fn text_of_asides(asides: &BTreeMap<StreamKey, BTreeSet<aside::Number>>) -> String {
-    let one = |(stream, number): (&StreamKey, &aside::Number)| {
+/// A log that was put aside: of which stream, as which number, how many bytes its files take, and what is in them.
+type PutAside = (StreamKey, aside::Number, u64, Survey);
+
+/// The logs that were put aside, of the streams that are asked for.
+fn asides(place: &Place, owner: Owner) -> Result<Vec<PutAside>, Failure> {
+    let mut disk = Folder::read(&place.dir)?;
+    let mut found = Vec::new();
+    for stream in aside::asides(&mut disk)?.into_keys() {
+        if place.stream.is_some_and(|wanted| wanted != stream) {
+            continue;
+        }
+        for (number, bytes) in aside::bytes_of(&mut disk, stream)? {
+            let mut of: Box<dyn Disk> = Box::new(Aside::new(Folder::read(&place.dir)?, number));
+            found.push((stream, number, bytes, list(&mut of, (owner, stream))?));
+        }
+    }
+    Ok(found)
+}
+
+fn fields_of_aside((stream, number, bytes, survey): &PutAside) -> Value {
+    let mut of = fields(survey);
+    of["stream"] = json!(stream.to_string());
+    of["number"] = json!(number);
+    of["bytes"] = json!(bytes);
+    of
+}
+
+fn text_of_asides(asides: &[PutAside]) -> String {
+    let one = |(stream, number, bytes, survey): &PutAside| {
+        let of = match (survey.first, survey.last) {
+            (Some(first), Some(last)) => format!("records {first} to {last}"),
+            _ => "no records".to_owned(),
+        };
+        let wrong: String = survey.errors.iter().map(|error| format!("; BAD: {error}")).collect();
         format!(
-            "\nPut aside, because its topic had gone on without it: {stream}, number {number}; see --aside."
+            "\nPut aside, because its topic had gone on without it: {stream}, number {number}, {of}, {bytes} bytes; see \
+             --aside{wrong}."
         )
     };
-    let all =
-        asides.iter().flat_map(|(stream, numbers)| numbers.iter().map(move |it| (stream, it)));
-    all.map(one).collect()
+    asides.iter().map(one).collect()
 }
 
 fn fields(survey: &Survey) -> Value {
@@ -465,8 +511,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
     let RemoveAsideArgs { dir, number, stream } = args;
-    owner_of(&mut Folder::read(dir)?, dir)?;
-    let mut disk = Folder::open(dir)?;
+    let mut disk = folder_to_write(dir)?;
     let asides = aside::asides(&mut disk)?;
     let wanted = asides.iter().filter(|(_, numbers)| numbers.contains(number));
     let wanted = wanted.map(|(key, _)| *key).filter(|key| stream.is_none_or(|only| only == *key));
@@ -487,9 +532,7 @@ fn remove_aside(args: &RemoveAsideArgs, json: bool) -> Done {
 }
 
 fn cut(args: &TruncateArgs, json: bool) -> Done {
-    // Only a folder that is one is locked, for a lock is a file in it.
-    owner_of(&mut Folder::read(&args.dir)?, &args.dir)?;
-    let mut disk = Folder::open(&args.dir)?;
+    let mut disk = folder_to_write(&args.dir)?;
     let owner = owner_of(&mut disk, &args.dir)?;
     if !folder::streams(&mut disk)?.contains(&args.stream) {
         return Err(Failure::new(format!(

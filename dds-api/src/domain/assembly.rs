@@ -9,7 +9,7 @@ use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
 use derecho_core::link::{Arbiter, Link, LinkError, Parker};
-use derecho_core::log::LogId;
+use derecho_core::log::{DiskError, LogError, LogId};
 use derecho_core::membership::RankSet;
 use derecho_core::memory::LINE_WORDS;
 use derecho_core::multicast::ablation::Ablation;
@@ -94,7 +94,14 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
         let home = Home::of_domain(plan.domain);
         let archive = Archive::open(folder, &home, fresh, *settings);
         let archive = archive.map_err(|error| {
-            DdsError::Error(format!("no logs can be kept in `{}`: {error}", folder.display()))
+            let hint = match &error {
+                LogError::Disk { cause: DiskError::NotFound, .. } => {
+                    "; make it first, or name another folder"
+                }
+                _ => "",
+            };
+            let folder = folder.display();
+            DdsError::Error(format!("no logs can be kept in `{folder}`: {error}{hint}"))
         })?;
         let bell = Arc::clone(&parker);
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || bell.wake());

@@ -49,6 +49,29 @@ impl StorageStatus {
             ),
         }
     }
+
+    /// What is wrong with the logs of a topic that is logged, as the end of a sentence; nothing if all is well.
+    pub(crate) fn trouble(&self) -> String {
+        let own = match &self.log {
+            Some(LogCondition::Full) => {
+                ". The log here waits for room: its disk is full, or a quota or limit is reached"
+                    .to_owned()
+            }
+            Some(LogCondition::Detached) => {
+                ". The log here takes nothing more, for its disk was full".to_owned()
+            }
+            Some(LogCondition::Failed(why)) => format!(". The log here takes nothing more: {why}"),
+            Some(LogCondition::Open) | None => String::new(),
+        };
+        let nobody = match self.logs == 0 && self.waits_for.is_empty() {
+            true => {
+                ". Nobody keeps a whole log of it at this moment, so nothing more becomes durable: start a participant that \
+                 keeps logs anew, or run `squall store`"
+            }
+            false => "",
+        };
+        own + nobody
+    }
 }
 
 /// How much of the past the logs of a topic keep at least: what all of the limits that are given let go of is dropped, in

@@ -2,7 +2,7 @@
 //!
 //! Owns: the participant's folder of logs, and the rule by which a topic is logged here. Never does: write into a log.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use derecho_core::group::chronicle::{Gate, Gated};
@@ -40,6 +40,11 @@ impl TopicLogs {
     pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
         let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
         chosen || self.archive.knows(stream_of(endpoint.key()))
+    }
+
+    /// The folder of this participant.
+    pub(super) fn folder(&self) -> &Path {
+        self.archive.folder()
     }
 
     /// Where the log of a topic is.

@@ -144,6 +144,32 @@ mod tests {
         told(LONGEST_PART + 1)
     }
 
+    /// Bytes in another order would be another type, or none.
+    #[test]
+    fn parts_in_another_order_are_no_type() {
+        let told = told(3 * LONGEST_PART);
+        let parts = TypePart::all(&told);
+        assert!(parts[0].bytes != parts[1].bytes && parts[1].bytes != parts[2].bytes);
+        let orders: [&[usize]; 9] = [
+            &[0, 1, 2],
+            &[0, 2, 1],
+            &[1, 0, 2],
+            &[1, 2, 0],
+            &[2, 0, 1],
+            &[2, 1, 0],
+            &[0, 1, 1],
+            &[0, 2, 2],
+            &[0, 1, 1, 2],
+        ];
+        for order in orders {
+            let mut begun = Begun::default();
+            let taken = order.iter().filter_map(|part| begun.take_in(A, parts[*part].clone()));
+            let whole: Vec<Vec<u8>> = taken.collect();
+            let wanted = if order == [0, 1, 2] { vec![told.clone()] } else { vec![] };
+            assert!(whole == wanted, "{order:?} gave {} types", whole.len());
+        }
+    }
+
     #[test]
     fn a_part_that_fits_nothing_ends_what_was_begun() {
         for wrong in [

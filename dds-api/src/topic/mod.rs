@@ -229,9 +229,11 @@ impl<T: TopicData> Topic<T> {
         self.participant.engine.act(|machine, _, _| machine.storage(key))
     }
 
-    /// What it waits for before it begins, for messages.
+    /// What it waits for before it begins, and what is wrong with its logs, for messages.
     pub(crate) fn waiting(&self) -> String {
-        self.storage_status().map_or(String::new(), |status| status.waiting())
+        let Some(status) = self.storage_status() else { return String::new() };
+        let trouble = if self.is_logged() { status.trouble() } else { String::new() };
+        status.waiting() + &trouble
     }
 
     pub(crate) fn keeping(&self) -> Keeping {

@@ -12,11 +12,12 @@ use crate::support::PATIENCE;
 /// Unordered, atomic, and kept for those who come later.
 pub(crate) const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 
-/// A topic of one of these levels.
+/// A topic of one of these levels, or of one that is kept in logs.
 pub(crate) fn at_level<T: TopicData>(topic: TopicBuilder<T>, level: &str) -> Topic<T> {
     match level {
         "unordered" => topic,
         "atomic" => topic.atomic(),
+        "logged" => topic.persistent().keep_all(),
         _ => topic.transient_local().keep_all(),
     }
     .create()
@@ -28,6 +29,15 @@ pub(crate) fn take<T: TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
     of: impl Fn(&T) -> R,
+) -> Vec<R> {
+    take_samples(reader, count, |sample| of(sample))
+}
+
+/// The same, with all that is known of them.
+pub(crate) fn take_samples<T: TopicData, R>(
+    reader: &DataReader<T>,
+    count: usize,
+    of: impl Fn(&Sample<T>) -> R,
 ) -> Vec<R> {
     let deadline = Instant::now() + PATIENCE;
     let mut all = Vec::new();

@@ -47,6 +47,21 @@ fn newcomers(seed: u64) {
     world.check();
 }
 
+/// All crash, and one is back that has not this folder.
+fn restart_without(
+    hidden: usize,
+    seed: u64,
+    mut world: World,
+    (court, root): (Rc<RefCell<Court>>, Root),
+) {
+    world.crash_all();
+    court.borrow_mut().restart_somewhere();
+    root.hide(hidden, true);
+    let config = Config::adversarial(seed + 1_000_000);
+    let mut world = World::over(config, 1, true, (court, Some(root)));
+    world.run(30_000_000);
+}
+
 /// One that keeps logs and took no part is back first.
 fn bystander(seed: u64) {
     let (court, root) = (court(), Root::apart());
@@ -57,12 +72,7 @@ fn bystander(seed: u64) {
     world.settle();
     world.flow(10);
     world.settle();
-    world.crash_all();
-    court.borrow_mut().restart_somewhere();
-    root.hide(0, true);
-    let over = (Rc::clone(&court), Some(root.clone()));
-    let mut world = World::over(Config::adversarial(seed + 1_000_000), 1, true, over);
-    world.run(30_000_000);
+    restart_without(0, seed, world, (court, root));
 }
 
 /// Everybody who was there before a newcomer dies before it can have noted it, and comes back without it.
@@ -79,12 +89,7 @@ fn newcomer(seed: u64) {
     world.crash(first);
     world.flow(20);
     world.run(20_000_000);
-    world.crash_all();
-    court.borrow_mut().restart_somewhere();
-    root.hide(1, true);
-    let over = (Rc::clone(&court), Some(root.clone()));
-    let mut world = World::over(Config::adversarial(seed + 1_000_000), 1, true, over);
-    world.run(30_000_000);
+    restart_without(1, seed, world, (court, root));
 }
 
 /// The only complete log goes while somebody without one has all of it, and who is there and keeps logs comes back alone.
@@ -101,12 +106,7 @@ fn leaning(seed: u64) {
     world.settle();
     world.crash(first);
     world.run(30_000_000);
-    world.crash_all();
-    court.borrow_mut().restart_somewhere();
-    root.hide(0, true);
-    let over = (Rc::clone(&court), Some(root.clone()));
-    let mut world = World::over(Config::adversarial(seed + 1_000_000), 1, true, over);
-    world.run(30_000_000);
+    restart_without(0, seed, world, (court, root));
 }
 
 #[test]

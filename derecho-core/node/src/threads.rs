@@ -152,6 +152,34 @@ unsafe extern "C" {
     fn sched_setscheduler(thread: i32, policy: i32, param: *const SchedParam) -> i32;
 }
 
+/// A set of signals, as large as the C libraries of Linux have it; with zeros alone it is empty.
+#[repr(C)]
+struct SignalSet([u64; 16]);
+
+/// A file that would become longer than the process may make one.
+const SIGXFSZ: i32 = 25;
+/// To what is masked more is added.
+const SIG_BLOCK: i32 = 0;
+
+unsafe extern "C" {
+    fn sigaddset(set: *mut SignalSet, signal: i32) -> i32;
+    fn pthread_sigmask(how: i32, set: *const SignalSet, before: *mut SignalSet) -> i32;
+}
+
+/// From now on a write of the calling thread that would make a file longer than the process may (RLIMIT_FSIZE) fails with an
+/// error. It would end the process by a signal.
+pub(crate) fn fail_where_files_end() {
+    let mut set = SignalSet([0; 16]);
+    // SAFETY: the set is as large as the C library's, and lives through both calls; what was masked before is not wanted.
+    let masked = unsafe {
+        sigaddset(&raw mut set, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    };
+    if masked != 0 {
+        tracing::warn!("a limit of the length of files would end this process: {masked}");
+    }
+}
+
 fn schedule(class: SchedulingClass) -> Result<(), ThreadError> {
     let (policy, priority, word) = match class {
         SchedulingClass::Other => (0, 0, "SCHED_OTHER"),

@@ -14,7 +14,8 @@ use derecho_core::log::{
     Owner, Retention, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_node::logs::{
-    Batch, Ending, Folder, Logs, OnFull, Refused, Settings, StreamHandle, StreamState,
+    Archive, Batch, Ending, Folder, Home, Logs, OnFull, Refused, Settings, StreamHandle,
+    StreamState,
 };
 use derecho_sim::{Mishaps, Random, SimDisk};
 
@@ -171,7 +172,7 @@ fn a_folder_has_one_writer_and_one_group() {
     let refused = |group| Logs::start(dir.path(), group, LOG, small()).err().unwrap();
     assert_eq!(refused(GROUP), LogError::Locked);
     drop(logs);
-    assert_eq!(refused(OTHER), LogError::OtherGroup { found: GROUP });
+    assert_eq!(refused(OTHER), LogError::OtherGroup { folder: String::new(), found: GROUP });
     drop(Logs::start(dir.path(), GROUP, LOG, small()).unwrap());
 
     let nowhere = dir.path().join("none").join("at all");
@@ -211,6 +212,48 @@ fn a_file_from_another_folder_and_one_of_another_format_are_refused() {
     assert_eq!(opened(), Err(LogError::Format { file: name.clone(), found: 2 }));
     std::fs::write(dir.path().join(&name), &own).unwrap();
     assert_eq!(opened(), Ok(Version(9)));
+}
+
+/// Whoever looks at a folder that nobody keeps keeps nobody from taking it: who comes for it waits until it was looked at.
+#[test]
+fn a_folder_at_which_others_look_is_waited_for() {
+    let root = tempfile::tempdir().unwrap();
+    let home = Home::of_domain(0);
+    let open = || Archive::open(root.path(), &home, LOG, small()).unwrap();
+    let name = |archive: &Archive| archive.folder().file_name().unwrap().to_owned();
+    let first = open();
+    assert_eq!(name(&first), "0");
+    let folder = first.folder().to_owned();
+    assert!(matches!(Folder::look(&folder), Err(LogError::Locked)), "it is kept");
+    assert_eq!(name(&open()), "1", "another process takes another one");
+    drop(first);
+    let looked = [(); 2].map(|()| Folder::look(&folder).unwrap());
+    assert!(matches!(Folder::open(&folder), Err(LogError::Locked)), "it is looked at");
+    let looks = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(looked);
+    });
+    assert_eq!(name(&open()), "0");
+    looks.join().unwrap();
+}
+
+/// Files that somebody removes take all that is written, and nothing of it is ever found: it is not durable (I-95).
+#[test]
+fn what_is_written_where_nobody_finds_it_is_not_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
+    let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
+    push(&handle, 1..10);
+    until(|| handle.durable() == Version(9));
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    push(&handle, 10..20);
+    until(|| handle.state() == StreamState::Failed);
+    let error = handle.error().unwrap();
+    assert!(matches!(&error, LogError::Disk { cause: DiskError::Removed, .. }), "{error}");
+    assert!(error.to_string().contains(&*dir.path().to_string_lossy()), "{error}");
+    assert_eq!(handle.durable(), Version(9));
+    let other = logs.stream(StreamKey(5), OnFull::Wait, || {}).err().unwrap();
+    assert!(matches!(&other, LogError::Disk { cause: DiskError::Removed, .. }), "{other}");
 }
 
 #[test]

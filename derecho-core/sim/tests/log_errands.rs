@@ -155,6 +155,66 @@ fn what_the_winner_knows_nothing_of_is_put_aside() {
     assert_eq!(asides, [(STREAM, [1].into())].into());
 }
 
+/// So many logs that were put aside, in a folder that the log goes on in.
+fn put_aside(times: u64) -> (StreamLog, SimDisk) {
+    let (mut own, mut disk) = log(2, 10, epoch(1, 5), &[]);
+    for era in 2..2 + times {
+        let errand = Errand::Replace(state_of(20, epoch(era, 2)), (Tail::default(), era));
+        let answer = errands::run::<_, SimDisk>(&errand, &mut own, &mut disk, &mut []);
+        assert!(matches!(answer, Answer::Replaced));
+    }
+    (own, disk)
+}
+
+fn numbers(disk: &mut SimDisk) -> Vec<u32> {
+    let all = aside::asides(disk).unwrap();
+    all.get(&STREAM).into_iter().flatten().copied().collect()
+}
+
+/// Of what was put aside the last eight stay, or fewer where they take too much room, but one (I-96); a crash in the midst takes
+/// nothing of those.
+#[test]
+fn what_was_put_aside_last_stays() {
+    let times = aside::MOST as u32 + 3;
+    let (_, mut disk) = put_aside(times.into());
+    assert_eq!(numbers(&mut disk), (1..=times).collect::<Vec<_>>());
+    let bytes = aside::bytes_of(&mut disk, STREAM).unwrap();
+    let removed = aside::keep_last(&mut disk, STREAM, None).unwrap();
+    assert_eq!(removed, (1..=3).map(|number| (number, bytes[&number])).collect::<Vec<_>>());
+    assert_eq!(numbers(&mut disk), (4..=times).collect::<Vec<_>>());
+    assert_eq!(aside::keep_last(&mut disk, STREAM, None).unwrap(), []);
+    let room = bytes[&times] + bytes[&(times - 1)];
+    aside::keep_last(&mut disk, STREAM, Some(room)).unwrap();
+    assert_eq!(numbers(&mut disk), [times - 1, times]);
+    aside::keep_last(&mut disk, STREAM, Some(1)).unwrap();
+    assert_eq!(numbers(&mut disk), [times], "the last one stays whatever it takes");
+    let mut step = 0;
+    loop {
+        step += 1;
+        let (own, mut disk) = put_aside(times.into());
+        disk.plan(Mishaps { crash_at: Some(step), ..Mishaps::default() });
+        let done = aside::keep_last(&mut disk, STREAM, None).is_ok();
+        match step % 2 {
+            0 => disk.kill(),
+            _ => disk.lose_power(),
+        }
+        let left = numbers(&mut disk);
+        assert!((4..=times).all(|number| left.contains(&number)), "{left:?} at step {step}");
+        aside::keep_last(&mut disk, STREAM, None).unwrap();
+        assert_eq!(numbers(&mut disk), (4..=times).collect::<Vec<_>>());
+        let owner = own.owner();
+        let (log, _) =
+            StreamLog::open(&mut disk, (owner, STREAM), Limits::default(), Check::All).unwrap();
+        assert_eq!(log.durable(), Version(20), "the log itself is as it was");
+        let found = survey(&mut Aside::new(disk, 4), (owner, STREAM), |_| {}).unwrap();
+        assert_eq!(found.errors, []);
+        if done {
+            break;
+        }
+    }
+    assert!(step > 6, "{step} steps");
+}
+
 /// A checkpoint that goes beyond what is wanted says nothing of what was before.
 #[test]
 fn a_state_is_not_made_of_a_later_one() {

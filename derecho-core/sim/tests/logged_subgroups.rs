@@ -110,12 +110,7 @@ fn whatever_happens() {
 fn hosts_apart(seed: u64) -> [usize; 4] {
     let (mut durable, mut lives, mut waited, mut early) = (0, 0, 0, 0);
     println!("seed {seed}");
-    let mut court = Court::default();
-    (court.retention, court.logged) = (retention(seed), true);
-    let (court, root) = (Rc::new(RefCell::new(court)), Root::apart());
-    let config = Config::adversarial(seed);
-    let nodes = 1 + seed as usize % 3;
-    let mut world = World::over(config, nodes, true, (Rc::clone(&court), Some(root.clone())));
+    let Apart { court, root, mut world, .. } = Apart::new(seed, 1 + seed as usize % 3);
     for life in 1..5 {
         world.flow(5);
         for _ in 0..12 {
@@ -165,16 +160,58 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
     assert!(waited > 20 && early > 20, "{waited} waited, {early} did not wait for all");
 }
 
+/// Members whose logs are on disks of their own, which nobody else reaches.
+struct Apart {
+    seed: u64,
+    court: Rc<RefCell<Court>>,
+    root: Root,
+    world: World,
+}
+
+impl Apart {
+    fn new(seed: u64, nodes: usize) -> Apart {
+        let mut court = Court::default();
+        (court.retention, court.logged) = (retention(seed), true);
+        let (court, root) = (Rc::new(RefCell::new(court)), Root::apart());
+        let over = (Rc::clone(&court), Some(root.clone()));
+        let world = World::over(Config::adversarial(seed), nodes, true, over);
+        Apart { seed, court, root, world }
+    }
+
+    fn durable(&self) -> usize {
+        self.court.borrow().durable
+    }
+
+    /// All crash, and one is back that has not this folder; it waits, by this rule.
+    fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
+        let Apart { seed, court, root, world } = self;
+        world.crash_all();
+        court.borrow_mut().restart_somewhere();
+        root.hide(hidden, true);
+        let config = Config::adversarial(*seed + life * 1_000_000);
+        *world = World::over(config, 1, true, (Rc::clone(court), Some(root.clone())));
+        world.run(300_000_000);
+        assert!(!world.has_begun(), "{rule}: seed {seed}: it begins without those who have it");
+    }
+
+    /// This folder is there again, and all is as it should be.
+    fn bring_back(&mut self, hidden: usize) {
+        let Apart { court, root, world, .. } = self;
+        root.hide(hidden, false);
+        assert!(world.bring_back());
+        world.settle();
+        world.flow(3);
+        world.check();
+        court.borrow().compare(&root.logs(LOG));
+    }
+}
+
 /// A log counts only when those that would come back without it know of it for good (I-113): not while the disk of
 /// the one that was there first is slow, and not when that one crashes before.
 #[test]
 fn a_log_that_nobody_knows_of_does_not_count() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let mut court = Court::default();
-        (court.retention, court.logged) = (retention(seed), true);
-        let (court, root) = (Rc::new(RefCell::new(court)), Root::apart());
-        let config = Config::adversarial(seed);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        let Apart { court, root, mut world, .. } = Apart::new(seed, 1);
         world.settle();
         world.flow(10);
         world.settle();
@@ -208,9 +245,7 @@ fn a_log_that_nobody_knows_of_does_not_count() {
 fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
     let mut waited = 0;
     for seed in 0..120 {
-        let (court, root) = apart(seed);
-        let config = Config::adversarial(seed);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        let Apart { court, mut world, .. } = Apart::new(seed, 1);
         world.settle();
         world.flow(10);
         world.settle();
@@ -240,9 +275,8 @@ fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
 #[test]
 fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
     for seed in 0..20 {
-        let (court, root) = apart(seed);
-        let config = Config::adversarial(seed);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        let mut apart = Apart::new(seed, 1);
+        let world = &mut apart.world;
         world.settle();
         let first = world.living()[0];
         world.add_one(false);
@@ -250,35 +284,16 @@ fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
         world.run(30_000_000);
         world.flow(10);
         world.settle();
-        let durable = court.borrow().durable;
-        assert!(durable > 0);
         match seed % 2 {
             0 => world.crash(first),
             _ => world.act(first, |member| member.leave()),
         }
         world.run(30_000_000);
         assert!(world.has_begun(), "who has it goes on");
-        world.crash_all();
-        court.borrow_mut().restart_somewhere();
-        root.hide(0, true);
-        let config = Config::adversarial(seed + 1_000_000);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
-        world.run(300_000_000);
-        assert!(!world.has_begun(), "I-156: seed {seed}: {durable} are lost");
-        root.hide(0, false);
-        assert!(world.bring_back());
-        world.settle();
-        world.flow(3);
-        world.check();
-        court.borrow().compare(&root.logs(LOG));
+        assert!(apart.durable() > 0);
+        apart.restart_without(0, 1, "I-156");
+        apart.bring_back(0);
     }
-}
-
-/// A court of members whose logs are on disks of their own.
-fn apart(seed: u64) -> (Rc<RefCell<Court>>, Root) {
-    let mut court = Court::default();
-    (court.retention, court.logged) = (retention(seed), true);
-    (Rc::new(RefCell::new(court)), Root::apart())
 }
 
 /// Of a stream of which nobody who is back has a log those have to be back who were in the last view (I-151): one that
@@ -286,28 +301,16 @@ fn apart(seed: u64) -> (Rc<RefCell<Court>>, Root) {
 #[test]
 fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
     for seed in 0..15 {
-        let (court, root) = apart(seed);
-        let config = Config::adversarial(seed);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        let mut apart = Apart::new(seed, 1);
+        let world = &mut apart.world;
         world.settle();
         world.add_bystander();
         world.settle();
         world.flow(10);
         world.settle();
-        assert!(court.borrow().durable > 0);
-        world.crash_all();
-        court.borrow_mut().restart_somewhere();
-        root.hide(0, true);
-        let config = Config::adversarial(seed + 1_000_000);
-        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
-        world.run(30_000_000);
-        assert!(!world.has_begun(), "I-151: seed {seed}: it begins without those who have it");
-        root.hide(0, false);
-        assert!(world.bring_back());
-        world.settle();
-        world.flow(3);
-        world.check();
-        court.borrow().compare(&root.logs(LOG));
+        assert!(apart.durable() > 0);
+        apart.restart_without(0, 1, "I-151");
+        apart.bring_back(0);
     }
 }
 
@@ -316,9 +319,7 @@ fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
 #[test]
 fn a_newcomer_that_nobody_has_noted_begins_nothing() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let (court, root) = apart(seed);
-        let config = Config::adversarial(seed);
-        let mut world = World::over(config, 0, true, (Rc::clone(&court), Some(root.clone())));
+        let Apart { root, mut world, .. } = Apart::new(seed, 0);
         let first = world.add_bystander();
         world.settle();
         world.run(20_000_000);
@@ -345,46 +346,26 @@ fn a_newcomer_that_nobody_has_noted_begins_nothing() {
 #[test]
 fn a_restart_goes_on_without_a_log_by_the_operators_word() {
     for seed in 0..15 {
-        let (court, root) = apart(seed);
-        let config = Config::adversarial(seed);
-        let mut world = World::over(config, 2, true, (Rc::clone(&court), Some(root.clone())));
+        let mut apart = Apart::new(seed, 2);
+        let world = &mut apart.world;
         world.settle();
-        if root.count().0 < 2 {
+        if apart.root.count().0 < 2 {
             world.add_one(true);
         }
         world.flow(10);
         world.settle();
-        world.crash_all();
-        let again = |hidden: usize, life: u64| {
-            court.borrow_mut().restart_somewhere();
-            root.hide(hidden, true);
-            let config = Config::adversarial(seed + life * 1_000_000);
-            let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
-            world.run(300_000_000);
-            assert!(!world.has_begun(), "I-153: seed {seed}: nobody has said so");
-            world
-        };
-        let mut world = again(0, 1);
-        root.proceed_without(0, 1);
-        court.borrow_mut().durable = 0;
+        apart.restart_without(0, 1, "I-153");
+        apart.root.proceed_without(0, 1);
+        apart.court.borrow_mut().durable = 0;
+        let world = &mut apart.world;
         world.settle();
         world.flow(10);
         world.settle();
-        let durable = court.borrow().durable;
-        assert!(durable > 0);
-        root.hide(0, false);
-        assert!(world.bring_back());
-        world.settle();
-        world.flow(3);
-        world.check();
-        court.borrow().compare(&root.logs(LOG));
-        world.crash_all();
+        assert!(apart.durable() > 0);
+        apart.bring_back(0);
         // It was a member since: the word counts no more.
-        let mut world = again(0, 2);
-        root.hide(0, false);
-        assert!(world.bring_back());
-        world.settle();
-        world.check();
+        apart.restart_without(0, 2, "I-153");
+        apart.bring_back(0);
     }
 }
 
@@ -393,7 +374,7 @@ fn a_restart_goes_on_without_a_log_by_the_operators_word() {
 fn a_majority_of_the_last_view_restarts_in_a_network() {
     let (mut began, mut waited) = (0, 0);
     for seed in 0..24 {
-        let (court, root) = apart(seed);
+        let Apart { court, root, .. } = Apart::new(seed, 0);
         let config = Config::adversarial(seed);
         let over = (Rc::clone(&court), Some(root.clone()));
         let mut world = World::with_bystanders(config, 5, 3 + seed as usize % 2, over);

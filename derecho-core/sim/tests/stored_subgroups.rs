@@ -4,9 +4,13 @@
 
 mod stored;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use derecho_core::storage::store::Retention;
 use derecho_sim::{Config, NodeIndex};
 use stored::World;
+use stored::court::Court;
 
 const ALL: Retention =
     Retention { depth: None, most: None, keys: None, lifespan: None, cleanup: None };
@@ -114,4 +118,35 @@ fn whatever_happens() {
     println!("{histories} histories, {overs} streams over, {ended} groups ended");
     assert!(overs > seeds().count());
     assert!(ended * 6 < seeds().count());
+}
+
+/// The same where a newcomer is told of one stream that is over, and of others only with what is left of them (I-157): all
+/// know where those were over whose records they have.
+#[test]
+fn whatever_happens_where_few_are_told() {
+    let (mut overs, mut untold) = (0, 0);
+    for seed in seeds() {
+        println!("seed {seed}");
+        let nodes = 3 + seed as usize % 2;
+        let retention = retention(1 + seed % 5);
+        let local = !seed.is_multiple_of(3);
+        let court = Rc::new(RefCell::new(Court::default()));
+        (court.borrow_mut().retention, court.borrow_mut().tells) = (retention, Some(1));
+        let over = (Rc::clone(&court), None);
+        let mut world = World::over(Config::adversarial(seed), nodes, local, over);
+        world.flow(10);
+        for _ in 0..50 {
+            world.flow(2);
+            world.random_fault();
+        }
+        world.run(20_000_000);
+        if world.living().is_empty() {
+            continue;
+        }
+        world.check();
+        let court = world.court.borrow();
+        (overs, untold) = (overs + court.overs, untold + court.untold);
+    }
+    println!("{overs} streams over, {untold} of which some have not heard");
+    assert!(overs > seeds().count() && untold > 10);
 }

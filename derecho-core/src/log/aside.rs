@@ -1,6 +1,7 @@
 //! Logs that were put aside: what a topic went on without, kept for whoever wants to look at it.
 //!
-//! Owns: the names of their files, how they are read, and how they are removed when somebody asks. Never does: use them again.
+//! Owns: the names of their files, how they are read, how many of them stay (I-96), and how they are removed when somebody asks.
+//! Never does: use them again.
 //!
 //! ```text
 //!   <stream>-<version>.log  ──>  <stream>-<version>.log.2.aside      the second log of this stream that was put aside
@@ -17,6 +18,9 @@ use super::{Disk, DiskError, LogError, StreamKey, Version};
 
 /// What the names of files end with that were put aside.
 const ASIDE: &str = ".aside";
+
+/// So many logs of a stream that were put aside stay.
+pub const MOST: usize = 8;
 
 /// Which of the logs of a stream that were put aside: the first, the second, and so on.
 pub type Number = u32;
@@ -48,24 +52,32 @@ pub fn asides(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, BTreeSet<Numbe
 }
 
 /// The number for a log that ends with this version. What was begun before and did not come to its end goes on: then
-/// what is put aside already begins where this ends.
+/// what is put aside already begins where this ends, and has no checkpoint, which goes last.
 pub(super) fn number_for(
     disk: &mut impl Disk,
     stream: StreamKey,
     last: Version,
 ) -> Result<Number, LogError> {
-    let mut begins: BTreeMap<Number, Version> = BTreeMap::new();
+    let (mut begins, mut whole) = (BTreeMap::<Number, Version>::new(), BTreeSet::new());
     for name in disk.list().map_err(LogError::of(""))? {
         let Some((name, number)) = parse(&name) else { continue };
-        if let Some((of, FileKind::Segment, version)) = FileHeader::parse_name(name)
-            && of == stream
-        {
-            let first = begins.entry(number).or_insert(version);
+        let Some((of, kind, version)) = FileHeader::parse_name(name) else { continue };
+        if of != stream {
+            continue;
+        }
+        if kind == FileKind::Checkpoint {
+            whole.insert(number);
+        }
+        let first = begins.entry(number).or_insert(version.next());
+        if kind == FileKind::Segment {
             *first = version.min(*first);
         }
     }
+    let goes_on = |number: &Number, first: Version| {
+        first == last.next() && first > Version(1) && !whole.contains(number)
+    };
     Ok(match begins.last_key_value() {
-        Some((number, first)) if *first == last.next() && *first > Version(1) => *number,
+        Some((number, first)) if goes_on(number, *first) => *number,
         Some((number, _)) => number + 1,
         None => 1,
     })
@@ -80,6 +92,63 @@ pub(super) fn put(disk: &mut impl Disk, name: &str, number: Number) -> Result<()
     }
 }
 
+/// The files of the logs of a stream that were put aside, by their numbers, and what they take.
+fn files_of(
+    disk: &mut impl Disk,
+    stream: StreamKey,
+) -> Result<BTreeMap<Number, (Vec<String>, u64)>, LogError> {
+    let mut found: BTreeMap<Number, (Vec<String>, u64)> = BTreeMap::new();
+    let mut names = disk.list().map_err(LogError::of(""))?;
+    names.sort_unstable();
+    for name in names {
+        let of = parse(&name).and_then(|(of, number)| Some((FileHeader::parse_name(of)?, number)));
+        if let Some((_, number)) = of.filter(|((key, ..), _)| *key == stream) {
+            let bytes = disk.length(&name).map_err(LogError::of(&name))?;
+            let (files, all) = found.entry(number).or_default();
+            files.push(name);
+            *all += bytes;
+        }
+    }
+    Ok(found)
+}
+
+/// What the logs of a stream that were put aside take, by their numbers.
+///
+/// # Errors
+/// What the disk says.
+pub fn bytes_of(
+    disk: &mut impl Disk,
+    stream: StreamKey,
+) -> Result<BTreeMap<Number, u64>, LogError> {
+    let files = files_of(disk, stream)?.into_iter();
+    Ok(files.map(|(number, (_, bytes))| (number, bytes)).collect())
+}
+
+/// Removes the oldest logs of a stream that were put aside, so that [`MOST`] stay, and those together take no more than so many
+/// bytes, if that is limited; the last one stays whatever it takes (I-96). Returns which were removed, and what they took.
+///
+/// # Errors
+/// What the disk says.
+pub fn keep_last(
+    disk: &mut impl Disk,
+    stream: StreamKey,
+    most_bytes: Option<u64>,
+) -> Result<Vec<(Number, u64)>, LogError> {
+    let (mut all, mut kept) = (0, 0);
+    let mut spare = Vec::new();
+    for (number, bytes) in bytes_of(disk, stream)?.into_iter().rev() {
+        all += bytes;
+        let has_room = kept < MOST && most_bytes.is_none_or(|most| all <= most);
+        match kept == 0 || has_room && spare.is_empty() {
+            true => kept += 1,
+            false => spare.push(number),
+        }
+    }
+    // The oldest first: what stays after a crash is what is newer.
+    let oldest_first = spare.into_iter().rev();
+    oldest_first.map(|number| Ok((number, remove(disk, (stream, number))?))).collect()
+}
+
 /// Removes what was put aside of a stream under this number, oldest files first; what a crash leaves may be removed again.
 /// Returns how many bytes that were. The folder is this process's alone.
 ///
@@ -89,15 +158,8 @@ pub fn remove(
     disk: &mut impl Disk,
     (stream, number): (StreamKey, Number),
 ) -> Result<u64, LogError> {
-    let mut names = disk.list().map_err(LogError::of(""))?;
-    names.retain(|name| {
-        let of = parse(name).and_then(|(name, of)| Some((FileHeader::parse_name(name)?, of)));
-        of.is_some_and(|((key, ..), of)| (key, of) == (stream, number))
-    });
-    names.sort_unstable();
-    let mut bytes = 0;
+    let (names, bytes) = files_of(disk, stream)?.remove(&number).unwrap_or_default();
     for name in names {
-        bytes += disk.length(&name).map_err(LogError::of(&name))?;
         disk.remove(&name).map_err(LogError::of(&name))?;
     }
     disk.sync_folder().map_err(LogError::of(""))?;
@@ -152,5 +214,9 @@ impl<D: Disk> Disk for Aside<D> {
 
     fn checksum(&self) -> Checksum {
         self.disk.checksum()
+    }
+
+    fn place(&self) -> String {
+        self.disk.place()
     }
 }

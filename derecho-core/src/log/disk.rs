@@ -10,6 +10,7 @@
 //! * A sector (512 bytes, aligned) is there wholly or not at all.
 //! * A file that was created, renamed or removed is so after a crash only when a later `sync_folder` succeeded.
 //! * A `sync_file` that failed may have dropped what it was to keep, and the next one knows nothing of it.
+//! * A file or folder that somebody has removed takes what is written, and nobody will ever find it; a sync says so.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -26,6 +27,10 @@ pub const SECTOR: u64 = 512;
 pub enum DiskError {
     /// There is no such file or folder.
     NotFound,
+    /// What is to be a folder is none.
+    NotAFolder,
+    /// Somebody has removed it while it was open: what was written is nowhere (I-95).
+    Removed,
     /// There is no room left.
     Full,
     /// Nothing may be written there.
@@ -40,7 +45,13 @@ impl fmt::Display for DiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DiskError::NotFound => f.write_str("it is not there"),
-            DiskError::Full => f.write_str("the disk is full"),
+            DiskError::NotAFolder => f.write_str("it is not a folder"),
+            DiskError::Removed => f.write_str(
+                "somebody has removed it while it was written, so what was written is nowhere",
+            ),
+            DiskError::Full => f.write_str(
+                "there is no room left: the disk is full, or a quota or the limit of a file's length is reached",
+            ),
             DiskError::ReadOnly => f.write_str("it may only be read"),
             DiskError::FailedSync => f.write_str("a sync failed, so what was written may be lost"),
             DiskError::Other(text) => f.write_str(text),
@@ -65,7 +76,8 @@ pub trait Disk {
     /// Writes all of it from this offset on. If it fails, some of it may have been written.
     fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Keeps what was written to a file. Whatever is wrong, the error is [`DiskError::FailedSync`].
+    /// Keeps what was written to a file. Whatever is wrong, the error is [`DiskError::FailedSync`], or
+    /// [`DiskError::Removed`] if that went well and the file has no name any more.
     fn sync_file(&mut self, name: &str) -> Result<(), DiskError>;
 
     /// Keeps which files there are. The error is as of [`Disk::sync_file`].
@@ -83,6 +95,11 @@ pub trait Disk {
     /// How CRC32C is computed here: a disk knows whether the processor can do it.
     fn checksum(&self) -> checksum::Checksum {
         checksum::portable
+    }
+
+    /// Where its files are, for people; nothing if that has no name.
+    fn place(&self) -> String {
+        String::new()
     }
 }
 
@@ -110,5 +127,9 @@ impl Disk for Box<dyn Disk + '_> {
 
     fn checksum(&self) -> checksum::Checksum {
         (**self).checksum()
+    }
+
+    fn place(&self) -> String {
+        (**self).place()
     }
 }

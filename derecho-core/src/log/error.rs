@@ -1,5 +1,6 @@
 //! What can be wrong with a log, in words for whoever has to mend it.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
@@ -66,6 +67,13 @@ pub enum LogError {
         /// The file.
         file: String,
     },
+    /// A folder has logs, and does not say whose they are.
+    NoIdentity {
+        /// The folder, or nothing if whoever reads it knows which.
+        folder: String,
+        /// One of the streams that it has logs of.
+        stream: StreamKey,
+    },
     /// A file is of a format that is not known here.
     Format {
         /// The file.
@@ -75,6 +83,8 @@ pub enum LogError {
     },
     /// The folder is of another group.
     OtherGroup {
+        /// The folder, or nothing if whoever reads it knows which.
+        folder: String,
         /// Of which.
         found: GroupId,
     },
@@ -123,9 +133,46 @@ impl LogError {
         move |cause| LogError::Disk { file: file.into(), cause }
     }
 
+    /// The same, with the folder's name before those of files: for whoever does not know which folder it is.
+    #[must_use]
+    pub fn within(mut self, folder: &str) -> LogError {
+        let named = match &mut self {
+            LogError::Disk { file, .. }
+            | LogError::BadRecord { file, .. }
+            | LogError::BadHeader { file }
+            | LogError::Format { file, .. }
+            | LogError::OtherLog { file, .. }
+            | LogError::Gap { next: file, .. } => file,
+            LogError::OtherGroup { folder, .. } | LogError::NoIdentity { folder, .. } => folder,
+            _ => return self,
+        };
+        // What has a whole path already is not in this folder alone.
+        *named = match (folder.is_empty(), named.as_str()) {
+            (true, _) => return self,
+            (false, "") => folder.into(),
+            (false, name) if name.starts_with('/') => return self,
+            (false, name) => format!("{folder}/{name}"),
+        };
+        self
+    }
+
     /// Whether it is that the disk is full: room may be made, and the same asked again.
     pub fn is_full(&self) -> bool {
         matches!(self, LogError::Disk { cause: DiskError::Full, .. })
+    }
+}
+
+/// What whoever reads of it can do, as the end of a sentence.
+fn advice(cause: &DiskError) -> &'static str {
+    match cause {
+        DiskError::NotAFolder => "; name a folder",
+        DiskError::Removed => "; start again what is to be kept, in a folder that stays",
+        DiskError::Full => "; make room",
+        DiskError::ReadOnly => {
+            "; let this user write there, mount the file system to be written, or name another place"
+        }
+        DiskError::FailedSync => "; look after the disk, and start again what keeps logs there",
+        DiskError::NotFound | DiskError::Other(_) => "",
     }
 }
 
@@ -133,24 +180,39 @@ impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LogError::Disk { file, cause } if file.is_empty() => {
-                write!(f, "the log folder: {cause}")
+                write!(f, "the log folder: {cause}{}", advice(cause))
             }
-            LogError::Disk { file, cause } => write!(f, "{file}: {cause}"),
+            LogError::Disk { file, cause } => write!(f, "{file}: {cause}{}", advice(cause)),
             LogError::BadRecord { file, offset, version, cause } => write!(
                 f,
                 "{file}, offset {offset}: the record of version {version} is bad: {cause}; \
                  bring the log back from another member, or cut it there"
             ),
             LogError::BadHeader { file } => {
-                write!(f, "{file} does not begin as a file of a log; it was not written by one")
+                write!(
+                    f,
+                    "{file} does not begin as a file of a log, so it was not written by one, or is harmed; bring it back \
+                     from a copy, or take it away"
+                )
             }
             LogError::Format { file, found } => write!(
                 f,
-                "{file} is of format {found}, this program knows format {}; read it by the program that wrote it",
+                "{file} is of format {found}, this program knows format {}; use the program that wrote it, or another \
+                 folder",
                 super::segment::FORMAT
             ),
-            LogError::OtherGroup { found } => {
-                write!(f, "the log folder is of group {found}; choose another folder")
+            LogError::NoIdentity { folder, stream } => {
+                let folder = if folder.is_empty() { "the log folder" } else { folder };
+                write!(
+                    f,
+                    "{folder} has logs, of stream {stream}, and no file `{}` that says whose; bring it back from a copy, or \
+                     take the logs away",
+                    super::folder::IDENTITY
+                )
+            }
+            LogError::OtherGroup { folder, found } => {
+                let folder = if folder.is_empty() { "the log folder" } else { folder };
+                write!(f, "{folder} is of group {found}; choose another folder")
             }
             LogError::OtherLog { file, found } => {
                 write!(f, "{file} was written in another log folder, {found}; take it away")
@@ -160,7 +222,9 @@ impl fmt::Display for LogError {
                 "stream {stream}: version {missing} is in no file, the next one is {next}; \
                  bring the missing file back"
             ),
-            LogError::Locked => f.write_str("another process writes in this log folder"),
+            LogError::Locked => f.write_str(
+                "another process writes in this log folder; end it first, or wait for its end",
+            ),
             LogError::Failed => f.write_str("the log has failed before and takes nothing more"),
             LogError::NoViews => f.write_str(
                 "the log of views in the same folder cannot be written, so nothing there counts as durable; \

@@ -74,14 +74,12 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner
         return if owner.group == group {
             Ok(owner)
         } else {
-            Err(LogError::OtherGroup { found: owner.group })
+            Err(LogError::OtherGroup { folder: String::new(), found: owner.group })
         };
     }
     // Logs without an owner are somebody's who has lost the file: they are not taken over.
-    if let Some(stray) = streams(disk)?.first() {
-        return Err(LogError::BadHeader {
-            file: format!("{IDENTITY} (missing beside stream {stray})"),
-        });
+    if let Some(stream) = streams(disk)?.first() {
+        return Err(LogError::NoIdentity { folder: String::new(), stream: *stream });
     }
     let mut bytes = head::begin(MAGIC);
     (group, fresh).encode(&mut bytes);

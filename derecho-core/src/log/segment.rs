@@ -116,7 +116,7 @@ impl FileHeader {
     ) -> Result<FileHeader, LogError> {
         let header = FileHeader::read(disk, file)?;
         if header.owner.group != owner.group {
-            return Err(LogError::OtherGroup { found: header.owner.group });
+            return Err(LogError::OtherGroup { folder: file.into(), found: header.owner.group });
         }
         if header.owner.log != owner.log {
             return Err(LogError::OtherLog { file: file.into(), found: header.owner.log });

@@ -207,9 +207,10 @@ impl ShardState {
         self.tidy();
     }
 
-    /// Logs that have what was durable of it, while nobody's that is there does.
+    /// Logs that have what was durable of it, while nobody's that is there does. Of one that nobody wants none matter.
     pub(super) fn leans_on(&self) -> impl Iterator<Item = LogId> + '_ {
-        self.logs.iter().flat_map(|logs| logs.leans_on(&self.holders))
+        let logs = self.logs.iter().filter(|_| !self.wanted.is_empty());
+        logs.flat_map(|logs| logs.leans_on(&self.holders))
     }
 
     /// What the logs of views say now of it.

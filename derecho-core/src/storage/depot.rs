@@ -22,7 +22,7 @@ use super::journal::Journal;
 use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
 use super::logbook::{LogBook, Standing};
-use super::parcel::{BlockHead, Numbers, Parcel, Told};
+use super::parcel::{BlockHead, Numbers, Parcel};
 pub use super::porter::porter_geometry;
 use super::porter::{Porter, Want};
 use super::scribe::Scribe;
@@ -41,6 +41,8 @@ use crate::node::{NodeEvent, Origin, SubgroupId, SubscriptionId};
 const BLOCKS_A_TURN: usize = 4;
 /// While something is on its way it is looked after so often at least.
 const LOOK: u64 = 1_000_000;
+/// Of streams that are over so many are told with an offer, unless it is said (I-157).
+pub const MOST_OVER: usize = 1024;
 /// How often it is looked again for logs that are awaited.
 const CLAIM_AGAIN: u64 = 100_000_000;
 
@@ -91,6 +93,8 @@ pub struct Depot {
     untold: bool,
     /// Subgroups of which more is durable everywhere than when it was asked last.
     moved: Vec<u64>,
+    /// Of streams that are over so many are told with an offer.
+    most_over: usize,
 }
 
 impl Default for Depot {
@@ -106,6 +110,7 @@ impl Default for Depot {
             claim_at: None,
             untold: false,
             moved: Vec::new(),
+            most_over: MOST_OVER,
         }
     }
 }
@@ -114,6 +119,11 @@ impl Depot {
     /// Whether this member has a stream by which it can give others what it keeps.
     pub fn has_stream(&self) -> bool {
         self.porter.stream().is_some()
+    }
+
+    /// Of streams that are over so many are told with an offer from now on (I-157).
+    pub fn tell_over(&mut self, most: usize) {
+        self.most_over = most;
     }
 
     /// Brings that stream: memory of [`porter_geometry`].
@@ -524,12 +534,12 @@ impl Depot {
             let since = since.cloned().unwrap_or_default();
             let is_logged = group.state().logs(key).is_some();
             let Some((found, version)) = keeper.serve(&want, is_logged) else { continue };
-            let streams: Vec<Told> = keeper.store().known().collect();
             self.porter.queue.remove(index);
-            let given = streams.clone();
-            let give = Parcel::Give { key, request, stream, streams: given, version, since };
+            let streams = keeper.store().offered(self.most_over);
+            let told = streams.iter().map(|(stream, _)| *stream).collect();
+            let give = Parcel::Give { key, request, stream, streams, version, since };
             if group.send_direct(node, give.to_bytes(), effects) {
-                self.porter.serve(want, found, &streams, now);
+                self.porter.serve(want, found, (keeper.store(), told), now);
             }
             done = 1;
             break;

@@ -538,3 +538,25 @@ impl core::fmt::Debug for Keeper {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+impl Keeper {
+    /// One that waits for what was kept before.
+    pub(super) fn newcomer(retention: Retention, meaning: Meaning) -> Keeper {
+        let mut keeper = Keeper::new(retention, meaning);
+        let (waiting, ripe_at) = (Some(Store::new(Retention::default(), meaning)), None);
+        keeper.stage = Stage::Lacks(Box::new(Lacking {
+            epoch: 1,
+            from: Vec::new(),
+            waiting,
+            ripe_at,
+            arrived: 0,
+            asked: None,
+            spoke: None,
+            beginning: None,
+            replay: None,
+            turnings: VecDeque::new(),
+        }));
+        keeper
+    }
+}

@@ -7,14 +7,15 @@
 //! ```text
 //!   block    request: u64, kind: u64 (1 records, 2 the last), version: u64 that the one who gives has come to,
 //!            then bytes of the run
-//!   record   number: u64, version: u64, stream: u32 (by its place in `Give`), length: u32, then its bytes
+//!   record   number: u64, version: u64, stream: u32 (by its place among those that were told), length: u32, then its bytes
+//!   name     since: u64, over: u64, all ones: u32, length: u32, then a stream: that is told now (I-157)
 //! ```
 
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, Wire};
 use crate::group::report::StreamId;
-use crate::ids::RegionId;
+use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
 
 /// How far a member has come: of each stream the number of the next message.
@@ -30,8 +31,8 @@ pub(super) enum Parcel {
     /// Who says so wants what was kept of a subgroup before `until`, where it has begun in this epoch, without
     /// what is before `from`.
     Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
-    /// It comes by this stream of the one who says so; records name their streams by their places here. So many messages were before what the one who
-    /// asked begins with. The store began anew from a log in this epoch, with these numbers of what is delivered.
+    /// It comes by this stream of the one who says so; records name their streams by their places among those that are told, these first. So many
+    /// messages were before what the one who asked begins with. The store began anew from a log in this epoch, with these numbers of what is delivered.
     Give {
         key: u64,
         request: u64,
@@ -157,6 +158,22 @@ impl BlockHead {
     }
 }
 
+/// Instead of a stream's place: what follows is a stream that was not told yet.
+const NAME: u32 = u32::MAX;
+/// Bytes of that with its head.
+pub(super) const NAME_BYTES: usize = RECORD_HEAD + 24;
+
+/// A stream that is told in the run.
+pub(super) fn name_bytes((stream, (since, over)): Told) -> [u8; NAME_BYTES] {
+    let head = RecordHead { number: since, version: over, stream: NAME, length: 24 };
+    let mut bytes = [0; NAME_BYTES];
+    let (first, rest) = bytes.split_at_mut(RECORD_HEAD);
+    first.copy_from_slice(&head.bytes());
+    rest[..16].copy_from_slice(&stream.node.0.to_le_bytes());
+    rest[16..].copy_from_slice(&stream.region.0.to_le_bytes());
+    bytes
+}
+
 /// What comes before a record in the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RecordHead {
@@ -183,12 +200,34 @@ impl RecordHead {
         let [number, version] = [number, version].map(|word| u64::from_le_bytes(*word));
         Some(RecordHead { number, version, stream: last as u32, length: (last >> 32) as u32 })
     }
+
+    /// The stream that is told, if this is no record but that; `Some(None)` if it makes no sense.
+    pub(super) fn told(self, bytes: &[u8]) -> Option<Option<Told>> {
+        (self.stream == NAME).then(|| {
+            let (node, region) = bytes.split_first_chunk::<16>()?;
+            let region = RegionId(u64::from_le_bytes(region.try_into().ok()?));
+            let stream = StreamId { node: NodeId(u128::from_le_bytes(*node)), region };
+            Some((stream, (self.number, self.version)))
+        })
+    }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::ids::NodeId;
+
+    #[test]
+    fn streams_that_are_told_come_back_and_records_are_none() {
+        let told = (StreamId { node: NodeId(1 << 100 | 5), region: RegionId(1 << 40 | 9) }, (4, 7));
+        let bytes = name_bytes(told);
+        let head = RecordHead::read(&bytes).expect("it is long enough");
+        assert_eq!(head.told(&bytes[RECORD_HEAD..]), Some(Some(told)));
+        for wrong in [&bytes[RECORD_HEAD..RECORD_HEAD + 23], &bytes[..]] {
+            assert_eq!(head.told(wrong), Some(None));
+        }
+        let record = RecordHead { stream: 3, ..head };
+        assert_eq!(record.told(&bytes[RECORD_HEAD..]), None);
+    }
 
     #[test]
     fn parcels_come_back_and_cut_ones_do_not() {

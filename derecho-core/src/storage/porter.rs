@@ -3,11 +3,13 @@
 //! Owns: that stream, and whose turn it is: one after the other. Never does: wait for anybody in a turn, or
 //! copy more in one than live traffic has patience for.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Kept};
-use super::parcel::{BLOCK_HEAD, BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
+use super::parcel::{
+    BLOCK_HEAD, BlockHead, NAME_BYTES, Numbers, RECORD_HEAD, RecordHead, Told, name_bytes,
+};
 use super::store::{Store, Walk};
 use crate::fault::{Fault as Planted, planted};
 use crate::group::report::StreamId;
@@ -51,14 +53,43 @@ pub(super) enum Way {
     Along(Walk),
 }
 
+/// A stream of what is given.
+struct Given {
+    known: Told,
+    /// From which number on, and until which.
+    bounds: (u64, u64),
+    /// Its place among those that were told, if it was.
+    place: Option<u32>,
+}
+
+/// A record on its way, as bytes: what tells its stream, if that was not told yet; its head; itself.
+struct Passing {
+    name: Option<[u8; NAME_BYTES]>,
+    head: [u8; RECORD_HEAD],
+    kept: Kept,
+}
+
+impl Passing {
+    fn parts(&self) -> [&[u8]; 3] {
+        let name = self.name.as_ref().map_or(&[][..], |name| &name[..]);
+        [name, &self.head, self.kept.bytes()]
+    }
+
+    fn length(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+}
+
 /// The one whose turn it is.
 struct Serving {
     want: Want,
     way: Option<Way>,
-    /// From which numbers on, and until which, by the store's numbers for the streams.
-    bounds: Vec<(u64, u64)>,
+    /// By the store's numbers for the streams.
+    streams: Vec<Given>,
+    /// So many of them were told.
+    told: u32,
     /// A record that is on its way in part, and how much of it is.
-    partial: Option<(Kept, usize)>,
+    partial: Option<(Passing, usize)>,
     /// It was there.
     came: bool,
     until: Time,
@@ -125,13 +156,21 @@ impl Porter {
         self.serving.is_some() || !self.queue.is_empty()
     }
 
-    /// It is this one's turn.
-    pub(super) fn serve(&mut self, want: Want, way: Way, streams: &[Told], now: Time) {
+    /// It is this one's turn to be given what is in this store. These streams were told, in this order.
+    pub(super) fn serve(
+        &mut self,
+        want: Want,
+        way: Way,
+        (store, told): (&Store, Vec<StreamId>),
+        now: Time,
+    ) {
         let of = |numbers: &Numbers, stream: StreamId| {
             let known = numbers.iter().find(|(known, _)| *known == stream);
             known.map(|(_, number)| *number)
         };
-        let bounds = streams.iter().map(|(stream, (met, _))| {
+        let places: BTreeMap<StreamId, u32> = told.into_iter().zip(0..).collect();
+        let streams = store.known().map(|known| {
+            let (stream, (met, _)) = &known;
             let until = match of(&want.until, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
@@ -139,11 +178,12 @@ impl Porter {
                 None if *met <= want.epoch => u64::MAX,
                 None => 0,
             };
-            (of(&want.from, *stream).unwrap_or(0), until)
+            let bounds = (of(&want.from, *stream).unwrap_or(0), until);
+            Given { known, bounds, place: places.get(stream).copied() }
         });
-        let (bounds, until) = (bounds.collect(), now.after(PATIENCE));
+        let (streams, told, until) = (streams.collect(), places.len() as u32, now.after(PATIENCE));
         let (way, partial, came, finished) = (Some(way), None, false, false);
-        self.serving = Some(Serving { want, way, bounds, partial, came, until, finished });
+        self.serving = Some(Serving { want, way, streams, told, partial, came, until, finished });
     }
 
     /// Takes out whoever did not come when it was its turn.
@@ -223,27 +263,26 @@ impl Serving {
     fn fill(&mut self, cursor: &mut Cursor, mut block: &mut [u8]) -> (usize, bool) {
         let room = block.len();
         loop {
-            let (kept, at) = match self.partial.take() {
+            let (passing, at) = match self.partial.take() {
                 Some(partial) => partial,
                 None => match self.next(cursor) {
-                    Some(kept) => (kept, 0),
+                    Some(passing) => (passing, 0),
                     None => return (room - block.len(), true),
                 },
             };
-            let (stream, length) = (kept.stream(), kept.bytes().len());
-            let (number, version, length) = (kept.number(), kept.version(), length as u32);
-            let head = RecordHead { number, version, stream, length }.bytes();
-            // As if head and record were one.
-            let (first, at_record) = (&head[at.min(RECORD_HEAD)..], at.saturating_sub(RECORD_HEAD));
-            let mut put = 0;
-            for part in [first, &kept.bytes()[at_record..]] {
+            // As if its parts were one.
+            let (mut put, mut past) = (0, at);
+            for part in passing.parts() {
+                let skipped = past.min(part.len());
+                past -= skipped;
+                let part = &part[skipped..];
                 let count = part.len().min(block.len());
                 let (to, rest) = core::mem::take(&mut block).split_at_mut(count);
                 to.copy_from_slice(&part[..count]);
                 (block, put) = (rest, put + count);
             }
-            if at + put < RECORD_HEAD + length as usize {
-                self.partial = Some((kept, at + put));
+            if at + put < passing.length() {
+                self.partial = Some((passing, at + put));
                 return (room, false);
             }
             if block.is_empty() {
@@ -252,17 +291,134 @@ impl Serving {
         }
     }
 
-    fn next(&mut self, cursor: &mut Cursor) -> Option<Kept> {
+    fn next(&mut self, cursor: &mut Cursor) -> Option<Passing> {
         loop {
             let kept = cursor.next()?;
             // Of a stream that was not known yet when this began all was delivered later.
-            let (from, until) = *self.bounds.get(kept.stream() as usize)?;
+            let given = self.streams.get_mut(kept.stream() as usize)?;
+            let (from, until) = given.bounds;
             if kept.number() >= until {
                 return None;
             }
-            if kept.number() >= from {
-                return Some(kept);
+            if kept.number() < from {
+                continue;
             }
+            let name = given.place.is_none().then(|| name_bytes(given.known));
+            let stream = *given.place.get_or_insert_with(|| {
+                self.told += 1;
+                self.told - 1
+            });
+            let (number, version) = (kept.number(), kept.version());
+            let length = kept.bytes().len() as u32;
+            let head = RecordHead { number, version, stream, length }.bytes();
+            return Some(Passing { name, head, kept });
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::depot::MOST_OVER;
+    use super::super::keeper::{Keeper, Taken};
+    use super::super::parcel::Parcel;
+    use super::super::store::{Meaning, Retention};
+    use super::*;
+    use crate::bytes::Wire;
+
+    const MEANING: Meaning = Meaning {
+        key: |record| record[0].into(),
+        time: |_| 0,
+        several: |_| None,
+        says: |_, _| {},
+        beside: |key| key,
+    };
+    const RETENTION: Retention =
+        Retention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
+    /// So many have written something that stays, and so many others have gone since.
+    const STAYS: u64 = 5;
+    const GONE: u64 = 5_000;
+
+    fn stream(number: u64) -> StreamId {
+        StreamId { node: NodeId(u128::from(number) << 64 | 1), region: RegionId(7 + number) }
+    }
+
+    /// What very many have left who came one after the other, and two who are there.
+    fn store() -> Store {
+        let mut store = Store::new(RETENTION, MEANING);
+        for number in 0..STAYS + GONE + 2 {
+            let index = store.stream(stream(number));
+            store.meet(stream(number), number);
+            let key = if number < STAYS { 100 + number } else { number % 10 };
+            store.append(index, 3, &[key as u8; 40]);
+            if number < STAYS + GONE {
+                store.end(stream(number), store.version());
+            }
+        }
+        store
+    }
+
+    fn records(store: &Store) -> Vec<(StreamId, u64, u64, Vec<u8>)> {
+        let of = |kept: Kept| {
+            let stream = store.streams()[kept.stream() as usize];
+            (stream, kept.number(), kept.version(), kept.bytes().to_vec())
+        };
+        store.cursor().map(of).collect()
+    }
+
+    /// I-157: an offer does not grow with those who have gone. Who is given what they have left hears of those of whom that is, and
+    /// has them over at the same place; of others nobody hears.
+    #[test]
+    fn an_offer_is_bounded_whoever_has_come_and_gone() {
+        let store = store();
+        let streams = store.offered(MOST_OVER);
+        let names: Vec<StreamId> = streams.iter().map(|(stream, _)| *stream).collect();
+        let newest = (STAYS + GONE - MOST_OVER as u64..STAYS + GONE + 2).map(stream);
+        assert_eq!(names, newest.collect::<Vec<_>>());
+        let until: Numbers = (0..2).map(|at| (stream(STAYS + GONE + at), 4)).collect();
+        let give = Parcel::Give {
+            key: 1,
+            request: 1,
+            stream: RegionId(1),
+            streams: streams.clone(),
+            version: store.version(),
+            since: (0, Numbers::new()),
+        };
+        assert!(give.to_bytes().len() < 50 << 10, "{}", give.to_bytes().len());
+        let epoch = STAYS + GONE + 1;
+        for room in [73, 100, 4096, BLOCK] {
+            let want = Want {
+                node: NodeId(2),
+                key: 1,
+                request: 1,
+                epoch,
+                until: until.clone(),
+                from: Numbers::new(),
+            };
+            let mut porter = Porter::new();
+            let way = Way::Pinned(store.cursor());
+            porter.serve(want, way, (&store, names.clone()), Time(0));
+            let mut newcomer = Keeper::newcomer(RETENTION, MEANING);
+            newcomer.ask(Some((NodeId(1), 1)));
+            newcomer.given(&streams, store.version(), (0, Numbers::new()));
+            let serving = porter.serving.as_mut().expect("somebody is served");
+            let Some(Way::Pinned(mut cursor)) = serving.way.take() else { panic!("it is pinned") };
+            let mut block = alloc::vec![0; room];
+            loop {
+                let (length, last) = serving.fill(&mut cursor, &mut block);
+                let head = BlockHead { request: 1, last, version: store.version() };
+                match newcomer.take_block(head, &block[..length]) {
+                    Taken::More => assert!(!last),
+                    Taken::Whole if last => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(records(newcomer.store()), records(&store), "in blocks of {room}");
+            let known = newcomer.store().over();
+            assert_eq!(known.len(), MOST_OVER + STAYS as usize);
+            assert!(known.iter().all(|over| store.over().contains(over)));
+            let stays = |number: u64| known.iter().any(|(_, of)| *of == stream(number));
+            assert!((0..STAYS).all(stays) && !stays(STAYS), "those who have left something");
+            assert_eq!(newcomer.store().version(), store.version());
         }
     }
 }

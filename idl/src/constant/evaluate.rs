@@ -12,7 +12,7 @@ use crate::model::{NamedKind, Primitive, ScopedName, Type};
 use crate::scope::{Meaning, Scopes};
 use crate::syntax::{Expression, ExpressionKind, Path};
 
-use super::{Value, fit, range};
+use super::{Value, fit, quadruple, range};
 
 /// The literals of enums and the bits of bitmasks, by type.
 pub(crate) type Literals = HashMap<ScopedName, Rc<Vec<(String, Value)>>>;
@@ -68,12 +68,22 @@ impl Evaluator<'_> {
         let span = expression.span;
         match &expression.kind {
             ExpressionKind::Number(Number::Integer(value)) => Ok(Value::Integer(*value)),
-            ExpressionKind::Number(Number::Floating(value)) => Ok(Value::Floating(*value)),
+            ExpressionKind::Number(Number::Floating(literal)) => {
+                let value = literal.value(is_long_double(ty));
+                value.map_err(|message| self.reports.error(span, message))
+            }
             ExpressionKind::Number(Number::Fixed(value)) => Ok(Value::Fixed(*value)),
             ExpressionKind::String { value, .. } => Ok(Value::String(value.to_string())),
             ExpressionKind::Char { value, .. } => Ok(Value::Char(*value)),
             ExpressionKind::Boolean(value) => Ok(Value::Boolean(*value)),
-            ExpressionKind::Name(path) => self.named(path, ty),
+            // A part of an expression is of the type that the whole is of.
+            ExpressionKind::Name(path) => match (self.named(path, ty)?, ty) {
+                (Value::LongDouble(value), Some(of)) if !is_long_double(ty) => {
+                    let value = fit(Value::LongDouble(value), of);
+                    value.map_err(|message| self.reports.error(span, message))
+                }
+                (value, _) => Ok(value),
+            },
             ExpressionKind::Unary(sign, operand) => {
                 let operand = self.work_out(operand, ty)?;
                 match unary(*sign, &operand, ty) {
@@ -117,8 +127,11 @@ fn unary(sign: char, operand: &Value, ty: Option<&Type>) -> Option<Value> {
     Some(match (sign, operand) {
         ('-', Value::Integer(value)) => Value::Integer(value.checked_neg()?),
         ('-', Value::Floating(value)) => Value::Floating(-value),
+        ('-', Value::LongDouble(value)) => Value::LongDouble(value.negate()),
         ('-', Value::Fixed(value)) => Value::Fixed(value.negate()),
-        ('+', Value::Integer(_) | Value::Floating(_) | Value::Fixed(_)) => operand.clone(),
+        ('+', Value::Integer(_) | Value::Floating(_) | Value::LongDouble(_) | Value::Fixed(_)) => {
+            operand.clone()
+        }
         ('~', Value::Integer(value)) => {
             // Of a type without a sign all its bits are turned, else it is -(value + 1).
             let max = match ty.map(Type::resolved) {
@@ -149,6 +162,14 @@ fn binary(operator: &str, left: &Value, right: &Value) -> Result<Value, String> 
         (Value::Integer(a), Value::Fixed(b)) => {
             binary(operator, &Value::Fixed(super::Decimal::from_integer(*a)), &Value::Fixed(*b))
         }
+        (Value::LongDouble(_), Value::LongDouble(_) | Value::Floating(_) | Value::Integer(_))
+        | (Value::Floating(_) | Value::Integer(_), Value::LongDouble(_))
+            if is_arithmetic(operator) =>
+        {
+            let (a, b) = quadruple(left).zip(quadruple(right)).ok_or_else(wrong)?;
+            let result = a.calculate(operator, b).map(Value::LongDouble);
+            result.ok_or_else(|| format!("`{a} {operator} {b}` has no value"))
+        }
         (Value::Floating(_) | Value::Integer(_), Value::Floating(_) | Value::Integer(_))
             if is_arithmetic(operator) =>
         {
@@ -166,6 +187,10 @@ fn binary(operator: &str, left: &Value, right: &Value) -> Result<Value, String> 
         }
         _ => Err(wrong()),
     }
+}
+
+fn is_long_double(ty: Option<&Type>) -> bool {
+    matches!(ty.map(Type::resolved), Some(Type::Primitive(Primitive::LongDouble)))
 }
 
 fn is_arithmetic(operator: &str) -> bool {

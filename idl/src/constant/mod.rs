@@ -4,11 +4,13 @@
 
 pub(crate) mod decimal;
 pub(crate) mod evaluate;
+pub(crate) mod quadruple;
 
 use std::fmt;
 
 use crate::model::{Primitive, ScopedName, Type};
 use decimal::Decimal;
+use quadruple::Quadruple;
 
 /// The value of a constant, an enumerator, a default or an annotation's argument.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +18,10 @@ use decimal::Decimal;
 pub enum Value {
     /// An integer of any type, an octet, or the bits of a bitmask.
     Integer(i128),
-    /// A floating-point number of any type.
+    /// A `float` or a `double`.
     Floating(f64),
+    /// A `long double`.
+    LongDouble(Quadruple),
     /// A fixed-point number.
     Fixed(Decimal),
     /// A boolean.
@@ -45,6 +49,7 @@ impl fmt::Display for Value {
         match self {
             Self::Integer(value) => write!(f, "{value}"),
             Self::Floating(value) => write!(f, "{value:?}"),
+            Self::LongDouble(value) => write!(f, "{value}"),
             Self::Fixed(value) => write!(f, "{value}d"),
             Self::Boolean(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
             Self::Char(value) => write!(f, "{value:?}"),
@@ -66,7 +71,7 @@ impl Value {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Integer(_) => "an integer",
-            Self::Floating(_) => "a floating-point number",
+            Self::Floating(_) | Self::LongDouble(_) => "a floating-point number",
             Self::Fixed(_) => "a fixed-point number",
             Self::Boolean(_) => "a boolean",
             Self::Char(_) => "a character",
@@ -155,9 +160,22 @@ fn fit_primitive(value: Value, primitive: Primitive, ty: &Type) -> Result<Value,
             value => Err(format!("expected {}, found {}", wanted(ty), value.kind())),
         };
     }
+    if primitive == Primitive::LongDouble
+        && let Some(number) = quadruple(&value)
+    {
+        return Ok(Value::LongDouble(number));
+    }
     match (primitive, &value) {
-        (Primitive::Boolean, Value::Boolean(_))
-        | (Primitive::LongDouble | Primitive::Double, Value::Floating(_)) => Ok(value),
+        (Primitive::Boolean, Value::Boolean(_)) | (Primitive::Double, Value::Floating(_)) => {
+            Ok(value)
+        }
+        (Primitive::Double | Primitive::Float, Value::LongDouble(number)) => {
+            let double = number.to_f64();
+            match double.is_finite() {
+                true => fit_primitive(Value::Floating(double), primitive, ty),
+                false => Err(format!("{number} does not fit {ty}")),
+            }
+        }
         (Primitive::Char | Primitive::WChar, Value::Char(c)) => {
             let (bits, most) = if primitive == Primitive::Char { (8, 0xFF) } else { (16, 0xFFFF) };
             if u32::from(*c) > most {
@@ -171,13 +189,24 @@ fn fit_primitive(value: Value, primitive: Primitive, ty: &Type) -> Result<Value,
             }
             Ok(value)
         }
-        (Primitive::Float | Primitive::Double | Primitive::LongDouble, Value::Integer(number)) => {
+        (Primitive::Float | Primitive::Double, Value::Integer(number)) => {
             Ok(Value::Floating(*number as f64))
         }
-        (Primitive::Float | Primitive::Double | Primitive::LongDouble, Value::Fixed(number)) => {
+        (Primitive::Float | Primitive::Double, Value::Fixed(number)) => {
             Ok(Value::Floating(number.to_f64()))
         }
         _ => Err(format!("expected {}, found {}", wanted(ty), value.kind())),
+    }
+}
+
+/// A number of any kind as one of 128 bits.
+pub(crate) fn quadruple(value: &Value) -> Option<Quadruple> {
+    match value {
+        Value::LongDouble(number) => Some(*number),
+        Value::Floating(number) => Quadruple::from_f64(*number),
+        Value::Integer(number) => Quadruple::from_integer(*number),
+        Value::Fixed(number) => Quadruple::parse(&number.to_string()),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ mod names;
 mod structures;
 mod values;
 
+use crate::constant::Value;
 use crate::model::{
     Constant, Definition, Element, Extensibility, Module, NamedKind, Placement, Primitive,
     ScopedName, Specification, Type, TypeNotes, Typedef, Verbatim,
@@ -49,7 +50,8 @@ impl Generator {
         Self { crate_path: DEFAULT_CRATE_PATH.to_owned(), extensibility: None }
     }
 
-    /// A generator of code that finds `DdsType` elsewhere, such as in `idl_cdr`.
+    /// A generator of code that finds `DdsType` and its company elsewhere, such as in `idl_cdr`, or in `idl_xtypes::types`
+    /// where the IDL has an `any`.
     #[must_use]
     pub fn crate_path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.crate_path);
@@ -165,12 +167,15 @@ impl Out<'_> {
     fn constant(&mut self, constant: &Constant) {
         let ty = &constant.ty;
         let unit = constant.unit.as_ref().map(|unit| format!(", in {}", code(unit)));
-        let text = format!("IDL constant `{}`: `{ty}`{}.", constant.name, unit.unwrap_or_default());
+        // Of which the code has the bits alone.
+        let digits = match &constant.value {
+            Value::LongDouble(number) => format!(", {number}"),
+            _ => String::new(),
+        };
+        let unit = unit.unwrap_or_default();
+        let text = format!("IDL constant `{}`: `{ty}`{unit}{digits}.", constant.name);
         self.docs(&constant.docs, &text);
-        if matches!(
-            ty.resolved(),
-            Type::Primitive(Primitive::Float | Primitive::Double | Primitive::LongDouble)
-        ) {
+        if matches!(ty.resolved(), Type::Primitive(Primitive::Float | Primitive::Double)) {
             self.line("#[allow(clippy::approx_constant, reason = \"the IDL has this value\")]");
         }
         let name = self.names.of(&constant.name);
@@ -190,7 +195,7 @@ impl Out<'_> {
         let (name, ty) = (self.names.of(&typedef.name), &typedef.ty);
         self.docs(&typedef.docs, &format!("IDL typedef `{}`: `{ty}`.", typedef.name));
         self.allow(&structures::lints(ty, false));
-        let rust = if has_any(ty) { "()".to_owned() } else { self.rust_type(ty) };
+        let rust = self.rust_type(ty);
         self.line(&format!("pub type {name} = {rust};"));
     }
 
@@ -358,20 +363,10 @@ impl Out<'_> {
             }
             Type::Array(element, length) => format!("[{}; {length}]", self.element_type(element)),
             Type::Fixed { digits, scale } => self.company(&format!("Fixed<{digits}, {scale}>")),
-            Type::Any => "()".to_owned(),
+            Type::Any => self.company("Any"),
             Type::Named(name, _) => self.path(name),
             Type::Alias(alias) => self.path(&alias.name),
         }
-    }
-}
-
-/// Whether a value of the type holds something that no sample can carry.
-fn has_any(ty: &Type) -> bool {
-    match ty.resolved() {
-        Type::Any => true,
-        Type::Sequence(inner, _) | Type::Array(inner, _) => has_any(inner),
-        Type::Map(key, value, _) => has_any(key) || has_any(value),
-        _ => false,
     }
 }
 

@@ -55,7 +55,7 @@ impl Out<'_> {
             .into_iter()
             .filter_map(|(name, value)| {
                 let value = value.as_ref()?;
-                Some(format!("{name} = {}", self.value(element(&member.ty), value)))
+                Some(format!("{name} = {}", self.limit(element(&member.ty), value)))
             })
             .collect();
         if !range.is_empty() {

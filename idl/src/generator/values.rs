@@ -1,19 +1,19 @@
 //! Values as Rust.
 
 use crate::constant::Value;
+use crate::constant::quadruple::Quadruple;
 use crate::model::{Element, Primitive, ScopedName, Type};
 
 use super::docs::is_directional;
 use super::{Out, is_enum};
 
 impl Out<'_> {
-    /// The type and the value of a constant. Strings are borrowed, and a `long double` is written
-    /// with the digits that `f64` has.
+    /// The type and the value of a constant. Strings are borrowed.
     pub(super) fn constant_value(&self, ty: &Type, value: &Value) -> (String, String) {
         match (ty.resolved(), value) {
             (Type::String { .. }, Value::String(text)) => ("&str".to_owned(), quoted(text)),
-            (Type::Primitive(Primitive::LongDouble), Value::Floating(number)) => {
-                ("f64".to_owned(), format!("{number:?}"))
+            (Type::Primitive(Primitive::LongDouble), Value::LongDouble(number)) => {
+                (self.rust_type(ty), self.long_double(*number))
             }
             _ => (self.rust_type(ty), self.value(ty, value)),
         }
@@ -25,9 +25,10 @@ impl Out<'_> {
             (Type::Primitive(Primitive::WChar), Value::Char(c)) => {
                 format!("{}({:#06x})", self.company("WChar"), u32::from(*c))
             }
-            (Type::Primitive(Primitive::LongDouble), Value::Floating(number)) => {
-                format!("{}::from({number:?})", self.company("LongDouble"))
-            }
+            (_, Value::LongDouble(number)) => match number.exact_f64() {
+                Some(double) => format!("{}::from({double:?})", self.company("LongDouble")),
+                None => self.long_double(*number),
+            },
             // The shortest digits that give the number again.
             (Type::Primitive(Primitive::Float), Value::Floating(number)) => {
                 format!("{:?}", *number as f32)
@@ -58,6 +59,22 @@ impl Out<'_> {
             (_, Value::Char(c)) => format!("{c:?}"),
             (_, Value::Enumerator { value, .. }) => value.to_string(),
             (_, Value::Fixed(number)) => number.to_string(),
+        }
+    }
+
+    /// Of all of its bits, which can be a constant.
+    fn long_double(&self, number: Quadruple) -> String {
+        format!("{}({:#034x}_u128.to_le_bytes())", self.company("LongDouble"), number.to_bits())
+    }
+
+    /// A limit of `@min`, `@max` or `@range`: a literal.
+    pub(super) fn limit(&self, ty: &Type, value: &Value) -> String {
+        match value {
+            Value::LongDouble(number) => match number.exact_f64() {
+                Some(double) => format!("{double:?}"),
+                None => format!("\"{:#034x}\"", number.to_bits()),
+            },
+            _ => self.value(ty, value),
         }
     }
 

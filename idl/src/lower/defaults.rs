@@ -6,7 +6,7 @@
 use crate::constant::{Value, fit};
 use crate::diagnostic::Checked;
 use crate::literal::{Number, number};
-use crate::model::{NamedKind, Type};
+use crate::model::{NamedKind, Primitive, Type};
 use crate::syntax::Expression;
 
 use super::Lowering;
@@ -24,7 +24,8 @@ impl Lowering<'_> {
                     );
                     return Err(self.reports.error(expression.span, text));
                 };
-                let elements = list(&text).ok_or_else(|| {
+                let is_long = matches!(element.resolved(), Type::Primitive(Primitive::LongDouble));
+                let elements = list(&text, is_long).ok_or_else(|| {
                     format!(
                         "expected elements in parentheses, such as \"(1, 2, 3)\", found {text:?}"
                     )
@@ -52,8 +53,9 @@ impl Lowering<'_> {
     }
 }
 
-/// The elements of `(1, 2)`, `('a', "b")` or `(True, False)`; `None` if it is none of these.
-fn list(text: &str) -> Option<Vec<Value>> {
+/// The elements of `(1, 2)`, `('a', "b")` or `(True, False)`; `None` if it is none of these. `is_long` says what
+/// floating-point numbers are.
+fn list(text: &str, is_long: bool) -> Option<Vec<Value>> {
     let text = text.trim();
     let inside = text
         .strip_prefix('(')
@@ -62,7 +64,7 @@ fn list(text: &str) -> Option<Vec<Value>> {
     let mut rest = inside.trim();
     let mut values = Vec::new();
     while !rest.is_empty() {
-        let (value, behind) = element(rest)?;
+        let (value, behind) = element(rest, is_long)?;
         values.push(value);
         let behind = behind.trim_start();
         rest = match behind.strip_prefix(',') {
@@ -75,7 +77,7 @@ fn list(text: &str) -> Option<Vec<Value>> {
 }
 
 /// One element, and what stands behind it.
-fn element(text: &str) -> Option<(Value, &str)> {
+fn element(text: &str, is_long: bool) -> Option<(Value, &str)> {
     if let Some(quote @ ('\'' | '"')) = text.chars().next() {
         let mut value = String::new();
         let mut chars = text.char_indices().skip(1);
@@ -99,7 +101,11 @@ fn element(text: &str) -> Option<(Value, &str)> {
         "False" | "FALSE" | "false" => Value::Boolean(false),
         _ => match number(digits).ok()? {
             Number::Integer(value) => Value::Integer(if negative { -value } else { value }),
-            Number::Floating(value) => Value::Floating(if negative { -value } else { value }),
+            Number::Floating(literal) => match literal.value(is_long).ok()? {
+                Value::LongDouble(value) if negative => Value::LongDouble(value.negate()),
+                Value::Floating(value) if negative => Value::Floating(-value),
+                value => value,
+            },
             Number::Fixed(_) => return None,
         },
     };
@@ -109,18 +115,21 @@ fn element(text: &str) -> Option<(Value, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::constant::quadruple::Quadruple;
 
     #[test]
     fn lists_are_read_as_ros_writes_them() {
         let integers = [1, -2, 3].map(Value::Integer).to_vec();
-        assert_eq!(list("(1, -2, 3)"), Some(integers));
-        assert_eq!(list("(1.5,)"), Some(vec![Value::Floating(1.5)]));
-        assert_eq!(list("()"), Some(vec![]));
+        assert_eq!(list("(1, -2, 3)", false), Some(integers));
+        assert_eq!(list("(1.5,)", false), Some(vec![Value::Floating(1.5)]));
+        assert_eq!(list("()", false), Some(vec![]));
+        let long = Value::LongDouble(Quadruple::parse("-0.1").unwrap());
+        assert_eq!(list("(-0.1)", true), Some(vec![long]));
         let strings = ["a, b", "it's"].map(|text| Value::String(text.to_owned())).to_vec();
-        assert_eq!(list(r#"('a, b', "it's")"#), Some(strings));
-        assert_eq!(list("(True, False)"), Some([true, false].map(Value::Boolean).to_vec()));
+        assert_eq!(list(r#"('a, b', "it's")"#, false), Some(strings));
+        assert_eq!(list("(True, False)", false), Some([true, false].map(Value::Boolean).to_vec()));
         for wrong in ["1, 2", "(1 2)", "('a)", "(x)"] {
-            assert_eq!(list(wrong), None, "{wrong}");
+            assert_eq!(list(wrong, false), None, "{wrong}");
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{self, Declarator, Notes, TypeSpec};
 
-use super::types::has_any;
 use super::{Lowering, StructInfo, docs};
 
 impl Lowering<'_> {
@@ -144,14 +143,7 @@ impl Lowering<'_> {
 
     /// The type of a member before array lengths.
     pub(super) fn member_type(&mut self, spec: &TypeSpec, external: bool) -> Checked<Type> {
-        let ty = self.type_of(spec, !external)?;
-        if has_any(&ty) {
-            let text = "a member cannot be of type any: a reader would have to know the type of \
-                        each value, and no encoding of DDS tells it; use a union of the types \
-                        that there may be";
-            return Err(self.reports.error(spec.span, text));
-        }
-        Ok(ty)
+        self.type_of(spec, !external)
     }
 
     /// A member of a struct or union, of which the type is known but for its lengths.
@@ -233,6 +225,7 @@ pub(super) fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value
     let less = |a: &Value, b: &Value| match (a, b) {
         (Value::Integer(a), Value::Integer(b)) => a < b,
         (Value::Floating(a), Value::Floating(b)) => a < b,
+        (Value::LongDouble(a), Value::LongDouble(b)) => a < b,
         _ => false,
     };
     !min.as_ref().is_some_and(|min| less(value, min))
@@ -254,7 +247,11 @@ impl Lowering<'_> {
         for (bound, expression) in bounds.iter_mut().zip([found.min, found.max]) {
             if let Some(expression) = expression {
                 let value = self.value(expression, Some(element))?;
-                if !matches!(value, Value::Integer(_) | Value::Floating(_) | Value::Fixed(_)) {
+                let is_number = matches!(
+                    value,
+                    Value::Integer(_) | Value::Floating(_) | Value::LongDouble(_) | Value::Fixed(_)
+                );
+                if !is_number {
                     let text = format!("values of type {element} have no order");
                     return Err(self.reports.error(expression.span, text));
                 }

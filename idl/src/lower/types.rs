@@ -223,13 +223,3 @@ fn is_map_key(ty: &Type) -> bool {
         _ => false,
     }
 }
-
-/// Whether values of the type hold an `any` somewhere.
-pub(super) fn has_any(ty: &Type) -> bool {
-    match ty.resolved() {
-        Type::Any => true,
-        Type::Sequence(inner, _) | Type::Array(inner, _) => has_any(inner),
-        Type::Map(key, value, _) => has_any(key) || has_any(value),
-        _ => false,
-    }
-}

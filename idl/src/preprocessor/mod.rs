@@ -30,9 +30,9 @@ const MAX_INCLUDES: usize = 20_000;
 const MAX_TOKENS: usize = 4_000_000;
 
 /// The directives, for guesses.
-const DIRECTIVES: [&str; 13] = [
+const DIRECTIVES: [&str; 14] = [
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma",
-    "error", "warning", "line",
+    "error", "warning", "line", "ident",
 ];
 
 /// What came out.
@@ -285,6 +285,10 @@ impl<'a> Preprocessor<'a> {
                 } else {
                     self.reports.warning(span, text);
                 }
+            }
+            // A version for people, as some revision control writes it.
+            "ident" | "sccs" => {
+                self.reports.note(span, format!("`#{word}` is for people, and has no effect"));
             }
             // Another preprocessor's marks say where lines came from; ours stay where they are.
             "line" => {}

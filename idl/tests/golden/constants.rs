@@ -42,9 +42,23 @@ pub mod limits {
     #[allow(clippy::approx_constant, reason = "the IDL has this value")]
     pub const PI: f64 = 3.14159265358979;
 
-    /// IDL constant `Limits::E`: `long double`.
+    /// IDL constant `Limits::E`: `long double`, 2.71828182845904523536.
+    pub const E: ::idl_cdr::LongDouble =
+        ::idl_cdr::LongDouble(0x40005bf0a8b1457695355f0ae836c878_u128.to_le_bytes());
+
+    /// Beyond any double, and not the third that a double has.
+    ///
+    /// IDL constant `Limits::HUGE`: `long double`, 1.5E+4000.
+    pub const HUGE: ::idl_cdr::LongDouble =
+        ::idl_cdr::LongDouble(0x73e73a97c4b5fd805291940ac3f3c992_u128.to_le_bytes());
+
+    /// IDL constant `Limits::EXACT_THIRD`: `long double`, 0.33333333333333333333333333333333337.
+    pub const EXACT_THIRD: ::idl_cdr::LongDouble =
+        ::idl_cdr::LongDouble(0x3ffd5555555555555555555555555556_u128.to_le_bytes());
+
+    /// IDL constant `Limits::SHORT_E`: `double`.
     #[allow(clippy::approx_constant, reason = "the IDL has this value")]
-    pub const E: f64 = 2.718281828459045;
+    pub const SHORT_E: f64 = 2.718281828459045;
 
     /// IDL constant `Limits::PRICE`: `fixed<3, 1>`.
     pub const PRICE: ::idl_cdr::Fixed<3, 1> =
@@ -80,6 +94,22 @@ pub mod limits {
         /// IDL constant `Limits::Deep::LONG_TEXT`: `string`.
         pub const LONG_TEXT: &str =
             "a text that is so long that it has to stand on a line of its own behind the name";
+    }
+
+    /// IDL struct `Limits::Exact`.
+    #[derive(::idl_cdr::DdsType, Clone, Debug, PartialEq)]
+    #[dds(name = "Limits::Exact", crate = "idl_cdr")]
+    pub struct Exact {
+        /// IDL member `tenth`: `long double`.
+        #[dds(default = ::idl_cdr::LongDouble(0x3ffb999999999999999999999999999a_u128.to_le_bytes()))]
+        #[dds(range(min = -1.5, max = "0x73e6a3750647fcab18c21ab905450cc3"))]
+        pub tenth: ::idl_cdr::LongDouble,
+        /// IDL member `plain`: `long double`.
+        #[dds(default = ::idl_cdr::LongDouble::from(2.5))]
+        pub plain: ::idl_cdr::LongDouble,
+        /// IDL member `both`: `long double[2]`.
+        #[dds(default = vec![::idl_cdr::LongDouble(0x3ffb999999999999999999999999999a_u128.to_le_bytes()), ::idl_cdr::LongDouble(0x73e6a3750647fcab18c21ab905450cc3_u128.to_le_bytes())].try_into().expect("the elements were counted"))]
+        pub both: [::idl_cdr::LongDouble; 2],
     }
 
     /// IDL struct `Limits::Cabin`.

@@ -103,6 +103,8 @@ pub struct MemberOptions {
     pub key: bool,
     /// Whether a sample may lack it.
     pub optional: bool,
+    /// Whether it lies elsewhere in memory (`@external`), which changes no byte.
+    pub external: bool,
     /// Whether who does not know it refuses the sample; members of the key always are.
     pub must_understand: bool,
     /// Its id; the one after the member before, if absent.
@@ -173,7 +175,7 @@ fn member(name: &str, next: u32, options: MemberOptions) -> Member {
         key: options.key,
         must_understand: options.must_understand || options.key,
         optional: options.optional,
-        external: false,
+        external: options.external,
         try_construct: options.try_construct,
         default: None,
         unit: None,

@@ -2,7 +2,7 @@
 //!
 //! Owns the way from the words of the model to the standard's numbers. Never knows of other types.
 
-use idl_cdr::{Extensibility, TryConstruct};
+use idl_cdr::{Extensibility, LongDouble, TryConstruct};
 
 use crate::model::{BitField, Element, Kind, Literal, Primitive};
 use crate::standard::*;
@@ -68,9 +68,12 @@ pub(crate) fn parameter(kind: &Kind, text: &str) -> Option<AnnotationParameterVa
         Primitive::Uint64 => Value::Uint64(text.parse().ok()?),
         Primitive::Float32 => Value::Float32(text.parse().ok()?),
         Primitive::Float64 => Value::Float64(text.parse().ok()?),
-        Primitive::Boolean | Primitive::Float128 | Primitive::Char8 | Primitive::Char16 => {
-            return None;
-        }
+        // All of its bits, or digits of a double.
+        Primitive::Float128 => Value::Float128(match text.strip_prefix("0x") {
+            Some(bits) => LongDouble(u128::from_str_radix(bits, 16).ok()?.to_le_bytes()),
+            None => text.parse::<f64>().ok()?.into(),
+        }),
+        Primitive::Boolean | Primitive::Char8 | Primitive::Char16 => return None,
     })
 }
 

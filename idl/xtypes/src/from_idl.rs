@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use idl::model::{self, Definition, MemberId, Type, TypeNotes};
 use idl::{Specification, Value};
-use idl_cdr::{Extensibility, Representations, TryConstruct};
+use idl_cdr::{DdsType, Extensibility, LongDouble, Representations, TryConstruct};
 
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
     Structure, Union,
 };
-use crate::{DynamicType, TypeObjectError, data, soundness};
+use crate::{Any, DynamicType, TypeObjectError, data, soundness};
 
 impl DynamicType {
     /// The type of this name, with its modules, in a specification that has been compiled.
@@ -160,12 +160,23 @@ impl FromIdl<'_> {
             Type::Fixed { digits, scale } => {
                 Kind::Fixed { digits: (*digits).into(), scale: (*scale).into() }
             }
-            Type::Any => return Err(TypeObjectError::Unknown { kind: "any" }),
+            Type::Any => return Ok(self.any()),
             Type::Named(name, _) => return self.named(&name.to_string()),
             // There is none behind `resolved`.
             Type::Alias(alias) => return self.named(&alias.name.to_string()),
         };
         Ok(self.graph.add("", kind))
+    }
+
+    /// What a value of any type is. No type of IDL has its name, which is a keyword.
+    fn any(&mut self) -> NodeId {
+        if let Some(&made) = self.made.get(Any::TYPE_NAME) {
+            return made;
+        }
+        let of = DynamicType::of::<Any>();
+        let made = self.graph.take_in(&of.graph, of.root);
+        self.made.insert(Any::TYPE_NAME.to_owned(), made);
+        made
     }
 
     fn element(&mut self, of: &model::Element) -> Made<Element> {
@@ -277,8 +288,8 @@ impl FromIdl<'_> {
             (Kind::Primitive(Primitive::Float32), Value::Floating(number)) => {
                 Made::Float(*number as f32)
             }
-            (Kind::Primitive(Primitive::Float128), Value::Floating(number)) => {
-                Made::LongDouble((*number).into())
+            (Kind::Primitive(Primitive::Float128), Value::LongDouble(number)) => {
+                Made::LongDouble(LongDouble(number.to_bits().to_le_bytes()))
             }
             (Kind::Primitive(_), Value::Floating(number)) => Made::Double(*number),
             (Kind::Primitive(_), Value::Boolean(value)) => Made::Bool(*value),
@@ -378,6 +389,7 @@ fn number(of: &Value) -> Option<String> {
     match of {
         Value::Integer(number) => Some(number.to_string()),
         Value::Floating(number) => Some(number.to_string()),
+        Value::LongDouble(number) => Some(format!("{:#034x}", number.to_bits())),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 //! Owns the type objects of DDS-XTYPES ([`TypeObjects`]), [`DynamicType`] and assignability. Never opens a
 //! connection; what comes from peers is checked before it is used.
 
+mod any;
 mod assign;
 mod builder;
 mod components;
@@ -24,6 +25,7 @@ pub mod standard;
 mod topic_data;
 mod words;
 
+pub use any::{Any, AnyError};
 pub use builder::{MemberOptions, StructBuilder, UnionBuilder};
 pub use consistency::{ConsistencyKind, Mismatch, TypeConsistency};
 pub use data::{DataError, DynamicData, SerializedData, TextError, UnionValue, Value};
@@ -37,3 +39,10 @@ pub use model::Primitive;
 pub use objects::{ObjectKind, TypeObjects, object_bytes};
 pub use resolve::TypeObjectError;
 pub use topic_data::{Fields, TopicData};
+
+/// What Rust that was generated from IDL needs, in one place: the company of the derive macro, and [`Any`].
+pub mod types {
+    pub use idl_cdr::*;
+
+    pub use crate::Any;
+}

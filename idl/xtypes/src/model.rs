@@ -277,6 +277,27 @@ impl Graph {
         })
     }
 
+    /// Whether a type is [`Any`](crate::Any), or what a peer says of it that comes to the same. The name alone says nothing, for
+    /// peers call their types what they like.
+    pub(crate) fn is_any(&self, id: NodeId) -> bool {
+        let node = self.node(self.resolved(id));
+        let is_octets = |member: &Member| {
+            let Kind::Sequence { element, bound: NO_BOUND } = self.kind(member.of) else {
+                return false;
+            };
+            !member.optional && *self.kind(element.of) == Kind::Primitive(Primitive::Byte)
+        };
+        match &node.kind {
+            Kind::Structure(of) if node.name == <crate::Any as idl_cdr::DdsType>::TYPE_NAME => {
+                let names = of.members.iter().map(|member| &*member.name.text);
+                of.base.is_none()
+                    && names.eq(["type_objects", "value"])
+                    && of.members.iter().all(is_octets)
+            }
+            _ => false,
+        }
+    }
+
     /// Takes over all nodes of another type, and gives its place here.
     pub(crate) fn take_in(&mut self, other: &Graph, root: NodeId) -> NodeId {
         let first = self.nodes.len() as u32;

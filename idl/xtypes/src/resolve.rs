@@ -492,6 +492,7 @@ fn number(value: &AnnotationParameterValue) -> Option<String> {
         Value::Uint64(value) => value.to_string(),
         Value::Float32(value) => value.to_string(),
         Value::Float64(value) => value.to_string(),
+        Value::Float128(value) => format!("{:#034x}", u128::from_le_bytes(value.0)),
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use idl_cdr::{CdrReader, DdsType, Encoding, Extensibility};
+use idl_cdr::{CdrReader, DdsType, Encoding, Extensibility, LongDouble};
 use idl_xtypes::standard::*;
 use idl_xtypes::{
     DynamicData, DynamicType, MemberOptions, ObjectKind, Primitive, StructBuilder, UnionBuilder,
@@ -378,4 +378,30 @@ fn what_a_reader_makes_of_names_is_not_told() {
     for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
         assert_eq!(bound.objects(kind), free.objects(kind));
     }
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "V::Exact")]
+struct Exact {
+    #[dds(range(min = -1.5, max = "0x73e6a3750647fcab18c21ab905450cc3"))]
+    number: LongDouble,
+}
+
+/// All of its bits: 1e4000 is no double.
+#[test]
+fn limits_of_long_doubles_are_told() {
+    let idl = "module V { struct Exact { @min(-1.5) @max(1e4000) long double number; }; };";
+    let of_idl = DynamicType::from_idl(&idl::parse("v.idl", idl).unwrap(), "V::Exact").unwrap();
+    let objects = DynamicType::of::<Exact>().objects(ObjectKind::Complete);
+    assert_eq!(of_idl.objects(ObjectKind::Complete), objects);
+    let TypeObject::Complete(CompleteTypeObject::Structure(of)) = &objects.objects[0].type_object
+    else {
+        panic!("{objects:?}");
+    };
+    let said = of.member_seq[0].detail.ann_builtin.as_ref().unwrap();
+    let bits = 0x73e6_a375_0647_fcab_18c2_1ab9_0545_0cc3_u128.to_le_bytes();
+    assert_eq!(said.min, Some(AnnotationParameterValue::Float128((-1.5).into())));
+    assert_eq!(said.max, Some(AnnotationParameterValue::Float128(LongDouble(bits))));
+    let told = DynamicType::from_objects(&objects).unwrap();
+    assert_eq!(told.objects(ObjectKind::Complete), objects);
 }

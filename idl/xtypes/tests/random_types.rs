@@ -14,7 +14,7 @@ const ENCODINGS: [Encoding; 4] =
     [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
 const UNBOUNDED: u32 = 0;
 
-/// What a type is made of.
+/// What a type is made of, with its bound.
 #[derive(Clone, Debug)]
 enum Shape {
     Bool,
@@ -23,13 +23,26 @@ enum Shape {
     Long,
     Wide,
     Double,
-    Text,
+    Text(u32),
     Color,
-    Sequence(Box<Shape>),
+    Sequence(Box<Shape>, u32),
     Array(Box<Shape>, u32),
-    Map(Box<Shape>),
-    Struct(Extensibility, Vec<(Shape, bool)>),
+    Map(Box<Shape>, u32),
+    Struct(Extensibility, Vec<Slot>),
     Union(Extensibility, Vec<Shape>),
+}
+
+/// What a member is.
+#[derive(Clone, Debug)]
+struct Slot {
+    of: Shape,
+    says: MemberOptions,
+}
+
+impl Slot {
+    fn options(&self, id: usize) -> MemberOptions {
+        MemberOptions { id: Some(id as u32), ..self.says }
+    }
 }
 
 fn extensibility() -> impl Strategy<Value = Extensibility> {
@@ -40,6 +53,10 @@ fn extensibility() -> impl Strategy<Value = Extensibility> {
     ]
 }
 
+fn bound(most: u32) -> impl Strategy<Value = u32> {
+    prop_oneof![Just(UNBOUNDED), 1..=most]
+}
+
 fn shape() -> impl Strategy<Value = Shape> {
     let leaf = prop_oneof![
         Just(Shape::Bool),
@@ -48,23 +65,36 @@ fn shape() -> impl Strategy<Value = Shape> {
         Just(Shape::Long),
         Just(Shape::Wide),
         Just(Shape::Double),
-        Just(Shape::Text),
+        bound(9).prop_map(Shape::Text),
         Just(Shape::Color),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
-            inner.clone().prop_map(|of| Shape::Sequence(Box::new(of))),
+            (inner.clone(), bound(3)).prop_map(|(of, most)| Shape::Sequence(Box::new(of), most)),
             (inner.clone(), 1..4_u32).prop_map(|(of, count)| Shape::Array(Box::new(of), count)),
-            inner.clone().prop_map(|of| Shape::Map(Box::new(of))),
-            (extensibility(), vec((inner.clone(), any::<bool>()), 1..5))
+            (inner.clone(), bound(3)).prop_map(|(of, most)| Shape::Map(Box::new(of), most)),
+            (extensibility(), vec(slot(inner.clone()), 1..5))
                 .prop_map(|(how, members)| Shape::Struct(how, members)),
             (extensibility(), vec(inner, 1..4)).prop_map(|(how, cases)| Shape::Union(how, cases)),
         ]
     })
 }
 
-fn optional(optional: bool, id: u32) -> MemberOptions {
-    MemberOptions { optional, id: Some(id), ..MemberOptions::default() }
+/// A member: of three one belongs to the key, and one may be absent.
+fn slot(of: impl Strategy<Value = Shape>) -> impl Strategy<Value = Slot> {
+    (of, 0..3_u8, any::<bool>(), any::<bool>()).prop_map(|(of, kind, external, must_understand)| {
+        let (key, optional) = (kind == 0, kind == 1);
+        let rest = MemberOptions::default();
+        Slot { of, says: MemberOptions { key, optional, external, must_understand, ..rest } }
+    })
+}
+
+/// A member that may be in one version alone.
+fn may_come_and_go() -> impl Strategy<Value = Slot> {
+    slot(shape()).prop_map(|slot| {
+        let says = MemberOptions { key: false, must_understand: false, ..slot.says };
+        Slot { says, ..slot }
+    })
 }
 
 /// The type; `name` tells those that it is made of apart.
@@ -77,16 +107,18 @@ fn type_of(shape: &Shape, name: &str) -> DynamicType {
         Shape::Long => DynamicType::of::<i32>(),
         Shape::Wide => DynamicType::of::<u64>(),
         Shape::Double => DynamicType::of::<f64>(),
-        Shape::Text => DynamicType::string(UNBOUNDED),
+        Shape::Text(bound) => DynamicType::string(*bound),
         Shape::Color => {
             DynamicType::enumeration("Color", &[("RED", 0), ("GREEN", 5), ("BLUE", -9)]).unwrap()
         }
-        Shape::Sequence(of) => part(of, 0).sequence(UNBOUNDED),
+        Shape::Sequence(of, bound) => part(of, 0).sequence(*bound),
         Shape::Array(of, count) => part(of, 0).array(*count),
-        Shape::Map(of) => DynamicType::primitive(Primitive::Int32).map_to(&part(of, 0), UNBOUNDED),
+        Shape::Map(of, bound) => {
+            DynamicType::primitive(Primitive::Int32).map_to(&part(of, 0), *bound)
+        }
         Shape::Struct(how, members) => {
-            let with = |to: StructBuilder, (n, (of, may_lack)): (usize, &(Shape, bool))| {
-                to.member(&format!("m{n}"), &part(of, n), optional(*may_lack, n as u32))
+            let with = |to: StructBuilder, (n, slot): (usize, &Slot)| {
+                to.member(&format!("m{n}"), &part(&slot.of, n), slot.options(n))
             };
             let all = members.iter().enumerate();
             all.fold(StructBuilder::new(name, *how), with).build().unwrap()
@@ -109,6 +141,12 @@ impl Source<'_> {
         self.0.next().copied().unwrap_or_default()
     }
 
+    /// How many there are: three at most.
+    fn count(number: u32, bound: u32) -> u32 {
+        let most = if bound == UNBOUNDED { 3 } else { bound.min(3) };
+        number % (most + 1)
+    }
+
     fn value(&mut self, shape: &Shape) -> Value {
         let number = self.next();
         match shape {
@@ -118,25 +156,30 @@ impl Source<'_> {
             Shape::Long => Value::Signed(i64::from(number as i32)),
             Shape::Wide => Value::Unsigned(u64::from(number) << 32 | u64::from(self.next())),
             Shape::Double => Value::Double(f64::from(number as i32) / 8.0),
-            Shape::Text => Value::Text("änderung".chars().take((number % 9) as usize).collect()),
+            Shape::Text(bound) => {
+                let mut text: String = "änderung".chars().take((number % 9) as usize).collect();
+                while *bound != UNBOUNDED && text.len() > *bound as usize {
+                    text.pop();
+                }
+                Value::Text(text)
+            }
             Shape::Color => {
                 let (name, value) = [("RED", 0), ("GREEN", 5), ("BLUE", -9)][(number % 3) as usize];
                 Value::Enumerator { value, name: name.into() }
             }
-            Shape::Sequence(of) => {
-                Value::Collection((0..number % 4).map(|_| self.value(of)).collect())
+            Shape::Sequence(of, bound) => {
+                let count = Self::count(number, *bound);
+                Value::Collection((0..count).map(|_| self.value(of)).collect())
             }
             Shape::Array(of, count) => {
                 Value::Collection((0..*count).map(|_| self.value(of)).collect())
             }
-            Shape::Map(of) => Value::Map(
-                (0..i64::from(number % 4))
+            Shape::Map(of, bound) => Value::Map(
+                (0..i64::from(Self::count(number, *bound)))
                     .map(|n| (Value::Signed(n - 1), self.value(of)))
                     .collect(),
             ),
-            Shape::Struct(_, members) => Value::Structure(
-                members.iter().map(|(of, may_lack)| self.member(of, *may_lack)).collect(),
-            ),
+            Shape::Struct(_, members) => Value::Structure(self.members(members)),
             Shape::Union(_, cases) => {
                 let case = number as usize % cases.len();
                 Value::Union(Box::new(UnionValue {
@@ -148,24 +191,31 @@ impl Source<'_> {
         }
     }
 
-    fn member(&mut self, of: &Shape, may_lack: bool) -> Value {
-        if may_lack && self.next().is_multiple_of(2) { Value::Absent } else { self.value(of) }
+    fn members<'s>(&mut self, members: impl IntoIterator<Item = &'s Slot>) -> Vec<Value> {
+        let one = |slot: &Slot| match slot.says.optional && self.next().is_multiple_of(2) {
+            true => Value::Absent,
+            false => self.value(&slot.of),
+        };
+        members.into_iter().map(one).collect()
     }
 }
 
 /// A struct of those of the members that `ids` names, in that order.
-fn version(
-    name: &str,
-    how: Extensibility,
-    members: &[(Shape, bool)],
-    ids: &[usize],
-) -> DynamicType {
+fn version(name: &str, how: Extensibility, members: &[Slot], ids: &[usize]) -> DynamicType {
     let with = |to: StructBuilder, &id: &usize| {
-        let (of, may_lack) = &members[id];
-        let part = type_of(of, &format!("Part_{id}"));
-        to.member(&format!("m{id}"), &part, optional(*may_lack, id as u32))
+        let part = type_of(&members[id].of, &format!("Part_{id}"));
+        to.member(&format!("m{id}"), &part, members[id].options(id))
     };
     ids.iter().fold(StructBuilder::new(name, how), with).build().unwrap()
+}
+
+/// A sample of it with these values of the members that `ids` names.
+fn sample(of: &DynamicType, ids: &[usize], values: &[Value]) -> DynamicData {
+    let mut data = DynamicData::new(of);
+    for (id, value) in ids.iter().zip(values) {
+        data.set(&format!("m{id}"), value.clone()).unwrap();
+    }
+    data
 }
 
 /// The same type as a peer has it that was told of it.
@@ -173,34 +223,50 @@ fn told(of: &DynamicType) -> DynamicType {
     DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap()
 }
 
-/// A version between members that stay, and several of it in a row: who loses count reads those wrongly.
-fn around(inner: &DynamicType) -> DynamicType {
+/// A version between members that stay: who loses count reads those wrongly. Rows of it are there only where something
+/// says where each one ends.
+fn around(how: Extensibility, inner: &DynamicType, rows: bool) -> DynamicType {
     let none = MemberOptions::default;
-    StructBuilder::new("Around", Extensibility::Final)
+    let mut of = StructBuilder::new("Around", how)
         .member("before", &DynamicType::of::<u8>(), none())
         .member("one", inner, none())
-        .member("row", &inner.sequence(UNBOUNDED), none())
-        .member("after", &DynamicType::of::<u64>(), none())
-        .build()
-        .unwrap()
+        .member("after", &DynamicType::of::<u64>(), none());
+    if rows {
+        of = of.member("row", &inner.sequence(UNBOUNDED), none()).member(
+            "last",
+            &DynamicType::of::<u16>(),
+            none(),
+        );
+    }
+    of.build().unwrap()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn values_of_any_type_come_back(shape in shape(), numbers in vec(any::<u32>(), 64)) {
-        let members = [(shape, false)];
-        let of = version("Root", Extensibility::Final, &members, &[0]);
-        let mut data = DynamicData::new(&of);
-        data.set("m0", Source(numbers.iter()).value(&members[0].0)).unwrap();
+    fn values_of_any_type_come_back(
+        how in extensibility(),
+        members in vec(slot(shape()), 1..4),
+        numbers in vec(any::<u32>(), 96),
+    ) {
+        let all: Vec<usize> = (0..members.len()).collect();
+        let of = version("Root", how, &members, &all);
+        let data = sample(&of, &all, &Source(numbers.iter()).members(&members));
+        let (key, hash) = (data.key_to_cdr().unwrap(), data.key_hash().unwrap());
+        prop_assert!(of.is_keyed() || key.is_empty());
         for encoding in ENCODINGS {
             let payload = data.to_cdr(encoding).unwrap();
             prop_assert_eq!(data.cdr_size(encoding).unwrap(), payload.len());
+            let of_key = data.key_to_cdr_with(encoding).unwrap();
             for reader in [&of, &told(&of)] {
                 let read = DynamicData::from_cdr(reader, &payload).unwrap();
                 prop_assert_eq!(read.whole(), data.whole(), "{:?}", encoding);
                 prop_assert_eq!(read.to_cdr(encoding).unwrap(), payload.clone());
+                prop_assert_eq!(read.key_hash().unwrap(), hash);
+                let alone = DynamicData::from_key(reader, &of_key).unwrap();
+                prop_assert_eq!(alone.key_to_cdr().unwrap(), key.clone(), "{:?}", encoding);
+                prop_assert_eq!(alone.key_hash().unwrap(), hash, "{:?}", encoding);
             }
             for end in 4..payload.len() {
                 // A part of it is an error, or what only lacks the padding.
@@ -213,16 +279,51 @@ proptest! {
         }
     }
 
+    /// A list that is longer than its bound is not set, and not read, whatever is around it.
+    #[test]
+    fn bounds_hold_wherever_they_are(
+        how in extensibility(),
+        members in vec(slot(shape()), 1..4),
+        bound in 1..4_u32,
+        place in any::<prop::sample::Index>(),
+        numbers in vec(any::<u32>(), 96),
+    ) {
+        let place = place.index(members.len() + 1);
+        let with = |bound| {
+            let of = Shape::Sequence(Box::new(Shape::Text(9)), bound);
+            let mut members = members.clone();
+            members.insert(place, Slot { of, says: MemberOptions::default() });
+            members
+        };
+        let all: Vec<usize> = (0..=members.len()).collect();
+        let bounded = version("Root", how, &with(bound), &all);
+        let (loose, slots) = (version("Root", how, &with(UNBOUNDED), &all), with(UNBOUNDED));
+        let mut data = sample(&loose, &all, &Source(numbers.iter()).members(&slots));
+        for count in [bound, bound + 1] {
+            let list = Value::Collection(vec![Value::Text("t".to_owned()); count as usize]);
+            let (path, fits) = (format!("m{place}"), count <= bound);
+            data.set(&path, list.clone()).unwrap();
+            prop_assert_eq!(DynamicData::new(&bounded).set(&path, list).is_ok(), fits);
+            for encoding in ENCODINGS {
+                let payload = data.to_cdr(encoding).unwrap();
+                prop_assert_eq!(DynamicData::from_cdr(&bounded, &payload).is_ok(), fits);
+            }
+        }
+    }
+
     /// A reader of another version has of each member what was written, and the default of those that the writer
     /// lacks.
     #[test]
     fn readers_of_another_version_have_what_both_know(
-        members in vec((shape(), any::<bool>()), 2..6),
+        first in slot(shape()),
+        more in vec(may_come_and_go(), 1..5),
         mutable in any::<bool>(),
         whose in vec(0..3_u8, 6),
         numbers in vec(any::<u32>(), 200),
     ) {
-        // The first member is in both. An appendable type differs at its end only, and one side has more.
+        let members = [vec![first], more].concat();
+        // The first member, which may be the key, is in both. An appendable type differs at its end only, and one side
+        // has more.
         let both = if mutable { 1 } else { 1 + usize::from(whose[0]) % members.len() };
         let of = |side: u8| -> Vec<usize> {
             (0..members.len())
@@ -235,40 +336,63 @@ proptest! {
         }
         let how = if mutable { Extensibility::Mutable } else { Extensibility::Appendable };
         let inner = |ids: &[usize]| version("Version", how, &members, ids);
-        let (writer, reader) = (around(&inner(&written)), around(&told(&inner(&wanted))));
-        TypeConsistency::default().check(&reader, &writer).unwrap();
-
-        let mut source = Source(numbers.iter());
-        let mut one = || {
-            Value::Structure(
-                written.iter().map(|id| source.member(&members[*id].0, members[*id].1)).collect(),
-            )
-        };
-        let mut data = DynamicData::new(&writer);
-        data.set("before", Value::Unsigned(77)).unwrap();
-        data.set("one", one()).unwrap();
-        data.set("row", Value::Collection(vec![one(), one()])).unwrap();
-        data.set("after", Value::Unsigned(u64::MAX - 5)).unwrap();
+        let (writer, reader) = (inner(&written), told(&inner(&wanted)));
         let default = DynamicData::new(&inner(&wanted));
+        let compare = |read: &DynamicData, data: &DynamicData, place: &str, encoding: Encoding| {
+            for id in &wanted {
+                let path = format!("{place}m{id}");
+                let found = read.get_value(&path).unwrap();
+                let wanted = match written.contains(id) {
+                    true => data.get_value(&path).unwrap(),
+                    false => default.get_value(&format!("m{id}")).unwrap(),
+                };
+                prop_assert_eq!(found, wanted, "{} {:?}", path, encoding);
+            }
+            Ok(())
+        };
+        let mut source = Source(numbers.iter());
+        let mut one = || source.members(written.iter().map(|id| &members[*id]));
+
+        // As the type of the topic.
+        let values = one();
+        let data = sample(&writer, &written, &values);
+        TypeConsistency::default().check(&reader, &writer).unwrap();
         for encoding in ENCODINGS {
-            // Nothing tells in XCDR1 where an appendable struct ends.
-            if !mutable && ENCODINGS[..2].contains(&encoding) {
-                continue;
-            }
             let read = DynamicData::from_cdr(&reader, &data.to_cdr(encoding).unwrap()).unwrap();
-            for fixed in ["before", "after"] {
-                prop_assert_eq!(read.get_value(fixed).unwrap(), data.get_value(fixed).unwrap());
-            }
-            for place in ["one", "row[0]", "row[1]"] {
-                for id in &wanted {
-                    let path = format!("{place}.m{id}");
-                    let found = read.get_value(&path).unwrap();
-                    if written.contains(id) {
-                        prop_assert_eq!(found, data.get_value(&path).unwrap(), "{} {:?}", path, encoding);
-                    } else {
-                        let wanted = default.get_value(&format!("m{id}")).unwrap();
-                        prop_assert_eq!(found, wanted, "{} {:?}", path, encoding);
-                    }
+            compare(&read, &data, "", encoding)?;
+            prop_assert_eq!(read.key_hash().unwrap(), data.key_hash().unwrap(), "{:?}", encoding);
+            let key = data.key_to_cdr_with(encoding).unwrap();
+            let alone = DynamicData::from_key(&reader, &key).unwrap();
+            prop_assert_eq!(alone.key_hash().unwrap(), data.key_hash().unwrap(), "{:?}", encoding);
+        }
+
+        // Within others. Nothing tells in XCDR1 where an appendable struct ends but a parameter around it.
+        for outer in [Extensibility::Final, Extensibility::Appendable, Extensibility::Mutable] {
+            for encoding in ENCODINGS {
+                let rows = mutable || !ENCODINGS[..2].contains(&encoding);
+                if !rows && outer != Extensibility::Mutable {
+                    continue;
+                }
+                let (writer, reader) = (around(outer, &writer, rows), around(outer, &reader, rows));
+                TypeConsistency::default().check(&reader, &writer).unwrap();
+                let mut data = DynamicData::new(&writer);
+                data.set("before", Value::Unsigned(77)).unwrap();
+                data.set("one", Value::Structure(values.clone())).unwrap();
+                data.set("after", Value::Unsigned(u64::MAX - 5)).unwrap();
+                let (mut fixed, mut places) = (vec!["before", "after"], vec!["one."]);
+                if rows {
+                    let row = [one(), values.clone()].map(Value::Structure).to_vec();
+                    data.set("row", Value::Collection(row)).unwrap();
+                    data.set("last", Value::Unsigned(999)).unwrap();
+                    fixed.push("last");
+                    places.extend(["row[0].", "row[1]."]);
+                }
+                let read = DynamicData::from_cdr(&reader, &data.to_cdr(encoding).unwrap()).unwrap();
+                for path in fixed {
+                    prop_assert_eq!(read.get_value(path).unwrap(), data.get_value(path).unwrap());
+                }
+                for place in places {
+                    compare(&read, &data, place, encoding)?;
                 }
             }
         }

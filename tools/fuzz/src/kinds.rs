@@ -85,6 +85,7 @@ pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         kind::<every::Numbers>(),
         kind::<Forgiving>(),
         kind::<idl_xtypes::TypeObjects>(),
+        kind::<idl_xtypes::Any>(),
     ]
 });
 

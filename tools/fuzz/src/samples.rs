@@ -30,6 +30,7 @@ pub(crate) const WORDS: &[&str] = &[
     "-9223372036854775808",
     "0x",
     "discriminator",
+    "type_objects",
     "key",
     "value",
     "next",

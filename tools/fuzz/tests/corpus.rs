@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use idl_cdr::{DdsType, to_cdr_with};
-use idl_xtypes::{DynamicData, DynamicType, ObjectKind, TypeObjects, object_bytes};
+use idl_xtypes::{Any, DynamicData, DynamicType, ObjectKind, TypeObjects, object_bytes};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -115,7 +115,8 @@ fn made() -> Vec<(String, Vec<u8>)> {
     for number in 0..3 {
         let value = everything().new_tree(&mut runner).unwrap().current();
         let tree = tree().new_tree(&mut runner).unwrap().current();
-        let kinds: [&dyn Fn(usize) -> (Vec<u8>, String); 9] = [
+        let any = Any::of(&vec![Any::of(&value.choice).unwrap(), Any::default()]).unwrap();
+        let kinds: [&dyn Fn(usize) -> (Vec<u8>, String); 10] = [
             &|how| sample(&value, how),
             &|how| sample(&value.derived, how),
             &|how| sample(&value.texts, how),
@@ -125,15 +126,16 @@ fn made() -> Vec<(String, Vec<u8>)> {
             &|how| sample(&value.derived.base.choice, how),
             &|how| sample(&tree, how),
             &|how| sample(&value.numbers, how),
+            &|how| sample(&any, how),
         ];
-        for (kind, sample) in kinds.iter().enumerate() {
+        for (kind, sample) in [0, 1, 2, 3, 4, 5, 6, 7, 8, 11].into_iter().zip(kinds) {
             for how in 0..4 {
                 let payload = sample(how).0;
                 let options = how as u8 | (payload[3] & 3) << 2;
-                let input = [&[kind as u8, options][..], &payload[4..]].concat();
+                let input = [&[kind, options][..], &payload[4..]].concat();
                 all.push((format!("cdr/value-{kind}-{how}-{number}"), input));
             }
-            let text = [&[kind as u8][..], sample(3).1.as_bytes()].concat();
+            let text = [&[kind][..], sample(3).1.as_bytes()].concat();
             all.push((format!("samples/value-{kind}-{number}"), text));
         }
     }

@@ -55,10 +55,12 @@ impl Found {
                 Ok(disk) if path.is_dir() => disk,
                 _ => continue,
             };
-            let Some(owner) = folder::owner(&mut disk)? else { continue };
-            runs |= matches!(Folder::open(&path), Err(LogError::Locked));
+            let within = |error: LogError| error.within(&path.display().to_string());
+            let Some(owner) = folder::owner(&mut disk).map_err(within)? else { continue };
+            runs |= matches!(Folder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
-                let (log, _) = StreamLog::read(&mut disk, (owner, stream), Check::Last)?;
+                let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
+                let (log, _) = read.map_err(within)?;
                 if stream != VIEWS {
                     streams.entry(stream).or_default().push(FoundStream::of(&log));
                 } else if let Some(view) = views::last(&log, &mut disk)? {

@@ -9,6 +9,7 @@ use derecho_core::link::Link;
 use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
+use derecho_core::storage::journal::Condition;
 use derecho_core::storage::logbook::Standing;
 
 use super::{AtomicTopics, Domain};
@@ -48,7 +49,7 @@ impl AtomicTopics {
             kept: keeper.store().len(),
             durable: self.depot.durable(key),
             logs: complete.map_or(0, |(logs, holders)| logs.complete(holders).count()),
-            log: keeper.condition().map(LogCondition::from),
+            log: keeper.condition().map(|condition| self.described(condition)),
             waits_for: Vec::new(),
         };
         match domain.state().awaited(key) {
@@ -61,6 +62,17 @@ impl AtomicTopics {
             Some(Standing::Begins(_)) | None => {}
         }
         Some(status)
+    }
+
+    /// How a log of this participant is; what is wrong names the folder.
+    fn described(&self, condition: Condition) -> LogCondition {
+        let folder = self.archive.as_ref().map(|logs| logs.folder().display().to_string());
+        match (LogCondition::from(condition), folder) {
+            (LogCondition::Failed(why), Some(folder)) if !why.contains(&folder) => {
+                LogCondition::Failed(format!("{folder}: {why}"))
+            }
+            (condition, _) => condition,
+        }
     }
 
     /// Tells how far topics are durable everywhere, as a counter for each.

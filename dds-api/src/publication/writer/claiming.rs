@@ -69,10 +69,15 @@ impl<T: TopicData> DataWriter<T> {
             }
             // Another thread may be quicker.
             if !self.wait_at_work(deadline, || self.has_room(size))? {
+                // A log whose disk is full holds its topic up.
+                let waiting = match self.topic.is_logged() {
+                    true => self.topic.waiting(),
+                    false => String::new(),
+                };
                 return Err(DdsError::Timeout(format!(
                     "readers of `{}` have not made room for a sample of {} bytes within {}: \
                      let them take faster, or give the writer more .memory() or a longer \
-                     .max_blocking_time()",
+                     .max_blocking_time(){waiting}",
                     self.topic.name(),
                     size - HEADER,
                     blocking

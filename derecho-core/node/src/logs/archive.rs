@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{DiskError, GroupId, LogError, LogId, StreamKey, folder};
@@ -24,6 +25,10 @@ use super::thread::{Logs, OnFull, Settings};
 
 /// So many processes keep logs in one root at most.
 const MOST: usize = 256;
+/// So long a folder that nobody keeps may be looked at by others before it is passed over.
+const LOOKED_AT: Duration = Duration::from_secs(5);
+/// So often it is looked whether they still do.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// What the group of a domain is called in its logs: this, and the domain's number.
 const GROUP: u128 = u128::from_be_bytes(*b"squall domain \0\0");
 
@@ -78,18 +83,19 @@ impl Archive {
         Folder::read(root)?;
         let root = root.join(&home.folder);
         Folder::make(&root)?;
+        let deadline = Instant::now() + LOOKED_AT;
         for number in 0..MOST {
             let folder = root.join(number.to_string());
             Folder::make(&folder)?;
-            let mut disk = match Folder::open(&folder) {
-                Err(LogError::Locked) => continue,
-                other => other?,
-            };
-            let known = folder::streams(&mut disk)?;
-            let logs = Logs::start_on(disk, home.group, fresh, settings)?;
+            let Some(mut disk) = take(&folder, deadline)? else { continue };
+            let within = |error: LogError| error.within(&folder.display().to_string());
+            let known = folder::streams(&mut disk).map_err(within)?;
+            let logs = Logs::start_on(disk, home.group, fresh, settings).map_err(within)?;
             return Ok(Archive { logs, root, folder, known, opened: Mutex::default() });
         }
-        let cause = DiskError::Other(format!("{MOST} processes keep logs there already"));
+        let cause = DiskError::Other(format!(
+            "{MOST} processes keep logs there already; end one of them, or name another folder"
+        ));
         Err(LogError::Disk { file: root.display().to_string(), cause })
     }
 
@@ -128,5 +134,23 @@ impl Archive {
     ) -> StreamJournal {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
         StreamJournal::new(&self.logs, self.root.clone(), (stream, on_full, keep), waker)
+    }
+}
+
+/// Takes a folder; none if another process keeps it. One at which others only look (I-106) is as good as free: they
+/// have done soon.
+fn take(folder: &Path, deadline: Instant) -> Result<Option<Folder>, LogError> {
+    loop {
+        match Folder::open(folder) {
+            Err(LogError::Locked) => {}
+            other => return other.map(Some),
+        }
+        match Folder::look(folder) {
+            Err(LogError::Locked) => return Ok(None),
+            Err(error) => return Err(error),
+            Ok(_) if Instant::now() >= deadline => return Ok(None),
+            Ok(_) => {}
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
 }

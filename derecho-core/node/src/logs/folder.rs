@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use derecho_core::log::checksum::Checksum;
 use derecho_core::log::{Disk, DiskError, LogError};
@@ -18,9 +18,11 @@ const OPEN_FILES: usize = 64;
 
 /// A folder of logs.
 pub struct Folder {
+    path: PathBuf,
     dir: OwnedFd,
-    /// Held as long as the folder is open; none if it is only read.
+    /// Held as long as the folder is open, by the only one who writes or by those who look; none if it is only read.
     lock: Option<OwnedFd>,
+    writes: bool,
     files: HashMap<String, OwnedFd>,
 }
 
@@ -31,20 +33,31 @@ impl Folder {
     /// [`LogError::Locked`] if another process does, or why there is no such folder.
     pub fn open(path: &Path) -> Result<Folder, LogError> {
         let mut folder = Folder::read(path)?;
-        let lock = fs::openat(
-            &folder.dir,
-            LOCK,
-            OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC,
-            Mode::from_raw_mode(0o600),
-        );
-        let lock = lock.map_err(|errno| refused(path, errno))?;
-        match fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(LogError::Locked),
-            Err(errno) => return Err(refused(path, errno)),
-        }
-        folder.lock = Some(lock);
+        folder.lock = Some(folder.locked(FlockOperation::NonBlockingLockExclusive)?);
+        folder.writes = true;
         Ok(folder)
+    }
+
+    /// Opens a folder in which nobody writes, to read what is in it: nobody comes to write there as long as this is open.
+    /// Several may do so at a time.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if a process writes there, or why there is no such folder.
+    pub fn look(path: &Path) -> Result<Folder, LogError> {
+        let mut folder = Folder::read(path)?;
+        folder.lock = Some(folder.locked(FlockOperation::NonBlockingLockShared)?);
+        Ok(folder)
+    }
+
+    fn locked(&self, how: FlockOperation) -> Result<OwnedFd, LogError> {
+        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+        let lock = fs::openat(&self.dir, LOCK, flags, Mode::from_raw_mode(0o600));
+        let lock = lock.map_err(|errno| refused(&self.path, errno))?;
+        match fs::flock(&lock, how) {
+            Ok(()) => Ok(lock),
+            Err(Errno::WOULDBLOCK) => Err(LogError::Locked),
+            Err(errno) => Err(refused(&self.path, errno)),
+        }
     }
 
     /// Opens a folder to read what is in it, also while another process writes there.
@@ -55,7 +68,7 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = fs::openat(CWD, path, flags, Mode::empty());
         let dir = dir.map_err(|errno| refused(path, errno))?;
-        Ok(Folder { dir, lock: None, files: HashMap::new() })
+        Ok(Folder { path: path.to_owned(), dir, lock: None, writes: false, files: HashMap::new() })
     }
 
     /// Makes a folder, so that it is there after a crash; one that is there is as good.
@@ -64,17 +77,20 @@ impl Folder {
     /// Why it cannot be made. The folder in which it is to be must be there.
     pub fn make(path: &Path) -> Result<(), LogError> {
         match retry_on_intr(|| fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))) {
-            Ok(()) | Err(Errno::EXIST) => {}
+            Ok(()) => {}
+            // It may be something else.
+            Err(Errno::EXIST) => drop(Folder::read(path)?),
             Err(errno) => return Err(refused(path, errno)),
         }
         let parent = path.parent().filter(|parent| *parent != Path::new(""));
-        let mut parent = Folder::read(parent.unwrap_or(Path::new(".")))?;
-        parent.sync_folder().map_err(|cause| LogError::Disk { file: String::new(), cause })
+        let parent = parent.unwrap_or(Path::new("."));
+        let synced = Folder::read(parent)?.sync_folder();
+        synced.map_err(|cause| LogError::Disk { file: parent.display().to_string(), cause })
     }
 
     fn file(&mut self, name: &str) -> Result<&OwnedFd, DiskError> {
         if !self.files.contains_key(name) {
-            let access = if self.lock.is_some() { OFlags::RDWR } else { OFlags::RDONLY };
+            let access = if self.writes { OFlags::RDWR } else { OFlags::RDONLY };
             self.keep(name, access)?;
         }
         self.files.get(name).ok_or(DiskError::NotFound)
@@ -86,13 +102,17 @@ impl Folder {
         }
         let mode = Mode::from_raw_mode(0o600);
         let open = || fs::openat(&self.dir, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode);
-        let file = retry_on_intr(open).map_err(cause)?;
+        let file = retry_on_intr(open).map_err(|errno| match errno {
+            // What makes a file needs nothing but the folder.
+            Errno::NOENT if flags.contains(OFlags::CREATE) => DiskError::Removed,
+            other => cause(other),
+        })?;
         self.files.insert(name.to_owned(), file);
         Ok(())
     }
 
     fn writes(&self) -> Result<(), DiskError> {
-        if self.lock.is_some() { Ok(()) } else { Err(DiskError::ReadOnly) }
+        if self.writes { Ok(()) } else { Err(DiskError::ReadOnly) }
     }
 }
 
@@ -112,9 +132,19 @@ fn refused(path: &Path, errno: Errno) -> LogError {
 fn cause(errno: Errno) -> DiskError {
     match errno {
         Errno::NOENT => DiskError::NotFound,
-        Errno::NOSPC | Errno::DQUOT => DiskError::Full,
+        Errno::NOTDIR => DiskError::NotAFolder,
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => DiskError::Full,
         Errno::ROFS | Errno::ACCESS | Errno::PERM => DiskError::ReadOnly,
         other => DiskError::Other(other.to_string()),
+    }
+}
+
+/// A file without a name takes all that is written, and ends with this process.
+fn has_name(file: &OwnedFd) -> Result<(), DiskError> {
+    match fs::fstat(file) {
+        Ok(stat) if stat.st_nlink == 0 => Err(DiskError::Removed),
+        Ok(_) => Ok(()),
+        Err(errno) => Err(cause(errno)),
     }
 }
 
@@ -178,11 +208,13 @@ impl Disk for Folder {
     fn sync_file(&mut self, name: &str) -> Result<(), DiskError> {
         self.writes()?;
         let file = self.file(name)?;
-        synced(retry_on_intr(|| fs::fdatasync(file)))
+        synced(retry_on_intr(|| fs::fdatasync(file)))?;
+        has_name(file)
     }
 
     fn sync_folder(&mut self) -> Result<(), DiskError> {
-        synced(retry_on_intr(|| fs::fsync(&self.dir)))
+        synced(retry_on_intr(|| fs::fsync(&self.dir)))?;
+        has_name(&self.dir)
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -209,5 +241,9 @@ impl Disk for Folder {
 
     fn checksum(&self) -> Checksum {
         crc32c::crc32c
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
     }
 }

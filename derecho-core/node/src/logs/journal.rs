@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use derecho_core::log::proceed::{self, Word};
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside, folder,
+    Disk, DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside,
+    folder,
 };
 use derecho_core::storage::errands::{self, Keep, Neighbour};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
@@ -223,8 +224,9 @@ fn do_errand(
             // What it has become on the way is seen when it is opened again.
             None => drop(writer.logs.remove(&shown.key)),
             Some(state) => {
+                let error = error.clone().within(&writer.disk.place());
                 writer.give_up(shown.key, (state, error.clone()));
-                shown.show(state, Some(error.clone()));
+                shown.show(state, Some(error));
                 return answer;
             }
         }
@@ -267,16 +269,41 @@ fn try_errand(
     }
     kept.shown.publish(kept.log.durable());
     if let Ok(now) = aside::asides(&mut writer.disk)
-        && let Some(number) = now.get(&shown.key).and_then(|now| now.last())
+        && let Some(numbers) = now.get(&shown.key)
+        && let Some(number) = numbers.last()
         && now != known
     {
         tracing::warn!(
             "the log of stream {} is no part of what its topic has been, which has gone on without it: it was put \
-             aside, as number {number}, and `squall log dump --aside {number}` shows it",
-            shown.key
+             aside, as number {number}, and `squall log dump {} --aside {number}` shows it; {} of the stream are aside \
+             now, and the last {} stay",
+            shown.key,
+            writer.disk.place(),
+            numbers.len(),
+            aside::MOST
         );
+        tidy_asides(writer, shown);
     }
     answer
+}
+
+/// Removes what is to be kept aside no longer (I-96), and says so.
+fn tidy_asides(writer: &mut Writer<Folder>, shown: &Shown) {
+    let (stream, most) = (shown.key, shown.keep.as_ref().and_then(|keep| keep.past.bytes));
+    match aside::keep_last(&mut writer.disk, stream, most) {
+        Ok(removed) => {
+            for (number, bytes) in removed {
+                tracing::warn!(
+                    "of the logs of stream {stream} that were put aside in {} number {number} was removed, {bytes} bytes: \
+                     others were put aside since, and only the last {} stay, as far as the topic's log retention has room",
+                    writer.disk.place(),
+                    aside::MOST
+                );
+            }
+        }
+        // They are looked at again when the next one is put aside.
+        Err(error) => tracing::warn!("logs that were put aside stay: {error}"),
+    }
 }
 
 /// Without which logs somebody has said to go on.
@@ -318,7 +345,8 @@ impl Writer<Folder> {
     }
 }
 
-/// The folders beside the own one. Those that nobody keeps are kept out of others' hands as long as they are looked at.
+/// The folders beside the own one. Those that nobody keeps are kept out of others' hands as long as they are looked at;
+/// whoever comes for one waits for that (see [`Archive`](super::Archive)).
 fn neighbours(
     root: &std::path::Path,
     own: LogId,
@@ -335,17 +363,21 @@ fn neighbours(
             continue;
         }
         let mut disk = Folder::read(&path)?;
-        let Some(owner) = folder::owner(&mut disk)? else {
-            match folder::streams(&mut disk)?.is_empty() {
-                true => continue,
-                false => return Err(LogError::BadHeader { file: path.display().to_string() }),
+        let within = |error: LogError| error.within(&path.display().to_string());
+        let Some(owner) = folder::owner(&mut disk).map_err(within)? else {
+            match folder::streams(&mut disk).map_err(within)?.first() {
+                None => continue,
+                Some(stream) => {
+                    let folder = path.display().to_string();
+                    return Err(LogError::NoIdentity { folder, stream: *stream });
+                }
             }
         };
         if owner.log == own {
             continue;
         }
-        let (disk, busy) = match locks.then(|| Folder::open(&path)) {
-            Some(Ok(locked)) => (locked, false),
+        let (disk, busy) = match locks.then(|| Folder::look(&path)) {
+            Some(Ok(looked)) => (looked, false),
             _ => (disk, true),
         };
         found.push(Neighbour { log: owner.log, disk, busy, known: None });

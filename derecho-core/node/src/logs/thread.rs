@@ -23,7 +23,7 @@ use super::folder::Folder;
 use super::shown::Shown;
 pub use super::shown::{OnFull, StreamState};
 use crate::clock;
-use crate::threads::ThreadSettings;
+use crate::threads::{ThreadSettings, fail_where_files_end};
 
 /// So many bytes are taken from the queue before all of it is written and synced.
 const GATHERED: usize = 16 << 20;
@@ -179,6 +179,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
         };
         let run = move || {
             settings.thread.begin();
+            fail_where_files_end();
             writer.run(&jobs);
             // Whoever waits for the end has all files closed and the folder unlocked.
             drop(writer);
@@ -569,6 +570,7 @@ impl<D: Disk> Writer<D> {
     }
 
     pub(super) fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
+        let error = error.within(&self.disk.place());
         tracing::error!("the log of stream {key} takes nothing more: {error}");
         if let Some(kept) = self.logs.remove(&key) {
             kept.shown.show(state, Some(error));

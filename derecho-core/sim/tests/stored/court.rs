@@ -46,8 +46,11 @@ pub(crate) struct Court {
     pub(crate) exact: usize,
     /// Readers that began later than their members.
     pub(crate) late: usize,
-    /// Streams that were over.
+    /// Streams that were over, and of these that some have not heard of.
     pub(crate) overs: usize,
+    pub(crate) untold: usize,
+    /// Of streams that are over so many are told to a newcomer; else as many as it takes here.
+    pub(crate) tells: Option<usize>,
     /// What is kept is kept in logs as well.
     pub(crate) logged: bool,
     /// So many of the order were said to be durable everywhere.
@@ -262,9 +265,25 @@ impl Court {
         // Of a stream that nothing came by nobody has to know.
         let spoke = |node: NodeId| self.order.iter().any(|((from, _), _)| *from == node);
         all.values_mut().for_each(|over| over.retain(|(_, stream)| spoke(stream.node)));
-        let first = all.values().next();
-        assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
-        for (version, stream) in first.into_iter().flatten() {
+        let left_by: BTreeSet<NodeId> =
+            self.kept.values().flatten().map(|(from, _)| *from).collect();
+        let known: BTreeSet<(u64, StreamId)> = all.values().flatten().copied().collect();
+        match self.tells {
+            None => {
+                let first = all.values().next();
+                assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
+            }
+            // I-157: of whom nothing is left not everybody knows.
+            Some(_) => {
+                let streams: BTreeSet<StreamId> = known.iter().map(|(_, stream)| *stream).collect();
+                assert_eq!(streams.len(), known.len(), "over at one place: {all:?}");
+                let mut left = known.iter().filter(|(_, stream)| left_by.contains(&stream.node));
+                let all_know = |over| all.values().all(|known| known.contains(over));
+                assert!(left.all(all_know), "all know whose records they have: {all:?}");
+                self.untold += known.iter().filter(|over| !all_know(over)).count();
+            }
+        }
+        for (version, stream) in &known {
             let kept = |id: &Id| self.kept.values().any(|kept| kept.contains(id));
             let behind = self.order.iter().enumerate().skip(*version as usize);
             let theirs = behind

@@ -285,6 +285,7 @@ impl Member {
         let porter = self.link.open(PORTER, geometry.words()).unwrap();
         self.depot.bring(&mut group, PORTER, SenderMemory::new(porter, geometry), effects);
         self.depot.keep(KEY, self.retention, MEANING);
+        self.court.borrow().tells.iter().for_each(|most| self.depot.tell_over(*most));
         if let Some((root, at)) = &self.root {
             let mut journal = |stream| Box::new(root.journal(*at, stream, self.random.next_word()));
             let gate = group.keep_logs(journal(VIEWS));

@@ -2,7 +2,8 @@
 //!
 //! Owns: what comes in parts, and where it goes. Never does: believe that what comes fits together.
 
-use super::super::parcel::{BlockHead, Numbers, RECORD_HEAD, RecordHead, Told};
+use super::super::parcel::{BlockHead, NAME_BYTES, Numbers, RECORD_HEAD, RecordHead, Told};
+use super::super::store::Store;
 use super::{Asked, Keeper, Stage, Taken};
 
 impl Keeper {
@@ -22,13 +23,7 @@ impl Keeper {
             lacking.asked = None;
             return;
         }
-        for (stream, (met, over)) in streams {
-            self.store.meet(*stream, *met);
-            if *over < u64::MAX {
-                self.store.end(*stream, *over);
-            }
-        }
-        let known = streams.iter().map(|(stream, _)| self.store.stream(*stream)).collect();
+        let known = streams.iter().map(|told| learn(&mut self.store, *told)).collect();
         if let Some(asked) = self.asked() {
             (asked.streams, asked.version) = (Some(known), version);
         }
@@ -61,6 +56,18 @@ impl Keeper {
                 }
                 continue;
             };
+            match head.told(bytes) {
+                Some(Some(told)) => {
+                    streams.push(learn(&mut self.store, told));
+                    match partial.is_empty() {
+                        true => run = &run[NAME_BYTES..],
+                        false => partial.clear(),
+                    }
+                    continue;
+                }
+                Some(None) => return Taken::Nonsense,
+                None => {}
+            }
             let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
             if lacking.waiting.is_some() {
                 self.store.resume(head.version);
@@ -87,6 +94,15 @@ impl Keeper {
             (true, false) => Taken::Nonsense,
         }
     }
+}
+
+/// What the one who gives knows of a stream is known here. Returns what it is called here.
+fn learn(store: &mut Store, (stream, (met, over)): Told) -> u32 {
+    store.meet(stream, met);
+    if over < u64::MAX {
+        store.end(stream, over);
+    }
+    store.stream(stream)
 }
 
 /// The record at the beginning of these bytes, if all of it is there.

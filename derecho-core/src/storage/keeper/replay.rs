@@ -109,8 +109,6 @@ fn end_until(version: u64, waiting: &mut Store, store: &mut Store) {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use alloc::boxed::Box;
-    use alloc::collections::VecDeque;
     use alloc::vec::Vec;
 
     use super::super::super::cursor::Meter;
@@ -123,23 +121,8 @@ mod tests {
     const MEANING: Meaning =
         Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
 
-    /// A member that waits for what was kept before.
     fn newcomer() -> Keeper {
-        let mut keeper = Keeper::new(Retention::default(), MEANING);
-        let (waiting, ripe_at) = (Some(Store::new(Retention::default(), MEANING)), None);
-        keeper.stage = Stage::Lacks(Box::new(Lacking {
-            epoch: 1,
-            from: Vec::new(),
-            waiting,
-            ripe_at,
-            arrived: 0,
-            asked: None,
-            spoke: None,
-            beginning: None,
-            replay: None,
-            turnings: VecDeque::new(),
-        }));
-        keeper
+        Keeper::newcomer(Retention::default(), MEANING)
     }
 
     fn waiting_of(lacking: &Lacking) -> Meter {

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::Store;
 use crate::group::report::StreamId;
+use crate::storage::parcel::Told;
 
 impl Store {
     /// A stream's number here.
@@ -37,12 +38,24 @@ impl Store {
     }
 
     /// What another store has to be told of them: of each since and until when it has been there.
-    pub(in crate::storage) fn known(&self) -> impl Iterator<Item = (StreamId, (u64, u64))> + '_ {
+    pub(in crate::storage) fn known(&self) -> impl Iterator<Item = Told> + '_ {
         let over: BTreeMap<StreamId, u64> =
             self.over.iter().map(|(at, stream)| (*stream, *at)).collect();
         self.met().map(move |(stream, met)| {
             (stream, (met, over.get(&stream).copied().unwrap_or(u64::MAX)))
         })
+    }
+
+    /// Those of them that are told before anything is given (I-157): the ones that are not over, and of the others the last so many.
+    pub(in crate::storage) fn offered(&self, most_over: usize) -> Vec<Told> {
+        let last = &self.over[self.over.len().saturating_sub(most_over)..];
+        let last: BTreeMap<StreamId, u64> =
+            last.iter().map(|(at, stream)| (*stream, *at)).collect();
+        let told = self.met().filter_map(|(stream, met)| match last.get(&stream) {
+            Some(over) => Some((stream, (met, *over))),
+            None => (!self.ended.contains(&stream)).then_some((stream, (met, u64::MAX))),
+        });
+        told.collect()
     }
 
     /// Nothing of a stream comes from this version on (I-155). What was known of that before stands.

@@ -4,7 +4,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::NodeId;
-use derecho_core::log::{EpochId, KeyHash, Kind};
+use derecho_core::log::{EpochId, KeyHash, Kind, Tail};
+use derecho_core::storage::state::State;
+use derecho_core::storage::store::Meaning;
 
 use super::*;
 use crate::logs::Archive;
@@ -73,6 +75,38 @@ fn an_errand_that_nobody_does_any_more_fails() {
     assert!(matches!(journal.condition(), Condition::Failed(_)));
     assert!(journal.ask(&mut Some(Errand::Claim(true))));
     assert!(matches!(answer(&mut journal), Answer::Failed(_)));
+}
+
+/// Of the logs that were put aside the last ones stay; with a limit of bytes only the last one, if there is no room for more.
+#[test]
+fn what_is_put_aside_is_kept_within_limits() {
+    let few = Keep {
+        past: derecho_core::log::Retention { bytes: Some(1), ..Default::default() },
+        state: derecho_core::storage::store::Retention::default(),
+        meaning: Meaning {
+            key: |_| 0,
+            time: |_| 0,
+            several: |_| None,
+            says: |_, _| {},
+            beside: |key| key,
+        },
+    };
+    for (keep, left) in [(None, 4..=11), (Some(few), 11..=11)] {
+        let (_root, archive) = archive(16);
+        let mut journal = archive.journal(STREAM, (OnFull::Wait, keep), || {});
+        for era in 1..=12 {
+            let epoch = EpochId { view: era, sequence: 1 };
+            let state = State::of_records(Tail { epoch, version: Version(5) }, Vec::new());
+            let mut errand = Some(Errand::Replace(state, (Tail::default(), era)));
+            while !journal.ask(&mut errand) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(matches!(answer(&mut journal), Answer::Replaced));
+        }
+        let mut disk = Folder::read(archive.folder()).unwrap();
+        let asides = aside::asides(&mut disk).unwrap();
+        assert_eq!(asides, [(STREAM, left.collect())].into());
+    }
 }
 
 /// Whoever leaves a log while the queue is full loses nothing of it, and whoever has it next sees how it is.

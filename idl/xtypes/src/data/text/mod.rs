@@ -14,7 +14,9 @@
 //! | union | `{"discriminator": ..., "member": ...}` | |
 //! | sequence, array | `[...]` | |
 //! | map | `[{"key": ..., "value": ...}]` | |
+//! | any | `{"type": "Name", "type_objects": "00ab...", "value": ...}`, of which `type` is for people; what that does not say is `{"type_objects": [...], "value": [...]}` | |
 
+mod any;
 mod parse;
 mod print;
 

@@ -60,15 +60,15 @@ pub(crate) fn parse(of: &DynamicType, text: &str) -> Result<Value, TextError> {
     })
 }
 
-struct Parser<'a> {
-    graph: &'a Graph,
-    text: &'a str,
-    at: usize,
+pub(super) struct Parser<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) text: &'a str,
+    pub(super) at: usize,
     /// The steps to what is being read; where an error came up, they stay.
-    path: Vec<String>,
+    pub(super) path: Vec<String>,
 }
 
-type Parsed<T> = Result<T, (usize, String)>;
+pub(super) type Parsed<T> = Result<T, (usize, String)>;
 
 impl<'a> Parser<'a> {
     fn fail<T>(&self, reason: impl Into<String>) -> Parsed<T> {
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A word, a number or what stands between quotes.
-    fn word(&mut self, what: &str) -> Parsed<(usize, String)> {
+    pub(super) fn word(&mut self, what: &str) -> Parsed<(usize, String)> {
         self.space();
         let start = self.at;
         if self.rest().starts_with('"') {
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         self.fail("the text that begins here has no closing quote in its line")
     }
 
-    fn value(&mut self, of: NodeId) -> Parsed<Value> {
+    pub(super) fn value(&mut self, of: NodeId) -> Parsed<Value> {
         let graph = self.graph;
         let node = graph.resolved(of);
         let value = match graph.kind(of) {
@@ -215,6 +215,9 @@ impl<'a> Parser<'a> {
                 })?;
                 entries.sort_by(|(one, _), (other, _): &(Value, Value)| one.order(other));
                 Value::Map(entries)
+            }
+            Kind::Structure(structure) if graph.is_any(node) => {
+                self.any(structure.members[0].of)?
             }
             Kind::Structure(structure) => self.structure(&graph.members(structure))?,
             Kind::Bitset(fields) => {
@@ -257,7 +260,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `name: value` as often as there are any.
-    fn members(
+    pub(super) fn members(
         &mut self,
         of: &str,
         mut each: impl FnMut(&mut Self, usize, &str) -> Parsed<()>,
@@ -292,6 +295,12 @@ impl<'a> Parser<'a> {
             Ok(())
         })?;
         Ok(Value::Structure(parts))
+    }
+
+    /// Whether what comes next stands between quotes.
+    pub(super) fn is_quoted(&mut self) -> bool {
+        self.space();
+        self.rest().starts_with('"')
     }
 
     fn is_null(&mut self) -> bool {
@@ -373,8 +382,7 @@ impl<'a> Parser<'a> {
     fn scalar(&mut self, of: NodeId) -> Parsed<Value> {
         let kind = self.graph.kind(of);
         let what = crate::words::word_of(kind);
-        self.space();
-        let is_quoted = self.rest().starts_with('"');
+        let is_quoted = self.is_quoted();
         let (at, word) = self.word(what)?;
         let value = match kind {
             Kind::Text { .. } if is_quoted => Some(Value::Text(word.clone())),

@@ -17,20 +17,23 @@ pub(crate) enum Style {
 }
 
 pub(crate) fn print(of: &DynamicType, value: &Value, style: Style) -> String {
-    let mut printer = Printer { graph: &of.graph, out: String::new(), style };
+    let anys = super::any::MOST_IN_EACH_OTHER;
+    let mut printer = Printer { graph: &of.graph, out: String::new(), style, anys };
     // A string takes whatever is written to it.
     let _ = printer.value(of.root, value, 0);
     printer.out
 }
 
-struct Printer<'a> {
-    graph: &'a Graph,
-    out: String,
-    style: Style,
+pub(super) struct Printer<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) out: String,
+    pub(super) style: Style,
+    /// How many `any` may still be shown by their types, each in the one before.
+    pub(super) anys: usize,
 }
 
 impl Printer<'_> {
-    fn value(&mut self, of: NodeId, value: &Value, level: usize) -> fmt::Result {
+    pub(super) fn value(&mut self, of: NodeId, value: &Value, level: usize) -> fmt::Result {
         let graph = self.graph;
         match (graph.kind(of), value) {
             (_, Value::Absent) => self.out.write_str("null"),
@@ -81,6 +84,7 @@ impl Printer<'_> {
                 let parts = parts.map(|(field, part)| (&*field.name.text, field.of, part));
                 self.named(parts, true, level)
             }
+            (_, Value::Structure(_)) if graph.is_any(of) && self.any(value, level)? => Ok(()),
             (Kind::Structure(of), Value::Structure(parts)) => {
                 let members = graph.members(of);
                 let parts = members.iter().zip(parts).filter(|(_, part)| **part != Value::Absent);
@@ -110,7 +114,7 @@ impl Printer<'_> {
         }
     }
 
-    fn name(&mut self, name: &str) -> fmt::Result {
+    pub(super) fn name(&mut self, name: &str) -> fmt::Result {
         match self.style {
             Style::Text if is_word(name) => self.out.write_str(name),
             // What a peer calls its members may be anything.
@@ -176,7 +180,7 @@ impl Printer<'_> {
         self.out.write_char(close)
     }
 
-    fn line(&mut self, level: usize) -> fmt::Result {
+    pub(super) fn line(&mut self, level: usize) -> fmt::Result {
         write!(self.out, "\n{:1$}", "", 2 * level)
     }
 }

@@ -1,0 +1,184 @@
+//! Bytes of type objects spelled by hand from clauses of DDS-XTYPES 1.3.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(dead_code, reason = "of these types only their descriptions count")]
+
+use std::collections::BTreeMap;
+
+use idl_cdr::{DdsType, LongDouble, WChar, WString};
+use idl_xtypes::standard::{CompleteTypeObject, TypeIdentifier, TypeObject};
+use idl_xtypes::{DynamicType, ObjectKind, TypeObjects, object_bytes};
+use md5::{Digest, Md5};
+
+fn identifier<T: DdsType>() -> Vec<u8> {
+    object_bytes(&DynamicType::of::<T>().objects(ObjectKind::Minimal).identifier)
+}
+
+fn hash(bytes: &[u8]) -> Vec<u8> {
+    Md5::digest(bytes)[..14].to_vec()
+}
+
+/// 7.3.4.2: the identifier of a primitive is its kind alone.
+#[test]
+fn identifiers_of_primitives_are_their_kinds() {
+    let found = [
+        identifier::<bool>(),
+        identifier::<u8>(),
+        identifier::<i16>(),
+        identifier::<i32>(),
+        identifier::<i64>(),
+        identifier::<u16>(),
+        identifier::<u32>(),
+        identifier::<u64>(),
+        identifier::<f32>(),
+        identifier::<f64>(),
+        identifier::<LongDouble>(),
+        identifier::<i8>(),
+        identifier::<char>(),
+        identifier::<WChar>(),
+    ];
+    let kinds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x0a, 0x0b, 0x0c, 0x10, 0x11];
+    assert_eq!(found.concat(), kinds);
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct Bounded {
+    #[dds(bound = 255)]
+    small: String,
+    #[dds(bound = 256)]
+    large: String,
+    #[dds(bound = 4)]
+    wide: WString,
+    #[dds(bound = 1000)]
+    numbers: Vec<u16>,
+}
+
+/// 7.3.4.6: TI_STRING8_SMALL 0x70, its bound in one byte; TI_STRING8_LARGE 0x71, in four; TI_STRING16_SMALL 0x72;
+/// TI_PLAIN_SEQUENCE_SMALL 0x80 and LARGE 0x81, TI_PLAIN_ARRAY_SMALL 0x90, TI_PLAIN_MAP_SMALL 0xa0: a header of the equivalence kind (0xf3, as
+/// both kinds of objects are the same here) and the flags of elements (TRY_CONSTRUCT1), then bound and element.
+#[test]
+fn identifiers_of_strings_and_collections_have_all_of_them() {
+    assert_eq!(identifier::<String>(), [0x70, 0]);
+    assert_eq!(identifier::<WString>(), [0x72, 0]);
+    assert_eq!(identifier::<Vec<i32>>(), [0x80, 0xf3, 1, 0, 0, 0x04]);
+    assert_eq!(identifier::<[f64; 3]>(), [0x90, 0xf3, 1, 0, 1, 0, 0, 0, 3, 0x0a]);
+    // Two dimensions, outermost first.
+    assert_eq!(identifier::<[[u8; 3]; 2]>(), [0x90, 0xf3, 1, 0, 2, 0, 0, 0, 2, 3, 0x02]);
+    // The element, then the flags of keys and the key.
+    let map = [0xa0, 0xf3, 1, 0, 0, 0x07, 1, 0, 0x70, 0];
+    assert_eq!(identifier::<BTreeMap<String, u32>>(), map);
+
+    let objects = DynamicType::of::<Bounded>().objects(ObjectKind::Complete);
+    let TypeObject::Complete(CompleteTypeObject::Structure(of)) = &objects.objects[0].type_object
+    else {
+        panic!("{objects:?}");
+    };
+    let members = of.member_seq.iter().map(|one| object_bytes(&one.common.member_type_id));
+    let wanted: [&[u8]; 4] = [
+        &[0x70, 0xff],
+        &[0x71, 0, 0, 0, 0, 1, 0, 0],
+        &[0x72, 4],
+        &[0x81, 0xf3, 1, 0, 0xe8, 3, 0, 0, 0x06],
+    ];
+    assert_eq!(members.collect::<Vec<_>>(), wanted);
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "Spot", extensibility = "final")]
+struct Spot {
+    x: i32,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "Paint", extensibility = "appendable")]
+struct Paint {
+    #[dds(key, hashid = "color")]
+    color: Part,
+}
+
+/// A nested type, named by its hash.
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", name = "Spot", extensibility = "final")]
+struct Part {
+    x: i32,
+}
+
+/// 7.3.4.9.1 and annex B: what the minimal object of a final struct of one `long x` is in version 2, little endian, byte by
+/// byte. Its hash is the first 14 bytes of the MD5, and its identifier EK_MINIMAL 0xf1 and the hash. A name is the first
+/// four bytes of its MD5.
+#[test]
+fn a_minimal_object_and_its_hash() {
+    #[rustfmt::skip]
+    let object = [
+        35, 0, 0, 0,            // the size of TypeObject, which is appendable
+        0xf1,                   // EK_MINIMAL
+        0x51,                   // TK_STRUCTURE
+        0x01, 0x00,             // IS_FINAL
+        1, 0, 0, 0,             // the size of the header
+        0x00,                   // no base: TK_NONE; the detail is empty
+        0, 0, 0,
+        19, 0, 0, 0,            // the size of the sequence of members
+        1, 0, 0, 0,             // one of them
+        11, 0, 0, 0,            // its size
+        0, 0, 0, 0,             // the member id
+        0x01, 0x00,             // TRY_CONSTRUCT1: discard
+        0x04,                   // TK_INT32
+        0x9d, 0xd4, 0xe4, 0x61, // `printf x | md5sum`
+    ];
+    let objects = DynamicType::of::<Spot>().objects(ObjectKind::Minimal);
+    assert_eq!(objects.objects.len(), 1);
+    assert_eq!(object_bytes(&objects.objects[0].type_object), object);
+    assert_eq!(
+        hash(&object),
+        [0xc7, 0x3b, 0x47, 0x0c, 0xaa, 0xfd, 0xb6, 0x05, 0xb2, 0x96, 0x42, 0x58, 0x93, 0xc0]
+    );
+    assert_eq!(object_bytes(&objects.identifier), [&[0xf1][..], &hash(&object)].concat());
+    assert_eq!(TypeObjects::digest(&object).to_vec(), hash(&object));
+}
+
+/// The complete object of the same struct has EK_COMPLETE 0xf2, and names in place of hashes.
+#[test]
+fn a_complete_object_and_its_hash() {
+    #[rustfmt::skip]
+    let object = [
+        52, 0, 0, 0,
+        0xf2,                   // EK_COMPLETE
+        0x51,
+        0x01, 0x00,
+        13, 0, 0, 0,            // the size of the header
+        0x00,                   // no base
+        0, 0,                   // no builtin annotations, and no others
+        0,
+        5, 0, 0, 0, b'S', b'p', b'o', b't', 0,
+        0, 0, 0,
+        24, 0, 0, 0,            // the size of the sequence of members
+        1, 0, 0, 0,
+        16, 0, 0, 0,            // the member's
+        0, 0, 0, 0,
+        0x01, 0x00,
+        0x04,
+        0,
+        2, 0, 0, 0, b'x', 0,
+        0, 0,                   // no builtin annotations, and no others
+    ];
+    let objects = DynamicType::of::<Spot>().objects(ObjectKind::Complete);
+    assert_eq!(object_bytes(&objects.objects[0].type_object), object);
+    assert_eq!(object_bytes(&objects.identifier), [&[0xf2][..], &hash(&object)].concat());
+}
+
+/// 7.3.4.9.1: flags of members (K 1 << 5, M 1 << 4) and of types (IS_APPENDABLE 1 << 1); a member id by hash; a type that is made of
+/// another one names it by that one's hash, and comes behind it.
+#[test]
+fn a_type_names_those_that_it_is_made_of_by_their_hashes() {
+    let objects = DynamicType::of::<Paint>().objects(ObjectKind::Minimal);
+    let [spot, paint] = objects.objects.as_slice() else { panic!("{objects:?}") };
+    let TypeIdentifier::Minimal(of_spot) = &spot.type_identifier else { panic!("{spot:?}") };
+    let mut object = vec![49, 0, 0, 0, 0xf1, 0x51, 0x02, 0x00, 1, 0, 0, 0, 0, 0, 0, 0];
+    object.extend([33, 0, 0, 0, 1, 0, 0, 0, 25, 0, 0, 0]);
+    object.extend([0x70, 0xdd, 0xa5, 0x0f, 0x31, 0x00, 0xf1]);
+    object.extend(of_spot);
+    object.extend([0x70, 0xdd, 0xa5, 0xdf]); // `printf color | md5sum`
+    assert_eq!(object_bytes(&paint.type_object), object);
+    assert_eq!(object_bytes(&objects.identifier)[1..], hash(&object));
+}

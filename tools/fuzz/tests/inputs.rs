@@ -1,0 +1,117 @@
+//! Inputs that the mutator does not make: those of random values, words of the language, files that break off, harmed
+//! type objects whose names are right.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../../idl/cdr/tests/types/kinds.rs"]
+#[allow(dead_code, reason = "some of them are enough")]
+mod kinds;
+
+use std::fs;
+use std::path::Path;
+
+use idl_cdr::DdsType;
+use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
+use kinds::{Everything, Tree};
+use proptest::prelude::*;
+use squall_fuzz::{Outcome, Target};
+
+fn run(name: &str, bytes: &[u8]) -> Outcome {
+    Target::named(name).unwrap().run(bytes)
+}
+
+fn files() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/idl");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|file| fs::read_to_string(file).unwrap()).collect()
+}
+
+fn word() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(Target::named("idl").unwrap().words)
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_rust_or_refused(text in any::<String>()) {
+        run("idl", text.as_bytes());
+    }
+
+    /// Words of the language get further than letters do.
+    #[test]
+    fn words_of_the_language_are_rust_or_refused(words in proptest::collection::vec(word(), 0..120)) {
+        run("idl", words.join(" ").as_bytes());
+    }
+
+    /// A few words changed in a sound file.
+    #[test]
+    fn a_file_with_other_words_is_rust_or_refused(
+        file in any::<prop::sample::Index>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), word(), 0..4_u8), 1..4),
+    ) {
+        let files = files();
+        let file = file.get(&files);
+        let mut words: Vec<&str> = file.split_inclusive([' ', '\n', ';', '<', '(']).collect();
+        for (at, word, how) in changes {
+            let at = at.index(words.len());
+            match how {
+                0 => words[at] = word,
+                1 => words.insert(at, word),
+                2 => drop(words.remove(at)),
+                _ => {
+                    let middle = words.len() / 2;
+                    words.swap(at, middle);
+                }
+            }
+        }
+        run("idl", words.concat().as_bytes());
+    }
+
+    #[test]
+    fn random_bytes_are_a_type_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        run("objects", &bytes);
+    }
+
+    /// Bytes of them are others, and still each is called what it hashes to, or is named anew.
+    #[test]
+    fn harmed_objects_are_a_type_or_refused(
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        tree in any::<bool>(),
+        how in 0..2_u8,
+    ) {
+        let mut bytes = vec![how];
+        bytes.extend(if tree { told::<Tree>() } else { told::<Everything>() });
+        for (at, byte) in damage {
+            let at = 1 + at.index(bytes.len() - 1);
+            bytes[at] = byte;
+        }
+        run("objects", &bytes);
+    }
+}
+
+fn told<T: DdsType>() -> Vec<u8> {
+    object_bytes(&DynamicType::of::<T>().objects(ObjectKind::Complete))
+}
+
+/// Every file that breaks off somewhere.
+#[test]
+fn files_that_break_off_are_rust_or_refused() {
+    for file in files() {
+        let steps = (file.len() / 120).max(1);
+        for end in (0..file.len()).step_by(steps).filter(|end| file.is_char_boundary(*end)) {
+            run("idl", &file.as_bytes()[..end]);
+        }
+    }
+}
+
+#[test]
+fn the_compilers_own_sources_are_no_idl_and_do_no_harm() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../idl/src");
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            run("idl", &fs::read(path).unwrap());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `squall store` and `squall log` where logs are not as they should be: each says what is wrong, where, and what to do.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dds_api::prelude::*;
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Place, Process};
+
+/// A value.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    value: u32,
+}
+
+const SOON: Timeout = Timeout::secs(60);
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A root of logs, with a folder that a store has made.
+fn root(place: &Place) -> (PathBuf, PathBuf) {
+    let root = place.path().join("logs");
+    fs::create_dir(&root).unwrap();
+    place.run(&["store", "--for", "0", "--dir", text(&root)]).code(0);
+    let folder = root.join("domain-0").join("0");
+    assert!(folder.join("identity").exists());
+    (root, folder)
+}
+
+fn store(place: &Place, root: &Path) -> Process {
+    let mut store = place.start(&["store", "--dir", text(root)]);
+    assert!(store.line().contains("keeps"));
+    store
+}
+
+/// Makes a file one of another format.
+fn reformat(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
+    bytes[12] ^= 0x55;
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn a_store_that_can_keep_nothing_says_why() {
+    let place = Place::new();
+    let refuses = |root: &Path, words: &[&str]| {
+        let ended = place.run(&["store", "--for", "1", "--dir", text(root)]).code(1);
+        let ended = ended.says("no logs can be kept").says(text(root));
+        words.iter().fold(ended, |ended, word| ended.says(word));
+    };
+    refuses(&place.path().join("nowhere"), &["it is not there", "make it first"]);
+    let file = place.path().join("file");
+    fs::write(&file, "").unwrap();
+    refuses(&file, &["it is not a folder", "name a folder"]);
+    refuses(&file.join("below"), &["it is not a folder"]);
+    // Where not even root may make a folder.
+    refuses(Path::new("/sys"), &["/sys/domain-0", "it may only be read"]);
+    let (root, folder) = root(&place);
+    reformat(&folder.join("identity"));
+    refuses(&root, &["domain-0/0/identity is of format 9", "use the program"]);
+}
+
+#[test]
+fn what_is_no_log_folder_is_said_by_each_command() {
+    let place = Place::new();
+    let file = place.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (root, folder) = root(&place);
+    let commands: [(&str, &[&str]); 5] = [
+        ("ls", &[]),
+        ("dump", &[]),
+        ("verify", &[]),
+        ("truncate", &["--stream", "4f", "--after", "1"]),
+        ("remove-aside", &["--number", "1"]),
+    ];
+    let says = |dir: &Path, words: &[&str]| {
+        for (command, more) in commands {
+            let ended = place.run(&[&["log", command, text(dir)], more].concat()).code(1);
+            words.iter().fold(ended, |ended, word| ended.says(word));
+        }
+    };
+    let nowhere = place.path().join("nowhere");
+    says(&nowhere, &[text(&nowhere), "it is not there"]);
+    says(&file, &[text(&file), "it is not a folder"]);
+    says(&root, &[text(&root), "no log folder", "domain-0/0"]);
+    says(Path::new("/sys"), &["/sys is no log folder"]);
+    place.run(&["log", "proceed", text(&nowhere)]).code(1).says(text(&nowhere));
+    place.run(&["log", "proceed", text(&file)]).code(1).says(text(&file));
+    place.run(&["log", "proceed", text(&root)]).code(1).says("no log folder in");
+    reformat(&folder.join("identity"));
+    says(&folder, &["domain-0/0/identity is of format 9", "use the program"]);
+    let home = root.join("domain-0");
+    place.run(&["log", "proceed", text(&home)]).code(1).says("0/identity is of format 9");
+    fs::write(folder.join("identity"), "harmed").unwrap();
+    says(&folder, &["domain-0/0/identity does not begin", "bring it back"]);
+}
+
+/// A stream of another format is said to be, and the other streams are looked at all the same.
+#[test]
+fn a_stream_of_another_format_is_told_beside_the_others() {
+    let place = Place::new();
+    let (root, folder) = root(&place);
+    let mut store = store(&place, &root);
+    write(&place, 10);
+    end(&mut store, 0);
+    let views = "0".repeat(32);
+    let names = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let is_topic = |path: &PathBuf| name(path).ends_with(".log") && !name(path).starts_with(&views);
+    reformat(&names.filter(is_topic).max().unwrap());
+    for command in ["ls", "verify"] {
+        let report = place.run(&["log", command, text(&folder), "--json"]).code(1).json();
+        let errors = report["errors"].as_array().unwrap();
+        assert!(errors[0].as_str().unwrap().contains("is of format 9"), "{report}");
+        assert_eq!((errors.len(), report["streams"].as_array().unwrap().len()), (1, 2), "{report}");
+        assert!(report["last_view"]["number"].as_u64().unwrap() > 0, "{report}");
+    }
+}
+
+fn write(place: &Place, count: u32) {
+    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let topic = participant.topic::<Reading>("Readings").persistent().keep_all();
+    let topic = topic.create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    (0..count).for_each(|value| writer.write(&Reading { sensor: 1, value }).unwrap());
+    writer.wait_for_acknowledgments(SOON).unwrap();
+}
+
+/// Has a store end, with this exit code.
+fn end(store: &mut Process, code: i32) {
+    kill_process(Pid::from_child(&store.child), Signal::TERM).unwrap();
+    assert_eq!(store.child.wait().unwrap().code(), Some(code));
+}
+
+/// Who writes in a folder is left alone by those who would change it.
+#[test]
+fn a_folder_that_a_store_writes_in_is_not_changed() {
+    let place = Place::new();
+    let (root, folder) = root(&place);
+    let mut store = store(&place, &root);
+    for more in [
+        &["truncate", text(&folder), "--stream", "0", "--after", "1"][..],
+        &["remove-aside", text(&folder), "--number", "1"],
+    ] {
+        let ended = place.run(&[&["log"], more].concat()).code(1);
+        ended.says(text(&folder)).says("another process writes").says("end it first");
+    }
+    place.run(&["log", "verify", text(&folder)]).code(0);
+    let mut other = self::store(&place, &root);
+    assert!(root.join("domain-0").join("1").exists(), "it has one of its own");
+    end(&mut other, 0);
+    end(&mut store, 0);
+}
+
+/// A store whose folder somebody removes says that it keeps nothing any more, goes on, and ends with exit code 1.
+#[test]
+fn a_store_whose_folder_is_removed_says_so() {
+    let place = Place::new();
+    let (root, _) = root(&place);
+    let mut store = store(&place, &root);
+    let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let topic = participant.topic::<Reading>("Readings").persistent().create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    writer.write(&Reading::default()).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let said = store.line();
+    assert!(said.contains("Readings: is logged"), "{said}");
+    fs::remove_dir_all(&root).unwrap();
+    writer.write(&Reading::default()).unwrap();
+    let said = store.line();
+    let words = ["Readings: is logged no more", "logs/domain-0/0", "removed", "start again"];
+    words.iter().for_each(|word| assert!(said.contains(word), "{said}"));
+    let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err().to_string();
+    assert!(error.contains("Nobody keeps"), "{error}");
+    drop((writer, topic, participant));
+    end(&mut store, 1);
+}
