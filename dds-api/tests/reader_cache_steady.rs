@@ -54,11 +54,6 @@ fn replace(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>) {
 
 #[test]
 fn a_sample_allocates_nothing() {
-    // What would be due some day is swept from the agenda once it has lost its meaning.
-    let mut cache = Cache::new(Settings { depth: Some(1), ..Settings::default() });
-    replace(&mut cache, 0..1000);
-    let asked = allocations(|| replace(&mut cache, 1000..100_000));
-    assert_eq!(asked, 0, "{asked} allocations for 99000 samples that were replaced");
     let settings = Settings {
         depth: Some(3),
         by_source: true,
@@ -71,4 +66,10 @@ fn a_sample_allocates_nothing() {
     run(&mut cache, 0..100_000, &mut found);
     let asked = allocations(|| run(&mut cache, 100_000..200_000, &mut found));
     assert_eq!(asked, 0, "{asked} allocations for 100000 samples");
+    // What would be due some day is swept from the agenda once it has lost its meaning. Not the first to be counted: the thread
+    // that has begun this one allocates for a moment, too.
+    let mut cache = Cache::new(Settings { depth: Some(1), ..Settings::default() });
+    replace(&mut cache, 0..1000);
+    let asked = allocations(|| replace(&mut cache, 1000..100_000));
+    assert_eq!(asked, 0, "{asked} allocations for 99000 samples that were replaced");
 }
