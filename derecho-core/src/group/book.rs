@@ -256,7 +256,9 @@ impl Book {
         let mut awaits = self.awaited();
         awaits.extend(&own.unaware);
         if !planted(Fault::NobodyLeans) {
-            awaits.extend(leans);
+            // A log of a member is named in any case.
+            let is_here = |log: &LogId| self.enrolled.values().any(|it| it.log == *log);
+            awaits.extend(leans.iter().filter(|log| !is_here(log)));
         }
         let members: Vec<LoggedMember> = members.collect();
         Some(LoggedView {

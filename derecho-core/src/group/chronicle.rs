@@ -100,9 +100,11 @@ impl Journal for Gated {
     }
 
     fn condition(&self) -> Condition {
-        match self.gate.over.load(Ordering::Acquire) {
+        // What is wrong with the log itself says more.
+        let own = self.journal.condition();
+        match self.gate.over.load(Ordering::Acquire) && !own.is_over() {
             true => Condition::Failed(Some(LogError::NoViews)),
-            false => self.journal.condition(),
+            false => own,
         }
     }
 }
