@@ -9,17 +9,7 @@ use std::path::{Path, PathBuf};
 
 use dds_api::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Place, Process};
-
-/// A value.
-#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-struct Reading {
-    #[dds(key)]
-    sensor: u32,
-    value: u32,
-}
-
-const SOON: Timeout = Timeout::secs(60);
+use support::{Place, Process, Reading, SOON};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()

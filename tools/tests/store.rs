@@ -7,17 +7,7 @@ mod support;
 use std::time::Duration;
 
 use dds_api::prelude::*;
-use support::{Place, Process};
-
-/// A value.
-#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
-struct Reading {
-    #[dds(key)]
-    sensor: u32,
-    value: u32,
-}
-
-const SOON: Timeout = Timeout::secs(60);
+use support::{Place, Process, Reading, SOON};
 
 fn store(place: &Place, topics: &str) -> Process {
     let logs = place.path().join("logs");

@@ -142,15 +142,23 @@ mod tests {
         KeepingOptions { has_instances: true, ..KeepingOptions::default() }
     }
 
-    /// What is kept of a topic, by its options, level and policies.
+    /// What is to be kept of a topic, by its options, level and policies.
+    fn promised(
+        options: &KeepingOptions,
+        level: TopicLevel,
+        change: impl FnOnce(&mut TopicQos),
+    ) -> DdsResult<Keeping> {
+        let mut qos = TopicQos::default();
+        change(&mut qos);
+        options.promise("Tracks", level, qos).map(|promise| promise.keeping)
+    }
+
     fn kept(
         options: &KeepingOptions,
         level: TopicLevel,
         change: impl FnOnce(&mut TopicQos),
     ) -> Keeping {
-        let mut qos = TopicQos::default();
-        change(&mut qos);
-        options.promise("Tracks", level, qos).map(|promise| promise.keeping).unwrap()
+        promised(options, level, change).unwrap()
     }
 
     /// What is wrong with it.
@@ -159,9 +167,7 @@ mod tests {
         level: TopicLevel,
         change: impl FnOnce(&mut TopicQos),
     ) -> String {
-        let mut qos = TopicQos::default();
-        change(&mut qos);
-        match options.promise("Tracks", level, qos) {
+        match promised(options, level, change) {
             Err(DdsError::InconsistentPolicy(why)) => why,
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("nothing is wrong with it"),

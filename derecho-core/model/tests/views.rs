@@ -97,13 +97,7 @@ fn leaning(seed: u64) {
     let (court, root) = (court(), Root::apart());
     let over = (Rc::clone(&court), Some(root.clone()));
     let mut world = World::over(Config::adversarial(seed), 1, true, over);
-    world.settle();
-    let first = world.living()[0];
-    world.add_one(false);
-    world.add_bystander();
-    world.run(30_000_000);
-    world.flow(10);
-    world.settle();
+    let first = world.lean_on_the_first();
     world.crash(first);
     world.run(30_000_000);
     restart_without(0, seed, world, (court, root));

@@ -277,13 +277,7 @@ fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
     for seed in 0..20 {
         let mut apart = Apart::new(seed, 1);
         let world = &mut apart.world;
-        world.settle();
-        let first = world.living()[0];
-        world.add_one(false);
-        world.add_bystander();
-        world.run(30_000_000);
-        world.flow(10);
-        world.settle();
+        let first = world.lean_on_the_first();
         match seed % 2 {
             0 => world.crash(first),
             _ => world.act(first, |member| member.leave()),

@@ -100,13 +100,7 @@ fn whatever_happens() {
         let nodes = 3 + seed as usize % 2;
         let local = !seed.is_multiple_of(3);
         let mut world = World::new(Config::adversarial(seed), nodes, local, retention(seed / 3));
-        world.flow(10);
-        for _ in 0..50 {
-            world.flow(2);
-            world.random_fault();
-        }
-        world.run(20_000_000);
-        if world.living().is_empty() {
+        if !world.live() {
             // Too many of a networked group crashed at once, or all others while the last one left.
             ended += 1;
             continue;
@@ -134,13 +128,7 @@ fn whatever_happens_where_few_are_told() {
         (court.borrow_mut().retention, court.borrow_mut().tells) = (retention, Some(1));
         let over = (Rc::clone(&court), None);
         let mut world = World::over(Config::adversarial(seed), nodes, local, over);
-        world.flow(10);
-        for _ in 0..50 {
-            world.flow(2);
-            world.random_fault();
-        }
-        world.run(20_000_000);
-        if world.living().is_empty() {
+        if !world.live() {
             continue;
         }
         world.check();

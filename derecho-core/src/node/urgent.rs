@@ -2,7 +2,7 @@
 //!
 //! Owns: the order of what is looked at before all the rest. Never does: hold the rest back; the same turn looks at it.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
@@ -104,12 +104,10 @@ impl Node {
         let subscriptions = self.subscriptions.iter().map(|it| Path::Subscription(it.id));
         let subgroups = self.numbers.keys().map(|id| Path::Subgroup(*id));
         let all: Vec<Path> = subscriptions.chain(streams).chain(subgroups).collect();
-        let waits = |id| self.pending.iter().any(|pending| pending.id() == id);
+        let waiting = self.pending.iter().map(|pending| Path::Subgroup(pending.id()));
+        let known: BTreeSet<Path> = all.iter().copied().chain(waiting).collect();
         let Urgent { priorities, first, .. } = &mut self.urgent;
-        priorities.retain(|path, _| match path {
-            Path::Subgroup(id) => all.contains(path) || waits(*id),
-            _ => all.contains(path),
-        });
+        priorities.retain(|path, _| known.contains(path));
         let of = |path: &Path| priorities.get(path).copied().unwrap_or(0);
         let least = all.iter().map(of).min().unwrap_or(0);
         *first = all.iter().filter(|path| of(path) > least).map(|path| (*path, 0)).collect();

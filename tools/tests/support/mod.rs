@@ -9,10 +9,22 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use dds_api::prelude::*;
 use serde_json::Value;
 
 /// Nothing in these tests takes nearly so long.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// What tests of stores write.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    #[dds(key)]
+    pub(crate) sensor: u32,
+    pub(crate) value: u32,
+}
+
+/// How long they wait for that.
+pub(crate) const SOON: Timeout = Timeout::secs(60);
 
 /// A folder for everything temporary.
 pub(crate) struct Place(tempfile::TempDir);

@@ -220,6 +220,29 @@ impl World {
         }
     }
 
+    /// The first one keeps a log and writes; another one has all of it and keeps none, and one that keeps logs takes no part. Returns the first.
+    pub(crate) fn lean_on_the_first(&mut self) -> NodeIndex {
+        self.settle();
+        let first = self.living()[0];
+        self.add_one(false);
+        self.add_bystander();
+        self.run(30_000_000);
+        self.flow(10);
+        self.settle();
+        first
+    }
+
+    /// Members come and go for a while. Whether somebody is left.
+    pub(crate) fn live(&mut self) -> bool {
+        self.flow(10);
+        for _ in 0..50 {
+            self.flow(2);
+            self.random_fault();
+        }
+        self.run(20_000_000);
+        !self.living().is_empty()
+    }
+
     /// Whether somebody has what is kept.
     pub(crate) fn has_begun(&self) -> bool {
         let holders = |node: &NodeIndex| self.member(*node).group().state().holders(KEY).cloned();
