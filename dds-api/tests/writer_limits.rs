@@ -171,6 +171,61 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3, 3]);
 }
 
+/// A set that is discarded was never written: neither are its instances among those of max_instances, nor have those that were
+/// unregistered in it left them.
+#[test]
+fn instances_of_a_set_that_is_discarded_count_as_before() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = at_level(participant.topic("Tracks"), "atomic");
+    let reader = participant.reader(&topic).create().unwrap();
+    let coherent = PresentationQosPolicy { coherent_access: true, ..Default::default() };
+    let publisher = participant.publisher().presentation(coherent).create().unwrap();
+    let writer = publisher.writer(&topic).resource_limits(limits(0, 2, 0)).create().unwrap();
+    let refused = |result: DdsResult<()>| match result {
+        Err(DdsError::OutOfResources(why)) => assert!(why.contains("max_instances"), "{why}"),
+        other => panic!("{other:?}"),
+    };
+    writer.register_instance(&track(1, 0)).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    writer.write(&track(1, 1)).unwrap();
+    writer.unregister_instance(&track(1, 0)).unwrap();
+    writer.write(&track(2, 1)).unwrap();
+    writer.write_with(|slot| *slot = track(3, 1)).unwrap();
+    writer.unregister_instance(&track(2, 0)).unwrap();
+    // What the application registers in the meantime is no part of the set.
+    writer.register_instance(&track(4, 0)).unwrap();
+    writer.unregister_instance(&track(3, 0)).unwrap();
+    writer.write(&track(5, 1)).unwrap();
+    writer.unregister_instance(&track(5, 0)).unwrap();
+    writer.write(&track(6, 1)).unwrap();
+    writer.register_instance(&track(6, 0)).unwrap();
+    refused(writer.write(&track(7, 1)));
+    assert_eq!(publisher.discard_coherent_changes().unwrap(), 9);
+    let registered: Vec<u32> =
+        (1..9).filter(|id| writer.lookup_instance(&track(*id, 0)).is_some()).collect();
+    assert_eq!(registered, [1, 4, 6], "1 was never unregistered");
+    // Of 1, which had been there before, 4 and 6 there is one too many; what was in the set alone counts no more.
+    writer.unregister_instance(&track(6, 0)).unwrap();
+    refused(writer.write(&track(7, 2)));
+    writer.unregister_instance(&track(4, 0)).unwrap();
+    writer.write(&track(7, 2)).unwrap();
+    refused(writer.write(&track(8, 2)));
+    writer.write(&track(1, 2)).unwrap();
+    // And one that ends counts as what is written without.
+    writer.unregister_instance(&track(7, 0)).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    writer.write(&track(8, 3)).unwrap();
+    publisher.end_coherent_changes().unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    publisher.discard_coherent_changes().unwrap();
+    refused(writer.write(&track(9, 3)));
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let alive = reader.take(.., SOON).unwrap().filter(|sample| sample.info().valid_data);
+    let alive: Vec<_> = alive.map(|sample| (sample.id, sample.number)).collect();
+    assert_eq!(alive, [(7, 2), (1, 2), (8, 3)]);
+}
+
 /// Of a topic that is kept they say how much is kept, and not how its writers write.
 #[test]
 fn limits_of_a_topic_that_keeps_samples_are_not_those_of_its_writers() {

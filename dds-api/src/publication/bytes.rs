@@ -66,7 +66,7 @@ impl ByteLoan<'_> {
             Ok(size)
         };
         // In a set they are copied; the room goes back.
-        if let Some(held) = writer.hold(&seal, None, size, fill) {
+        if let Some(held) = writer.hold(&seal, None, size, || Ok(None), fill) {
             return held;
         }
         let key = writer.limited_key(&Bytes::default())?;

@@ -33,6 +33,15 @@ pub(super) enum Authors {
     Several,
 }
 
+/// What a sample of a set has changed of its writer beside being written, which is taken back if the set is discarded.
+pub(super) enum Effect {
+    /// It is the first of an instance that counts among those of max_instances since.
+    Entered(u128),
+    /// It says that its writer has no more to say of an instance: which was registered with this key, if it was, and counted,
+    /// if it did.
+    Left { key: u128, registered: Option<Box<[u8]>>, counted: bool },
+}
+
 /// A writer, as its publisher needs it.
 pub(super) trait HeldBack: Send + Sync {
     /// Writes what was gathered as one record; waits for room as long as this says, or as the writer's policies do.
@@ -46,18 +55,28 @@ pub(super) trait HeldBack: Send + Sync {
     fn has_room_for_set(&self, gathered: &Gathered) -> bool;
     /// Wakes those who wait for what it has written.
     fn wake(&self);
+    /// A sample with this effect was discarded.
+    fn take_back(self: Arc<Self>, effect: Effect);
+}
+
+/// A writer that has written in the set that is open.
+struct Author {
+    id: u64,
+    writer: Weak<dyn HeldBack>,
+    /// What its samples have changed, in their order.
+    effects: Vec<Effect>,
 }
 
 /// What was written of an open set by one writer, or by all of them.
 struct Part {
-    writers: Vec<(u64, Weak<dyn HeldBack>)>,
+    writers: Vec<Author>,
     gathered: Gathered,
 }
 
 impl Part {
     /// Who writes it: of several one that is there.
     fn writer(&self) -> Option<Arc<dyn HeldBack>> {
-        self.writers.iter().find_map(|(_, writer)| writer.upgrade())
+        self.writers.iter().find_map(|author| author.writer.upgrade())
     }
 
     fn authors(&self) -> Authors {
@@ -154,12 +173,15 @@ impl Changes {
     /// Ends the innermost set. The outermost one is written; if that fails it is still open, and what is not written
     /// yet is still in it.
     pub(super) fn end(&self, blocking: Option<Timeout>) -> DdsResult<()> {
+        // Let go of without the lock: a writer of which nobody else is left by then says so here.
+        let mut busy = Vec::new();
         let mut state = self.lock();
         state.check_open()?;
         if state.depth == 1 {
             while let Some(part) = state.parts.first() {
                 // Who is gone takes its samples with it, unless others go on with them.
                 if let Some(writer) = part.writer().filter(|_| part.gathered.samples() > 0) {
+                    busy.push(Arc::clone(&writer));
                     writer.publish(&part.gathered, part.authors(), blocking)?;
                 }
                 state.parts.remove(0);
@@ -177,14 +199,24 @@ impl Changes {
         let parts = std::mem::take(&mut state.parts);
         state.depth = 0;
         self.mode.fetch_and(!IN_SET, Ordering::Relaxed);
-        Ok(parts.iter().map(|part| part.gathered.samples()).sum())
+        drop(state);
+        let samples = parts.iter().map(|part| part.gathered.samples()).sum();
+        for author in parts.into_iter().flat_map(|part| part.writers) {
+            let Some(writer) = author.writer.upgrade() else { continue };
+            let effects = author.effects.into_iter().rev();
+            effects.for_each(|effect| Arc::clone(&writer).take_back(effect));
+        }
+        Ok(samples)
     }
 
     /// Whether there is room for what is to be written next.
     pub(super) fn has_room(&self) -> bool {
+        // Let go of without the lock.
+        let writer;
         let Ok(state) = self.state.try_lock() else { return false };
         let Some(part) = state.parts.first() else { return true };
-        part.writer().is_none_or(|writer| writer.has_room_for_set(&part.gathered))
+        writer = part.writer();
+        writer.as_ref().is_none_or(|writer| writer.has_room_for_set(&part.gathered))
     }
 
     /// What a writer has written in the set that is open; `None` if there is none any more.
@@ -192,24 +224,26 @@ impl Changes {
         &self,
         id: u64,
         writer: impl FnOnce() -> Weak<dyn HeldBack>,
-        add: impl FnOnce(&mut Gathered) -> R,
+        add: impl FnOnce(&mut Gathered, &mut Vec<Effect>) -> R,
     ) -> Option<R> {
         let mut state = self.lock();
         if state.depth == 0 {
             return None;
         }
         let is_group = self.is_group.load(Ordering::Relaxed);
-        let is_its = |part: &Part| is_group || part.writers.iter().any(|(known, _)| *known == id);
+        let is_its = |part: &Part| is_group || part.writers.iter().any(|author| author.id == id);
         let known = state.parts.iter().position(is_its);
         let at = known.unwrap_or_else(|| {
             state.parts.push(Part { writers: Vec::new(), gathered: Gathered::default() });
             state.parts.len() - 1
         });
         let part = &mut state.parts[at];
-        if part.writers.iter().all(|(known, _)| *known != id) {
-            part.writers.push((id, writer()));
-        }
-        Some(add(&mut part.gathered))
+        let known = part.writers.iter().position(|author| author.id == id);
+        let author = known.unwrap_or_else(|| {
+            part.writers.push(Author { id, writer: writer(), effects: Vec::new() });
+            part.writers.len() - 1
+        });
+        Some(add(&mut part.gathered, &mut part.writers[author].effects))
     }
 
     pub(super) fn suspend(&self) {

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use idl_xtypes::TopicData;
 
+use super::changes::Effect;
 use super::writer::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::record::{Fate, HEADER, Seal, key_payload};
@@ -60,7 +61,7 @@ impl<T: TopicData> DataWriter<T> {
     pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
         self.enabling.check()?;
         let key = self.key_of(sample)?;
-        self.limits().map_or(Ok(()), |limits| self.enter_instance(limits, key))?;
+        self.enter_instance(key)?;
         let mut registered = self.registered.lock();
         if let std::collections::btree_map::Entry::Vacant(new) = registered.entry(key) {
             let value = key_payload(sample).map_err(|error| self.not_encodable(&error))?;
@@ -163,23 +164,45 @@ impl<T: TopicData> DataWriter<T> {
         let seal = Seal { fate, ..self.seal_of(sample)? };
         let size = HEADER + payload.len();
         let fill = |record: &mut [u8]| record[HEADER..size].copy_from_slice(&payload);
-        let held = self.hold(&seal, time, size, |record| {
+        let leave = || match fate {
+            Fate::Disposed => Ok(None),
+            _ => self.key_of(sample).map(|key| Some(self.leave_instance(key))),
+        };
+        let held = self.hold(&seal, time, size, leave, |record| {
             fill(record);
             Ok(size)
         });
-        match held {
-            Some(held) => held?,
-            None => {
-                let mut place = self.claim(size + seal.size())?;
-                fill(place.bytes());
-                self.commit_at(place, size, (seal, time))?;
+        if let Some(held) = held {
+            return held;
+        }
+        let mut place = self.claim(size + seal.size())?;
+        fill(place.bytes());
+        self.commit_at(place, size, (seal, time))?;
+        leave().map(drop)
+    }
+
+    /// This writer has no more to say of an instance.
+    fn leave_instance(&self, key: u128) -> Effect {
+        let registered = self.registered.lock().remove(&key);
+        let counted = self.limits().is_some_and(|limits| limits.leave(key));
+        Effect::Left { key, registered, counted }
+    }
+
+    /// What a sample has done that was in a set, which was discarded.
+    pub(super) fn take_back(&self, effect: Effect) {
+        match effect {
+            // The application may have registered it since.
+            Effect::Entered(key) if self.registered.lock().contains_key(&key) => {}
+            Effect::Entered(key) => self.limits().into_iter().for_each(|limits| {
+                limits.leave(key);
+            }),
+            Effect::Left { key, registered, counted } => {
+                if let Some(value) = registered {
+                    self.registered.lock().insert(key, value);
+                }
+                let limits = self.limits().filter(|_| counted);
+                limits.into_iter().for_each(|limits| limits.enter_again(key));
             }
         }
-        if fate != Fate::Disposed {
-            let key = self.key_of(sample)?;
-            self.registered.lock().remove(&key);
-            self.limits().into_iter().for_each(|limits| limits.leave(key));
-        }
-        Ok(())
     }
 }

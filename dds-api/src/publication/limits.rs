@@ -89,19 +89,22 @@ impl Limits {
         Ok(Admitted { limits: self, ticket, until: 0 })
     }
 
-    /// This writer has something to say of an instance from now on. `false` if it is one too many.
-    fn enter(&self, key: u128) -> bool {
+    /// This writer has something to say of an instance from now on; whether it had nothing to say before. `None` if it is one too
+    /// many.
+    fn enter(&self, key: u128) -> Option<bool> {
         let instances = &mut self.lock().instances;
-        let has_room = instances.contains(&key) || instances.len() < self.instances;
-        if has_room {
-            instances.insert(key);
-        }
-        has_room
+        let is_known = instances.contains(&key);
+        (is_known || instances.len() < self.instances).then(|| instances.insert(key))
     }
 
-    /// It has no more to say of an instance.
-    pub(super) fn leave(&self, key: u128) {
-        self.lock().instances.remove(&key);
+    /// It has no more to say of an instance; whether it had.
+    pub(super) fn leave(&self, key: u128) -> bool {
+        self.lock().instances.remove(&key)
+    }
+
+    /// It has to say something of an instance again, for it never said that it had no more.
+    pub(super) fn enter_again(&self, key: u128) {
+        self.lock().instances.insert(key);
     }
 }
 
@@ -193,10 +196,10 @@ mod tests {
         assert!(matches!(limits.admit(1, (life, 0)), Err(Refused::Later)));
         limits.admit(2, (life, 0)).ok().unwrap().written(2);
         assert!(matches!(limits.admit(3, (life, 9)), Err(Refused::Instance)));
-        assert!(!limits.enter(3) && limits.enter(1));
+        assert_eq!((limits.enter(3), limits.enter(1)), (None, Some(false)));
         limits.admit(1, (life, 9)).ok().unwrap().written(3);
-        limits.leave(1);
-        assert!(limits.enter(1), "it comes back");
+        assert!(limits.leave(1) && !limits.leave(1));
+        assert_eq!(limits.enter(1), Some(true), "it comes back");
         limits.leave(1);
         assert!(limits.admit(3, (life, 9)).is_ok());
     }

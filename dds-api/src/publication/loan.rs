@@ -116,7 +116,9 @@ impl<T: TopicData> Loan<'_, T> {
                         record[HEADER..size].copy_from_slice(&place.bytes()[HEADER..size]);
                         Ok(size)
                     };
-                    if let Some(held) = writer.hold(&seal, None, size, fill) {
+                    if let Some(held) =
+                        writer.hold(&seal, None, size, || writer.entering(key), fill)
+                    {
                         is_held = true;
                         return held;
                     }

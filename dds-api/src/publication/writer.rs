@@ -220,7 +220,9 @@ impl<T: TopicData> DataWriter<T> {
         let size = self.size_of(sample).map_err(|error| self.not_encodable(&error))?;
         let seal = self.seal_of(sample)?;
         let fill = |record: &mut [u8]| write_payload(sample, record, || self.encoding());
-        if let Some(held) = self.hold(&seal, time, size, fill) {
+        if let Some(held) =
+            self.hold(&seal, time, size, || self.entering(self.limited_key(sample)?), fill)
+        {
             return held;
         }
         let size = size + seal.size();

@@ -46,8 +46,8 @@ impl<T: TopicData> DataWriter<T> {
     ) -> DdsResult<()> {
         let Some(limits) = self.limits() else { return write() };
         if self.is_in_set() {
-            // Nobody may receive it before the set is at its end, which must not be waited for.
-            self.enter_instance(limits, key)?;
+            // Nobody may receive it before the set is at its end, which must not be waited for. Its instance is counted as it comes
+            // into the set.
             return write();
         }
         let admitted = self.admit(limits, key, blocking)?;
@@ -110,16 +110,10 @@ impl<T: TopicData> DataWriter<T> {
         !matches!(limits.check(&mut limits.lock(), key, received), Err(Refused::Later))
     }
 
-    /// Counts an instance among those that it writes.
-    pub(in crate::publication) fn enter_instance(
-        &self,
-        limits: &Limits,
-        key: u128,
-    ) -> DdsResult<()> {
-        match limits.enter(key) {
-            true => Ok(()),
-            false => Err(self.one_instance_too_many(limits)),
-        }
+    /// Counts an instance among those that it writes, if they are limited; whether it did not count before.
+    pub(in crate::publication) fn enter_instance(&self, key: u128) -> DdsResult<bool> {
+        let Some(limits) = self.limits() else { return Ok(false) };
+        limits.enter(key).ok_or_else(|| self.one_instance_too_many(limits))
     }
 
     fn one_instance_too_many(&self, limits: &Limits) -> DdsError {

@@ -12,21 +12,23 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::record::{Contents, Fate, HEADER, NEVER, Seal, Terms, seal};
 use crate::mapping::set::{Gathered, footprint};
 use crate::publication::Publisher;
-use crate::publication::changes::{Authors, Changes, HeldBack};
+use crate::publication::changes::{Authors, Changes, Effect, HeldBack};
 
 impl<T: TopicData> DataWriter<T> {
     /// Puts a record of this size, as `fill` writes it and this seals it, into the set that is open; `None` if there is none.
+    /// `affect` does what else the sample does, if it may.
     #[inline(always)]
     pub(in crate::publication) fn hold(
         &self,
         seal: &Seal,
         time: Option<u64>,
         size: usize,
+        affect: impl FnOnce() -> DdsResult<Option<Effect>>,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
     ) -> Option<DdsResult<()>> {
         let changes = self.publisher.as_ref().map(Publisher::changes);
         let changes = changes.filter(|changes| changes.is_in_set())?;
-        self.hold_in(changes, (seal, time), size, fill)
+        self.hold_in(changes, (seal, time), size, (affect, fill))
     }
 
     #[cold]
@@ -35,7 +37,10 @@ impl<T: TopicData> DataWriter<T> {
         changes: &Changes,
         (with, time): (&Seal, Option<u64>),
         size: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
+        (affect, fill): (
+            impl FnOnce() -> DdsResult<Option<Effect>>,
+            impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
+        ),
     ) -> Option<DdsResult<()>> {
         let standing = &self.participant.standing;
         if let Err(error) = self.enabling.check() {
@@ -54,15 +59,20 @@ impl<T: TopicData> DataWriter<T> {
         let held = changes.gather(
             self.enabling.id(),
             || self.held_back(),
-            |gathered| {
+            |gathered, effects| {
                 if HEADER + gathered.size() + footprint(length) + names > largest {
                     return Err(self.too_large(gathered, largest));
                 }
+                let effect = affect()?;
                 let added = gathered.add(timestamp, length, |record| {
                     fill(record)?;
                     seal::<T>(record, self.enabling.id() as u32, timestamp, &own);
                     Ok(())
                 });
+                match added {
+                    Ok(()) => effects.extend(effect),
+                    Err(_) => effect.into_iter().for_each(|effect| self.take_back(effect)),
+                }
                 added.map_err(|error| self.not_encodable(&error))
             },
         );
@@ -70,6 +80,12 @@ impl<T: TopicData> DataWriter<T> {
             self.keep_vigil(with, now);
         }
         held
+    }
+
+    /// What a sample of this instance does as it comes into a set: it may be the first of one more.
+    pub(in crate::publication) fn entering(&self, key: Option<u128>) -> DdsResult<Option<Effect>> {
+        let Some(key) = key else { return Ok(None) };
+        Ok(self.enter_instance(key)?.then_some(Effect::Entered(key)))
     }
 
     fn too_large(&self, gathered: &Gathered, largest: usize) -> DdsError {
@@ -145,5 +161,9 @@ impl<T: TopicData> HeldBack for WriterCore<T> {
         let Some(berth) = berth.as_deref().or(first) else { return };
         berth.ring();
         self.participant.engine.poke();
+    }
+
+    fn take_back(self: Arc<Self>, effect: Effect) {
+        DataWriter::of(self).take_back(effect);
     }
 }
