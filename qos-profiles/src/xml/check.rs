@@ -16,6 +16,25 @@ use crate::{
 };
 use std::collections::HashMap;
 
+/// What is above a profile.
+#[derive(Clone, Copy, Default)]
+struct Above {
+    /// The longest chain of bases.
+    height: usize,
+    /// How many bases there are on all ways.
+    all: usize,
+    /// Of one of them it was told already that they are too many.
+    is_told: bool,
+}
+
+impl Above {
+    fn add(&mut self, base: Above) {
+        self.height = self.height.max(base.height + 1);
+        self.all = self.all.saturating_add(base.all).saturating_add(1);
+        self.is_told |= base.is_told;
+    }
+}
+
 /// Finds all that is wrong with the files together.
 /// If not all could be read, a base that is missing may be in what was not.
 pub(super) fn check(libraries: &Libraries, all_read: bool) -> Vec<ProfileError> {
@@ -135,58 +154,52 @@ impl<'a> Check<'a> {
 
     /// No profile is a base of its own, and chains end soon.
     fn chains(&mut self) {
-        // How long the chain above a profile is; none while the walk is in it.
-        let mut heights: HashMap<*const Profile, Option<usize>> = HashMap::new();
+        // None while the walk is in it.
+        let mut known: HashMap<*const Profile, Option<Above>> = HashMap::new();
         for (library, profile) in self.profiles() {
-            let mut way: Vec<(&str, &Profile, usize, usize)> = Vec::new();
-            if !heights.contains_key(&std::ptr::from_ref(profile)) {
-                heights.insert(profile, None);
-                way.push((library, profile, 0, 0));
+            let mut way: Vec<(&str, &Profile, usize, Above)> = Vec::new();
+            if !known.contains_key(&std::ptr::from_ref(profile)) {
+                known.insert(profile, None);
+                way.push((library, profile, 0, Above::default()));
             }
-            while let Some((library, profile, next, height)) = way.last_mut() {
+            while let Some((library, profile, next, above)) = way.last_mut() {
                 let (library, profile) = (*library, *profile);
                 let Some(base) = profile.bases.get(*next) else {
-                    let height = *height;
-                    heights.insert(profile, Some(height));
-                    way.pop();
-                    if let Some((.., above)) = way.last_mut() {
-                        *above = (*above).max(height + 1);
-                    }
-                    if height == LONGEST_CHAIN + 1 {
-                        let found = format!(
-                            "found a chain of more than {LONGEST_CHAIN} bases above this profile"
-                        );
+                    let mut above = *above;
+                    if let Some(wrong) = too_many(above) {
+                        above.is_told = true;
                         let place = Place::new(&profile.file, profile.at);
-                        self.error(
-                            place,
-                            profile_path(library, profile),
-                            Wrong::new(found, "expected a shorter one"),
-                        );
+                        self.error(place, profile_path(library, profile), wrong);
+                    }
+                    known.insert(profile, Some(above));
+                    way.pop();
+                    if let Some((.., next)) = way.last_mut() {
+                        next.add(above);
                     }
                     continue;
                 };
                 *next += 1;
-                let Some((of, above)) = find_profile(self.libraries, library, &base.name) else {
+                let Some((of, found)) = find_profile(self.libraries, library, &base.name) else {
                     continue;
                 };
-                match heights.get(&std::ptr::from_ref(above)) {
-                    Some(Some(known)) => *height = (*height).max(known + 1),
+                match known.get(&std::ptr::from_ref(found)) {
+                    Some(Some(base)) => above.add(*base),
                     Some(None) => {
                         let from = way
                             .iter()
-                            .position(|(_, other, ..)| std::ptr::eq(*other, above))
+                            .position(|(_, other, ..)| std::ptr::eq(*other, found))
                             .unwrap_or(0);
                         let mut chain: Vec<String> = way[from..]
                             .iter()
                             .map(|(library, profile, ..)| full_name(library, &profile.name))
                             .collect();
-                        chain.push(full_name(of, &above.name));
+                        chain.push(full_name(of, &found.name));
                         let place = Place::new(&profile.file, base.at);
                         self.error(place, profile_path(library, profile), cycle(&chain));
                     }
                     None => {
-                        heights.insert(above, None);
-                        way.push((of, above, 0, 0));
+                        known.insert(found, None);
+                        way.push((of, found, 0, Above::default()));
                     }
                 }
             }
@@ -216,10 +229,7 @@ impl<'a> Check<'a> {
                     }
                 }
                 Err(Trouble::TooLong) if sound_bases => {
-                    let found = format!(
-                        "found a chain of more than {LONGEST_CHAIN} bases, or more than {MOST_STEPS} in all"
-                    );
-                    self.error(place(base_at), set_path(&set), Wrong::new(found, "expected fewer"));
+                    self.error(place(base_at), set_path(&set), too_many_in_all());
                 }
                 Err(_) => {}
             }
@@ -298,6 +308,26 @@ fn against(qos: &EntityQos, delivery: &str) -> Option<Inconsistency> {
         });
     }
     None
+}
+
+/// What is wrong with so many bases, if something is that was not told of one of them.
+fn too_many(above: Above) -> Option<Wrong> {
+    if above.is_told {
+        return None;
+    }
+    if above.height > LONGEST_CHAIN {
+        let found = format!("found a chain of more than {LONGEST_CHAIN} bases above this profile");
+        return Some(Wrong::new(found, "expected a shorter one"));
+    }
+    // It counts as well.
+    (above.all >= MOST_STEPS).then(too_many_in_all)
+}
+
+fn too_many_in_all() -> Wrong {
+    let found = format!(
+        "found a chain of more than {LONGEST_CHAIN} bases, or more than {MOST_STEPS} in all"
+    );
+    Wrong::new(found, "expected fewer")
 }
 
 fn cycle(chain: &[String]) -> Wrong {

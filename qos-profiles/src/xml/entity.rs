@@ -238,7 +238,8 @@ fn fields(
     for child in &element.children {
         let inner = path.inner(&child.name);
         let name = match child.name.as_str() {
-            "names" if policy == PolicyId::Partition => "name",
+            // One product writes that of PARTITION so; no other policy has a field of this name.
+            "names" => "name",
             other => other,
         };
         let Some(field) = names.iter().position(|own| *own == name) else {
@@ -424,8 +425,8 @@ pub(super) fn base(
     path: &Path<'_>,
     report: &mut Report,
 ) -> Option<Base> {
-    let parts: Vec<&str> = text.splitn(most + 2, "::").collect();
-    if parts.len() > most || parts.iter().any(|part| check_name(part).is_err()) {
+    let parts = text.split("::");
+    if parts.clone().count() > most || parts.into_iter().any(|part| check_name(part).is_err()) {
         let expected = match most {
             2 => "expected `Profile` or `Library::Profile`",
             _ => "expected `Profile`, `Library::Profile` or `Library::Profile::Name`",

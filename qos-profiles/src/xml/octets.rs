@@ -146,6 +146,13 @@ mod tests {
     }
 
     #[test]
+    fn there_are_so_many_at_most() {
+        let zeros = |count: usize| octets(&format!("0x{}", "00".repeat(count)));
+        assert_eq!(zeros(MOST), Ok(vec![0; MOST]));
+        assert!(zeros(MOST + 1).is_err());
+    }
+
+    #[test]
     fn what_is_none_of_them_is_said() {
         for (text, found) in [
             ("256", "found `256` in a list of bytes"),

@@ -14,6 +14,9 @@ use crate::{EntityKind, Glob};
 pub(super) const LONGEST_CHAIN: usize = 32;
 /// The most sets and profiles that one set inherits from, on all ways.
 pub(super) const MOST_STEPS: usize = 128;
+/// The same where values are looked up in files that were found sound: there a profile has so many bases at most, of which each
+/// set has so many.
+const MOST_LOOKED_UP: usize = MOST_STEPS * (MOST_STEPS + 1);
 
 /// A profile, and the library that it is in.
 #[derive(Clone, Copy)]
@@ -86,9 +89,7 @@ pub(super) fn find<'a>(
     {
         return Some(set(from, entry));
     }
-    if let Some((of, profile)) =
-        (parts.len() < 3).then(|| find_profile(libraries, from.library, name)).flatten()
-    {
+    if let Some((of, profile)) = find_profile(libraries, from.library, name) {
         return Some(Target::Profile(of, profile));
     }
     let in_library = |of: &str, name: &str| {
@@ -111,17 +112,16 @@ pub(super) fn find<'a>(
 /// A place on the way to what a set inherits from.
 #[derive(Clone, Copy)]
 enum Stop<'a> {
-    /// A profile, in which a set with this key is looked for.
-    Profile(&'a str, &'a Profile, Key<'a>),
+    /// A profile, in which a set is looked for.
+    Profile(&'a str, &'a Profile),
     Set(Found<'a>),
 }
 
 impl Stop<'_> {
+    /// Whether it is the same set. A way that leads back through profiles alone is found where those are looked at, and ends here
+    /// for it is too long.
     fn is(&self, other: &Stop<'_>) -> bool {
         match (self, other) {
-            (Stop::Profile(_, own, key), Stop::Profile(_, other, other_key)) => {
-                std::ptr::eq(*own, *other) && key == other_key
-            }
             (Stop::Set(own), Stop::Set(other)) => std::ptr::eq(own.entry, other.entry),
             _ => false,
         }
@@ -129,7 +129,7 @@ impl Stop<'_> {
 
     fn name(&self) -> String {
         match self {
-            Stop::Profile(library, profile, _) => full_name(library, &profile.name),
+            Stop::Profile(library, profile) => full_name(library, &profile.name),
             Stop::Set(found) => found.name(),
         }
     }
@@ -140,13 +140,23 @@ pub(super) struct Walk<'a> {
     libraries: &'a Libraries,
     way: Vec<Stop<'a>>,
     steps: usize,
+    /// How many steps there may be, and how long the way.
+    most: (usize, usize),
     /// What was found, the furthest first.
     pub(super) found: Vec<Found<'a>>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(libraries: &'a Libraries) -> Self {
-        Self { libraries, way: Vec::new(), steps: 0, found: Vec::new() }
+        // A profile and its set are two steps of one link.
+        let most = (MOST_STEPS, 2 * LONGEST_CHAIN + 1);
+        Self { libraries, way: Vec::new(), steps: 0, most, found: Vec::new() }
+    }
+
+    /// In files that were found sound. Profiles that have no such set lead to it.
+    fn in_sound(libraries: &'a Libraries) -> Self {
+        let walk = Self::new(libraries);
+        Self { most: (MOST_LOOKED_UP, walk.most.1 + LONGEST_CHAIN + 1), ..walk }
     }
 
     /// Goes to a place, if the way has not led through it already.
@@ -158,8 +168,7 @@ impl<'a> Walk<'a> {
             return Err(Trouble::Cycle(chain));
         }
         self.steps += 1;
-        // A profile and its set are two steps of one link.
-        if self.way.len() > 2 * LONGEST_CHAIN || self.steps > MOST_STEPS {
+        if self.steps > self.most.0 || self.way.len() >= self.most.1 {
             return Err(Trouble::TooLong);
         }
         self.way.push(stop);
@@ -195,7 +204,7 @@ impl<'a> Walk<'a> {
         kind: EntityKind,
         key: Key<'a>,
     ) -> Result<bool, Trouble> {
-        self.enter(Stop::Profile(library, profile, key))?;
+        self.enter(Stop::Profile(library, profile))?;
         let there = match profile.entry(kind, key) {
             Some(entry) => {
                 self.set(Found { place: In { library, profile: Some(profile) }, entry })?;
@@ -216,7 +225,7 @@ impl<'a> Walk<'a> {
         kind: EntityKind,
         key: Key<'a>,
     ) -> Result<(), Trouble> {
-        if self.exact(library, profile, kind, key)? || key.is_plain() && profile.bases.is_empty() {
+        if self.exact(library, profile, kind, key)? {
             return Ok(());
         }
         for base in &profile.bases {
@@ -256,7 +265,7 @@ pub(super) fn lineage<'a>(
     kind: EntityKind,
     key: Key<'a>,
 ) -> Vec<Found<'a>> {
-    let mut walk = Walk::new(libraries);
+    let mut walk = Walk::in_sound(libraries);
     let Some(profile) = place.profile else { return Vec::new() };
     match walk.profile(place.library, profile, kind, key) {
         Ok(_) => walk.found,
@@ -266,7 +275,7 @@ pub(super) fn lineage<'a>(
 
 /// All that a set consists of, the furthest first. Only of files that were found sound.
 pub(super) fn lineage_of_set<'a>(libraries: &'a Libraries, found: Found<'a>) -> Vec<Found<'a>> {
-    let mut walk = Walk::new(libraries);
+    let mut walk = Walk::in_sound(libraries);
     match walk.set(found) {
         Ok(()) => walk.found,
         Err(_) => Vec::new(),

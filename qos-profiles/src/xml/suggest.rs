@@ -56,4 +56,16 @@ mod tests {
         assert_eq!(suggest("kind", []), None);
         assert_eq!(suggest("", ["a"]).as_deref(), Some("a"));
     }
+
+    /// One mistake in three letters, and four at most.
+    #[test]
+    fn each_mistake_counts() {
+        let meant = |name| suggest(name, ["history"]).is_some();
+        // Letters in front.
+        assert!(meant("xxxhistory") && !meant("xxxxhistory"));
+        assert!(suggest("xxxxhistories", ["histories"]).is_some());
+        assert!(suggest("xxxxxhistories", ["histories"]).is_none());
+        // Letters that changed places.
+        assert!(suggest("ihtsor", ["histor"]).is_some() && suggest("ihtsro", ["histor"]).is_none());
+    }
 }

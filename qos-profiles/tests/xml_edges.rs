@@ -1,0 +1,359 @@
+//! Limits to the last one that is allowed, and files in which several things come together.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::fmt::Write;
+
+use qos_profiles::xml::{Origin, QosProvider};
+use qos_profiles::{EntityKind, PolicyId};
+use support::{errors, file, path, provider};
+
+/// A file with one library, of these profiles.
+fn library(profiles: &[String]) -> String {
+    format!("<dds>\n<qos_library name=\"L\">\n{}\n</qos_library>\n</dds>\n", profiles.join("\n"))
+}
+
+fn profile(attributes: &str, inside: &str) -> String {
+    format!("<qos_profile {attributes}>{inside}</qos_profile>")
+}
+
+fn bases<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names = names.into_iter().map(|name| format!("<element>{name}</element>"));
+    format!("<base_name>{}</base_name>", names.collect::<String>())
+}
+
+const DEPTH: &str = "<datawriter_qos><history><depth>7</depth></history></datawriter_qos>";
+/// A depth that is beyond the limit.
+const WRONG: &str = "<datawriter_qos><history><depth>7</depth></history>\
+    <resource_limits><max_samples_per_instance>5</max_samples_per_instance></resource_limits></datawriter_qos>";
+
+fn depth_of(provider: &QosProvider, name: &str) -> u32 {
+    provider.datawriter_qos(name).unwrap().history.depth
+}
+
+#[test]
+fn of_what_contradicts_itself_no_more_is_told_than_anyone_reads() {
+    let wrong =
+        |n| library(&(0..n).map(|n| profile(&format!("name='P{n}'"), WRONG)).collect::<Vec<_>>());
+    assert_eq!(errors(&wrong(1)).len(), 1);
+    assert_eq!(errors(&wrong(150)).len(), 100);
+}
+
+/// A profile with one base is that base with something in addition: what is wrong with the base is told there.
+#[test]
+fn what_is_wrong_with_a_base_is_told_once() {
+    let profiles = [profile("name='A'", WRONG), profile("name='B' base_name='A'", "")];
+    let told = errors(&library(&profiles));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("qos_profile[A]"), "{told:#?}");
+}
+
+/// In which order profiles stand makes no difference to how long a chain is, and sets in it say nothing once more.
+#[test]
+fn chains_are_as_long_in_whatever_order_they_are_written() {
+    let chain = |length: usize| {
+        let link = |n: usize| match n {
+            0 => profile("name='P0'", DEPTH),
+            _ => profile(&format!("name='P{n}' base_name='P{}'", n - 1), DEPTH),
+        };
+        library(&(0..=length).rev().map(link).collect::<Vec<_>>())
+    };
+    assert_eq!(depth_of(&provider(&chain(32)), "L::P32"), 7);
+    let told = errors(&chain(33));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(
+        told[0]
+            .contains("qos_profile[P33]: found a chain of more than 32 bases above this profile"),
+        "{told:#?}"
+    );
+}
+
+/// Sets that have bases of their own make chains as profiles do.
+#[test]
+fn chains_of_sets_end_where_those_of_profiles_do() {
+    let chain = |length: usize| {
+        let link = |n: usize| match n {
+            0 => profile("name='P0'", DEPTH),
+            _ => {
+                let set = format!("<datawriter_qos base_name='P{}'/>", n - 1);
+                profile(&format!("name='P{n}'"), &set)
+            }
+        };
+        library(&(0..=length).map(link).collect::<Vec<_>>())
+    };
+    assert_eq!(depth_of(&provider(&chain(32)), "L::P32"), 7);
+    let told = errors(&chain(33));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(
+        told[0].contains(
+            "[P33]/datawriter_qos: found a chain of more than 32 bases, or more than 128 in all"
+        ),
+        "{told:#?}"
+    );
+}
+
+/// Short chains may be many: a set inherits from 128 sets and profiles on all ways, and not from 129.
+#[test]
+fn a_set_has_so_many_bases_in_all() {
+    let tree = |plain: usize, bare: usize| {
+        let seven = bases(["Leaf"; 7]);
+        let all = std::iter::repeat_n("Mid", plain).chain(std::iter::repeat_n("Bare", bare));
+        library(&[
+            profile("name='Leaf'", DEPTH),
+            profile("name='Mid'", &(seven.clone() + "<datawriter_qos/>")),
+            profile("name='Bare'", &seven),
+            profile("name='Top'", &(bases(all) + "<datawriter_qos/>")),
+        ])
+    };
+    // One step for the set of `Top`, two for each profile with a set, one for one without.
+    assert_eq!(depth_of(&provider(&tree(7, 1)), "L::Top"), 7);
+    let told = errors(&tree(8, 0));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("[Top]/datawriter_qos: found a chain of more than"), "{told:#?}");
+}
+
+/// As many profiles as a profile may inherit from, itself counted, say which sets it has and what is in them.
+#[test]
+fn a_profile_has_so_many_bases_in_all() {
+    let tree = |halves: usize, few: usize| {
+        let six = bases(["Leaf"; 6]);
+        let nine = bases(["Mid"; 9]);
+        let named =
+            "<datawriter_qos name='far'><history><depth>7</depth></history></datawriter_qos>";
+        let all = ["Far"].into_iter().chain(std::iter::repeat_n("Half", halves));
+        library(&[
+            profile("name='Far'", named),
+            profile("name='Leaf'", ""),
+            profile("name='Mid'", &six),
+            profile("name='Half'", &nine),
+            profile("name='Less'", &bases(["Mid"; 8])),
+            profile("name='Few'", &bases(std::iter::repeat_n("Leaf", few))),
+            profile("name='Top'", &bases(all.chain(["Less", "Few"]))),
+        ])
+    };
+    // `Top`, 64 of `Half`, 57 of `Less`, 5 of `Few`: `Far`, the first base, is the last and the 128th.
+    let whole = provider(&tree(1, 4)).profile("L::Top").unwrap();
+    let named: Vec<_> = whole.entities.iter().filter_map(|entity| entity.name.clone()).collect();
+    assert_eq!(named, ["far"]);
+    assert_eq!(depth_of(&provider(&tree(1, 4)), "L::Top"), 7);
+    for (halves, few) in [(1, 5), (2, 4)] {
+        let told = errors(&tree(halves, few));
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert!(
+            told[0].contains(
+                "qos_profile[Top]: found a chain of more than 32 bases, or more than 128 in all"
+            ),
+            "{told:#?}"
+        );
+    }
+}
+
+/// Profiles of which one leads back to itself are looked at only so long, whatever leads to them.
+#[test]
+fn a_set_may_lead_to_profiles_that_have_no_end() {
+    let profiles = [
+        profile("name='A' base_name='A'", ""),
+        profile("name='B'", "<datawriter_qos base_name='A'/>"),
+    ];
+    let told = errors(&library(&profiles));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("(L::A -> L::A)"), "{told:#?}");
+}
+
+#[test]
+fn of_long_cycles_the_ends_are_told() {
+    let cycle = |length: usize| {
+        let link =
+            |n: usize| profile(&format!("name='P{n}' base_name='P{}'", (n + 1) % length), "");
+        let told = errors(&library(&(0..length).map(link).collect::<Vec<_>>()));
+        assert_eq!(told.len(), 1, "{told:#?}");
+        told[0].clone()
+    };
+    let whole = cycle(31);
+    assert_eq!((whole.matches("->").count(), whole.contains("others")), (31, false), "{whole}");
+    let ends = cycle(32);
+    assert!(ends.contains("(L::P0 -> ... 31 others ... -> L::P0)"), "{ends}");
+}
+
+/// A plain set has what stands for its profile's base, also if that is a set with a name.
+#[test]
+fn a_plain_set_inherits_from_a_base_whose_sets_all_have_names() {
+    let named = "<datawriter_qos name='x'><history><depth>7</depth></history></datawriter_qos>";
+    let own =
+        "<datawriter_qos><lifespan><duration><sec>1</sec></duration></lifespan></datawriter_qos>";
+    let profiles = [profile("name='A'", named), profile("name='B' base_name='A'", own)];
+    assert_eq!(depth_of(&provider(&library(&profiles)), "L::B"), 7);
+}
+
+/// What a profile says of one kind of entity makes nothing of another kind its own.
+#[test]
+fn values_of_a_base_are_the_bases_in_whole_profiles_as_well() {
+    let own = "<topic_qos><history><depth>3</depth></history></topic_qos>";
+    let profiles = [profile("name='A'", DEPTH), profile("name='B' base_name='A'", own)];
+    let whole = provider(&library(&profiles)).profile("L::B").unwrap();
+    let origin = |kind| whole.entity(kind).unwrap().origin(PolicyId::History, 1).clone();
+    assert!(matches!(origin(EntityKind::DataWriter), Origin::Base(_)));
+    assert!(matches!(origin(EntityKind::Topic), Origin::Profile(_)));
+}
+
+#[test]
+fn sets_outside_of_profiles_are_told_with_their_root() {
+    let wrong = WRONG.replace("<datawriter_qos>", "<datawriter_qos name='w'>");
+    for (before, after, root) in [("<dds>", "</dds>", "dds/"), ("", "", "")] {
+        let told = errors(&format!("{before}<qos_library name='L'>{wrong}</qos_library>{after}"));
+        assert_eq!(told.len(), 1, "{told:#?}");
+        let expected = format!(": {root}qos_library[L]/datawriter_qos[w]/");
+        assert!(told[0].contains(&expected), "{told:#?}");
+    }
+}
+
+#[test]
+fn libraries_are_not_in_libraries() {
+    for inside in ["<qos_library name='M'/>", "<types/>", "<domain_library name='M'/>"] {
+        let told = errors(&library(&[inside.to_owned()]));
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert!(told[0].contains("found an unknown element"), "{told:#?}");
+    }
+}
+
+#[test]
+fn names_have_up_to_256_bytes() {
+    let named = |length| library(&[profile(&format!("name='{}'", "n".repeat(length)), DEPTH)]);
+    assert_eq!(depth_of(&provider(&named(256)), &format!("L::{}", "n".repeat(256))), 7);
+    for length in [257, 300] {
+        let told = errors(&named(length));
+        assert!(told[0].contains("expected one of 256 bytes at most"), "{told:#?}");
+    }
+}
+
+#[test]
+fn a_property_has_a_name() {
+    let property =
+        "<property><value><element><name></name><value>1</value></element></value></property>";
+    let told = errors(&file(EntityKind::DataWriter, property));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("found no name or no value of a property"), "{told:#?}");
+}
+
+#[test]
+fn what_belongs_nowhere_in_a_participant_is_an_error() {
+    let told = errors(&file(EntityKind::DomainParticipant, "<whatever/>"));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("found an unknown element"), "{told:#?}");
+}
+
+/// Text on both sides of an element is told whole.
+#[test]
+fn text_between_elements_is_told_whole() {
+    let told =
+        errors(&file(EntityKind::DataWriter, "<history>one<kind>KEEP_LAST</kind>two</history>"));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("found the text `one two`"), "{told:#?}");
+}
+
+/// A file without a declaration begins with its root, which is told where it stands, whatever comes before it.
+#[test]
+fn the_root_is_told_where_it_stands() {
+    for (before, place) in [
+        ("", (1, 1)),
+        ("<!-- <dds> -->\n", (2, 1)),
+        ("<?other <dds> ?>\n\n", (3, 1)),
+        ("<!-- a\n --><?other b?>", (2, 16)),
+        ("<?xml version=\"1.0\"?>\n", (2, 1)),
+    ] {
+        let errors = QosProvider::from_str(&format!("{before}<ddss/>")).err().unwrap();
+        let error = &errors.errors()[0];
+        assert_eq!((error.place.line(), error.place.column()), place, "{before:?}");
+    }
+}
+
+#[test]
+fn lists_have_so_many_items() {
+    let partition = |count: usize, length: usize| {
+        let item = format!("<element>{}</element>", "n".repeat(length));
+        file(
+            EntityKind::Publisher,
+            &format!("<partition><name>{}</name></partition>", item.repeat(count)),
+        )
+    };
+    let names = provider(&partition(256, 256)).publisher_qos("L::P").unwrap().partition.name;
+    assert_eq!((names.len(), names[0].len()), (256, 256));
+    let place = path(EntityKind::Publisher) + "/partition/name";
+    assert_eq!(
+        errors(&partition(1, 257)),
+        [format!("str:1:5:18: {place}/element: found a name of 257 bytes; expected 256 at most")]
+    );
+}
+
+/// The numbers of the standard stand for names as far as there are any.
+#[test]
+fn representations_have_names_and_numbers() {
+    let representation = |kind: &str| {
+        let kinds = format!(
+            "<data_representation><value><element>{kind}</element></value></data_representation>"
+        );
+        file(EntityKind::DataWriter, &kinds)
+    };
+    for known in ["0", "1", "2"] {
+        provider(&representation(known));
+    }
+    for unknown in ["3", "4", "255"] {
+        assert_eq!(errors(&representation(unknown)).len(), 1, "{unknown}");
+    }
+}
+
+/// Properties of other products are told by the beginning of their names.
+#[test]
+fn properties_of_other_products_are_told_with_the_product() {
+    let (rti, fast) = ("RTI Connext", "Fast DDS");
+    for (name, product) in [
+        ("dds.x", rti),
+        ("rti.x", rti),
+        ("com.rti.x", rti),
+        ("fastdds.x", fast),
+        ("eprosima.x", fast),
+    ] {
+        let text = format!(
+            "<property><value><element><name>{name}</name><value>1</value></element></value></property>"
+        );
+        let told: Vec<String> = provider(&file(EntityKind::DataWriter, &text))
+            .ignored()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert!(told[0].ends_with(&format!("ignored, it is of {product}")), "{told:#?}");
+    }
+}
+
+#[test]
+fn no_more_is_told_to_be_of_others_than_anyone_reads() {
+    let mut text = String::from("<dds>");
+    for n in 0..1100 {
+        write!(text, "<application_library name='A{n}'/>").unwrap();
+    }
+    assert_eq!(provider(&(text + "</dds>")).ignored().len(), 1000);
+}
+
+#[test]
+fn a_provider_says_where_it_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.xml");
+    std::fs::write(&path, library(&[profile("name='P'", DEPTH)])).unwrap();
+    let places = QosProvider::from_file(&path).unwrap().places();
+    assert_eq!(places.len(), 1);
+    assert!(places[0].contains(&path.display().to_string()), "{places:?}");
+}
+
+/// Letters that are no text come back as they were from what is written.
+#[test]
+fn control_letters_are_written_as_references() {
+    let text = "<property><value><element><name>a</name><value>one&#13;two</value></element></value></property>";
+    let first = provider(&file(EntityKind::DataWriter, text)).profile("L::P").unwrap();
+    let written = first.to_xml();
+    assert!(written.contains("one&#13;two"), "{written}");
+    let again = provider(&written).profile("L::P").unwrap();
+    assert_eq!(again.entity(EntityKind::DataWriter).unwrap().property("a"), Some("one\rtwo"));
+}
