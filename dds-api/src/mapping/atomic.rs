@@ -321,6 +321,12 @@ impl AtomicTopics {
         }
     }
 
+    /// The subgroup by which the samples of a topic go, once there is one.
+    #[cfg(test)]
+    pub(super) fn subgroup(&self, key: u64) -> Option<SubgroupId> {
+        self.stays.get(&key)?.front()?.subgroup
+    }
+
     /// What goes before all that has a smaller priority.
     pub(super) fn prioritize(&mut self, domain: &mut Domain, key: u64, priority: i32) {
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };

@@ -58,6 +58,11 @@ impl Node {
         *stale |= before.unwrap_or(0) != priority;
     }
 
+    /// The priority that something was given, and has not lost by going.
+    pub fn priority(&self, path: Path) -> i32 {
+        self.urgent.priorities.get(&path).copied().unwrap_or(0)
+    }
+
     /// Turns what goes first.
     #[cold]
     pub(super) fn turn_urgent(
@@ -213,9 +218,10 @@ mod tests {
     #[test]
     fn what_is_gone_has_no_priority() {
         let (mut node, _, _, _) = alone(1);
-        node.set_priority(Path::Stream(RegionId(77)), 3);
-        assert!(node.urgent.is_wanted());
+        let path = Path::Stream(RegionId(77));
+        node.set_priority(path, 3);
+        assert!(node.urgent.is_wanted() && node.priority(path) == 3);
         node.turn(Time(0), &mut Effects::new());
-        assert!(!node.urgent.is_wanted());
+        assert!(!node.urgent.is_wanted() && node.priority(path) == 0);
     }
 }

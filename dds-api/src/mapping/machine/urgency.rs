@@ -100,3 +100,148 @@ impl ParticipantMachine {
         !self.urgency.topics.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::domain::{DomainParticipant, ParticipantConfig};
+    use crate::infrastructure::Timeout;
+    use crate::prelude::{DataReader, DataWriter, DdsType, Topic};
+
+    #[derive(DdsType, Clone, Copy, Debug, Default)]
+    struct Mark {
+        number: u64,
+    }
+
+    /// What the node has been told of the topics here, with the names of what goes by a stream, of what is subscribed to and of what
+    /// goes in an order; and of readers, for whoever calls their listeners.
+    type Told = Vec<(&'static str, i32)>;
+
+    impl ParticipantMachine {
+        fn told_of(&self, topic: &str) -> Told {
+            let node = self.group.node();
+            let mut told = Told::new();
+            for id in self.by_topic.get(topic).into_iter().flatten() {
+                let Some(endpoint) = self.own(*id) else { continue };
+                if endpoint.level.is_ordered() {
+                    let id = self.atomic.subgroup(endpoint.key());
+                    told.extend(id.map(|id| ("subgroup", node.priority(Path::Subgroup(id)))));
+                } else if self.writers.contains_key(id) {
+                    let path = Path::Stream(RegionId(endpoint.stream));
+                    told.push(("stream", node.priority(path)));
+                }
+                let Some(reader) = self.readers.get(id) else { continue };
+                told.push(("reader", reader.shared.priority.load(Ordering::Relaxed)));
+                let paths = reader.subscriptions.keys().map(|id| Path::Subscription(*id));
+                told.extend(paths.map(|path| ("subscription", node.priority(path))));
+            }
+            told.sort_unstable();
+            told
+        }
+    }
+
+    fn told(participant: &DomainParticipant, topic: &str) -> Told {
+        participant.inner.engine.act(|machine, _, _| machine.told_of(topic))
+    }
+
+    /// Waits until a participant's node has been told this.
+    #[track_caller]
+    fn until_told(participant: &DomainParticipant, topic: &str, expected: &[(&'static str, i32)]) {
+        let end = Instant::now() + Duration::from_secs(30);
+        while told(participant, topic) != expected {
+            let told = told(participant, topic);
+            assert!(Instant::now() < end, "{topic}: {told:?} instead of {expected:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn writer(topic: &Topic<Mark>, priority: i32) -> DataWriter<Mark> {
+        let participant = topic.participant();
+        participant.writer(topic).transport_priority(priority).create().unwrap()
+    }
+
+    fn change(writer: &DataWriter<Mark>, priority: i32) {
+        let mut qos = writer.qos();
+        qos.transport_priority.value = priority;
+        writer.set_qos(&qos).unwrap();
+    }
+
+    /// A reader that all of these have met.
+    fn reader(topic: &Topic<Mark>, writers: &[&DataWriter<Mark>]) -> DataReader<Mark> {
+        let reader = topic.participant().reader(topic).reliable().create().unwrap();
+        let wait = |writer: &&DataWriter<Mark>| writer.wait_for_readers(1, Timeout::secs(30));
+        writers.iter().map(wait).collect::<Result<Vec<()>, _>>().unwrap();
+        reader
+    }
+
+    /// Two participants of one domain.
+    fn two() -> (tempfile::TempDir, [DomainParticipant; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let join = || {
+            let config = ParticipantConfig::new().runtime_dir(folder.path().join("run"));
+            DomainParticipant::with_config(0, config).unwrap()
+        };
+        let both = [join(), join()];
+        (folder, both)
+    }
+
+    #[test]
+    fn streams_have_the_priorities_of_their_writers_at_both_ends() {
+        let (_folder, [here, there]) = two();
+        let topic =
+            |participant: &DomainParticipant| participant.topic::<Mark>("Alarm").create().unwrap();
+        let (first, second) = (writer(&topic(&here), 90), writer(&topic(&here), -5));
+        let own = writer(&topic(&there), 40);
+        let _reader = reader(&topic(&there), &[&first, &second, &own]);
+        until_told(&here, "Alarm", &[("stream", -5), ("stream", 90)]);
+        let subscriptions = [("subscription", -5), ("subscription", 40), ("subscription", 90)];
+        let told = [&[("reader", 90), ("stream", 40)], &subscriptions[..]].concat();
+        until_told(&there, "Alarm", &told);
+        // One changes, and one goes.
+        change(&first, 7);
+        until_told(&here, "Alarm", &[("stream", -5), ("stream", 7)]);
+        drop(own);
+        let subscriptions = [("subscription", -5), ("subscription", 7)];
+        until_told(&there, "Alarm", &[&[("reader", 7)], &subscriptions[..]].concat());
+        change(&first, 0);
+        change(&second, 0);
+        until_told(&here, "Alarm", &[("stream", 0), ("stream", 0)]);
+        until_told(&there, "Alarm", &[("reader", 0), ("subscription", 0), ("subscription", 0)]);
+    }
+
+    /// Samples in one order cannot pass each other: their topic goes by the greatest that any has who writes there.
+    #[test]
+    fn an_ordered_topic_has_the_greatest_priority_of_its_writers() {
+        let (_folder, [here, there]) = two();
+        let topic = |participant: &DomainParticipant| {
+            participant.topic::<Mark>("Command").atomic().create().unwrap()
+        };
+        let (low, high) = (writer(&topic(&here), -9), writer(&topic(&here), 4));
+        let _reader = reader(&topic(&there), &[&low, &high]);
+        until_told(&here, "Command", &[("subgroup", 4), ("subgroup", 4)]);
+        until_told(&there, "Command", &[("reader", 4), ("subgroup", 4)]);
+        drop(high);
+        until_told(&here, "Command", &[("subgroup", -9)]);
+        until_told(&there, "Command", &[("reader", -9), ("subgroup", -9)]);
+        change(&low, 12);
+        until_told(&here, "Command", &[("subgroup", 12)]);
+        until_told(&there, "Command", &[("reader", 12), ("subgroup", 12)]);
+    }
+
+    /// Nothing is weighed as long as nobody has asked for a priority.
+    #[test]
+    fn who_asks_for_no_priority_pays_nothing() {
+        let (_folder, [here, there]) = two();
+        let topic =
+            |participant: &DomainParticipant| participant.topic::<Mark>("State").create().unwrap();
+        let quiet = writer(&topic(&here), 0);
+        let _reader = reader(&topic(&there), &[&quiet]);
+        until_told(&there, "State", &[("reader", 0), ("subscription", 0)]);
+        for participant in [&here, &there] {
+            let is_used = participant.inner.engine.act(|machine, _, _| machine.urgency.is_used);
+            assert!(!is_used);
+        }
+    }
+}
