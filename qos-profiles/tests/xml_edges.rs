@@ -61,13 +61,13 @@ fn chains_are_as_long_in_whatever_order_they_are_written() {
         library(&(0..=length).rev().map(link).collect::<Vec<_>>())
     };
     assert_eq!(depth_of(&provider(&chain(32)), "L::P32"), 7);
-    let told = errors(&chain(33));
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(
-        told[0]
-            .contains("qos_profile[P33]: found a chain of more than 32 bases above this profile"),
-        "{told:#?}"
-    );
+    // What is further above is too long as well, and that is told once.
+    for length in [33, 40] {
+        let told = errors(&chain(length));
+        assert_eq!(told.len(), 1, "{told:#?}");
+        let expected = "qos_profile[P33]: found a chain of more than 32 bases above this profile";
+        assert!(told[0].contains(expected), "{told:#?}");
+    }
 }
 
 /// Sets that have bases of their own make chains as profiles do.
@@ -356,4 +356,77 @@ fn control_letters_are_written_as_references() {
     assert!(written.contains("one&#13;two"), "{written}");
     let again = provider(&written).profile("L::P").unwrap();
     assert_eq!(again.entity(EntityKind::DataWriter).unwrap().property("a"), Some("one\rtwo"));
+}
+
+/// The longest chain of profiles that say nothing, and of sets from there; and many ways to such a chain.
+#[test]
+fn what_is_sound_has_its_values_wherever_they_are() {
+    let set = |n: usize| match n {
+        0 => profile("name='S0'", DEPTH),
+        _ => {
+            let set = format!("<datawriter_qos base_name='S{}'/>", n - 1);
+            profile(&format!("name='S{n}'"), &set)
+        }
+    };
+    let bare = |n: usize| match n {
+        0 => profile("name='P0' base_name='S32'", ""),
+        _ => profile(&format!("name='P{n}' base_name='P{}'", n - 1), ""),
+    };
+    let many = profile("name='Many'", &bases(["S32"; 16]));
+    let all: Vec<String> = (0..=32).map(set).chain((0..32).map(bare)).chain([many]).collect();
+    let provider = provider(&library(&all));
+    assert_eq!((depth_of(&provider, "L::P31"), depth_of(&provider, "L::Many")), (7, 7));
+}
+
+#[test]
+fn lists_are_written_item_by_item() {
+    let text = "<partition><name><element>a</element><element>b</element></name></partition>";
+    let first = provider(&file(EntityKind::Publisher, text)).profile("L::P").unwrap();
+    let again = provider(&first.to_xml()).publisher_qos("L::P").unwrap();
+    assert_eq!(again.partition.name, ["a", "b"]);
+}
+
+#[test]
+fn attributes_of_types_that_are_of_others_are_told() {
+    let text = "<dds>\n<types>\n<struct name='S' visibility='public'>\n\
+        <member name='a' type='int32'/>\n</struct>\n</types>\n\
+        <domain_library name='D'><domain name='d' domain_id='0'>\n\
+        <register_type name='S' type_ref='S' kind='user'/>\n</domain></domain_library></dds>";
+    let told: Vec<String> = provider(text).ignored().iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(
+        told[0].starts_with("str:1:3:1:") && told[0].contains("/@visibility: ignored"),
+        "{told:#?}"
+    );
+    assert!(told[1].starts_with("str:1:8:1:") && told[1].contains("/@kind: ignored"), "{told:#?}");
+}
+
+/// Of a file with others in it: as many beside each other as one likes; and of one that is no XML it is not told what is missing
+/// elsewhere, for it may be in what was not read.
+#[test]
+fn files_include_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let mut all = String::new();
+    for n in 0..40 {
+        write(&format!("{n}.xml"), "<dds><types/></dds>");
+        write!(all, "<include file='{n}.xml'/>").unwrap();
+    }
+    let orphan = library(&[profile("name='A' base_name='Nobody'", "")]);
+    let including = |inside: &str| {
+        let types = format!("<dds>\n<types>{inside}</types>");
+        write("all.xml", &orphan.replacen("<dds>", &types, 1))
+    };
+    let told = |path| QosProvider::from_file(path).err().unwrap().errors().to_vec();
+    let whole = told(including(&all));
+    assert_eq!(whole.len(), 1, "{whole:#?}");
+    assert!(whole[0].found.contains("`Nobody`, which is not there"), "{whole:#?}");
+    write("broken.xml", "<dds><types>");
+    let broken = told(including("<include file='broken.xml'/>"));
+    assert_eq!(broken.len(), 1, "{broken:#?}");
+    assert!(broken[0].place.file().ends_with("broken.xml"), "{broken:#?}");
 }

@@ -14,9 +14,12 @@ use crate::{EntityKind, Glob};
 pub(super) const LONGEST_CHAIN: usize = 32;
 /// The most sets and profiles that one set inherits from, on all ways.
 pub(super) const MOST_STEPS: usize = 128;
-/// The same where values are looked up in files that were found sound: there a profile has so many bases at most, of which each
-/// set has so many.
-const MOST_LOOKED_UP: usize = MOST_STEPS * (MOST_STEPS + 1);
+/// The same where values are looked up in files that were found sound. It takes fewer to look up a profile without such a set: of
+/// its at most 128 bases on all ways each has a set that takes at most 128 steps.
+const MOST_LOOKED_UP: usize = 1 << 15;
+/// How long a way is at most in such a file: 33 profiles of which 32 have no such set, and the chain of the set that they lead to are
+/// fewer.
+const LONGEST_LOOKED_UP: usize = 128;
 
 /// A profile, and the library that it is in.
 #[derive(Clone, Copy)]
@@ -153,10 +156,9 @@ impl<'a> Walk<'a> {
         Self { libraries, way: Vec::new(), steps: 0, most, found: Vec::new() }
     }
 
-    /// In files that were found sound. Profiles that have no such set lead to it.
+    /// In files that were found sound.
     fn in_sound(libraries: &'a Libraries) -> Self {
-        let walk = Self::new(libraries);
-        Self { most: (MOST_LOOKED_UP, walk.most.1 + LONGEST_CHAIN + 1), ..walk }
+        Self { most: (MOST_LOOKED_UP, LONGEST_LOOKED_UP), ..Self::new(libraries) }
     }
 
     /// Goes to a place, if the way has not led through it already.
