@@ -193,3 +193,100 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     let lifespan = writer.lifespan.duration.nanos().filter(|lifespan| !is_topics(lifespan));
     Terms { strength: writer.ownership_strength.value, partition, keyed, offer, tag, lifespan }
 }
+
+#[cfg(test)]
+mod tests {
+    use qos_profiles::{DataWriterQos, PublisherQos};
+
+    use super::*;
+    use crate::mapping::level::TopicLevel;
+
+    fn seconds(seconds: u32) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// A writer with these policies.
+    fn writer(
+        level: TopicLevel,
+        change: impl FnOnce(&mut DataWriterQos, &mut PublisherQos),
+    ) -> Endpoint {
+        let (mut writer, mut publisher) = (DataWriterQos::default(), PublisherQos::default());
+        change(&mut writer, &mut publisher);
+        let policies = Arc::new(Policies::Offered { writer, publisher });
+        Endpoint { policies, ..Endpoint::usual(EndpointKind::Writer, "Attitude", level) }
+    }
+
+    #[test]
+    fn samples_say_the_partitions_of_their_writer_where_several_share_an_order() {
+        let left = |level| writer(level, |_, all| all.partition.name = vec!["left".to_owned()]);
+        assert!(
+            terms_of(&left(TopicLevel::Unordered)).partition.is_none(),
+            "readers know the stream's"
+        );
+        let mut atomic = left(TopicLevel::Atomic);
+        assert_eq!(terms_of(&atomic).partition.as_deref(), Some(&b"left"[..]));
+        // Of what is not written nothing is said.
+        atomic.kind = EndpointKind::Reader;
+        assert!(terms_of(&atomic).partition.is_none());
+    }
+
+    #[test]
+    fn samples_have_keys_along_if_somebody_counts_how_long_instances_are_silent() {
+        let every = |period| writer(TopicLevel::Unordered, |qos, _| qos.deadline.period = period);
+        assert!(terms_of(&every(seconds(1))).keyed && !terms_of(&every(Duration::INFINITE)).keyed);
+        assert_eq!(offered_deadline(&every(seconds(1)).policies), seconds(1));
+        let usual = Endpoint::usual(EndpointKind::Reader, "Attitude", TopicLevel::Unordered);
+        assert!(offered_deadline(&usual.policies).is_infinite());
+    }
+
+    /// What is kept says by itself how long all of its topic lasts.
+    #[test]
+    fn samples_say_how_long_they_last_unless_their_topic_does() {
+        let lasting = |lifespan, of_topic| {
+            let mut endpoint =
+                writer(TopicLevel::Atomic, |qos, _| qos.lifespan.duration = lifespan);
+            endpoint.keeping.lifespan = of_topic;
+            terms_of(&endpoint).lifespan
+        };
+        assert_eq!(lasting(Duration::INFINITE, 0), None);
+        assert_eq!(lasting(seconds(1), 0), Some(1_000_000_000));
+        assert_eq!(lasting(seconds(1), 2_000_000_000), Some(1_000_000_000));
+        assert_eq!(lasting(seconds(2), 2_000_000_000), None);
+        // A topic of which samples last for ever, or are not kept, says nothing of those that last no moment.
+        assert_eq!(lasting(Duration::ZERO, 0), Some(0));
+    }
+
+    #[test]
+    fn an_announcement_has_a_largest_size() {
+        let saying = |bytes: usize| {
+            check_length(&writer(TopicLevel::Unordered, |qos, _| {
+                qos.user_data.value = vec![7; bytes]
+            }))
+        };
+        let usual = writer(TopicLevel::Unordered, |_, _| ()).encode().len();
+        assert!(saying(LONGEST_ANNOUNCEMENT - 2 * usual).is_ok());
+        let why = saying(LONGEST_ANNOUNCEMENT).unwrap_err();
+        assert!(why.contains("give it less USER_DATA"), "{why}");
+    }
+
+    #[test]
+    fn what_was_missed_is_put_up_and_when_to_look_again_is_no_news() {
+        let board = Board::default();
+        assert_eq!(tell(&board, &Due::default()), 0);
+        assert_eq!(tell(&board, &Due { next: Some(Time(7)), ..Due::default() }), 0);
+        assert!(board.changes().is_empty());
+        assert_eq!(tell(&board, &Due { is_alive: Some(true), ..Due::default() }), 1);
+        assert!(board.changes().is_empty(), "nothing is lost");
+        assert_eq!(tell(&board, &Due { is_alive: Some(false), ..Due::default() }), 1);
+        let mut due = Due { next: Some(Time(7)), ..Due::default() };
+        due.missed.count = 3;
+        due.missed.last = 5;
+        assert_eq!(tell(&board, &due), 1);
+        let missed =
+            board.take(StatusKind::OfferedDeadlineMissed, |all| &mut all.offered_deadline_missed);
+        assert_eq!(missed.total_count, 3);
+        assert_eq!(missed.last_instance_handle, Some(InstanceHandle::of_instance(5)));
+        let lost = board.take(StatusKind::LivelinessLost, |all| &mut all.liveliness_lost);
+        assert_eq!(lost.total_count, 1);
+    }
+}
