@@ -67,7 +67,7 @@ impl<T: TopicData> DataWriter<T> {
             },
         );
         if held.as_ref().is_some_and(Result::is_ok) && self.shared.vigil.is_kept() {
-            self.keep_vigil(with, now);
+            self.keep_vigil((with.key, with.fate), now);
         }
         held
     }
