@@ -255,12 +255,10 @@ fn main() {
     };
     for ((name, _), found) in sides.iter().zip(&rounds) {
         let [write, take] = [0, 1].map(|side| of(found, side));
-        let [more_write, more_take] = [0, 1].map(|side| {
-            match options.fastest {
-                true => of(found, side) - of(&rounds[0], side),
-                false => {
-                    median(found.iter().zip(&rounds[0]).map(|(each, base)| each[side] - base[side]))
-                }
+        let [more_write, more_take] = [0, 1].map(|side| match options.fastest {
+            true => of(found, side) - of(&rounds[0], side),
+            false => {
+                median(found.iter().zip(&rounds[0]).map(|(each, base)| each[side] - base[side]))
             }
         });
         println!("{name:<24} {write:>8.1} {take:>8.1} {more_write:>14.1} {more_take:>8.1}");

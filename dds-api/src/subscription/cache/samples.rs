@@ -35,7 +35,6 @@ impl Order {
     }
 }
 
-
 /// Which chain.
 #[derive(Clone, Copy)]
 pub(super) enum Chain {

@@ -218,7 +218,11 @@ impl<T: TopicData> ReaderCore<T> {
     /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
     /// copied out of its writer's memory.
     #[inline(always)]
-    pub(in crate::subscription) fn own(&self, sample: Body<T>, settings: &Settings) -> Option<Body<T>> {
+    pub(in crate::subscription) fn own(
+        &self,
+        sample: Body<T>,
+        settings: &Settings,
+    ) -> Option<Body<T>> {
         if settings.depth.is_none() && !self.may_rejoin() {
             return Some(sample);
         }
