@@ -14,7 +14,7 @@ impl<T: TopicData> DataWriter<T> {
     /// where it writes as a rule. Most are such: what others need is some hundred instructions.
     #[inline(always)]
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
-        let is_bare = is_plain::<T>() && self.publisher.is_none() && !self.shared.has_terms();
+        let is_bare = is_plain::<T>() && !self.shared.has_terms() && !self.is_in_set();
         let Some(started) = self.enabling.started().filter(|_| is_bare) else { return false };
         let standing = &self.participant.standing;
         let (first, thread) = (&started.first, thread());

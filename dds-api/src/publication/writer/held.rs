@@ -101,6 +101,7 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// Whether what it writes goes into a set.
+    #[inline(always)]
     pub(in crate::publication) fn is_in_set(&self) -> bool {
         self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_in_set())
     }
