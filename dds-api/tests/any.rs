@@ -96,6 +96,11 @@ fn topic(participant: &DomainParticipant, level: &str) -> Topic<Report> {
     at_level(participant.topic::<Report>(&format!("reports {level}")), level)
 }
 
+/// How many there are in all: of ordered topics participants are counted, of others readers.
+fn readers(level: &str) -> usize {
+    if level == "unordered" { 3 } else { 2 }
+}
+
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -118,8 +123,7 @@ fn act_writer(folder: &Path) {
         return;
     }
     for (level, (reader, writer)) in LEVELS.iter().zip(&ends) {
-        // Of ordered topics participants are counted, of others readers.
-        writer.wait_for_readers(if *level == "unordered" { 3 } else { 2 }, SOON).unwrap();
+        writer.wait_for_readers(readers(level), SOON).unwrap();
         writer.write(&writers::report(1)).unwrap();
         say("written");
         let mut all = take(reader, 3, Clone::clone);
@@ -151,7 +155,7 @@ fn what_an_any_holds_is_taken_by_its_type() {
         (reader, writer, met_reader, met_writer)
     });
     other.tell("begin");
-    for (reader, writer, met_reader, met_writer) in &ends {
+    for (level, (reader, writer, met_reader, met_writer)) in LEVELS.iter().zip(&ends) {
         assert_eq!(other.hear(), "written");
         let [report] = &take(reader, 1, Clone::clone)[..] else { panic!("more than one") };
         look_at(report);
@@ -159,7 +163,7 @@ fn what_an_any_holds_is_taken_by_its_type() {
         look_at_data(data, report);
 
         // A later version of what was held, and a type that this program has made up.
-        writer.wait_for_readers(2, SOON).unwrap();
+        writer.wait_for_readers(readers(level), SOON).unwrap();
         let newer = readers::Fix { id: 2, name: "fix 2".into(), height: 9.0 };
         let answer = Report { id: 2, what: Any::of(&newer).unwrap(), ..Report::default() };
         writer.write(&answer).unwrap();
@@ -167,7 +171,7 @@ fn what_an_any_holds_is_taken_by_its_type() {
         answer.set_any("what", &Any::of_data(&made_up(3)).unwrap()).unwrap();
         answer.set_any("more", &data.any("more").unwrap()).unwrap();
         answer.set_any("few[0]", &Any::of(&-7_i16).unwrap()).unwrap();
-        met_writer.wait_for_readers(2, SOON).unwrap();
+        met_writer.wait_for_readers(readers(level), SOON).unwrap();
         met_writer.write(&answer).unwrap();
         assert_eq!(other.hear(), "read");
         take(reader, 2, |_| ());

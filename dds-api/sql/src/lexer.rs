@@ -2,6 +2,8 @@
 //!
 //! Owns: what a word is. Never does: know a keyword; any word may be a member's name.
 
+use idl_cdr::LongDouble;
+
 use crate::error::ExpressionError;
 
 /// The longest expression that is read.
@@ -20,7 +22,8 @@ pub(crate) enum TokenKind {
     /// A keyword, a name with its dots and indices, or an enumerator.
     Name(String),
     Integer(i128),
-    Float(f64),
+    /// As it is written, for the nearest number depends on the member beside it.
+    Float(String),
     /// In single quotes: a string, a character or an enumerator.
     Quoted(String),
     /// `%n`.
@@ -36,7 +39,7 @@ impl TokenKind {
         match self {
             TokenKind::Name(name) => format!("`{name}`"),
             TokenKind::Integer(value) => format!("`{value}`"),
-            TokenKind::Float(value) => format!("`{value}`"),
+            TokenKind::Float(text) => format!("`{text}`"),
             TokenKind::Quoted(text) => format!("'{text}'"),
             TokenKind::Parameter(number) => format!("`%{number}`"),
             TokenKind::Sign(sign) => format!("`{sign}`"),
@@ -179,8 +182,8 @@ impl Lexer<'_> {
                 false => Err(self.error(start, "this is no number of up to 64 bits")),
             };
         }
-        match text.parse::<f64>() {
-            Ok(value) if stray == 0 && value.is_finite() => Ok(TokenKind::Float(value)),
+        match LongDouble::parse(text) {
+            Some(value) if stray == 0 && value.is_finite() => Ok(TokenKind::Float(text.to_owned())),
             _ => Err(self.error(start, reason)),
         }
     }

@@ -70,8 +70,8 @@ pub enum OperandKind {
 pub enum Literal {
     /// A whole number of up to 64 bits.
     Integer(i128),
-    /// Any other number.
-    Float(f64),
+    /// Any other number, as it is written.
+    Float(String),
     /// A text, a character or an enumerator, in quotes.
     Quoted(String),
     /// TRUE, FALSE or an enumerator.
@@ -82,7 +82,7 @@ impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Literal::Integer(value) => write!(f, "{value}"),
-            Literal::Float(value) => write!(f, "{value}"),
+            Literal::Float(text) => f.write_str(text),
             Literal::Quoted(text) => write!(f, "'{text}'"),
             Literal::Word(word) => f.write_str(word),
         }
