@@ -195,14 +195,10 @@ impl Lexer<'_> {
             self.at += self.run(is_name);
             while self.rest().starts_with('[') {
                 let bracket = self.at;
-                self.at += 1;
-                let length = self.run(|c| c.is_ascii_digit());
-                let index = self.rest()[..length].parse::<u32>();
-                self.at += length;
-                if index.is_err() || !self.rest().starts_with(']') {
-                    return Err(self.error(bracket, "an index is a number in brackets: `[0]`"));
-                }
-                self.at += 1;
+                let length = key(&self.rest()[1..]);
+                let reason = "in brackets stands the number of an element, or the key of a map's entry: `[0]`, `['a']`";
+                let length = length.ok_or_else(|| self.error(bracket, reason))?;
+                self.at += length + 2;
             }
             let mut next = self.rest().chars();
             if next.next() != Some('.') {
@@ -215,6 +211,19 @@ impl Lexer<'_> {
         }
         Ok(TokenKind::Name(self.text[start..self.at].to_owned()))
     }
+}
+
+/// How long the number, word or quoted text is that a closing bracket comes behind.
+fn key(text: &str) -> Option<usize> {
+    let length = match text.chars().next()? {
+        quote @ ('\'' | '"') => text[1..].find(quote)? + 2,
+        _ => {
+            let word = &text[..text.find(']')?];
+            let is_word = !word.is_empty() && word.chars().all(is_name);
+            (is_word || word.parse::<i64>().is_ok()).then_some(word.len())?
+        }
+    };
+    text[length..].starts_with(']').then_some(length)
 }
 
 fn is_name(c: char) -> bool {

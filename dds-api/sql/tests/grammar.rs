@@ -68,6 +68,8 @@ fn every_relation_and_every_kind_of_value_is_read() {
         ("%0 >= y", "%0 >= y"),
         ("a.b[3].c < d[0]", "a.b[3].c < d[0]"),
         ("a[1][2] = 3", "a[1][2] = 3"),
+        ("a['b.c[0]'].d = 3", "a['b.c[0]'].d = 3"),
+        ("a[\"it's\"][-7][RED] = 3", "a[\"it's\"][-7]['RED'] = 3"),
         ("f <= 1.5e3", "f <= 1.5e3"),
         ("f > -.5", "f > -.5"),
         ("s = 'it''s'", "s = 'it's'"),
@@ -84,6 +86,9 @@ fn every_relation_and_every_kind_of_value_is_read() {
     }
 }
 
+const IN_BRACKETS: &str =
+    "in brackets stands the number of an element, or the key of a map's entry: `[0]`, `['a']`";
+
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     for (text, at, reason) in [
@@ -98,8 +103,11 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a = %100", 4, "a parameter is %0 to %99"),
         ("1 = 2", 0, "two values are compared here, and none of them is a member"),
         ("a.", 1, "a member's name was expected behind the dot"),
-        ("a[x] = 1", 1, "an index is a number in brackets: `[0]`"),
-        ("a[99999999999] = 1", 1, "an index is a number in brackets: `[0]`"),
+        ("a[] = 1", 1, IN_BRACKETS),
+        ("a[1 = 1", 1, IN_BRACKETS),
+        ("a['x] = 1", 1, IN_BRACKETS),
+        ("a['x'.b] = 1", 1, IN_BRACKETS),
+        ("a[1.5] = 1", 1, IN_BRACKETS),
         ("a NOT = 1", 6, "BETWEEN or LIKE was expected, found `=`"),
         ("3 LIKE 'x'", 0, "a member was expected before BETWEEN and LIKE"),
         ("a LIKE b.c", 7, "a value was expected here, and this is a member"),
