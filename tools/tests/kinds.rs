@@ -111,7 +111,9 @@ fn samples_of_every_kind_are_shown_and_written() {
     let text = place.run(&["spy", "Every", "--count", "1"]).code(0).out;
     let (_, text) = text.split_once('\n').unwrap();
     assert_eq!(text.trim_end(), every(1).to_text());
-    for part in ["exact: 0.1000000000000000000000000000000001", "far_away: -1.0e4000", "remark: \"ünder\""] {
+    for part in
+        ["exact: 0.1000000000000000000000000000000001", "far_away: -1.0e4000", "remark: \"ünder\""]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     let line = place.run(&["spy", "Every", "--count", "1", "--json"]).code(0).out;
@@ -119,7 +121,10 @@ fn samples_of_every_kind_are_shown_and_written() {
     let parsed: serde_json::Value = serde_json::from_str(json).unwrap();
     assert_eq!(parsed["what"]["value"]["moods"][1], "Windy");
     assert_eq!(parsed["far_away"], "-1.0e4000");
-    assert_eq!(DynamicData::parse(&of("Kinds::Every"), json).unwrap().to_text(), every(1).to_text());
+    assert_eq!(
+        DynamicData::parse(&of("Kinds::Every"), json).unwrap().to_text(),
+        every(1).to_text()
+    );
 
     // What is shown is what can be written: as an argument, and line by line.
     let two = text.replacen("id: 1", "id: 2", 1);
@@ -136,10 +141,17 @@ fn samples_of_every_kind_are_shown_and_written() {
                   AND exact = 0.1000000000000000000000000000000001 AND far_away < -1e3999 AND maybe.x = 5 \
                   AND choice.part.x = 4 AND tree.children[1].next.value = 4 AND rows[1][0] = 5 \
                   AND NOT not_a_number = 0 AND letter = 'é' AND text LIKE 'it''s%'";
-    let spied = ["spy", "Every", "--count", "2", "--json", "--filter", filter];
-    let shown = place.run(&spied).code(0).out;
-    let ids = shown.lines().map(|line| data_of(line).split_once(',').unwrap().0);
-    assert_eq!(ids.collect::<Vec<_>>(), ["{\"id\": 2", "{\"id\": 3"]);
+    let mut spy = place.start(&["spy", "Every", "--json", "--filter", filter]);
+    // That the commands which wrote have gone is shown as well.
+    let mut samples =
+        std::iter::repeat_with(|| spy.line()).filter(|line| line.contains("\"alive\""));
+    for id in [2, 3] {
+        let line = samples.next().unwrap();
+        assert!(data_of(&line).starts_with(&format!("{{\"id\": {id},")), "{line}");
+    }
+    drop(samples);
+    kill_process(Pid::from_child(&spy.child), Signal::TERM).unwrap();
+    spy.leaves_with(0);
     drop(program);
     place.wait_until_empty();
 }
