@@ -54,11 +54,16 @@ struct Outer {
 #[test]
 fn rules_29_and_30_within_each_other() {
     let value = Outer { first: 1, part: Appendable { a: 2, b: 3 }, last: 4 };
-    let part = [2, 0, 0, 0, 3, 0, 0, 0];
-    let payload: [&[u8]; 5] =
-        [&[0, 9, 0, 3], &[17, 0, 0, 0], &[1, 0, 0, 0, 8, 0, 0, 0], &part, &[4, 0, 0, 0]];
+    let payload: [&[u8]; 5] = [
+        &[0, 9, 0, 3],
+        &[17, 0, 0, 0],
+        &[1, 0, 0, 0, 8, 0, 0, 0],
+        &[2, 0, 0, 0, 3, 0, 0, 0],
+        &[4, 0, 0, 0],
+    ];
     spelled(&value, V2, &payload);
-    spelled(&value, V1, &[&[0, 1, 0, 3], &[1, 0, 0, 0], &part, &[4, 0, 0, 0]]);
+    // Nothing aligns a struct itself.
+    spelled(&value, V1, &[&[0, 1, 0, 3], &[1, 2, 0, 0], &[3, 0, 0, 0], &[4, 0, 0, 0]]);
 }
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
