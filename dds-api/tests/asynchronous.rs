@@ -10,8 +10,9 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
@@ -147,6 +148,41 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
             assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
         }
     });
+}
+
+/// No turn of anybody finds anything to do by that.
+#[test]
+fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).in_flight(4).max_blocking_time(Timeout::NOW);
+    let writer = writer.create().unwrap();
+    let mut loans: Vec<_> = std::iter::from_fn(|| writer.loan().ok()).collect();
+    assert!(!loans.is_empty());
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let (mark, mut context) = (Mark::new(1), Context::from_waker(&waker));
+    let mut writes = pin!(writer.write_async(&mark));
+    assert!(writes.as_mut().poll(&mut context).is_pending(), "there is no room");
+    let polls = Instant::now();
+    while bell.0.swap(false, Ordering::SeqCst) && polls.elapsed() < Duration::from_secs(1) {
+        assert!(writes.as_mut().poll(&mut context).is_pending());
+    }
+    loans.pop();
+    assert!(bell.0.load(Ordering::SeqCst), "it is told at once");
+    let Poll::Ready(written) = writes.as_mut().poll(&mut context) else { panic!("there is room") };
+    written.unwrap();
+}
+
+/// Notes that it was woken.
+#[derive(Default)]
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 #[test]

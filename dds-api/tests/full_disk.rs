@@ -211,3 +211,36 @@ fn a_participant_that_finds_no_room_for_its_folder_says_so() {
     disk.make_room();
     drop(join(&folder, &disk));
 }
+
+/// Where a file system may only be read there is no participant that keeps logs there, and what is in them is there when it may be
+/// written again.
+#[test]
+fn a_file_system_that_may_only_be_read_is_said_to_be() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let Some(disk) = SmallDisk::mount(&folder) else { return };
+    let remount = |how: &str| {
+        let remount = || Command::new("mount").args(["-o", how]).arg(&disk.0).status().unwrap();
+        until("it may be mounted so", || remount().success());
+    };
+    let blocks = |participant: &DomainParticipant| {
+        participant.topic::<Block>("Blocks").persistent().keep_all().create().unwrap()
+    };
+    let participant = join(&folder, &disk);
+    let writer = writer_of(&participant, &blocks(&participant));
+    writer.write(&block(1)).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    drop((writer, participant));
+    remount("remount,ro");
+    let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&disk.0);
+    let refused = DomainParticipant::with_config(0, config).err().unwrap().to_string();
+    for words in ["small disk/domain-0", "it may only be read", "name another place"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    remount("remount,rw");
+    let participant = join(&folder, &disk);
+    let topic = blocks(&participant);
+    let reader = participant.reader(&topic).create().unwrap();
+    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), block(1));
+    drop((reader, topic, participant));
+}

@@ -265,6 +265,36 @@ fn one_thread_writes_as_long_as_there_is_room_and_waits_for_room_or_samples_at_o
     assert!(!participant.wait_until(soon, || reader.has_samples()).unwrap(), "it ends in time");
 }
 
+/// Nothing goes on while it is asked, so what would wait for that is over at once, or says so; the participant is as before.
+#[test]
+fn who_waits_for_one_of_several_things_may_ask_who_is_there() {
+    let meeting = Meeting::new();
+    let participant = &meeting.join();
+    let topic = participant.topic::<Attitude>("Both").create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    let alone = || participant.peer_count() == 0 && participant.view().1 == 1;
+    assert!(participant.wait_until(SOON, alone).unwrap());
+    std::thread::scope(|scope| {
+        let two = || participant.peer_count() == 1 && participant.view().1 == 2;
+        let waits = scope.spawn(move || participant.wait_until(SOON, two).unwrap());
+        let other = meeting.join();
+        assert!(waits.join().unwrap());
+        drop(other);
+    });
+    let takes = || reader.take_next(Timeout::FOREVER).is_ok_and(|sample| sample.is_some());
+    assert!(!participant.wait_until(Timeout::millis(5), takes).unwrap());
+    let asks = || participant.stored_topics().len() == 7;
+    let asked = || participant.wait_until(SOON, asks).unwrap();
+    let refusal = std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked)).unwrap_err();
+    let said = refusal.downcast_ref::<&str>().expect("words");
+    assert!(said.contains("ask before the call"), "{said}");
+    assert!(participant.stored_topics().is_empty(), "it works on");
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&attitude(1)).unwrap();
+    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), attitude(1));
+}
+
 #[test]
 fn what_never_fits_never_finds_room() {
     let meeting = Meeting::new();

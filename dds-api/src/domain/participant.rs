@@ -77,7 +77,7 @@ impl Inner {
     /// What may be the reason that nobody is there, and what to do.
     #[cold]
     pub(crate) fn why_nobody(&self) -> &'static str {
-        match self.engine.act(|machine, _, _| machine.view().number) {
+        match self.standing.company().view.0 {
             0 => {
                 "this participant has not been let into its domain yet, by others that are stopped, or \
                  because 64 are there, which is the most: let them go on, or end one"
@@ -281,10 +281,8 @@ impl DomainParticipant {
     /// see the same views in the same order; none before this one has come in. While it is isolated, the last
     /// one that it has seen, or none yet if it is rejoining.
     pub fn view(&self) -> (u64, usize) {
-        self.inner.engine.act(|machine, _, _| {
-            let view = machine.view();
-            (view.number, view.members.len())
-        })
+        self.inner.engine.poke();
+        self.inner.standing.company().view
     }
 
     /// Whether the others of the domain go on without this participant: every call on it and on its entities
@@ -307,15 +305,21 @@ impl DomainParticipant {
 
     /// How many other participants are there.
     pub fn peer_count(&self) -> usize {
-        self.inner.engine.act(|machine, _, _| machine.peer_count())
+        self.inner.engine.poke();
+        self.inner.standing.company().peers
     }
 
     /// Waits until `ready` answers true, and says whether it did in time. For those who wait for
     /// one of several things, a sample or room for one, say, which no single entity can wait for.
     ///
     /// `ready` is asked often, also while this participant holds still for it: it has to be cheap,
-    /// may ask readers and writers ([`DataReader::has_samples`], [`DataWriter::has_room_for`]), and
-    /// must neither wait nor write.
+    /// may ask readers and writers ([`DataReader::has_samples`], [`DataWriter::has_room_for`]),
+    /// [`peer_count`](Self::peer_count) and [`view`](Self::view), and take what is there. A call within it that would wait
+    /// does not, and says that its time is over.
+    ///
+    /// # Panics
+    /// If `ready` asks for what only a turn of this participant can tell, such as [`stored_topics`](Self::stored_topics): none is
+    /// done while it is asked.
     ///
     /// [`DataReader::has_samples`]: crate::subscription::DataReader::has_samples
     /// [`DataWriter::has_room_for`]: crate::publication::DataWriter::has_room_for
@@ -324,7 +328,7 @@ impl DomainParticipant {
         timeout: impl Into<Timeout>,
         ready: impl FnMut() -> bool,
     ) -> DdsResult<bool> {
-        match self.inner.engine.wait(timeout.into().deadline(), ready) {
+        match self.inner.engine.wait_for(timeout.into().deadline(), ready) {
             Waited::Ready => Ok(true),
             Waited::TimedOut => Ok(false),
             Waited::Stopped => Err(DdsError::AlreadyDeleted("the participant has left".to_owned())),

@@ -172,7 +172,7 @@ impl Work {
         self.engine.wait(Timeout::from(ADMISSION).deadline(), ready);
         let is_in = !self.standing.is_out();
         if !is_in && !self.standing.is_closing() {
-            let peers = self.engine.act(|machine, _, _| machine.peer_count());
+            let peers = self.standing.company().peers;
             tracing::warn!(peers, "the domain has not let this participant in again yet");
         }
         is_in

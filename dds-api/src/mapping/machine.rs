@@ -27,7 +27,7 @@ use super::ignored::Ignored;
 use super::partners::{Partners, Side};
 use super::past::{SharedPastDesk, Word};
 use super::shares::{Berth, ReaderShared, Refusal, WriterShared};
-use super::standing::{Life, Standing};
+use super::standing::{Company, Life, Standing};
 use super::topic_logs::TopicLogs;
 use crate::infrastructure::StorageStatus;
 use crate::infrastructure::board::Board;
@@ -116,6 +116,7 @@ impl ParticipantMachine {
         host: Option<Arc<dyn Arbiter>>,
         life: Life,
     ) -> Self {
+        standing.meet(Company::default());
         ParticipantMachine {
             group,
             standing,
@@ -225,20 +226,17 @@ impl ParticipantMachine {
         self.alarm = self.alarm.into_iter().chain([at]).min();
     }
 
-    /// How many other participants there are.
-    pub(crate) fn peer_count(&self) -> usize {
-        self.peers.len()
+    /// Says who is there to those who ask without the machine.
+    fn tell_company(&self) {
+        let view = self.group.view();
+        let view = (view.number, view.members.len());
+        self.standing.meet(Company { view, peers: self.peers.len() });
     }
 
     /// How all stands here, for whoever looks for what is wrong.
     pub(crate) fn describe(&self) -> String {
         let me = self.group.node().id();
         format!("{me}: {:?}, {:?}, {}", self.group.standing(), self.peers, self.group.describe())
-    }
-
-    /// The view of the domain's group.
-    pub(crate) fn view(&self) -> &View {
-        self.group.view()
     }
 
     /// This participant wants to leave the domain; its [`Standing`] says when it has.
@@ -460,6 +458,7 @@ impl ParticipantMachine {
 
     /// Who is in the view no more takes part in nothing, also if it still runs.
     fn installed(&mut self, view: &View) {
+        self.tell_company();
         self.standing.come_in(self.life, self.host.as_ref());
         self.past.retain(|node| view.rank_of(node).is_some());
         let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
@@ -486,12 +485,14 @@ impl ParticipantMachine {
             NodeEvent::PeerUp { peer, node } => {
                 tracing::debug!(%node, "a participant is there");
                 self.peers.insert(node, peer);
+                self.tell_company();
                 self.match_all_of(node);
             }
             NodeEvent::PeerDown { peer, node, evidence } => {
                 tracing::debug!(%node, ?evidence, "a participant is gone");
                 if self.peers.get(&node) == Some(&peer) {
                     self.peers.remove(&node);
+                    self.tell_company();
                 }
             }
             NodeEvent::Readers { stream, count } => {

@@ -48,6 +48,15 @@ impl Life {
     }
 }
 
+/// Who is there, as far as a participant has taken that in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Company {
+    /// The view's number, and how many members it has.
+    pub(crate) view: (u64, usize),
+    /// Other participants to which there is a connection.
+    pub(crate) peers: usize,
+}
+
 /// See the [module](self).
 pub(crate) struct Standing {
     word: AtomicU64,
@@ -57,6 +66,8 @@ pub(crate) struct Standing {
     later_host: RwLock<Option<Arc<dyn Arbiter>>>,
     /// The participant's name in the domain, in this life.
     node: RwLock<NodeId>,
+    /// Here, and not in the machine, for whoever asks while that is held still for him.
+    company: RwLock<Company>,
     /// It comes in again when it has fallen out.
     rejoins: AtomicBool,
     /// What whoever brings it in again sleeps on; `true` once nobody wants that any more.
@@ -72,6 +83,7 @@ impl Standing {
             host: OnceLock::new(),
             later_host: RwLock::new(None),
             node: RwLock::new(NodeId(0)),
+            company: RwLock::default(),
             rejoins: AtomicBool::new(rejoins),
             closing: Mutex::new(false),
             changed: Condvar::new(),
@@ -111,6 +123,16 @@ impl Standing {
     /// The participant's name in the domain.
     pub(crate) fn node(&self) -> NodeId {
         *self.node.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These are there now.
+    pub(crate) fn meet(&self, company: Company) {
+        *self.company.write().unwrap_or_else(PoisonError::into_inner) = company;
+    }
+
+    /// Who is there.
+    pub(crate) fn company(&self) -> Company {
+        *self.company.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name in the domain of what the participant calls so; zero is the participant itself.

@@ -35,6 +35,7 @@ use crate::driver;
 use crate::duty::Duty;
 use crate::gather::Gather;
 use crate::hearer::{Hearer, Hearers};
+use crate::inside;
 use crate::process;
 use crate::threads::ThreadSettings;
 
@@ -380,7 +381,15 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     }
 
     /// Acts on the machine and its link, between two turns. For control, not for the hot path.
+    ///
+    /// # Panics
+    /// If this thread is within the `ready` of an [`Engine::wait_for`] of this engine, for which all holds still.
     pub fn act<T>(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
+        assert!(
+            !inside::is_in(self.place()),
+            "what a call waits for asked for what only a turn can tell, and no turn is done while it is asked: \
+             ask before the call, and within it readers and writers for samples and for room"
+        );
         let mut role = self.shared.demand_role(holder::APPLICATION);
         let result = role.duty.act(f);
         // What was changed may need a turn to take effect.
@@ -435,12 +444,26 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         shared.tell_waiters();
     }
 
+    /// [`Engine::wait`] for what an application asks, which may not know that nothing goes on while it is asked: a wait within it is
+    /// over at once, and what would wait for a turn ([`Engine::act`]) panics instead.
+    pub fn wait_for(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
+        self.wait(deadline, || inside::within(self.place(), &mut ready))
+    }
+
+    /// Which engine this is.
+    fn place(&self) -> *const () {
+        Arc::as_ptr(&self.shared).cast()
+    }
+
     /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
     /// machine meanwhile if nobody else does. `ready` is called often and must be cheap.
     pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
         let shared = &*self.shared;
         if ready() {
             return Waited::Ready;
+        }
+        if inside::is_in(self.place()) {
+            return Waited::TimedOut;
         }
         loop {
             if shared.stopped.load(Ordering::SeqCst) || shared.is_inherited() {
@@ -536,6 +559,13 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// The engine, its machine and its link are to be left as they are.
     pub fn is_inherited(&self) -> bool {
         self.shared.is_inherited()
+    }
+
+    /// What somebody waits for has changed by no turn: all who wait look again, tasks too.
+    pub fn announce(&self) {
+        self.poke();
+        self.shared.tell_waiters();
+        self.shared.hearers.tell();
     }
 
     /// Stops the thread and returns once it has ended. Waits end with [`Waited::Stopped`].

@@ -14,6 +14,7 @@ pub mod duty;
 pub mod engine;
 mod gather;
 mod hearer;
+mod inside;
 pub mod logs;
 pub mod process;
 mod threads;

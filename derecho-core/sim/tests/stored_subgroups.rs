@@ -85,6 +85,34 @@ fn all_who_have_it_die() {
     assert!((3..38).contains(&lost), "lost {lost} times");
 }
 
+/// A newcomer waits longer than a later one, and has it of that one, which has never heard how far somebody came who left between
+/// the two: what counts is where it began itself (I-158).
+#[test]
+fn who_waits_longer_than_a_later_one_gets_it_of_that_one() {
+    for seed in 0..60 {
+        let mut world = World::new(Config::adversarial(seed), 3, true, retention(seed));
+        world.settle();
+        world.flow(20);
+        let first = world.add();
+        let waits = world.member(first).me;
+        for holder in 0..3 {
+            world.cluster.machine_mut(NodeIndex(holder), 0).deaf_to = Some(waits);
+        }
+        world.flow(10);
+        world.act(NodeIndex(2), |member| member.leave());
+        world.flow(20);
+        let second = world.add();
+        world.flow(20);
+        world.run(5_000_000);
+        assert!(world.member(second).whole && !world.member(first).whole, "seed {seed}");
+        world.crash(NodeIndex(0));
+        world.crash(NodeIndex(1));
+        world.flow(5);
+        world.check();
+        assert!(!world.court.borrow().lost, "seed {seed}");
+    }
+}
+
 /// What is run always; more by the variable STORED_SEEDS, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
     let wanted = std::env::var("STORED_SEEDS").ok();

@@ -22,7 +22,7 @@ use super::journal::Journal;
 use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
 use super::logbook::{LogBook, Standing};
-use super::parcel::{BlockHead, Numbers, Parcel};
+use super::parcel::{BlockHead, Parcel, Place};
 pub use super::porter::porter_geometry;
 use super::porter::{Porter, Want};
 use super::scribe::Scribe;
@@ -268,7 +268,7 @@ impl Depot {
         let (me, mut done) = (group.node().id(), 0);
         for &key in &self.unsettled {
             let Some(keeper) = self.keepers.get_mut(&key) else { continue };
-            let Some((epoch, from, until)) = keeper.wants() else { continue };
+            let Some(wish) = keeper.wants() else { continue };
             let Some(holders) = group.state().holders(key) else { continue };
             let others: Vec<NodeId> =
                 holders.names().iter().copied().filter(|node| *node != me).collect();
@@ -278,7 +278,7 @@ impl Depot {
             // Not always the same one, and not all the same.
             self.requests += 1 + (me.0 as u64 & 0xff);
             let (node, request) = (others[self.requests as usize % others.len()], self.requests);
-            let want = Parcel::Want { key, request, epoch, until, from };
+            let want = Parcel::Want { key, request, wish };
             if group.send_direct(node, want.to_bytes(), effects) {
                 keeper.ask(Some((node, request)));
                 done += 1;
@@ -290,8 +290,8 @@ impl Depot {
     /// A member says something directly. `false` if it makes no sense.
     pub fn direct<S: Holding>(&mut self, group: &mut Group<S>, from: NodeId, bytes: &[u8]) -> bool {
         match Parcel::from_bytes(bytes) {
-            Some(Parcel::Want { key, request, epoch, until, from: known }) => {
-                self.porter.want(Want { node: from, key, request, epoch, until, from: known });
+            Some(Parcel::Want { key, request, wish }) => {
+                self.porter.want(Want { node: from, key, request, wish });
             }
             Some(Parcel::Durable { key, version }) => {
                 // It may know of the epoch before this member does.
@@ -326,6 +326,9 @@ impl Depot {
                 if let Some(keeper) = self.asked_of(key, (from, request)) {
                     keeper.ask(None);
                 }
+            }
+            Some(Parcel::Behind { key, request }) => {
+                self.asked_of(key, (from, request)).into_iter().for_each(Keeper::is_behind);
             }
             None => return false,
         }
@@ -524,8 +527,14 @@ impl Depot {
                 group.send_direct(node, Parcel::Lack { key, request }.to_bytes(), effects);
                 return 1;
             };
+            if keeper.is_before(&want.wish.now) {
+                self.porter.queue.remove(index);
+                let behind = Parcel::Behind { key, request };
+                group.send_direct(node, behind.to_bytes(), effects);
+                return 1;
+            }
             let since = keeper.since();
-            if let Some(since) = since.filter(|since| is_before(&want, since)) {
+            if let Some(since) = since.filter(|since| is_before(&want.wish.until, since)) {
                 let later = Parcel::Later { key, request, since: since.clone() };
                 self.porter.queue.remove(index);
                 group.send_direct(node, later.to_bytes(), effects);
@@ -561,9 +570,9 @@ impl Depot {
 }
 
 /// Whether what somebody wants ends before what was begun from a log goes on.
-fn is_before(want: &Want, (epoch, numbers): &(u64, Numbers)) -> bool {
-    let ends = |stream: &StreamId| want.until.iter().find(|(known, _)| known == stream);
+fn is_before((until, ends): &Place, (epoch, numbers): &Place) -> bool {
+    let ends = |stream: &StreamId| ends.iter().find(|(known, _)| known == stream);
     let mut numbers = numbers.iter();
     let earlier = |(stream, from): &(StreamId, u64)| ends(stream).is_some_and(|it| it.1 < *from);
-    want.epoch < *epoch || want.epoch == *epoch && numbers.any(earlier)
+    until < epoch || until == epoch && numbers.any(earlier)
 }

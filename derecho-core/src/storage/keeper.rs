@@ -16,12 +16,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::milestones::Milestones;
 use super::cursor::Cursor;
 use super::holders::Holders;
 use super::journal::Errand;
 use super::logbook::LogBook;
 pub use super::motion::Motion;
-use super::parcel::{Numbers, RECORD_HEAD};
+use super::parcel::{Numbers, Place, RECORD_HEAD, Wish};
 use super::porter::{Want, Way};
 use super::scribe::Scribe;
 use super::store::{Meaning, Retention, Store, Walk};
@@ -36,12 +37,17 @@ use crate::node::{Node, Origin, SubgroupId};
 
 mod given;
 mod logging;
+mod milestones;
 mod replay;
 
 /// Whom a keeper asks.
 pub(super) struct Asked {
     pub(super) node: NodeId,
     pub(super) request: u64,
+    /// The epoch to which this member had come by then.
+    epoch: u64,
+    /// The one who was asked has begun only after that, and cannot tell: it can in a later one.
+    is_refused: bool,
     /// What is called so in the run, by this store's numbers.
     pub(super) streams: Option<Vec<u32>>,
     /// So many messages were before this member began.
@@ -119,7 +125,8 @@ pub struct Keeper {
     me: NodeId,
     era: u64,
     base: Tail,
-    since: Option<(u64, Numbers)>,
+    since: Option<Place>,
+    milestones: Milestones,
     /// Its log, if it keeps one.
     scribe: Option<Scribe<StoreTrail>>,
     /// The version after the last message of its own.
@@ -152,6 +159,7 @@ impl Keeper {
             era: 0,
             base: Tail::default(),
             since: None,
+            milestones: Milestones::default(),
             scribe: None,
             own: 0,
             motion: None,
@@ -262,6 +270,7 @@ impl Keeper {
         }
         let named = |node: &NodeId| holders.is_some_and(|holders| holders.names().contains(node));
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
+        self.milestones.begins((epoch, numbers.clone()), newcomers.clone().next().is_some());
         if matches!(self.stage, Stage::Has) && !by_order {
             // I-101: before anything of the epoch is taken in.
             for seat in newcomers.filter(|seat| seat.node != me) {
@@ -384,21 +393,24 @@ impl Keeper {
         }
     }
 
-    /// What it wants of others: in which epoch it began, from which numbers on, and until which. None if it wants nothing, or has asked.
-    pub(super) fn wants(&self) -> Option<(u64, Numbers, Numbers)> {
+    /// What it wants of others. None if it wants nothing, or has asked.
+    pub(super) fn wants(&self) -> Option<Wish> {
         let Stage::Lacks(lacking) = &self.stage else { return None };
-        match &**lacking {
-            Lacking { epoch, from, asked: None, ripe_at: None, waiting: None, .. } => {
-                Some((*epoch, self.store.front_numbers().collect(), from.clone()))
-            }
-            Lacking { epoch, from, asked: None, replay: None, waiting: Some(_), .. } => {
-                let streams = self.store.streams().iter();
-                let known =
-                    streams.filter_map(|stream| Some((*stream, self.store.number_of(*stream)?)));
-                Some((*epoch, known.collect(), from.clone()))
-            }
-            _ => None,
+        let is_asked = |asked: &Asked| !asked.is_refused || asked.epoch == self.epoch;
+        if lacking.asked.as_ref().is_some_and(is_asked) {
+            return None;
         }
+        let known: Numbers = match &**lacking {
+            Lacking { ripe_at: None, waiting: None, .. } => self.store.front_numbers().collect(),
+            Lacking { replay: None, waiting: Some(_), .. } => {
+                let streams = self.store.streams().iter();
+                streams.filter_map(|it| Some((*it, self.store.number_of(*it)?))).collect()
+            }
+            _ => return None,
+        };
+        let (until, now) = ((lacking.epoch, lacking.from.clone()), self.milestones.last()?.clone());
+        let before = self.milestones.since(&until)?.checked_sub(self.milestones.since(&now)?)?;
+        Some(Wish { until, from: known, now, before })
     }
 
     pub(super) fn asked(&mut self) -> Option<&mut Asked> {
@@ -410,16 +422,27 @@ impl Keeper {
 
     /// It has asked this member, or gives up what it has asked.
     pub(super) fn ask(&mut self, asked: Option<(NodeId, u64)>) {
+        let epoch = self.epoch;
         if let Stage::Lacks(lacking) = &mut self.stage {
             lacking.asked = asked.map(|(node, request)| {
-                let (streams, version, partial) = (None, 0, Vec::new());
-                Asked { node, request, streams, version, partial }
+                let (is_refused, streams, version, partial) = (false, None, 0, Vec::new());
+                Asked { node, request, epoch, is_refused, streams, version, partial }
             });
         }
     }
 
+    /// The one it has asked has begun only after the epoch of which it was told: it is asked again in a later one.
+    pub(super) fn is_behind(&mut self) {
+        self.asked().into_iter().for_each(|asked| asked.is_refused = true);
+    }
+
+    /// Whether a place was before all that this member knows of.
+    pub(super) fn is_before(&self, place: &Place) -> bool {
+        self.milestones.first().is_some_and(|first| place.0 < first.0)
+    }
+
     /// What it has asked for began anew from a log only in this epoch, after these numbers: so does it, here.
-    pub(super) fn begin_later(&mut self, since: (u64, Numbers)) {
+    pub(super) fn begin_later(&mut self, since: Place) {
         if let Stage::Lacks(lacking) = &mut self.stage {
             (lacking.asked, lacking.epoch, lacking.from) = (None, since.0, since.1.clone());
             self.since = Some(since);
@@ -427,7 +450,7 @@ impl Keeper {
     }
 
     /// If it began from a log: in which epoch, and from which numbers on.
-    pub(super) fn since(&self) -> Option<&(u64, Numbers)> {
+    pub(super) fn since(&self) -> Option<&Place> {
         self.since.as_ref()
     }
 
@@ -473,6 +496,7 @@ impl Keeper {
             let number = record.number();
             self.gaps += u64::from(to.next_in(index).is_some_and(|next| next != number));
             to.append(index, number, record.bytes());
+            self.milestones.count();
             if matches!(self.stage, Stage::Has) {
                 self.kept(stream, record.bytes());
             }
@@ -480,28 +504,14 @@ impl Keeper {
         done
     }
 
-    /// Along what another member wants: what was kept before `until`, and how many messages that were in all. None as long as this member has not come
-    /// so far itself.
+    /// Along what another member wants: what was kept where it began, and how many messages that were in all (I-158). None as long as this
+    /// member has not come so far itself.
     pub(super) fn serve(&mut self, want: &Want, is_logged: bool) -> Option<(Way, u64)> {
-        let Want { node, epoch, until, .. } = want;
-        if !self.is_whole() || self.epoch < *epoch {
+        let Want { node, wish, .. } = want;
+        if !self.is_whole() {
             return None;
         }
-        let mut beyond = 0;
-        for (stream, number) in until {
-            // After that epoch all of it is here, also of streams of which nothing is known here.
-            let here = self.store.number_of(*stream).unwrap_or(0);
-            beyond += match here.checked_sub(*number) {
-                None if self.epoch == *epoch => return None,
-                more => more.unwrap_or(0),
-            };
-        }
-        // These have begun later than the newcomer.
-        let later = |(stream, met): &(StreamId, u64)| {
-            met > epoch && until.iter().all(|(known, _)| known != stream)
-        };
-        let later = self.store.met().filter(later);
-        beyond += later.filter_map(|(stream, _)| self.store.number_of(stream)).sum::<u64>();
+        let mut beyond = self.milestones.since(&wish.now)?.saturating_add(wish.before);
         if planted(Planted::HistoryCutLate) {
             beyond = 0;
         }

@@ -21,6 +21,37 @@ use crate::log::LogId;
 /// How far a member has come: of each stream the number of the next message.
 pub(super) type Numbers = Vec<(StreamId, u64)>;
 
+/// A place in the order: an epoch, and of each stream of it the number of the next message.
+pub(super) type Place = (u64, Numbers);
+
+/// What a newcomer wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Wish {
+    /// What was kept at this place, where it has begun.
+    pub(super) until: Place,
+    /// Without what is before these numbers.
+    pub(super) from: Numbers,
+    /// The beginning of the epoch to which it has come, and how many messages were delivered to it before that (I-158).
+    pub(super) now: Place,
+    pub(super) before: u64,
+}
+
+impl Wire for Wish {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.until.encode(out);
+        self.from.encode(out);
+        self.now.encode(out);
+        self.before.encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let until = Wire::decode(from)?;
+        let known = Wire::decode(from)?;
+        let now = Wire::decode(from)?;
+        Some(Wish { until, from: known, now, before: Wire::decode(from)? })
+    }
+}
+
 /// What is told of a stream: the first epoch in which it is known to have been there, and the version from which on it is over;
 /// the largest number if it is not.
 pub(super) type Told = (StreamId, (u64, u64));
@@ -28,9 +59,8 @@ pub(super) type Told = (StreamId, (u64, u64));
 /// A direct message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parcel {
-    /// Who says so wants what was kept of a subgroup before `until`, where it has begun in this epoch, without
-    /// what is before `from`.
-    Want { key: u64, request: u64, epoch: u64, until: Numbers, from: Numbers },
+    /// Who says so wants what was kept of a subgroup.
+    Want { key: u64, request: u64, wish: Wish },
     /// It comes by this stream of the one who says so; records name their streams by their places among those that are told, these first. So many
     /// messages were before what the one who asked begins with. The store began anew from a log in this epoch, with these numbers of what is delivered.
     Give {
@@ -39,12 +69,14 @@ pub(super) enum Parcel {
         stream: RegionId,
         streams: Vec<Told>,
         version: u64,
-        since: (u64, Numbers),
+        since: Place,
     },
     /// The one who says so has it only since it began anew, which was later than the one who asked began.
-    Later { key: u64, request: u64, since: (u64, Numbers) },
+    Later { key: u64, request: u64, since: Place },
     /// The one who says so has not got it.
     Lack { key: u64, request: u64 },
+    /// The one who says so began only after the epoch to which the one who asked had come (I-158).
+    Behind { key: u64, request: u64 },
     /// The log of the one who says so is durable up to this version.
     Durable { key: u64, version: u64 },
     /// The last mark that is durable in the log of the one who says so names these.
@@ -54,11 +86,10 @@ pub(super) enum Parcel {
 impl Wire for Parcel {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Parcel::Want { key, request, epoch, until, from } => {
+            Parcel::Want { key, request, wish } => {
                 out.push(0);
-                ((*key, *request), *epoch).encode(out);
-                until.encode(out);
-                from.encode(out);
+                (*key, *request).encode(out);
+                wish.encode(out);
             }
             Parcel::Give { key, request, stream, streams, version, since } => {
                 out.push(1);
@@ -68,6 +99,10 @@ impl Wire for Parcel {
             }
             Parcel::Lack { key, request } => {
                 out.push(2);
+                (*key, *request).encode(out);
+            }
+            Parcel::Behind { key, request } => {
+                out.push(6);
                 (*key, *request).encode(out);
             }
             Parcel::Later { key, request, since } => {
@@ -90,9 +125,8 @@ impl Wire for Parcel {
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         Some(match from.byte()? {
             0 => {
-                let ((key, request), epoch) = Wire::decode(from)?;
-                let until = Wire::decode(from)?;
-                Parcel::Want { key, request, epoch, until, from: Wire::decode(from)? }
+                let (key, request) = Wire::decode(from)?;
+                Parcel::Want { key, request, wish: Wire::decode(from)? }
             }
             1 => {
                 let ((key, request), (stream, version)) = Wire::decode(from)?;
@@ -115,6 +149,10 @@ impl Wire for Parcel {
             5 => {
                 let key = Wire::decode(from)?;
                 Parcel::Names { key, logs: Wire::decode(from)? }
+            }
+            6 => {
+                let (key, request) = Wire::decode(from)?;
+                Parcel::Behind { key, request }
             }
             _ => return None,
         })
@@ -233,14 +271,17 @@ mod tests {
     fn parcels_come_back_and_cut_ones_do_not() {
         let stream = |node| StreamId { node: NodeId(node), region: RegionId(9) };
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
-        let want =
-            Parcel::Want { key: 1, request: 2, epoch: 3, until: numbers.clone(), from: Vec::new() };
+        let (until, now) = ((3, numbers.clone()), (4, numbers.clone()));
+        let wish = Wish { until, from: Vec::new(), now, before: 11 };
+        let want = Parcel::Want { key: 1, request: 2, wish };
         let streams = alloc::vec![(stream(3), (4, u64::MAX)), (stream(1), (2, 7))];
         let (stream, version, since) = (RegionId(70), 9, (8, numbers));
         let later = Parcel::Later { key: 6, request: 7, since: since.clone() };
         let give = Parcel::Give { key: 1, request: 2, stream, streams, version, since };
         let durable = Parcel::Durable { key: 5, version: 6 };
-        for parcel in [want, give, Parcel::Lack { key: 3, request: 4 }, later, durable] {
+        let lack = Parcel::Lack { key: 3, request: 4 };
+        let behind = Parcel::Behind { key: 3, request: 4 };
+        for parcel in [want, give, lack, behind, later, durable] {
             let bytes = parcel.to_bytes();
             assert_eq!(Parcel::from_bytes(&bytes), Some(parcel));
             for end in 0..bytes.len() {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Kept};
 use super::parcel::{
-    BLOCK_HEAD, BlockHead, NAME_BYTES, Numbers, RECORD_HEAD, RecordHead, Told, name_bytes,
+    BLOCK_HEAD, BlockHead, NAME_BYTES, Numbers, RECORD_HEAD, RecordHead, Told, Wish, name_bytes,
 };
 use super::store::{Store, Walk};
 use crate::fault::{Fault as Planted, planted};
@@ -40,9 +40,7 @@ pub(super) struct Want {
     pub(super) node: NodeId,
     pub(super) key: u64,
     pub(super) request: u64,
-    pub(super) epoch: u64,
-    pub(super) until: Numbers,
-    pub(super) from: Numbers,
+    pub(super) wish: Wish,
 }
 
 /// How what somebody wants is gone along.
@@ -171,14 +169,14 @@ impl Porter {
         let places: BTreeMap<StreamId, u32> = told.into_iter().zip(0..).collect();
         let streams = store.known().map(|known| {
             let (stream, (met, _)) = &known;
-            let until = match of(&want.until, *stream) {
+            let until = match of(&want.wish.until.1, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
                 // Its sender had left before the newcomer began, or has come after that.
-                None if *met <= want.epoch => u64::MAX,
+                None if *met <= want.wish.until.0 => u64::MAX,
                 None => 0,
             };
-            let bounds = (of(&want.from, *stream).unwrap_or(0), until);
+            let bounds = (of(&want.wish.from, *stream).unwrap_or(0), until);
             Given { known, bounds, place: places.get(stream).copied() }
         });
         let (streams, told, until) = (streams.collect(), places.len() as u32, now.after(PATIENCE));
@@ -386,14 +384,9 @@ mod tests {
         assert!(give.to_bytes().len() < 50 << 10, "{}", give.to_bytes().len());
         let epoch = STAYS + GONE + 1;
         for room in [73, 100, 4096, BLOCK] {
-            let want = Want {
-                node: NodeId(2),
-                key: 1,
-                request: 1,
-                epoch,
-                until: until.clone(),
-                from: Numbers::new(),
-            };
+            let (until, now) = ((epoch, until.clone()), (epoch, until.clone()));
+            let wish = Wish { until, from: Numbers::new(), now, before: 0 };
+            let want = Want { node: NodeId(2), key: 1, request: 1, wish };
             let mut porter = Porter::new();
             let way = Way::Pinned(store.cursor());
             porter.serve(want, way, (&store, names.clone()), Time(0));

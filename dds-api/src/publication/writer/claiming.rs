@@ -114,7 +114,7 @@ impl<T: TopicData> DataWriter<T> {
 
     /// A claim was given back unused: whoever sleeps until there is room looks again.
     pub(in crate::publication) fn gave_room(&self) {
-        self.participant.engine.poke();
+        self.participant.engine.announce();
     }
 }
 

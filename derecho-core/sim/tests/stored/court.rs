@@ -35,6 +35,8 @@ pub(crate) struct Court {
     kept: BTreeMap<NodeId, Vec<Id>>,
     /// Which streams were over from which version on, as each member has it in the end.
     over: BTreeMap<NodeId, Vec<(u64, StreamId)>>,
+    /// How many messages each member's store counts in the end.
+    versions: BTreeMap<NodeId, u64>,
     /// Who has read something else than was written: it is out, and does not know yet.
     accused: Vec<NodeId>,
     gone: BTreeSet<NodeId>,
@@ -254,6 +256,20 @@ impl Court {
         self.over.insert(node, over);
     }
 
+    /// So many messages has a member's store counted in the end.
+    pub(crate) fn counts(&mut self, node: NodeId, version: u64) {
+        self.versions.insert(node, version);
+    }
+
+    /// In the end all have counted the same, and, as long as nothing was lost, all that there was (I-158).
+    fn judge_versions(&mut self) {
+        let all = std::mem::take(&mut self.versions);
+        let first = all.values().next().copied();
+        assert!(all.values().all(|it| Some(*it) == first), "one version at one place: {all:?}");
+        let whole = self.order.len() as u64;
+        assert!(self.lost || first.is_none_or(|it| it == whole), "{all:?} of {whole}");
+    }
+
     /// In the end all know the same places at which streams were over, and nothing of these comes behind (I-155). Of a stream
     /// that had ended before the store began anew from a log they know the last record that was left there: what had been
     /// replaced behind it is nobody's any more.
@@ -296,6 +312,7 @@ impl Court {
 
     /// In the end all keep the same, and it is what is to be kept.
     pub(crate) fn end(&mut self) {
+        self.judge_versions();
         self.judge_over();
         let kept = self.kept_of(self.order.len());
         let ids: Vec<Id> = kept.iter().map(|at| self.order[*at].0).collect();

@@ -230,6 +230,8 @@ pub(crate) struct Member {
     pub(crate) takes_part: bool,
     /// What it has said last to be durable in its log.
     said: u64,
+    /// It is too slow to hear what this one asks.
+    pub(crate) deaf_to: Option<NodeId>,
 }
 
 impl Member {
@@ -263,6 +265,7 @@ impl Member {
             root,
             takes_part: true,
             said: 0,
+            deaf_to: None,
         }
     }
 
@@ -381,6 +384,7 @@ impl Member {
                     }
                 }
             }
+            GroupEvent::Direct { from, .. } if self.deaf_to == Some(from) => {}
             GroupEvent::Direct { from, bytes, .. } => {
                 assert!(depot.direct(group, from, &bytes));
             }
@@ -473,6 +477,7 @@ impl Member {
         }
         court.keeps(self.me, kept);
         court.knows_over(self.me, keeper.store().over());
+        court.counts(self.me, keeper.store().version());
     }
 }
 

@@ -2,18 +2,13 @@
 //!
 //! Owns: what comes in parts, and where it goes. Never does: believe that what comes fits together.
 
-use super::super::parcel::{BlockHead, NAME_BYTES, Numbers, RECORD_HEAD, RecordHead, Told};
+use super::super::parcel::{BlockHead, NAME_BYTES, Place, RECORD_HEAD, RecordHead, Told};
 use super::super::store::Store;
 use super::{Asked, Keeper, Stage, Taken};
 
 impl Keeper {
     /// The streams of what comes, as the one who gives it calls them.
-    pub(in crate::storage) fn given(
-        &mut self,
-        streams: &[Told],
-        version: u64,
-        since: (u64, Numbers),
-    ) {
+    pub(in crate::storage) fn given(&mut self, streams: &[Told], version: u64, since: Place) {
         self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
         if let Stage::Lacks(lacking) = &mut self.stage
             && lacking.waiting.is_none()

@@ -1,0 +1,92 @@
+//! How far a member had come when each epoch began, by its own count (I-158).
+//!
+//! Owns: that count. Never does: say which version that is; the store does.
+
+use alloc::vec::Vec;
+
+use super::super::parcel::Place;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Milestones {
+    /// Messages that were delivered here since this member began.
+    counted: u64,
+    begun: Vec<(Place, u64)>,
+}
+
+impl Milestones {
+    /// One more message was delivered.
+    pub(super) fn count(&mut self) {
+        self.counted += 1;
+    }
+
+    /// An epoch has begun. Those before are forgotten if nobody is on the way who may have begun in one of them.
+    pub(super) fn begins(&mut self, place: Place, is_awaited: bool) {
+        if !is_awaited {
+            self.begun.clear();
+        }
+        self.begun.push((place, self.counted));
+    }
+
+    /// Where the earliest epoch began that is known.
+    pub(super) fn first(&self) -> Option<&Place> {
+        self.begun.first().map(|(place, _)| place)
+    }
+
+    /// Where the epoch of now began.
+    pub(super) fn last(&self) -> Option<&Place> {
+        self.begun.last().map(|(place, _)| place)
+    }
+
+    /// So many messages have been delivered here since this place. None if it is not known here, or still to come.
+    pub(super) fn since(&self, (epoch, numbers): &Place) -> Option<u64> {
+        self.first().filter(|(first, _)| first <= epoch)?;
+        // In an epoch that was over before it began here nothing was delivered to anybody.
+        let ((_, ours), counted) = self.begun.iter().find(|((begun, _), _)| begun >= epoch)?;
+        let mut since = i128::from(self.counted - counted);
+        for (stream, number) in numbers {
+            let known = ours.iter().find(|(known, _)| known == stream);
+            since -= known.map_or(0, |(_, known)| i128::from(*number) - i128::from(*known));
+        }
+        u64::try_from(since).ok()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::group::report::StreamId;
+    use crate::ids::{NodeId, RegionId};
+
+    fn place(epoch: u64, numbers: &[(u128, u64)]) -> Place {
+        let numbers = numbers.iter().map(|(node, number)| {
+            let stream = StreamId { node: NodeId(*node), region: RegionId(7) };
+            (stream, *number)
+        });
+        (epoch, numbers.collect())
+    }
+
+    #[test]
+    fn what_was_delivered_since_a_place_is_counted_from_the_epoch_of_that() {
+        let mut ours = Milestones::default();
+        assert_eq!(ours.since(&place(3, &[])), None);
+        ours.begins(place(3, &[(1, 10), (2, 0)]), true);
+        (0..5).for_each(|_| ours.count());
+        ours.begins(place(4, &[(1, 14)]), true);
+        (0..2).for_each(|_| ours.count());
+        assert_eq!(ours.since(&place(3, &[(1, 10), (2, 0)])), Some(7));
+        assert_eq!(ours.since(&place(3, &[(1, 12), (2, 1)])), Some(4));
+        assert_eq!(ours.since(&place(3, &[(1, 9), (2, 0)])), Some(8));
+        assert_eq!(ours.since(&place(4, &[(1, 14)])), Some(2));
+        assert_eq!(ours.since(&place(4, &[(1, 17)])), None, "that is still to come");
+        assert_eq!(ours.since(&place(4, &[(1, u64::MAX)])), None);
+        assert_eq!(ours.since(&place(5, &[])), None);
+        assert_eq!(ours.since(&place(2, &[])), None);
+        assert_eq!(ours.last(), Some(&place(4, &[(1, 14)])));
+        ours.begins(place(6, &[(1, 16)]), true);
+        assert_eq!(ours.since(&place(5, &[(1, 16), (3, 4)])), Some(0), "it was over at once");
+        ours.begins(place(7, &[]), false);
+        assert_eq!(ours.since(&place(4, &[(1, 14)])), None, "nobody asks for it");
+        assert_eq!(ours.since(&place(7, &[])), Some(0));
+    }
+}
