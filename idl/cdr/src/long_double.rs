@@ -155,12 +155,12 @@ impl fmt::Display for LongDouble {
             _ => (fraction | 1 << 112, exponent),
         };
         let (all, point) = digits(significand, exponent - LONG_BIAS - 112);
-        let texts = (FEWER_DIGITS..=DIGITS).map(|count| {
+        let mut texts = (FEWER_DIGITS..=DIGITS).map(|count| {
             let (digits, point) = rounded(&all, point, count);
             format!("{sign}{}", written(&digits, point))
         });
         let is_it = |text: &String| LongDouble::parse(text) == Some(*self);
-        let text = texts.clone().find(is_it).or(texts.last());
+        let text = texts.clone().find(is_it).or_else(|| texts.next_back());
         f.write_str(&text.unwrap_or_default())
     }
 }
