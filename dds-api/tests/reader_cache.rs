@@ -94,8 +94,20 @@ fn states(dice: &mut Dice) -> States {
 
 /// One random life of a cache and its model, side by side.
 fn live(seed: u64) {
+    live_with(seed, false);
+}
+
+/// The same, of a cache whose samples may pass (I-146), and often do.
+fn live_and_pass(seed: u64) {
+    live_with(seed, true);
+}
+
+fn live_with(seed: u64, passes: bool) {
     let mut dice = Dice(seed);
-    let settings = settings(&mut dice);
+    let mut settings = settings(&mut dice);
+    if passes && !dice.one_in(10) {
+        settings = Settings { depth: None, by_source: false, minimum_separation: 0, ..settings };
+    }
     let (mut cache, mut model) = (Cache::<u64>::new(settings), Model::new(settings));
     let (keys, writers) = (1 + dice.below(6), 1 + dice.below(4));
     let lifespan = dice.pick(&[NEVER, NEVER, 5 * TICK, 20 * TICK]);
@@ -105,7 +117,19 @@ fn live(seed: u64) {
         time += dice.pick(&[0, 0, 1, 1, 2, 9]) * TICK;
         let now = time + call;
         let context = format!("seed {seed}, call {call}, {settings:?}");
-        match dice.below(20) {
+        if passes && dice.one_in(3) && cache.passing() == 0 {
+            cache.advance(now);
+            cache.let_pass();
+        }
+        if passes && dice.one_in(6) && cache.passing() > 0 {
+            let was = model.access(now, true, &Selection::default(), |_| true);
+            let mut is = Vec::new();
+            cache.advance(now);
+            cache.give_passing(|data, info| is.push(Taken { data: Some(data), info: *info }));
+            assert_eq!(is, was, "what passes in {context}");
+        }
+        let calls = if passes && dice.one_in(2) { 12 } else { 20 };
+        match dice.below(calls) {
             0..12 => {
                 let change = match dice.below(10) {
                     0..7 => Change::Alive,
@@ -124,7 +148,26 @@ fn live(seed: u64) {
                     data: call,
                 };
                 let was = model.put(now, arrival.clone());
-                let is = cache.put(now, arrival.clone(), |_| Box::new([]));
+                let may_pass = change == Change::Alive && arrival.expires == NEVER;
+                let is = match cache.lets_pass() && may_pass {
+                    true => {
+                        cache.advance(now);
+                        let Arrival { key, writer, strength, source_timestamp, expires, .. } =
+                            arrival;
+                        let data = ();
+                        let said = Arrival {
+                            change,
+                            key,
+                            writer,
+                            strength,
+                            source_timestamp,
+                            expires,
+                            data,
+                        };
+                        cache.pass(now, said, call, |_| Box::new([]))
+                    }
+                    false => cache.put(now, arrival.clone(), |_| Box::new([])),
+                };
                 assert_eq!(is.map_err(|it| it.reason), was, "{arrival:?} in {context}");
             }
             12 => {
@@ -171,6 +214,11 @@ fn live(seed: u64) {
 #[test]
 fn random_lives_go_as_the_model_says() {
     (0..10_000).for_each(live);
+}
+
+#[test]
+fn what_passes_is_given_as_if_it_had_been_put_in() {
+    (0..10_000).for_each(live_and_pass);
 }
 
 /// A purge that comes sooner than one that was to come before.

@@ -9,7 +9,7 @@
 //! Owns: when entities are asked. Never does: keep an entity that its application has dropped.
 
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ pub(crate) trait Attended: Entity {
 #[derive(Default)]
 struct Shared {
     entities: Mutex<Vec<Weak<dyn Attended>>>,
+    /// How often an entity came, or had another priority than before. Whoever changes one counts.
+    reordered: Arc<AtomicU64>,
     /// What wakes the thread, once there is one.
     bell: OnceLock<Arc<Bell>>,
     over: AtomicBool,
@@ -59,13 +61,19 @@ impl Shared {
         let bell = self.bell.get_or_init(|| bell);
         let hearer: Arc<dyn Hearer> = Arc::clone(bell) as _;
         engine.tell(&hearer);
+        let (mut all, mut seen) = (Vec::new(), None);
         while !self.is_over() {
             bell.muffle();
             let mut next: Option<Time> = None;
             let mut has_told = false;
-            let mut all = self.entities().clone();
-            all.sort_by_cached_key(|it| Reverse(it.upgrade().map_or(0, |it| it.priority())));
-            for entity in all {
+            // Acquire: what was counted can be seen.
+            let reordered = Some(self.reordered.load(Ordering::Acquire));
+            if reordered != seen {
+                seen = reordered;
+                all.clone_from(&self.entities());
+                all.sort_by_cached_key(|it| Reverse(it.upgrade().map_or(0, |it| it.priority())));
+            }
+            for entity in &all {
                 let Some(entity) = entity.upgrade() else { continue };
                 has_told |= Arc::clone(&entity).tell();
                 next = next.into_iter().chain(entity.next_look()).min();
@@ -106,6 +114,12 @@ impl Roster {
         let mut entities = self.shared.entities();
         entities.retain(|entity| entity.strong_count() > 0);
         entities.push(entity);
+        self.shared.reordered.fetch_add(1, Ordering::Release);
+    }
+
+    /// To be counted up when the [priority](Attended::priority) of an entity has changed.
+    pub(crate) fn reordered(&self) -> &Arc<AtomicU64> {
+        &self.shared.reordered
     }
 
     /// The entities that there are.

@@ -443,6 +443,12 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
     }
 }
 
+/// The same for a sample of a plain type, of a writer of which nothing goes with its samples.
+#[inline(always)]
+pub(crate) fn seal_bare(record: &mut [u8], writer: u32, timestamp: u64, mark: u32) {
+    Header { timestamp, writer, form: PLAIN | mark << MARK }.write(record);
+}
+
 /// The payload of a record whose header is this.
 pub(crate) fn payload(header: Header, record: &[u8]) -> Option<&[u8]> {
     record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)
@@ -513,6 +519,10 @@ pub(crate) fn time_of(record: &[u8]) -> u64 {
 #[inline(always)]
 pub(crate) fn lies_in_place<T: TopicData>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
+    // As a rule nothing goes with it.
+    if header.form == form_in_place::<T>() {
+        return record.get(HEADER..).is_some_and(|it| find::<T>(it).is_some());
+    }
     let end = header.tail(record).and_then(|tail| record.len().checked_sub(tail));
     let payload = end.and_then(|end| record.get(HEADER..end));
     header.form & !BESIDE == form_in_place::<T>()

@@ -31,7 +31,9 @@ pub(crate) struct ReaderShared {
     /// Writers that it is matched with.
     pub(crate) matched: AtomicU32,
     /// The greatest TRANSPORT_PRIORITY of those.
-    pub(crate) priority: AtomicI32,
+    priority: AtomicI32,
+    /// Counts changes of the priorities of its participant's readers.
+    reordered: Arc<AtomicU64>,
     /// The streams that bring samples of an ordered topic now; none if it is none, or has not begun. Changes of it are
     /// counted in `changes`.
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
@@ -67,6 +69,24 @@ pub(crate) struct ReaderShared {
 }
 
 impl ReaderShared {
+    /// Of a reader that counts changes of its priority there.
+    pub(crate) fn new(reordered: &Arc<AtomicU64>) -> ReaderShared {
+        ReaderShared { reordered: Arc::clone(reordered), ..ReaderShared::default() }
+    }
+
+    /// The greatest TRANSPORT_PRIORITY of the writers that it is matched with.
+    pub(crate) fn priority(&self) -> i32 {
+        self.priority.load(Ordering::Relaxed)
+    }
+
+    /// It has this priority from now on.
+    pub(super) fn set_priority(&self, priority: i32) {
+        if self.priority.swap(priority, Ordering::Relaxed) != priority {
+            // Release: whoever sees the count sees the priority.
+            self.reordered.fetch_add(1, Ordering::Release);
+        }
+    }
+
     /// It cannot be matched with some writer.
     pub(super) fn refuse(&self, why: &str) {
         let mut place = self.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,10 +297,16 @@ impl WriterShared {
         }
     }
 
+    /// Whether anything goes with its samples.
+    #[inline(always)]
+    pub(crate) fn has_terms(&self) -> bool {
+        self.has_terms.load(Ordering::Relaxed)
+    }
+
     /// What goes with its samples.
     #[inline(always)]
     pub(crate) fn terms(&self) -> Terms {
-        match self.has_terms.load(Ordering::Relaxed) {
+        match self.has_terms() {
             true => self.some_terms(),
             false => Terms::default(),
         }

@@ -4,6 +4,7 @@
 //! into that memory, or lose one that it accepted.
 
 mod asynchronous;
+mod bare;
 mod claiming;
 mod ending;
 mod held;
@@ -211,6 +212,9 @@ impl<T: TopicData> DataWriter<T> {
     /// The same, and waits no longer than that for room.
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
+        if self.write_bare(sample, time) {
+            return Ok(());
+        }
         let key = self.limited_key(sample)?;
         self.within_limits(key, Some(blocking), || self.write_freely(sample, time, blocking))
     }
@@ -468,15 +472,20 @@ impl<T: TopicData> DataWriter<T> {
         let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         if self.shared.vigil.is_kept() {
-            self.keep_vigil(&with, now);
+            self.keep_vigil((with.key, with.fate), now);
         }
         let (claim, berth) = place.into_parts();
         let berth = berth.as_deref().unwrap_or_else(|| &self.started().first);
-        let memory = &berth.memory;
         let number = claim.commit_on(thread(), size + with.size(), |_, record| {
             seal::<T>(record, id, timestamp, &with);
         });
-        // Readers that share the memory have it now; those that sleep are told.
+        self.tell_of(berth, number, now);
+    }
+
+    /// Readers that share the memory have what was written; those that sleep are told.
+    #[inline(always)]
+    fn tell_of(&self, berth: &Berth, number: u64, now: Time) {
+        let memory = &berth.memory;
         if !self.is_quiet() {
             match self.shared.budget() {
                 0 => berth.ring(),
@@ -501,10 +510,10 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Something is promised of what is written, or of when.
     #[cold]
-    fn keep_vigil(&self, seal: &Seal, now: Time) {
+    fn keep_vigil(&self, (key, fate): (Option<u128>, Fate), now: Time) {
         // As handles have it.
-        let key = seal.key.map(u128::swap_bytes);
-        if self.shared.vigil.wrote(key, seal.fate != Fate::Alive, now) {
+        let key = key.map(u128::swap_bytes);
+        if self.shared.vigil.wrote(key, fate != Fate::Alive, now) {
             self.participant.engine.act(|machine, _, _| machine.keep_vigil());
         }
     }
@@ -544,8 +553,12 @@ impl<T: TopicData> WriterCore<T> {
     #[inline(always)]
     fn first(&self) -> Option<&Berth> {
         let first = &self.enabling.started()?.first;
-        let is_at_work = self.enabling.is_enabled() && self.participant.standing.is_in(first.life);
-        is_at_work.then_some(first)
+        self.is_at_work(first).then_some(first)
+    }
+
+    #[inline(always)]
+    fn is_at_work(&self, berth: &Berth) -> bool {
+        self.enabling.is_enabled() && self.participant.standing.is_in(berth.life)
     }
 }
 

@@ -138,7 +138,7 @@ impl<T: TopicData> Entity for ReaderLife<T> {
 
 impl<T: TopicData> Attended for ReaderLife<T> {
     fn priority(&self) -> i32 {
-        self.core.shared.priority.load(Ordering::Relaxed)
+        self.core.shared.priority()
     }
 
     fn tell(self: Arc<Self>) -> bool {

@@ -28,6 +28,7 @@ use crate::domain::{Following, Inner, usual_reader};
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::Hears;
+use crate::mapping::shares::ReaderShared;
 use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin, Whose};
 
 /// A reader that is being made.
@@ -374,10 +375,11 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let draft = Draft { qos, following, group, presentation, follows, ear, joined };
         let belongs = (of, participant.provisional());
         let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
+        let shared = Arc::new(ReaderShared::new(participant.roster.reordered()));
         Ok(DataReader::of(ReaderCore {
             participant,
             topic,
-            shared: Arc::default(),
+            shared,
             queues: Mutex::default(),
             departures: Arc::default(),
             joining: OnceLock::new(),

@@ -269,6 +269,8 @@ impl<T: TopicData> DataReader<T> {
         let deadline = timeout.deadline();
         let query = |data: &T| condition.is_none_or(|condition| condition.wants(data));
         let asks = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
+        let is_any = wanted.scope == Scope::All && wanted.states == States::any();
+        let takes_all = takes && is_any && condition.is_none();
         let mut is_over = timeout == Timeout::NOW;
         loop {
             self.enabling.check()?;
@@ -277,12 +279,20 @@ impl<T: TopicData> DataReader<T> {
                 // What is there does not change meanwhile.
                 is_over = true;
             }
-            let mut shelf = self.shelf();
-            if is_over && shelf.cache.is_empty() {
+            let mut shelf = self.shelf_for(takes_all);
+            let mut passing = shelf.give_passing(wanted.max);
+            if passing.is_none() && is_over && shelf.cache.is_empty() {
                 // What is under way may be here after a turn.
                 drop(shelf);
                 self.poke();
-                shelf = self.shelf();
+                shelf = self.shelf_for(takes_all);
+                passing = shelf.give_passing(wanted.max);
+            }
+            if let Some(mut found) = passing {
+                drop(shelf);
+                self.lend(&mut found);
+                self.check_membership(false)?;
+                return Ok(found);
             }
             let now = wall();
             if is_over || shelf.cache.has(now, awaited, asks) {

@@ -63,6 +63,12 @@ impl Departures {
         self.is_any.store(is_any, Ordering::Release);
     }
 
+    /// Whether anybody is gone since that was taken up last.
+    #[inline(always)]
+    pub(super) fn are_any(&self) -> bool {
+        self.is_any.load(Ordering::Relaxed)
+    }
+
     /// Who is gone since this was asked last, if anybody is.
     #[inline(always)]
     pub(super) fn take(&self) -> Option<Gone> {

@@ -24,7 +24,7 @@ use crate::domain::enabling::Enabling;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::history::Look;
-use crate::mapping::record::{Reading, mark_of};
+use crate::mapping::record::{Reading, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
@@ -166,6 +166,15 @@ impl<T: TopicData> ReaderCore<T> {
             if self.is_refused(record.bytes()) {
                 continue;
             }
+            // What is the rule goes its own way: it is moved once.
+            if !is_full && lies_in_place::<T>(record.bytes()) {
+                // This process may have been stopped, and what it has read be written anew since.
+                if self.participant.standing.is_evicted_from(life) {
+                    self.discard();
+                    return None;
+                }
+                return Some((Body::in_place(record, writer.node), writer));
+            }
             if set::is_apart(record.bytes()) {
                 self.open(record.bytes(), (record.number(), writer), || {
                     !self.participant.standing.is_evicted_from(life)
@@ -176,7 +185,6 @@ impl<T: TopicData> ReaderCore<T> {
             if is_full {
                 sample = sample.and_then(|sample| self.copy_out(sample));
             }
-            // This process may have been stopped, and what it has read be written anew since.
             if self.participant.standing.is_evicted_from(life) {
                 self.discard();
                 return None;
@@ -186,6 +194,12 @@ impl<T: TopicData> ReaderCore<T> {
                 None => self.note_unreadable(),
             }
         }
+    }
+
+    /// Whether it is at work here, and what it gets comes by its queues alone.
+    pub(super) fn is_volatile(&self) -> bool {
+        let started = self.enabling.started().filter(|started| !started.is_kept);
+        started.is_some() && !self.enabling.lifecycle().is_inherited()
     }
 
     /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.

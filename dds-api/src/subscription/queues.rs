@@ -134,8 +134,9 @@ impl Queues {
     #[inline(always)]
     pub(super) fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
-            let (record, writer, life) = match self.front.take() {
-                Some(front) => front,
+            // Looked at first: to take it moves it, also where there is none.
+            let (record, writer, life) = match self.front {
+                Some(_) => self.take_front()?,
                 None => {
                     self.front_place = None;
                     self.take_any(shared)?
@@ -152,6 +153,17 @@ impl Queues {
         }
     }
 
+    #[cold]
+    fn take_front(&mut self) -> Option<(Record, StreamId, Life)> {
+        self.front.take()
+    }
+
+    /// What was taken last comes next.
+    #[cold]
+    pub(super) fn put_back(&mut self, record: Record, stream: StreamId, life: Life) {
+        self.front = Some((record, stream, life));
+    }
+
     /// The next record, whoever wrote it.
     #[inline(always)]
     fn take_any(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
@@ -164,10 +176,13 @@ impl Queues {
                     // It has joined since these were brought up to date.
                     None => source.newcomer(shared, record.sender()),
                 };
-                let (life, place) = (source.life, Some((self.next, source.inbox.passed())));
-                if self.place != place && source.id.is_ordered() {
-                    self.place = place;
-                    self.note_senders(shared);
+                let life = source.life;
+                if source.id.is_ordered() {
+                    let place = Some((self.next, source.inbox.passed()));
+                    if self.place != place {
+                        self.place = place;
+                        self.note_senders(shared);
+                    }
                 }
                 return Some((record, writer, life));
             }

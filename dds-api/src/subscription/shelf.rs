@@ -6,9 +6,9 @@
 //! ```
 //! Owns: the cache, and which writers are lost. Never does: wait.
 
+mod filling;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
@@ -19,13 +19,9 @@ use super::cache::{
     Arrival, Cache, Change, Info, Key, NEVER, Reason, Rejection, Selection, Settings, Shared,
 };
 use super::in_step::Staged;
-use super::intake::{ReaderCore, Receiver};
 use super::sample::{Body, Sample};
-use crate::domain::{Collect, Found};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
-use crate::infrastructure::status::StatusKind;
-use crate::mapping::policies::Policies;
 use crate::mapping::record::{Fate, key_payload};
 
 /// Why samples were rejected: which of RESOURCE_LIMITS was reached.
@@ -238,20 +234,7 @@ impl<T: TopicData> Shelf<T> {
             |sample: &Body<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.put(now, arrival, key_value) {
             Ok(_) => {
-                self.arrivals += 1;
-                if let Some(deadlines) = &mut self.deadlines {
-                    match change {
-                        Change::Alive => {
-                            deadlines.touch(key, now);
-                        }
-                        Change::Dispose | Change::Unregister => deadlines.forget(key),
-                    }
-                }
-                let written = Some((writer, stream));
-                if self.last_writer != written {
-                    self.has_news |= self.writers.insert(writer, stream) != Some(stream);
-                    self.last_writer = written;
-                }
+                self.note_arrival(now, change, (key, writer, stream));
                 true
             }
             Err(Rejection { reason, arrival }) => {
@@ -260,6 +243,74 @@ impl<T: TopicData> Shelf<T> {
                 false
             }
         }
+    }
+
+    /// Something has come into the cache.
+    #[inline(always)]
+    fn note_arrival(
+        &mut self,
+        now: u64,
+        change: Change,
+        (key, writer, stream): (Key, InstanceHandle, StreamId),
+    ) {
+        self.arrivals += 1;
+        if let Some(deadlines) = &mut self.deadlines {
+            match change {
+                Change::Alive => {
+                    deadlines.touch(key, now);
+                }
+                Change::Dispose | Change::Unregister => deadlines.forget(key),
+            }
+        }
+        let written = Some((writer, stream));
+        if self.last_writer != written {
+            self.has_news |= self.writers.insert(writer, stream) != Some(stream);
+            self.last_writer = written;
+        }
+    }
+
+    /// Whether a sample passes through the cache.
+    #[inline(always)]
+    fn lets_pass(&self, sample: &Body<T>, lifespan: u64) -> bool {
+        self.cache.lets_pass() && sample.fate() == Fate::Alive && sample.expiry(lifespan) == NEVER
+    }
+
+    /// Has one pass through the cache that [may](Shelf::lets_pass); `false` if it finds no room there. All in one piece with
+    /// whoever takes it out of the queues: it is moved once.
+    #[inline(always)]
+    fn pass(&mut self, now: u64, sample: Body<T>, stream: StreamId) -> bool {
+        let header = sample.header();
+        let (key, strength) = (sample.key(), sample.strength());
+        let writer = InstanceHandle { node: stream.node, entity: u64::from(header.writer) };
+        let (change, source_timestamp, expires) = (Change::Alive, header.timestamp, NEVER);
+        let data = ();
+        let arrival = Arrival { change, key, writer, strength, source_timestamp, expires, data };
+        let key_value =
+            |sample: &Body<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+        match self.cache.pass(now, arrival, sample, key_value) {
+            Ok(_) => {
+                self.note_arrival(now, change, (key, writer, stream));
+                true
+            }
+            Err(Rejection { reason, arrival }) => {
+                self.note_rejected(false, 1, (reason, Some(key)));
+                self.stalled = Some((arrival, stream));
+                false
+            }
+        }
+    }
+
+    /// What has passed through the cache, for a call that takes all, but so many at most. None if nothing has, or more: then
+    /// it is in the cache as all else.
+    pub(super) fn give_passing(&mut self, max: usize) -> Option<Vec<Sample<T>>> {
+        let count = self.cache.passing();
+        if count == 0 || count > max {
+            self.cache.keep_passing();
+            return None;
+        }
+        let mut found = Vec::with_capacity(count);
+        self.cache.give_passing(|data, info| found.push(data.with_info(info)));
+        Some(found)
     }
 
     /// So many found no room, the last of this instance.
@@ -363,193 +414,4 @@ fn deadlines(settings: &Settings) -> Option<Deadlines> {
 /// The wall clock, in nanoseconds since 1970.
 pub(super) fn wall() -> u64 {
     clock::wall(clock::now())
-}
-
-impl<T: TopicData> ReaderCore<T> {
-    /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
-    pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
-        if let Some(leader) = self.leader() {
-            leader.fill();
-            return self.shelf_as_it_is();
-        }
-        let mut shelf = self.shelf_as_it_is();
-        self.take_up_settings(&mut shelf);
-        self.fill(&mut shelf);
-        self.tell_of_filling(&mut shelf);
-        shelf
-    }
-
-    /// The shelf, and nothing comes into it.
-    pub(super) fn shelf_as_it_is(&self) -> MutexGuard<'_, Shelf<T>> {
-        let shelf =
-            self.shelf.get_or_init(|| Shelf::new(self.settings(), self.topic.support()).into());
-        shelf.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn take_up_settings(&self, shelf: &mut Shelf<T>) {
-        if let Some(settings) = self.new_settings() {
-            shelf.set_settings(settings);
-        }
-    }
-
-    /// Puts up what has come of it that the shelf was filled.
-    pub(super) fn tell_of_filling(&self, shelf: &mut Shelf<T>) {
-        self.look_at_deadlines(shelf);
-        if std::mem::take(&mut shelf.has_rejected) {
-            self.shared.board.raise(StatusKind::SampleRejected);
-        }
-    }
-
-    /// What the cache is to do from now on, if policies have changed since it was asked last.
-    fn new_settings(&self) -> Option<Settings> {
-        let policies = self.shared.take_new_policies()?;
-        let Policies::Requested { reader, .. } = &*policies else { return None };
-        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        *settings = settings.changed_to(reader);
-        Some(*settings)
-    }
-
-    /// What has not come in time, now that all that has come is known.
-    fn look_at_deadlines(&self, shelf: &mut Shelf<T>) {
-        let Some(deadlines) = &mut shelf.deadlines else { return };
-        let missed = deadlines.advance(wall());
-        if missed.count > 0 {
-            self.shared.board.note(StatusKind::RequestedDeadlineMissed, |all| {
-                let status = &mut all.requested_deadline_missed;
-                status.count(missed.count);
-                status.last_instance_handle = Some(InstanceHandle::of_instance(missed.last));
-            });
-        }
-    }
-
-    fn fill(&self, shelf: &mut Shelf<T>) {
-        let now = wall();
-        if !self.begin_filling(shelf, now) {
-            return;
-        }
-        loop {
-            self.note_sending(shelf);
-            if !self.empty_queues(shelf, now) || self.note_losses(shelf, now) {
-                return;
-            }
-        }
-    }
-
-    /// Takes up what is there beside the queues; `false` if something finds no room.
-    pub(super) fn begin_filling(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
-        shelf.cache.advance(now);
-        if let Some(joining) = self.joining.get() {
-            self.join_news(joining);
-        }
-        if let Some(parted) = self.shared.take_parted() {
-            shelf.part_from(now, &parted);
-        }
-        shelf.take_up_stalled(now)
-    }
-
-    /// Before the queues are gone through: what was not sending any more then has all it sent in them.
-    pub(super) fn note_sending(&self, shelf: &mut Shelf<T>) {
-        shelf.looked = self.changes();
-        if !shelf.has_seen(shelf.looked) {
-            shelf.sending = self.sending();
-        }
-    }
-
-    /// When all that was queued is in the cache: who does not send any more is lost. `false` if the queues have changed since
-    /// they were gone through.
-    pub(super) fn note_losses(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
-        let changes = shelf.looked;
-        if changes != self.changes() {
-            return false;
-        }
-        let is_seen = shelf.has_seen(changes);
-        if std::mem::take(&mut shelf.has_news) || !is_seen {
-            shelf.seen = Some(changes);
-            if !self.reads_history() {
-                let sending = std::mem::take(&mut shelf.sending);
-                shelf.lose(now, |_, stream| !sending.contains(&stream));
-                shelf.sending = sending;
-            }
-        }
-        true
-    }
-
-    /// Puts into the cache what the queues hold; `false` if it does not all find room.
-    fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
-        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
-        loop {
-            let next = match shelf.next.take() {
-                Some(next) => next,
-                None => {
-                    let popped = self.pop(Receiver::Cache);
-                    self.take_departures(shelf);
-                    let Some((sample, stream)) = popped else { return true };
-                    if self.opened.has_next() {
-                        let set = self.whole_set((sample, stream), shelf, lifespan);
-                        if !shelf.put_set(now, set, false) {
-                            return false;
-                        }
-                        continue;
-                    }
-                    if !self.passes(&sample) {
-                        continue;
-                    }
-                    let Some(sample) = self.own(sample, shelf.cache.settings()) else { continue };
-                    shelf.arrival(sample, stream, lifespan)
-                }
-            };
-            if !shelf.put(now, next, false) {
-                return false;
-            }
-        }
-    }
-
-    /// What tells of an instance passes whatever is filtered.
-    pub(super) fn passes(&self, sample: &Body<T>) -> bool {
-        let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
-        filter.is_none_or(|filter| filter.accepts::<T>(sample))
-    }
-
-    /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
-    /// copied out of its writer's memory.
-    pub(super) fn own(&self, sample: Body<T>, settings: &Settings) -> Option<Body<T>> {
-        if settings.depth.is_none() && !self.may_rejoin() {
-            return Some(sample);
-        }
-        let own = sample.into_own();
-        // What was written anew while it was copied is none.
-        own.filter(|_| !self.is_evicted())
-    }
-}
-
-/// When its cache is filled although nobody looks.
-impl<T: TopicData> Collect for ReaderCore<T> {
-    fn collect(&self) -> Found {
-        if let Some(leader) = self.leader() {
-            return self.collect_in_step(leader);
-        }
-        // Whoever looks fills it.
-        let Some(Ok(mut shelf)) = self.shelf.get().map(Mutex::try_lock) else {
-            return Found::Nothing;
-        };
-        if shelf.is_stalled() || !self.has_queued() {
-            return Found::Nothing;
-        }
-        let holds_up = self.holds_up();
-        self.fill(&mut shelf);
-        // Under the lock: who has seen the cache as it was before waits for another number.
-        self.collected.fetch_add(1, Ordering::SeqCst);
-        drop(shelf);
-        self.wake_waiting();
-        if holds_up { Found::Much } else { Found::Little }
-    }
-}
-
-impl<T: TopicData> ReaderCore<T> {
-    /// Whoever waits for something in the cache looks again.
-    pub(super) fn wake_waiting(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.participant.engine.nudge();
-        }
-    }
 }

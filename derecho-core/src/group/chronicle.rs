@@ -37,6 +37,8 @@ pub struct Gate {
     enrolled: AtomicBool,
     /// All that it has seen of views is durable in its log.
     settled: AtomicBool,
+    /// Its log waits for room.
+    full: AtomicBool,
     /// Views are logged no more.
     over: AtomicBool,
 }
@@ -102,9 +104,13 @@ impl Journal for Gated {
     fn condition(&self) -> Condition {
         // What is wrong with the log itself says more.
         let own = self.journal.condition();
-        match self.gate.over.load(Ordering::Acquire) && !own.is_over() {
-            true => Condition::Failed(Some(LogError::NoViews)),
-            false => own,
+        if own.is_over() {
+            return own;
+        }
+        match (self.gate.over.load(Ordering::Acquire), self.gate.full.load(Ordering::Acquire)) {
+            (true, _) => Condition::Failed(Some(LogError::NoViews)),
+            (false, true) => Condition::Full,
+            (false, false) => own,
         }
     }
 }
@@ -171,7 +177,9 @@ impl Chronicle {
         }
         let mut done = self.enrol(&mut said);
         done += self.write();
-        if self.over || self.journal.condition().is_over() {
+        let condition = self.journal.condition();
+        self.gate.full.store(condition == Condition::Full, Ordering::Release);
+        if self.over || condition.is_over() {
             self.over = true;
             self.gate.over.store(true, Ordering::Release);
             return (done + 1, Vec::new());

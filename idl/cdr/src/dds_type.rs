@@ -3,6 +3,7 @@
 //! Owns the contract between a type and the encodings. The derive macro and the implementations
 //! for primitives and collections are the only ones that are meant to implement it.
 
+use crate::key::ShortKey;
 use crate::{
     CdrError, CdrReader, CdrWriter, Extensibility, Limits, MemberDescriptor, PlainLayout, Reflect,
     TypeDescriptor,
@@ -129,6 +130,18 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     /// Whether the keys of all values fit into a key hash as they are.
     fn keys_fit_hash() -> bool {
         crate::key::keys_fit_hash::<Self>()
+    }
+
+    /// The key, if it is numbers alone of so few bytes that it is its own hash; for others `None`, and it is written as usual.
+    #[inline(always)]
+    fn short_key(&self) -> Option<ShortKey> {
+        None
+    }
+
+    /// Writes the value as a part of such a key; `None` if it is no number, or finds no room.
+    #[inline(always)]
+    fn put_in_key(&self, _key: &mut ShortKey) -> Option<()> {
+        None
     }
 
     /// Cuts the value to the bound of its outermost string, sequence or map.

@@ -24,6 +24,26 @@ pub enum KeyForm {
 /// Bytes of a key hash.
 const HASH: usize = 16;
 
+/// A key of numbers alone that is its own hash: written as [`KeyForm::Hash`] has it, without a [`CdrWriter`], for every sample
+/// that a reader follows asks for it.
+#[derive(Debug, Default)]
+pub struct ShortKey {
+    bytes: [u8; HASH],
+    end: usize,
+}
+
+impl ShortKey {
+    /// The next number, as it is big endian; `None` if there is no room for it.
+    #[inline(always)]
+    pub fn put<const SIZE: usize>(&mut self, number: [u8; SIZE]) -> Option<()> {
+        // In XCDR2 nothing is aligned to more.
+        let at = self.end.next_multiple_of(SIZE.clamp(1, 4));
+        self.bytes.get_mut(at..at + SIZE)?.copy_from_slice(&number);
+        self.end = at + SIZE;
+        Some(())
+    }
+}
+
 /// The key of a value as XCDR2, big endian, without header; empty if the type has no key.
 pub fn key_to_cdr<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
     let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_BE).of_keys(KeyForm::Hash);
@@ -68,7 +88,11 @@ pub fn key_from_cdr<T: DdsType>(payload: &[u8]) -> Result<T, CdrError> {
 
 /// The key of a value in 16 bytes: the key itself if that of every value of the type fits, else its MD5. All
 /// zeros if the type has no key. Allocates only for a key that does not fit.
+#[inline]
 pub fn key_hash<T: DdsType>(value: &T) -> Result<[u8; HASH], CdrError> {
+    if let Some(key) = value.short_key() {
+        return Ok(key.bytes);
+    }
     let mut hash = [0; HASH];
     match serialize_key_into(value, &mut hash) {
         Ok(_) if T::keys_fit_hash() => Ok(hash),

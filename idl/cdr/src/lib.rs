@@ -87,7 +87,7 @@ pub mod derived {
         Bits, bytes_for, fits_bits, length_code_for, lowest, place_bits, read_bits,
         read_enumerator, take_bits, write_bits,
     };
-    pub use crate::key::keys_fit_hash;
+    pub use crate::key::{ShortKey, keys_fit_hash};
     pub use crate::reflect::discriminator_of;
     pub use crate::structure::{
         are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,

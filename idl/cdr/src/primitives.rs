@@ -4,6 +4,7 @@
 //! filling with zeroes.
 
 use crate::enumeration::length_code_for;
+use crate::key::ShortKey;
 use crate::plain::plain_row;
 use crate::{
     CdrError, CdrReader, CdrWriter, DdsType, Endianness, Fingerprint, Limits, PlainLayout,
@@ -43,6 +44,11 @@ macro_rules! number {
                 #[inline(always)]
                 fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
                     reader.$read()
+                }
+
+                #[inline(always)]
+                fn put_in_key(&self, key: &mut ShortKey) -> Option<()> {
+                    key.put(self.to_be_bytes())
                 }
 
                 fn serialize_row(
@@ -159,6 +165,11 @@ impl DdsType for bool {
     #[inline(always)]
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError> {
         reader.read_bool()
+    }
+
+    #[inline(always)]
+    fn put_in_key(&self, key: &mut ShortKey) -> Option<()> {
+        key.put([u8::from(*self)])
     }
 
     fn serialize_row(

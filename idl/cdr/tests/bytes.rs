@@ -349,3 +349,75 @@ fn a_key_hash_is_the_key_or_its_md5() {
     let hex: String = long.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "90533c94c469def1ff19c55c84172138");
 }
+
+/// A key of numbers alone is its own hash, by a way of its own: it is the same as by the usual one, also as a part of a key,
+/// where its members stand in the order of their ids, and one of more than sixteen bytes is hashed.
+#[test]
+fn a_key_of_numbers_alone_is_what_the_usual_way_gives() {
+    use idl_cdr::{DdsType, key_hash, serialize_key_into};
+
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr")]
+    struct Numbers {
+        #[dds(key, id = 9)]
+        wide: u64,
+        value: f32,
+        #[dds(key, id = 3)]
+        small: i8,
+        #[dds(key, id = 5)]
+        flag: bool,
+        #[dds(key, id = 4)]
+        middle: i16,
+    }
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr", extensibility = "appendable")]
+    struct Full {
+        #[dds(key)]
+        first: f64,
+        #[dds(key)]
+        second: u64,
+    }
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr")]
+    struct Over {
+        #[dds(key)]
+        first: u64,
+        #[dds(key)]
+        second: u32,
+        #[dds(key)]
+        third: u8,
+        #[dds(key)]
+        fourth: i32,
+    }
+    #[derive(DdsType, Clone, Default)]
+    #[dds(crate = "idl_cdr", extensibility = "appendable")]
+    struct Derived {
+        #[dds(base)]
+        base: Full,
+        value: u8,
+    }
+    fn written<T: DdsType>(value: &T) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        serialize_key_into(value, &mut bytes).unwrap();
+        bytes
+    }
+    for number in (0..64).map(|shift| 0x8123_4567_89ab_cdef_u64.rotate_left(shift)) {
+        let (middle, small, flag) = (number as i16, number as i8, number % 2 == 1);
+        let numbers = Numbers { wide: number, value: 7.5, small, flag, middle };
+        assert!(numbers.short_key().is_some());
+        assert_eq!(key_hash(&numbers).unwrap(), written(&numbers));
+        assert_eq!(key_hash(&numbers).unwrap()[..1], [number as u8]);
+        assert_eq!(key_hash(&numbers).unwrap()[2..4], middle.to_be_bytes());
+        let full = Full { first: f64::from_bits(number), second: !number };
+        assert!(full.short_key().is_some());
+        assert_eq!(key_hash(&full).unwrap(), written(&full));
+        let derived = Derived { base: full, value: 1 };
+        assert!(derived.short_key().is_none());
+        assert_eq!(key_hash(&derived).unwrap(), written(&derived));
+    }
+    // `printf '\0\0\0\0\0\0\0\x1\0\0\0\x2\x3\0\0\0\0\0\0\x4' | md5sum`
+    let over = Over { first: 1, second: 2, third: 3, fourth: 4 };
+    assert!(over.short_key().is_none());
+    let hex: String = key_hash(&over).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "4128aef90ee2be73ed49c5ca5da2b91b");
+}

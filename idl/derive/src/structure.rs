@@ -205,6 +205,7 @@ impl Plan<'_> {
         });
         let this_type = self.ident;
         let (idents, tys) = self.fields();
+        let short_key = self.short_key();
         quote! {
             fn default_value() -> Self {
                 Self { #base #(#defaults),* }
@@ -232,7 +233,33 @@ impl Plan<'_> {
                 static FIT: ::std::sync::OnceLock<bool> = ::std::sync::OnceLock::new();
                 *FIT.get_or_init(#types::derived::keys_fit_hash::<Self>)
             }
+
+            #short_key
         }
+    }
+
+    /// The members of the key one after the other, in the order of their ids; nothing where a base has a part in it. Members
+    /// that are no numbers say so.
+    fn short_key(&self) -> Option<TokenStream> {
+        let types = &self.types;
+        let number = |member: &Member<'_>| match member.id {
+            Id::Number(number) => Some(number),
+            Id::AfterBase(_) => None,
+        };
+        let mut keys: Vec<_> = self.members.iter().filter(|it| it.attributes.key).collect();
+        if keys.is_empty() || self.base.is_some() || keys.iter().any(|it| number(it).is_none()) {
+            return None;
+        }
+        keys.sort_by_key(|member| number(member));
+        let (idents, tys): (Vec<_>, Vec<_>) = keys.iter().map(|it| (it.ident, it.ty)).unzip();
+        Some(quote! {
+            #[inline(always)]
+            fn short_key(&self) -> ::core::option::Option<#types::derived::ShortKey> {
+                let mut key = <#types::derived::ShortKey as ::core::default::Default>::default();
+                #(<#tys as #types::DdsType>::put_in_key(&self.#idents, &mut key)?;)*
+                ::core::option::Option::Some(key)
+            }
+        })
     }
 
     fn parts(&self) -> TokenStream {

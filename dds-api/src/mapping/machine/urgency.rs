@@ -6,7 +6,6 @@
 //! Owns: which priority that is. Never does: put anything in order; the node does, and whoever calls listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::node::{Origin, Path};
@@ -81,7 +80,7 @@ impl ParticipantMachine {
             own.or_else(|| self.group.state().endpoint(node, id)).and_then(priority_of)
         };
         let greatest = reader.partners.matched().filter_map(|(node, id)| of(node, id)).max();
-        reader.shared.priority.store(greatest.unwrap_or(0), Ordering::Relaxed);
+        reader.shared.set_priority(greatest.unwrap_or(0));
         let node_of = |origin| match origin {
             Origin::Own => Some(me),
             Origin::Peer(peer) => self.group.node().node_of(peer),

@@ -67,7 +67,7 @@ impl<T: TopicData> DataWriter<T> {
             },
         );
         if held.as_ref().is_some_and(Result::is_ok) && self.shared.vigil.is_kept() {
-            self.keep_vigil(with, now);
+            self.keep_vigil((with.key, with.fate), now);
         }
         held
     }
@@ -101,6 +101,7 @@ impl<T: TopicData> DataWriter<T> {
     }
 
     /// Whether what it writes goes into a set.
+    #[inline(always)]
     pub(in crate::publication) fn is_in_set(&self) -> bool {
         self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_in_set())
     }

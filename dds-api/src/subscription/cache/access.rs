@@ -190,6 +190,7 @@ impl<S> Cache<S> {
 
     /// Finds what is wanted.
     fn look(&mut self, selection: &Selection, condition: Condition<'_, S>) {
+        self.keep_passing();
         self.chosen.clear();
         self.looks += 1;
         match selection.scope {

@@ -76,9 +76,34 @@ pub struct Rejection<S> {
     pub arrival: Arrival<S>,
 }
 
+/// A sample that comes in.
+pub(super) struct Admitted {
+    /// Its instance.
+    pub(super) at: u32,
+    /// TIME_BASED_FILTER lets it pass later.
+    pub(super) waits: bool,
+}
+
+/// Why a sample does not come in.
+pub(super) enum Refused {
+    /// This has become of it.
+    Already(Outcome),
+    /// There is no room.
+    NoRoom(Reason),
+}
+
+impl Arrival<()> {
+    /// The same with its sample.
+    pub(super) fn with<S>(self, data: S) -> Arrival<S> {
+        let Arrival { change, key, writer, strength, source_timestamp, expires, data: () } = self;
+        Arrival { change, key, writer, strength, source_timestamp, expires, data }
+    }
+}
+
 impl<S> Arrival<S> {
-    fn order(&self) -> Order {
-        (self.source_timestamp, self.writer)
+    #[inline(always)]
+    pub(super) fn order(&self) -> Order {
+        Order::new(self.source_timestamp, self.writer)
     }
 
     fn entry(self, (instance, place): (u32, u64), (disposed, no_writers): (u32, u32)) -> Entry<S> {
@@ -109,6 +134,7 @@ impl<S> Cache<S> {
         arrival: Arrival<S>,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
     ) -> Result<Outcome, Rejection<S>> {
+        self.keep_passing();
         self.advance(now);
         match arrival.change {
             Change::Alive => self.write(now, arrival, key_value),
@@ -123,35 +149,12 @@ impl<S> Cache<S> {
         arrival: Arrival<S>,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
     ) -> Result<Outcome, Rejection<S>> {
-        if arrival.expires <= now {
-            return Ok(Outcome::Expired);
-        }
-        let known = self.instances.find(arrival.key);
-        let waits = known.is_some_and(|at| now < self.free_at(at));
-        if let Some(at) = known {
-            if self.is_late(at, arrival.order(), waits) {
-                return Ok(Outcome::Late);
-            }
-            if !self.owns(at, &arrival) {
-                self.register(at, &arrival);
-                return Ok(Outcome::NotOwner);
-            }
-        }
-        let more = match self.room(known, waits) {
-            Ok(more) => more,
-            Err(reason) => return Err(Rejection { reason, arrival }),
+        let (at, waits) = match self.admit(now, &arrival, || key_value(&arrival.data)) {
+            Ok(Admitted { at, waits }) => (at, waits),
+            Err(Refused::Already(outcome)) => return Ok(outcome),
+            Err(Refused::NoRoom(reason)) => return Err(Rejection { reason, arrival }),
         };
-        self.held += more;
-        let at = match known {
-            Some(at) => {
-                self.register(at, &arrival);
-                at
-            }
-            None => self.add_instance(&arrival, key_value),
-        };
-        self.revive(at);
-        let (instance, order) = (self.instances.get_mut(at), arrival.order());
-        instance.latest = instance.latest.max(order);
+        let instance = self.instances.get_mut(at);
         let generations = (instance.disposed_generation, instance.no_writers_generation);
         let entry = arrival.entry((at, self.place), generations);
         if waits {
@@ -161,9 +164,49 @@ impl<S> Cache<S> {
             }
             return Ok(Outcome::Waits);
         }
-        instance.passed = Some(now);
         self.store(entry);
         Ok(Outcome::Stored)
+    }
+
+    /// Whether a sample that is written comes in, and if it does what its instance becomes with it.
+    #[inline(always)]
+    pub(super) fn admit<D>(
+        &mut self,
+        now: u64,
+        arrival: &Arrival<D>,
+        key_value: impl FnOnce() -> Box<[u8]>,
+    ) -> Result<Admitted, Refused> {
+        if arrival.expires <= now {
+            return Err(Refused::Already(Outcome::Expired));
+        }
+        let known = self.instances.find_again(arrival.key);
+        let waits = known.is_some_and(|at| now < self.free_at(at));
+        if let Some(at) = known {
+            if self.is_late(at, arrival.order(), waits) {
+                return Err(Refused::Already(Outcome::Late));
+            }
+            if !self.owns(at, arrival) {
+                self.register(at, arrival);
+                return Err(Refused::Already(Outcome::NotOwner));
+            }
+        }
+        self.held += self.room(known, waits).map_err(Refused::NoRoom)?;
+        let at = match known {
+            Some(at) => {
+                self.register(at, arrival);
+                at
+            }
+            None => self.add_instance(arrival, key_value),
+        };
+        self.revive(at);
+        let (instance, order) = (self.instances.get_mut(at), arrival.order());
+        if instance.latest < order {
+            instance.latest = order;
+        }
+        if !waits {
+            instance.passed = Some(now);
+        }
+        Ok(Admitted { at, waits })
     }
 
     /// Whether something later than this was there already. What is late changes nothing.
@@ -190,13 +233,13 @@ impl<S> Cache<S> {
 
     /// Notes a writer of an instance.
     #[inline]
-    fn register(&mut self, at: u32, arrival: &Arrival<S>) {
+    fn register<D>(&mut self, at: u32, arrival: &Arrival<D>) {
         self.instances.get_mut(at).writers.register(arrival.writer, arrival.strength);
     }
 
     /// OWNERSHIP: whether what this writer says of an instance counts.
     #[inline]
-    fn owns(&self, at: u32, arrival: &Arrival<S>) -> bool {
+    fn owns<D>(&self, at: u32, arrival: &Arrival<D>) -> bool {
         let writers = &self.instances.get(at).writers;
         !self.settings.exclusive || writers.is_owner(arrival.writer, arrival.strength)
     }
@@ -207,7 +250,8 @@ impl<S> Cache<S> {
         let settings = &self.settings;
         let (before, after) = match known.map(|at| self.instances.get(at)) {
             Some(instance) => {
-                let waiting = instance.waiting.is_some();
+                // What waits is listed, and to look at that alone is less.
+                let waiting = instance.release_listed && instance.waiting.is_some();
                 let more = usize::from(!(waits && waiting));
                 let before = instance.len + usize::from(waiting);
                 (self.share(before), self.share(before + more))
@@ -233,18 +277,25 @@ impl<S> Cache<S> {
         self.settings.depth.map_or(count, |depth| count.min(depth))
     }
 
-    fn add_instance(
+    #[inline(never)]
+    fn add_instance<D>(
         &mut self,
-        arrival: &Arrival<S>,
-        key_value: impl FnOnce(&S) -> Box<[u8]>,
+        arrival: &Arrival<D>,
+        key_value: impl FnOnce() -> Box<[u8]>,
     ) -> u32 {
-        let writer = (arrival.writer, arrival.strength);
-        self.instances.add(arrival.key, key_value(&arrival.data), writer)
+        self.instances.add(arrival.key, key_value(), (arrival.writer, arrival.strength))
     }
 
     /// An instance that was over lives again.
-    #[inline]
+    #[inline(always)]
     fn revive(&mut self, at: u32) {
+        if self.instances.get(at).state != InstanceState::Alive {
+            self.revive_one_that_was_over(at);
+        }
+    }
+
+    #[cold]
+    fn revive_one_that_was_over(&mut self, at: u32) {
         let instance = self.instances.get_mut(at);
         match instance.state {
             InstanceState::Alive => return,
@@ -279,7 +330,7 @@ impl<S> Cache<S> {
             None if self.instances.len() >= self.settings.max_instances => {
                 return Err(Rejection { reason: Reason::Instances, arrival });
             }
-            None => self.add_instance(&arrival, key_value),
+            None => self.add_instance(&arrival, || key_value(&arrival.data)),
         };
         let instance = self.instances.get_mut(at);
         instance.latest = instance.latest.max(order);
@@ -287,14 +338,15 @@ impl<S> Cache<S> {
         if instance.state == InstanceState::NotAliveDisposed {
             return Ok(Outcome::Unnoticed);
         }
-        self.end(now, at, InstanceState::NotAliveDisposed, (order, Some(arrival.data)));
+        let written = (arrival.source_timestamp, arrival.writer);
+        self.end(now, at, InstanceState::NotAliveDisposed, (written, Some(arrival.data)));
         Ok(Outcome::Stored)
     }
 
     fn unregister(&mut self, now: u64, arrival: Arrival<S>) -> Outcome {
-        let order = arrival.order();
+        let written = (arrival.source_timestamp, arrival.writer);
         match self.instances.find(arrival.key) {
-            Some(at) => self.let_go(now, at, order, Some(arrival.data)),
+            Some(at) => self.let_go(now, at, written, Some(arrival.data)),
             None => Outcome::Unnoticed,
         }
     }
@@ -307,6 +359,7 @@ impl<S> Cache<S> {
         writer: InstanceHandle,
         mut data: impl FnMut(&[u8]) -> Option<S>,
     ) {
+        self.keep_passing();
         self.advance(now);
         // Rare, so that it may look at all of them.
         for at in self.instances.all().collect::<Vec<_>>() {
@@ -318,9 +371,15 @@ impl<S> Cache<S> {
     }
 
     /// A writer writes an instance no more.
-    fn let_go(&mut self, now: u64, at: u32, order: Order, data: Option<S>) -> Outcome {
+    fn let_go(
+        &mut self,
+        now: u64,
+        at: u32,
+        (time, writer): (u64, InstanceHandle),
+        data: Option<S>,
+    ) -> Outcome {
         let instance = self.instances.get_mut(at);
-        if !instance.writers.unregister(order.1) || !instance.writers.is_empty() {
+        if !instance.writers.unregister(writer) || !instance.writers.is_empty() {
             return Outcome::Unnoticed;
         }
         if instance.state != InstanceState::Alive {
@@ -329,8 +388,8 @@ impl<S> Cache<S> {
         }
         // By the times of what was written: when a writer was lost is not a time of theirs.
         instance.overtaken = instance.latest;
-        let order = (order.0.max(instance.latest.0), order.1);
-        self.end(now, at, InstanceState::NotAliveNoWriters, (order, data));
+        let written = (time.max(instance.latest.time), writer);
+        self.end(now, at, InstanceState::NotAliveNoWriters, (written, data));
         Outcome::Stored
     }
 
@@ -340,7 +399,7 @@ impl<S> Cache<S> {
         now: u64,
         at: u32,
         state: InstanceState,
-        ((time, writer), data): (Order, Option<S>),
+        ((time, writer), data): ((u64, InstanceHandle), Option<S>),
     ) {
         self.drop_notice(at);
         let instance = self.instances.get_mut(at);
@@ -380,7 +439,7 @@ impl<S> Cache<S> {
 
     /// Puts a sample where it belongs. What is full lets the oldest of the instance go.
     #[inline]
-    fn store(&mut self, entry: Entry<S>) {
+    pub(super) fn store(&mut self, entry: Entry<S>) {
         let at = entry.instance;
         let instance = self.instances.get(at);
         if self.is_full(instance.len) {

@@ -40,8 +40,8 @@ impl Hasher for Spread {
 
 /// The live writers of an instance. Most have one.
 pub(super) struct Writers {
-    first: Option<(InstanceHandle, i32)>,
     others: Vec<(InstanceHandle, i32)>,
+    first: Option<(InstanceHandle, i32)>,
 }
 
 /// What decides between two writers: the strength, and of two that are equally strong the smaller handle.
@@ -66,9 +66,20 @@ impl Writers {
         self.all().any(|(known, _)| known == writer)
     }
 
+    /// Whether there is this one with this strength, and no other.
+    #[inline(always)]
+    pub(super) fn is_only(&self, (writer, strength): (InstanceHandle, i32)) -> bool {
+        let is_it = |(first, known): (InstanceHandle, i32)| first == writer && known == strength;
+        self.first.is_some_and(is_it) && self.others.is_empty()
+    }
+
     /// Adds a writer, or notes its strength.
     #[inline]
     pub(super) fn register(&mut self, writer: InstanceHandle, strength: i32) {
+        // As a rule it is the only one, and said so before.
+        if self.first == Some((writer, strength)) {
+            return;
+        }
         if self.first.is_none_or(|(first, _)| first == writer) && self.others.is_empty() {
             self.first = Some((writer, strength));
         } else if let Some(known) =
@@ -97,44 +108,43 @@ impl Writers {
     }
 }
 
+/// In the order in which it is needed: what a sample looks at that comes in and is taken at once lies together, at the beginning.
+#[repr(C)]
 pub(super) struct Instance<S> {
     pub(super) key: Key,
-    /// The key itself, where it cannot be had from its hash.
-    pub(super) key_value: Box<[u8]>,
-    pub(super) state: InstanceState,
-    pub(super) view: ViewState,
-    pub(super) disposed_generation: u32,
-    pub(super) no_writers_generation: u32,
-    pub(super) writers: Writers,
-    /// Its samples; the notice that it is over stands last.
-    pub(super) samples: Ends,
-    /// How many samples those are, without the notice.
-    pub(super) len: usize,
-    pub(super) notice: u32,
     /// The latest of what was taken in.
     pub(super) latest: Order,
+    pub(super) writers: Writers,
+    /// When the last sample came, or had waited for TIME_BASED_FILTER long enough.
+    pub(super) passed: Option<u64>,
+    /// How many samples it has, without the notice.
+    pub(super) len: usize,
+    /// Its samples; the notice that it is over stands last.
+    pub(super) samples: Ends,
+    pub(super) notice: u32,
+    pub(super) disposed_generation: u32,
+    pub(super) no_writers_generation: u32,
+    pub(super) state: InstanceState,
+    pub(super) view: ViewState,
+    /// Whether the agenda lets the sample that waits pass.
+    pub(super) release_listed: bool,
+    /// Marks of the call that goes over samples now.
+    pub(super) following: u32,
+    pub(super) last_generation: u32,
+    pub(super) look: u64,
     /// What is earlier comes too late, for something later has been read.
     pub(super) accessed: Order,
     /// What is earlier comes too late, for the instance's life was over then.
     pub(super) overtaken: Order,
-    /// When the last sample came, or had waited for TIME_BASED_FILTER long enough.
-    pub(super) passed: Option<u64>,
-    /// One that waits for that.
-    pub(super) waiting: Option<Entry<S>>,
     /// When its samples go, because it is over.
     pub(super) purge_at: u64,
     /// When the agenda looks at it for this.
     pub(super) purge_listed: u64,
-    /// Whether the agenda lets the sample that waits pass.
-    pub(super) release_listed: bool,
-    /// Marks of the call that goes over samples now.
-    pub(super) look: u64,
-    pub(super) following: u32,
-    pub(super) last_generation: u32,
+    /// The key itself, where it cannot be had from its hash.
+    pub(super) key_value: Box<[u8]>,
+    /// One that waits for TIME_BASED_FILTER.
+    pub(super) waiting: Option<Entry<S>>,
 }
-
-/// Before everything.
-pub(super) const EARLIEST: Order = (0, InstanceHandle::LOWEST);
 
 impl<S> Instance<S> {
     fn new(key: Key, key_value: Box<[u8]>, (writer, strength): (InstanceHandle, i32)) -> Self {
@@ -149,9 +159,9 @@ impl<S> Instance<S> {
             samples: Ends::EMPTY,
             len: 0,
             notice: NIL,
-            latest: EARLIEST,
-            accessed: EARLIEST,
-            overtaken: EARLIEST,
+            latest: Order::EARLIEST,
+            accessed: Order::EARLIEST,
+            overtaken: Order::EARLIEST,
             passed: None,
             waiting: None,
             purge_at: NEVER,
@@ -183,12 +193,14 @@ pub(super) struct Instances<S> {
     free: Vec<u32>,
     by_key: HashMap<Key, u32, BuildHasherDefault<Spread>>,
     ordered: BTreeMap<Key, u32>,
+    /// The one that was found last: samples of an instance often come in a row.
+    found: u32,
 }
 
 impl<S> Default for Instances<S> {
     fn default() -> Self {
         let (by_key, ordered) = (HashMap::default(), BTreeMap::new());
-        Instances { places: Vec::new(), free: Vec::new(), by_key, ordered }
+        Instances { places: Vec::new(), free: Vec::new(), by_key, ordered, found: NIL }
     }
 }
 
@@ -202,6 +214,18 @@ impl<S> Instances<S> {
     #[inline]
     pub(super) fn find(&self, key: Key) -> Option<u32> {
         self.by_key.get(&key).copied()
+    }
+
+    /// The same, for who is likely to ask for the same once more.
+    #[inline(always)]
+    pub(super) fn find_again(&mut self, key: Key) -> Option<u32> {
+        let found = self.places.get(self.found as usize).and_then(|it| it.instance.as_ref());
+        if found.is_some_and(|instance| instance.key == key) {
+            return Some(self.found);
+        }
+        let found = self.find(key)?;
+        self.found = found;
+        Some(found)
     }
 
     /// The first instance behind this one, which need not be there; the first of all behind none.

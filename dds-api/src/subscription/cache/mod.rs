@@ -4,6 +4,7 @@
 //!   put, dispose, unregister, lose    what comes from writers
 //!   advance                           time goes on: LIFESPAN, TIME_BASED_FILTER, READER_DATA_LIFECYCLE
 //!   read, take                        what the application gets, each sample with its whole SampleInfo
+//!   pass                              what comes while an application takes all there is, and is in no chain
 //! ```
 //! A sample is whatever it is given as (`S`): a reference into its writer's memory, as a rule. The cache moves that and
 //! does not look into it. The same calls with the same times always give the same answers.
@@ -15,6 +16,7 @@ mod access;
 mod agenda;
 mod arrival;
 mod instances;
+mod passing;
 mod room;
 mod samples;
 mod separation;
@@ -23,6 +25,7 @@ mod settings;
 use access::Chosen;
 use agenda::Agenda;
 use instances::Instances;
+use passing::Passing;
 use samples::{Ends, Samples};
 
 pub use access::{Scope, Selection, Shared, Taken};
@@ -99,6 +102,12 @@ pub struct Cache<S> {
     looks: u64,
     /// What the call that is going on has found, and the ranks of it; kept for its memory.
     chosen: Vec<Chosen>,
+    /// What comes passes, if it may.
+    lets_pass: bool,
+    /// What has passed, and is not given yet.
+    passing: Vec<Passing<S>>,
+    /// The instances of that, in the order in which they came first.
+    passing_of: Vec<u32>,
 }
 
 impl<S> Cache<S> {
@@ -115,6 +124,9 @@ impl<S> Cache<S> {
             place: 0,
             looks: 0,
             chosen: Vec::new(),
+            lets_pass: false,
+            passing: Vec::new(),
+            passing_of: Vec::new(),
         }
     }
 
@@ -125,17 +137,18 @@ impl<S> Cache<S> {
 
     /// What comes from now on has this place among all that comes to a group of readers.
     pub fn set_place(&mut self, place: u64) {
+        self.keep_passing();
         self.place = place;
     }
 
     /// How many samples it has, those among them that say no more than that an instance is over.
     pub fn len(&self) -> usize {
-        self.samples.len()
+        self.samples.len() + self.passing.len()
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.samples.len() == 0
+        self.len() == 0
     }
 
     /// How many instances it knows.
