@@ -83,6 +83,7 @@ const MARKS: [&str; 36] = [
 ];
 
 /// Reads one text.
+#[derive(Clone)]
 pub(crate) struct Lexer {
     file: FileId,
     text: Rc<str>,

@@ -139,6 +139,38 @@ fn unions() {
     ]);
 }
 
+/// Every spelling of a type by which a union may switch, with a label of it, the type of Rust and a label that it is not.
+#[test]
+fn a_discriminator_may_be_spelt_in_eighteen_ways() {
+    for (spelling, label, rust, wrong) in [
+        ("boolean", "FALSE", "bool", "2"),
+        ("char", "'x'", "char", "L'x'"),
+        ("wchar", "L'x'", "::dds_api::types::WChar", "1"),
+        ("octet", "255", "u8", "256"),
+        ("int8", "-128", "i8", "-129"),
+        ("uint8", "255", "u8", "-1"),
+        ("int16", "-32768", "i16", "32768"),
+        ("short", "-32768", "i16", "32768"),
+        ("uint16", "65535", "u16", "65536"),
+        ("unsigned short", "65535", "u16", "65536"),
+        ("int32", "-2147483648", "i32", "2147483648"),
+        ("long", "-2147483648", "i32", "2147483648"),
+        ("uint32", "4294967295", "u32", "4294967296"),
+        ("unsigned long", "4294967295", "u32", "4294967296"),
+        ("int64", "-9223372036854775808", "i64", "9223372036854775808"),
+        ("long long", "-9223372036854775808", "i64", "9223372036854775808"),
+        ("uint64", "9223372036854775807", "u64", "-1"),
+        ("unsigned long long", "9223372036854775807", "u64", "1.5"),
+    ] {
+        let text =
+            |label: &str| format!("union U switch ({spelling}) {{ case {label}: long a; }};");
+        let generated = generate(&parse("a.idl", &text(label)).unwrap());
+        let wanted = format!("discriminator = \"{rust}\"");
+        assert!(generated.contains(&wanted), "{spelling}: {generated}");
+        assert!(parse("a.idl", &text(wrong)).is_err(), "{spelling}: {wrong}");
+    }
+}
+
 #[test]
 #[rustfmt::skip]
 fn recursion() {
@@ -251,6 +283,15 @@ fn what_dds_does_not_need() {
         ("component", "component C { attribute long a; }; const long A = 1;", "A: i32", "component C { attribute long a; ", "1:13: this is never closed"),
         ("native", "native N; const long A = 1;", "A: i32", "native N; struct S { N n; };", "1:22: `N` is a native type"),
         ("abstract, local", "abstract interface A {}; local interface B {}; abstract valuetype C {}; custom valuetype D {}; const long X = 1;", "X", "abstract struct S { long a; };", "1:1: expected a definition"),
+        ("boxed, forward and truncatable valuetypes", "valuetype V; valuetype V { public long a; factory f(in long a) raises (E); }; custom valuetype W : truncatable V supports I { private string s; }; valuetype B sequence<long>; abstract valuetype A { void draw(); }; const long X = 1;", "X: i32", "custom valuetype W : truncatable V { private string s; ", "1:20: this is never closed"),
+        ("eventtype", "eventtype E { public long a; }; abstract eventtype F; const long X = 1;", "X: i32", "eventtype E {}; struct S { E e; };", "1:28: `E` is an eventtype, which no sample can carry"),
+        ("porttype", "porttype P { provides I a; uses multiple I b; port Q c; mirrorport Q d; }; const long X = 1;", "X: i32", "porttype P {}; struct S { P p; };", "1:27: `P` is a porttype, which no sample can carry"),
+        ("connector", "connector C : D { port P a; attribute long b; }; const long X = 1;", "X: i32", "connector C {}; struct S { sequence<C> c; };", "1:37: `C` is a connector, which no sample can carry"),
+        ("components with ports", "component C : D supports I { publishes E a; emits E b; consumes E c; port P d; }; home H manages C primarykey K { finder f(in long a); }; const long X = 1;", "X: i32", "component C {}; struct S { C c; };", "1:28: `C` is a component, which no sample can carry"),
+        ("typeid", "struct S { long a; }; typeid S \"IDL:S:1.0\"; module M { typeid ::S \"x\"; };", "struct S", "typeid S", "1:8: this is never closed"),
+        ("typeprefix", "module M { struct S { long a; }; }; typeprefix M \"example.org\";", "struct S", "typeprefix M", "1:12: this is never closed"),
+        ("import", "import M::N; import ::M; import \"m.idl\"; struct S { long import; };", "import: i32", "import M", "1:8: this is never closed"),
+        ("words that begin what is skipped", "struct S { long typeid, typeprefix, eventtype, porttype, connector, valuetype, alias; };", "connector: i32", "struct S { long valuetype a; };", "1:27: expected `,`, `[` or `;`, found `a`"),
         ("template", "module M { const long A = 1; };", "A", "module M <typename T> { const long A = 1; };", "1:10: a module with parameters"),
     ]);
 }
@@ -275,6 +316,55 @@ fn what_is_skipped_is_told_in_a_note() {
             "44: warning: the annotation `@unknown` is not known and has no effect",
         ]
     );
+}
+
+/// What ROS 2 writes and no other file has: a module of constants beside the message, text for people in pieces, and defaults of lists
+/// as strings.
+#[test]
+fn what_ros_writes_is_read() {
+    let text = r#"
+        module pkg { module msg {
+            module State_Constants {
+                @verbatim (language="comment", text="The only" " one." "\n" "Really.")
+                const octet IDLE = 0;
+                const string NAME = "state";
+            };
+            typedef double double__3[3];
+            @verbatim (language="comment", text="How it" "\n" "is.")
+            struct State {
+                @verbatim (language="comment", text="In metres.")
+                @unit (value="m")
+                double__3 position;
+                @default (value="(1.5, 2.0, -3)")
+                double__3 home;
+                @default (value="('a', 'b \"c\"')")
+                sequence<string> names;
+                @default (value="()")
+                sequence<uint8, 3> none;
+                @default (value=TRUE)
+                boolean on;
+                string<4> label;
+                uint8 structure_needs_at_least_one_member;
+            };
+        }; };"#;
+    let rust = generate(&parse("a.idl", text).unwrap());
+    for wanted in [
+        "pub mod state_constants",
+        "/// The only one.",
+        "/// Really.",
+        "pub const IDLE: u8 = 0;",
+        "pub const NAME: &str = \"state\";",
+        "/// How it",
+        "/// In metres.",
+        "unit = \"m\"",
+        "default = vec![1.5, 2.0, -3.0].try_into()",
+        "default = vec![String::from(\"a\"), String::from(\"b \\\"c\\\"\")]",
+        "bound = 3, default = Vec::new()",
+        "default = true",
+        "bound = 4",
+    ] {
+        assert!(rust.contains(wanted), "{wanted}: {rust}");
+    }
 }
 
 #[test]

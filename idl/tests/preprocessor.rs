@@ -145,6 +145,77 @@ fn pragmas_that_are_known_are_obeyed_and_others_are_warned_about() {
     assert_eq!(rust.matches("key").count(), 1);
 }
 
+/// `DCPS_DATA_KEY` as OpenDDS has it: the type and its key in one string or in several, and a member of a member.
+#[test]
+fn keys_are_said_by_pragmas_too() {
+    let types = "struct In { long b; long c; }; struct T { In a; string d; };";
+    for pragma in [
+        "DCPS_DATA_KEY \"T a.b\"",
+        "DCPS_DATA_KEY \"T\" \"a.b\"",
+        "DCPS_DATA_KEY T a.b",
+        "keylist T a.b",
+    ] {
+        let rust = rust(&format!("#pragma DCPS_DATA_TYPE \"T\"\n{types}\n#pragma {pragma}\n"));
+        assert!(rust.contains("#[dds(key)]\n    pub b: i32"), "{pragma}: {rust}");
+        assert!(rust.contains("#[dds(key)]\n    pub a: In"), "{pragma}: {rust}");
+        assert_eq!(rust.matches("key").count(), 2, "{pragma}: {rust}");
+    }
+    let rust = rust(&format!("{types}\n#pragma DCPS_DATA_KEY \"T d\"\n#pragma keylist In b, c"));
+    assert_eq!(rust.matches("#[dds(key)]").count(), 3, "{rust}");
+    error(
+        &format!("{types}\n#pragma DCPS_DATA_KEY \"T a.d\"\n"),
+        "a.idl:2:1: `In` has no member `d`",
+    );
+    error("#pragma DCPS_DATA_KEY\n", "a.idl:1:1: expected a type and the members of its key");
+    error("#pragma DCPS_DATA_TYPE\n", "a.idl:1:1: expected #pragma DCPS_DATA_TYPE");
+}
+
+/// What other tools write into files: names of repositories, marks of where a line was, and warnings.
+#[test]
+fn directives_of_other_tools_are_read() {
+    let text = "#pragma ID S \"IDL:S:1.0\"\n#pragma version S 1.2\n#pragma prefix \"\"\n# 30 \"made.y\" 2\n\
+                #line 7 \"other.y\"\n#line 9\n#\n#warning careful now\nstruct S { long a; };\n";
+    let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
+    assert_eq!(messages(&compiled), ["a.idl:8:1: #warning: careful now"]);
+    assert!(compiled.specification.is_some());
+    // What is wrong is shown where it is in the file that was read.
+    let compiled =
+        compile(&Compiler::new(), &[("a.idl", "#line 7 \"b.idl\"\nlung a;\n")], &["a.idl"]);
+    assert!(messages(&compiled)[0].starts_with("a.idl:2:1: "), "{:?}", messages(&compiled));
+}
+
+/// `#pragma once` counts in a file that has conditions, and so is read as often as it is included.
+#[test]
+fn a_file_may_ask_to_be_read_once() {
+    let inner = "#if 1\nstruct B { long b; };\n#endif\n";
+    let root = ("a.idl", "#include \"b.idl\"\n#include \"b.idl\"\nstruct A { B b; };");
+    let twice = compile(&Compiler::new(), &[root, ("b.idl", inner)], &["a.idl"]);
+    assert!(messages(&twice)[0].contains("`B` is defined already"), "{:?}", messages(&twice));
+    let once = format!("#pragma once\n{inner}");
+    let compiled = compile(&Compiler::new(), &[root, ("b.idl", &once)], &["a.idl"]);
+    assert_eq!(messages(&compiled), [""; 0]);
+}
+
+/// The name of a file may come out of macros, of each form.
+#[test]
+fn files_are_included_by_macros() {
+    let files = [
+        (
+            "a.idl",
+            "#define B \"b.idl\"\n#define NAME(x) <x.idl>\n#define QUOTE(x) #x\n#include B\n\
+             #include NAME(c)\n#include QUOTE(d.idl)\nstruct A { B_ b; C c; D d; };",
+        ),
+        ("b.idl", "typedef long B_;"),
+        ("lib/c.idl", "typedef long C;"),
+        ("d.idl", "typedef long D;"),
+    ];
+    let compiled = compile(&Compiler::new().include("lib"), &files, &["a.idl"]);
+    assert_eq!(messages(&compiled), [""; 0]);
+    assert_eq!(compiled.files.len(), 4);
+    error("#define B b.idl\n#include B\n", "a.idl:2:");
+    error("#include NOWHERE\n", "a.idl:1:");
+}
+
 #[test]
 fn files_are_looked_for_beside_and_in_directories() {
     let files = [

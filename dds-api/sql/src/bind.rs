@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::{MemberPath, PathError, TypeDescriptor, TypeKind};
+use idl_cdr::{LongDouble, MemberPath, PathError, TypeDescriptor, TypeKind};
 use idl_xtypes::{DynamicType, Fields, Primitive, ValueKind};
 
 use crate::constant::Constant;
@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     /// Of 32 bits: values in expressions are rounded to what such a member can be.
     Single,
     Float,
+    /// What a double has not bits enough for: long doubles and decimal numbers.
+    Long,
     Character,
     Text,
     Enumeration(Arc<[(Arc<str>, i32)]>),
@@ -40,11 +42,12 @@ impl Kind {
                 ("boolean", _) => Kind::Boolean,
                 ("char" | "wchar", _) => Kind::Character,
                 ("float", _) => Kind::Single,
-                ("double" | "long double", _) => Kind::Float,
+                ("double", _) => Kind::Float,
+                ("long double", _) => Kind::Long,
                 _ => Kind::Integer,
             }),
             TypeKind::String | TypeKind::WideString => Ok(Kind::Text),
-            TypeKind::Fixed { .. } => Ok(Kind::Float),
+            TypeKind::Fixed { .. } => Ok(Kind::Long),
             TypeKind::Enumeration { literals, .. } => {
                 Ok(Kind::enumeration(literals.iter().map(|one| (one.name, one.value))))
             }
@@ -64,11 +67,12 @@ impl Kind {
                 Primitive::Boolean => Kind::Boolean,
                 Primitive::Char8 | Primitive::Char16 => Kind::Character,
                 Primitive::Float32 => Kind::Single,
-                Primitive::Float64 | Primitive::Float128 => Kind::Float,
+                Primitive::Float64 => Kind::Float,
+                Primitive::Float128 => Kind::Long,
                 _ => Kind::Integer,
             }),
             ValueKind::Text => Ok(Kind::Text),
-            ValueKind::Fixed => Ok(Kind::Float),
+            ValueKind::Fixed => Ok(Kind::Long),
             ValueKind::Enumeration(literals) => {
                 Ok(Kind::enumeration(literals.iter().map(|(name, value)| (&**name, *value))))
             }
@@ -86,7 +90,7 @@ impl Kind {
     fn describe(&self) -> &'static str {
         match self {
             Kind::Boolean => "TRUE or FALSE",
-            Kind::Integer | Kind::Single | Kind::Float => "a number",
+            Kind::Integer | Kind::Single | Kind::Float | Kind::Long => "a number",
             Kind::Character => "a character in quotes",
             Kind::Text => "a text in quotes",
             Kind::Enumeration(_) => "the name of an enumerator",
@@ -97,7 +101,7 @@ impl Kind {
     fn goes_with(&self, other: &Kind) -> bool {
         let class = |kind: &Kind| match kind {
             Kind::Boolean => 0,
-            Kind::Integer | Kind::Single | Kind::Float => 1,
+            Kind::Integer | Kind::Single | Kind::Float | Kind::Long => 1,
             Kind::Character | Kind::Text => 2,
             Kind::Enumeration(_) => 3,
         };
@@ -126,8 +130,15 @@ impl Kind {
             (Kind::Boolean, Literal::Integer(value @ (0 | 1))) => {
                 Ok(Constant::Boolean(*value == 1))
             }
-            (Kind::Single, Literal::Float(value)) => Ok(Constant::Float(f64::from(*value as f32))),
-            (Kind::Integer | Kind::Float, Literal::Float(value)) => Ok(Constant::Float(*value)),
+            (Kind::Long, Literal::Float(text)) => {
+                LongDouble::parse(text).map(Constant::Long).ok_or_else(|| self.mismatch(literal))
+            }
+            (Kind::Integer | Kind::Single | Kind::Float, Literal::Float(text)) => {
+                let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
+                let value = value.ok_or_else(|| format!("{text} is larger than any double"))?;
+                let single = matches!(self, Kind::Single).then(|| f64::from(value as f32));
+                Ok(Constant::Float(single.unwrap_or(value)))
+            }
             // Equals are compared faster than what has to be converted for each sample.
             (Kind::Single | Kind::Float, Literal::Integer(value))
                 if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS =>
@@ -135,7 +146,7 @@ impl Kind {
                 Ok(Constant::Float(*value as f64))
             }
             (
-                Kind::Integer | Kind::Single | Kind::Float | Kind::Enumeration(_),
+                Kind::Integer | Kind::Single | Kind::Float | Kind::Long | Kind::Enumeration(_),
                 Literal::Integer(value),
             ) => Ok(match i64::try_from(*value) {
                 Ok(value) => Constant::Signed(value),

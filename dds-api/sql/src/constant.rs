@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use idl_cdr::ValueRef;
+use idl_cdr::{LongDouble, ValueRef};
 
 /// A value of the kind that its member has.
 #[derive(Clone, PartialEq, Debug)]
@@ -12,6 +12,8 @@ pub(crate) enum Constant {
     /// What is too large for the others.
     Unsigned(u64),
     Float(f64),
+    /// With all bits that a long double, and all digits that a decimal number can have.
+    Long(LongDouble),
     Text(String),
     Enumerator(i32, Arc<str>),
 }
@@ -24,6 +26,7 @@ impl Constant {
             Constant::Signed(value) => ValueRef::Signed(*value),
             Constant::Unsigned(value) => ValueRef::Unsigned(*value),
             Constant::Float(value) => ValueRef::Double(*value),
+            Constant::Long(value) => ValueRef::LongDouble(value),
             Constant::Text(text) => ValueRef::Text(text),
             Constant::Enumerator(value, name) => ValueRef::Enumerator { value: *value, name },
         }

@@ -2,6 +2,8 @@
 //!
 //! Owns: what a word is. Never does: know a keyword; any word may be a member's name.
 
+use idl_cdr::LongDouble;
+
 use crate::error::ExpressionError;
 
 /// The longest expression that is read.
@@ -20,7 +22,8 @@ pub(crate) enum TokenKind {
     /// A keyword, a name with its dots and indices, or an enumerator.
     Name(String),
     Integer(i128),
-    Float(f64),
+    /// As it is written, for the nearest number depends on the member beside it.
+    Float(String),
     /// In single quotes: a string, a character or an enumerator.
     Quoted(String),
     /// `%n`.
@@ -36,7 +39,7 @@ impl TokenKind {
         match self {
             TokenKind::Name(name) => format!("`{name}`"),
             TokenKind::Integer(value) => format!("`{value}`"),
-            TokenKind::Float(value) => format!("`{value}`"),
+            TokenKind::Float(text) => format!("`{text}`"),
             TokenKind::Quoted(text) => format!("'{text}'"),
             TokenKind::Parameter(number) => format!("`%{number}`"),
             TokenKind::Sign(sign) => format!("`{sign}`"),
@@ -179,8 +182,8 @@ impl Lexer<'_> {
                 false => Err(self.error(start, "this is no number of up to 64 bits")),
             };
         }
-        match text.parse::<f64>() {
-            Ok(value) if stray == 0 && value.is_finite() => Ok(TokenKind::Float(value)),
+        match LongDouble::parse(text) {
+            Some(value) if stray == 0 && value.is_finite() => Ok(TokenKind::Float(text.to_owned())),
             _ => Err(self.error(start, reason)),
         }
     }
@@ -192,14 +195,10 @@ impl Lexer<'_> {
             self.at += self.run(is_name);
             while self.rest().starts_with('[') {
                 let bracket = self.at;
-                self.at += 1;
-                let length = self.run(|c| c.is_ascii_digit());
-                let index = self.rest()[..length].parse::<u32>();
-                self.at += length;
-                if index.is_err() || !self.rest().starts_with(']') {
-                    return Err(self.error(bracket, "an index is a number in brackets: `[0]`"));
-                }
-                self.at += 1;
+                let length = key(&self.rest()[1..]);
+                let reason = "in brackets stands the number of an element, or the key of a map's entry: `[0]`, `['a']`";
+                let length = length.ok_or_else(|| self.error(bracket, reason))?;
+                self.at += length + 2;
             }
             let mut next = self.rest().chars();
             if next.next() != Some('.') {
@@ -212,6 +211,19 @@ impl Lexer<'_> {
         }
         Ok(TokenKind::Name(self.text[start..self.at].to_owned()))
     }
+}
+
+/// How long the number, word or quoted text is that a closing bracket comes behind.
+fn key(text: &str) -> Option<usize> {
+    let length = match text.chars().next()? {
+        quote @ ('\'' | '"') => text[1..].find(quote)? + 2,
+        _ => {
+            let word = &text[..text.find(']')?];
+            let is_word = !word.is_empty() && word.chars().all(is_name);
+            (is_word || word.parse::<i64>().is_ok()).then_some(word.len())?
+        }
+    };
+    text[length..].starts_with(']').then_some(length)
 }
 
 fn is_name(c: char) -> bool {

@@ -11,6 +11,8 @@
 //! ```
 //! Owns: the grammar. Never does: recurse deeper than [`DEEPEST`], whatever it is given.
 
+use idl_cdr::PathStep;
+
 use crate::error::ExpressionError;
 use crate::lexer::{Token, TokenKind, literal, tokens};
 use crate::syntax::{
@@ -355,14 +357,13 @@ fn is_keyword(name: &str) -> bool {
     KEYWORDS.iter().any(|keyword| name.eq_ignore_ascii_case(keyword))
 }
 
-/// The lexer has seen to it that this is names, dots and indices.
+/// The lexer has seen to it that this is a path.
 fn steps_of(name: &str) -> FieldName {
-    let mut steps = Vec::new();
-    for part in name.split('.') {
-        let mut pieces = part.split('[');
-        steps.extend(pieces.next().map(|name| Step::Member(name.to_owned())));
-        let indices = pieces.filter_map(|piece| piece.trim_end_matches(']').parse().ok());
-        steps.extend(indices.map(Step::Element));
-    }
-    FieldName { steps }
+    let steps = idl_cdr::parse_path(name).unwrap_or_default();
+    let steps = steps.into_iter().map(|(_, step)| match step {
+        PathStep::Member(name) => Step::Member(name),
+        PathStep::Index(index) => Step::Element(index),
+        PathStep::Key(key) => Step::Key(key),
+    });
+    FieldName { steps: steps.collect() }
 }

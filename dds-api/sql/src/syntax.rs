@@ -70,8 +70,8 @@ pub enum OperandKind {
 pub enum Literal {
     /// A whole number of up to 64 bits.
     Integer(i128),
-    /// Any other number.
-    Float(f64),
+    /// Any other number, as it is written.
+    Float(String),
     /// A text, a character or an enumerator, in quotes.
     Quoted(String),
     /// TRUE, FALSE or an enumerator.
@@ -82,14 +82,14 @@ impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Literal::Integer(value) => write!(f, "{value}"),
-            Literal::Float(value) => write!(f, "{value}"),
+            Literal::Float(text) => f.write_str(text),
             Literal::Quoted(text) => write!(f, "'{text}'"),
             Literal::Word(word) => f.write_str(word),
         }
     }
 }
 
-/// A member of a sample, or of a member: `position.axes[2].value`.
+/// A member of a sample, or of a member: `position.axes[2].value`, `names['a']`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldName {
     /// From the outermost in.
@@ -101,8 +101,10 @@ pub struct FieldName {
 pub enum Step {
     /// To the member of this name.
     Member(String),
-    /// To this element.
-    Element(u32),
+    /// To this element, or the entry of a map with this number as its key.
+    Element(i64),
+    /// To the entry of a map with this key.
+    Key(String),
 }
 
 impl fmt::Display for FieldName {
@@ -112,6 +114,8 @@ impl fmt::Display for FieldName {
                 Step::Member(name) if index == 0 => f.write_str(name)?,
                 Step::Member(name) => write!(f, ".{name}")?,
                 Step::Element(element) => write!(f, "[{element}]")?,
+                Step::Key(key) if key.contains('\'') => write!(f, "[\"{key}\"]")?,
+                Step::Key(key) => write!(f, "['{key}']")?,
             }
         }
         Ok(())

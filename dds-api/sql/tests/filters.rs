@@ -5,7 +5,8 @@
 use std::cmp::Ordering;
 
 use dds_sql::{ExpressionError, Filter};
-use idl_cdr::DdsType;
+use idl_cdr::{DdsType, Fixed, LongDouble, to_cdr};
+use idl_xtypes::{DynamicData, DynamicType, Fields};
 use proptest::prelude::*;
 
 #[derive(DdsType, Clone, Copy, PartialEq, Debug, Default)]
@@ -123,6 +124,74 @@ fn every_kind_of_member_is_compared() {
     ] {
         assert_eq!(accepts(expression, &[]), is, "{expression}");
     }
+}
+
+#[derive(DdsType, Clone, Debug)]
+#[dds(crate = "idl_cdr")]
+struct Precise {
+    exact: LongDouble,
+    far: LongDouble,
+    double: f64,
+    price: Fixed<31, 30>,
+    whole: Fixed<31, 0>,
+    count: u64,
+}
+
+/// Long doubles are compared by their 113 bits, decimal numbers by all their digits, with values of the same and with members of any
+/// other kind; compiled types as those of run time.
+#[test]
+fn numbers_that_are_no_doubles_are_compared_as_what_they_are() {
+    let value = Precise {
+        exact: LongDouble::parse("0.1").unwrap(),
+        far: LongDouble::parse("-1e4000").unwrap(),
+        double: 0.1,
+        price: Fixed::from_units(1_000_000_000_000_000_000_000_000_000_001).unwrap(),
+        whole: Fixed::from_units(9_999_999_999_999_999_999_999_999_999_999).unwrap(),
+        count: u64::MAX,
+    };
+    let of = DynamicType::of::<Precise>();
+    let data = DynamicData::from_cdr(&of, &to_cdr(&value).unwrap()).unwrap();
+    for (expression, is) in [
+        ("exact = 0.1", true),
+        ("exact = 0.1000000000000000000000000000000001", false),
+        ("exact < 0.1000000000000000000000000000000001", true),
+        // The double that is nearest to a tenth is a little above it.
+        ("exact = double", false),
+        ("exact < double", true),
+        ("double > exact", true),
+        ("double = 0.1", true),
+        ("exact BETWEEN 0.0999999999999999999999999999 AND 0.1000000000000000000000000001", true),
+        ("far = -1e4000", true),
+        ("far < -1e3999", true),
+        ("far > -1.0000000000000000000000000000001e4000", true),
+        ("far < double", true),
+        ("far < count", true),
+        ("exact < 1 AND exact > 0", true),
+        ("price = 1.000000000000000000000000000001", true),
+        ("price > 1", true),
+        ("price > 1.000000000000000000000000000000", true),
+        ("price < 1.000000000000000000000000000002", true),
+        ("price > double", true),
+        ("price > exact", true),
+        ("whole > count", true),
+        ("whole = 9999999999999999999999999999999.0", true),
+        ("whole = 9999999999999999999999999999998.0", false),
+        ("count = 18446744073709551615", true),
+    ] {
+        assert_eq!(
+            Filter::new::<Precise>(expression, &[]).unwrap().accepts(&value),
+            is,
+            "{expression}"
+        );
+        let filter = Filter::in_type(Fields::Dynamic(&of), expression, &[]).unwrap();
+        assert_eq!(filter.accepts(&data), is, "{expression}");
+    }
+    let given = Filter::new::<Precise>("exact = %0 AND far = %1", &strings(&["0.1", "-1e4000"]));
+    assert!(given.unwrap().accepts(&value));
+    let wrong = Filter::new::<Precise>("double < 1e400", &[]).unwrap_err();
+    assert_eq!(wrong.reason(), "beside `double`: 1e400 is larger than any double");
+    let wrong = Filter::new::<Precise>("far < 1e5000", &[]).unwrap_err();
+    assert_eq!(wrong.reason(), "`1e5000` is no number");
 }
 
 #[test]

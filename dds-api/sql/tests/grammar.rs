@@ -68,8 +68,10 @@ fn every_relation_and_every_kind_of_value_is_read() {
         ("%0 >= y", "%0 >= y"),
         ("a.b[3].c < d[0]", "a.b[3].c < d[0]"),
         ("a[1][2] = 3", "a[1][2] = 3"),
-        ("f <= 1.5e3", "f <= 1500"),
-        ("f > -.5", "f > -0.5"),
+        ("a['b.c[0]'].d = 3", "a['b.c[0]'].d = 3"),
+        ("a[\"it's\"][-7][RED] = 3", "a[\"it's\"][-7]['RED'] = 3"),
+        ("f <= 1.5e3", "f <= 1.5e3"),
+        ("f > -.5", "f > -.5"),
         ("s = 'it''s'", "s = 'it's'"),
         ("ok = TRUE", "ok = TRUE"),
         ("t between %1 AND %99", "t BETWEEN %1 AND %99"),
@@ -83,6 +85,9 @@ fn every_relation_and_every_kind_of_value_is_read() {
         assert_eq!(parsed(text), same);
     }
 }
+
+const IN_BRACKETS: &str =
+    "in brackets stands the number of an element, or the key of a map's entry: `[0]`, `['a']`";
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
@@ -98,8 +103,11 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a = %100", 4, "a parameter is %0 to %99"),
         ("1 = 2", 0, "two values are compared here, and none of them is a member"),
         ("a.", 1, "a member's name was expected behind the dot"),
-        ("a[x] = 1", 1, "an index is a number in brackets: `[0]`"),
-        ("a[99999999999] = 1", 1, "an index is a number in brackets: `[0]`"),
+        ("a[] = 1", 1, IN_BRACKETS),
+        ("a[1 = 1", 1, IN_BRACKETS),
+        ("a['x] = 1", 1, IN_BRACKETS),
+        ("a['x'.b] = 1", 1, IN_BRACKETS),
+        ("a[1.5] = 1", 1, IN_BRACKETS),
         ("a NOT = 1", 6, "BETWEEN or LIKE was expected, found `=`"),
         ("3 LIKE 'x'", 0, "a member was expected before BETWEEN and LIKE"),
         ("a LIKE b.c", 7, "a value was expected here, and this is a member"),
@@ -112,7 +120,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a = 18446744073709551616", 4, "this is no number of up to 64 bits"),
         ("a = 0x", 4, "this is no number of up to 64 bits"),
         ("a = 0xx", 4, "this is no number of up to 64 bits"),
-        ("a = 1e999", 4, "`1e999` is no number"),
+        ("a = 1e9999", 4, "`1e9999` is no number"),
         ("a # 1", 2, "`#` means nothing here"),
         ("AND = 1", 0, "a member or a value was expected, found `AND`"),
     ] {

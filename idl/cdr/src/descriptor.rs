@@ -132,7 +132,7 @@ pub struct Literal {
 }
 
 /// A field of a bitset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct BitField {
     /// Its name in IDL.
     pub name: &'static str,
@@ -140,6 +140,8 @@ pub struct BitField {
     pub position: u32,
     /// How many bits it has.
     pub bits: u32,
+    /// The type of its values.
+    pub type_of: DescriptorOf,
 }
 
 /// What a struct is made of.

@@ -36,6 +36,7 @@ mod error;
 mod fingerprint;
 mod key;
 mod limits;
+mod long_double;
 mod member;
 mod path;
 mod payload;
@@ -50,7 +51,7 @@ mod union;
 mod writer;
 
 pub use dds_type::{DdsType, UNBOUNDED};
-pub use decimal::{Fixed, LongDouble};
+pub use decimal::Fixed;
 pub use descriptor::{
     BitField, CaseDescriptor, DescriptorOf, Extensibility, LARGEST_MEMBER_ID, Literal,
     MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind, UnionDescriptor,
@@ -63,6 +64,7 @@ pub use fingerprint::{Fingerprint, fingerprint};
 pub use idl_derive::DdsType;
 pub use key::{KeyForm, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with, serialize_key_into};
 pub use limits::Limits;
+pub use long_double::LongDouble;
 pub use member::{Form, MAX_DEPTH};
 pub use path::{MemberPath, PathError, PathStep, Step, parse_path};
 pub use payload::{

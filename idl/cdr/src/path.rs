@@ -174,7 +174,7 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, Stri
         }
         (TypeKind::Bitset(fields), PathStep::Member(name)) => {
             match fields.iter().position(|field| field.name == name) {
-                Some(place) => Ok((Step::Part(place), descriptor_of::<u64>())),
+                Some(place) => Ok((Step::Part(place), (fields[place].type_of)())),
                 None => {
                     let names: Vec<_> = fields.iter().map(|field| field.name).collect();
                     Err(no_member(of.name, name, &names))

@@ -158,7 +158,7 @@ impl<'a> ValueRef<'a> {
             Self::Enumerator { value, .. } => Number::Integer(value.into()),
             Self::Float(number) => Number::Floating(number.into()),
             Self::Double(number) => Number::Floating(number),
-            Self::LongDouble(number) => Number::Floating(number.to_f64()),
+            Self::LongDouble(number) => Number::Long(*number),
             Self::Fixed { units, scale: 0 } => Number::Integer(*units),
             Self::Fixed { units, scale } => Number::Decimal(*units, scale),
             _ => return None,
@@ -180,6 +180,7 @@ fn compare_signs(one: u64, other: i64) -> Ordering {
 enum Number {
     Integer(i128),
     Floating(f64),
+    Long(LongDouble),
     Decimal(i128, u32),
 }
 
@@ -202,6 +203,8 @@ fn text_of<'a>(value: ValueRef<'a>, space: &'a mut [u8; 4]) -> Option<&'a str> {
 
 fn compare_numbers(one: Number, other: Number) -> Option<Ordering> {
     match (one, other) {
+        (Number::Long(one), other) => one.compare(long(other)),
+        (one, Number::Long(other)) => long(one).compare(other),
         (Number::Integer(one), Number::Integer(other)) => Some(one.cmp(&other)),
         (Number::Floating(one), Number::Floating(other)) => one.partial_cmp(&other),
         (Number::Integer(one), Number::Floating(other)) => compare_with_double(one, other),
@@ -228,7 +231,17 @@ fn decimal(number: Number) -> Option<(i128, u32)> {
     match number {
         Number::Integer(units) => Some((units, 0)),
         Number::Decimal(units, scale) => Some((units, scale)),
-        Number::Floating(_) => None,
+        Number::Floating(_) | Number::Long(_) => None,
+    }
+}
+
+/// All but decimals are the same number in 128 bits.
+fn long(number: Number) -> LongDouble {
+    match number {
+        Number::Integer(value) => LongDouble::from_integer(value),
+        Number::Floating(value) => value.into(),
+        Number::Long(value) => value,
+        Number::Decimal(units, scale) => LongDouble::from_decimal(units, scale),
     }
 }
 
@@ -258,7 +271,7 @@ impl fmt::Debug for ValueRef<'_> {
             Self::Unsigned(value) => write!(f, "Unsigned({value})"),
             Self::Float(value) => write!(f, "Float({value:?})"),
             Self::Double(value) => write!(f, "Double({value:?})"),
-            Self::LongDouble(value) => write!(f, "LongDouble({:?})", value.to_f64()),
+            Self::LongDouble(value) => write!(f, "LongDouble({value})"),
             Self::Fixed { units, scale } => write!(f, "Fixed({units}e-{scale})"),
             Self::Char(value) => write!(f, "Char({value:?})"),
             Self::WideChar(value) => write!(f, "WideChar({:?})", char::from(*value)),

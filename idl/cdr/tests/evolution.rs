@@ -206,58 +206,6 @@ fn what_has_to_be_understood_and_is_not_known_is_refused() {
 }
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
-#[dds(crate = "idl_cdr", extensibility = "mutable")]
-struct Sized {
-    #[dds(id = 1)]
-    a: u8,
-    #[dds(id = 2)]
-    b: u16,
-    #[dds(id = 3)]
-    c: u32,
-    #[dds(id = 4)]
-    d: u64,
-    #[dds(id = 5)]
-    e: String,
-    #[dds(id = 6)]
-    f: Vec<u32>,
-    #[dds(id = 7)]
-    g: Vec<u64>,
-}
-
-/// Every length code, each where it fits, and the general one for all.
-#[test]
-fn all_length_codes_are_read() {
-    let value = Sized { a: 1, b: 2, c: 3, d: 4, e: "five".into(), f: vec![6], g: vec![7, 8] };
-    let bodies: [(u32, &[u8]); 7] = [
-        (1, &[1]),
-        (2, &[2, 0]),
-        (3, &[3, 0, 0, 0]),
-        (4, &[4, 0, 0, 0, 0, 0, 0, 0]),
-        (5, &[5, 0, 0, 0, b'f', b'i', b'v', b'e', 0]),
-        (6, &[1, 0, 0, 0, 6, 0, 0, 0]),
-        (7, &[2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]),
-    ];
-    for codes in [[0, 1, 2, 3, 5, 6, 7], [4; 7], [0, 1, 2, 3, 4, 4, 4], [4, 4, 2, 3, 5, 4, 7]] {
-        let mut body: Vec<u8> = Vec::new();
-        for ((id, bytes), code) in bodies.into_iter().zip(codes) {
-            body.resize(body.len().next_multiple_of(4), 0);
-            body.extend((id | code << 28_u32).to_le_bytes());
-            if code == 4 {
-                body.extend((bytes.len() as u32).to_le_bytes());
-            }
-            body.extend(bytes);
-        }
-        let mut payload = vec![0, 0x0b, 0, 0];
-        payload.extend((body.len() as u32).to_le_bytes());
-        payload.extend(&body);
-        assert_eq!(from_cdr::<Sized>(&payload).unwrap(), value, "{codes:?}");
-        if codes == [0, 1, 2, 3, 5, 6, 7] {
-            assert_eq!(to_cdr(&value).unwrap()[4..], payload[4..]);
-        }
-    }
-}
-
-#[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", name = "Loose")]
 struct Loose {
     before: u8,

@@ -1,5 +1,6 @@
 //! Bytes that other implementations make of the same values: `vectors/vectors.txt`, made by
-//! `vectors/make.py` with pycdr2 1.0.0 and cyclonedds 11.0.1.
+//! `vectors/make.py` with pycdr2 1.0.0, cyclonedds 11.0.1 and rosbags 0.11.9, and by `vectors/make.cjs` with
+//! @foxglove/cdr 3.5.0.
 //!
 //! Plain and delimited encodings are compared byte by byte; parameter lists, in which implementations may
 //! differ, by what is read from them. So are optional members of XCDR1, which are parameters.

@@ -431,7 +431,16 @@ fn list(place: Place) -> String {
 
 fn read_value(input: ParseStream<'_>) -> syn::Result<Expr> {
     input.parse::<Token![=]>()?;
-    input.parse()
+    read_expression(input)
+}
+
+/// What a macro has put in, an `$x:expr`, is in a group of its own; a literal is one there too.
+fn read_expression(input: ParseStream<'_>) -> syn::Result<Expr> {
+    let mut expression = input.parse()?;
+    while let Expr::Group(inner) = expression {
+        expression = *inner.expr;
+    }
+    Ok(expression)
 }
 
 fn skip_value(input: ParseStream<'_>) -> syn::Result<()> {
@@ -578,7 +587,7 @@ fn read_cases(input: ParseStream<'_>) -> syn::Result<Vec<Expr>> {
             return Ok(cases);
         }
         input.parse::<Token![,]>()?;
-        cases.push(input.parse()?);
+        cases.push(read_expression(input)?);
     }
 }
 

@@ -156,7 +156,12 @@ pub(crate) fn implement_set(
             const DESCRIPTOR: #types::TypeDescriptor = #types::TypeDescriptor {
                 name: #name,
                 kind: #types::TypeKind::Bitset(&[
-                    #(#types::BitField { name: #names, position: #positions, bits: #widths }),*
+                    #(#types::BitField {
+                        name: #names,
+                        position: #positions,
+                        bits: #widths,
+                        type_of: #types::descriptor_of::<#tys>,
+                    }),*
                 ]),
             };
             const LAYOUT: ::core::option::Option<#types::PlainLayout<Self>> =

@@ -144,7 +144,9 @@ impl Lowering<'_> {
                 path.text()
             ),
             Meaning::Skipped(what) => {
-                format!("`{}` is a {what}, which no sample can carry; use a struct", path.text())
+                let article = if what == "eventtype" { "an" } else { "a" };
+                let path = path.text();
+                format!("`{path}` is {article} {what}, which no sample can carry; use a struct")
             }
             Meaning::Interface(_) | Meaning::ForwardInterface => format!(
                 "`{}` is an interface, which no sample can carry; use a struct",

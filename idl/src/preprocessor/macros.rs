@@ -54,6 +54,10 @@ pub(super) struct Queued {
 }
 
 impl Queued {
+    pub(super) fn kind(&self) -> &TokenKind {
+        &self.token.kind
+    }
+
     fn comes_out_of(&self, name: &str) -> bool {
         let mut origin = self.origin.as_deref();
         while let Some(Origin { name: from, from: next, .. }) = origin {
@@ -417,7 +421,7 @@ fn take<'a>(
 }
 
 /// Tokens as text.
-fn spell(tokens: &[Queued]) -> String {
+pub(super) fn spell(tokens: &[Queued]) -> String {
     let mut text = String::new();
     for (index, queued) in tokens.iter().enumerate() {
         if index > 0 && queued.token.spaced {

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use crate::diagnostic::{Reports, did_you_mean};
 use crate::lexer::{Comment, Lexer, Token, TokenKind};
 use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
-use macros::{Macro, Queued};
+use macros::{Macro, Queued, spell};
 pub(crate) use pragma::{Pragma, PragmaKind};
 
 /// How many files may be open inside each other.
@@ -444,8 +444,16 @@ impl<'a> Preprocessor<'a> {
     fn include(&mut self, span: Span) {
         let mut wanted = None;
         self.with_lexer(|this, lexer| {
+            let mut again = lexer.clone();
             let (text, place) = lexer.rest_of_line();
-            wanted = this.include_name(text.trim(), place);
+            wanted = match file_name(&text) {
+                Some((name, quoted, start)) => {
+                    let end = start + name.len() + 2;
+                    let [start, end] = [start, end].map(|at| place.start + at as u32);
+                    Some((name.to_owned(), quoted, Span { start, end, ..place }))
+                }
+                None => this.file_name_of_macros(&mut again, place),
+            };
             lexer.leave_directive();
         });
         let Some((name, quoted, place)) = wanted else { return };
@@ -501,32 +509,26 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// The name in an `#include`, and whether it is in double quotes.
-    fn include_name(&mut self, text: &str, place: Span) -> Option<(String, bool, Span)> {
-        for (open, close) in [('"', '"'), ('<', '>')] {
-            if let Some(rest) = text.strip_prefix(open)
-                && let Some(end) = rest.find(close)
-                && end > 0
-            {
-                let start = place.start + self.offset_of(place, open);
-                let place = Span { start, end: start + end as u32 + 2, ..place };
-                return Some((rest[..end].to_owned(), open == '"', place));
-            }
-        }
-        // A macro may stand for the name.
-        if let Some(Macro { body, .. }) = self.macros.get(text).map(AsRef::as_ref)
-            && let [Token { kind: TokenKind::String { value, .. }, .. }] = body.as_slice()
+    /// What macros make of the line is the name of a file, in double quotes or angle brackets.
+    fn file_name_of_macros(
+        &mut self,
+        lexer: &mut Lexer,
+        place: Span,
+    ) -> Option<(String, bool, Span)> {
+        let tokens = self.line_tokens(lexer).into_iter().map(Queued::from).collect();
+        let expanded = self.expand_all(tokens);
+        if let [only] = expanded.as_slice()
+            && let TokenKind::String { value, .. } = only.kind()
+            && !value.is_empty()
         {
             return Some((value.to_string(), true, place));
+        }
+        if let Some((name, quoted, _)) = file_name(&spell(&expanded)) {
+            return Some((name.to_owned(), quoted, place));
         }
         let text = "expected the name of a file: #include \"file.idl\" or #include <file.idl>";
         self.reports.error(place, text);
         None
-    }
-
-    fn offset_of(&self, place: Span, c: char) -> u32 {
-        let text = &self.sources.file(place.file).text;
-        text[place.start as usize..].find(c).unwrap_or(0) as u32
     }
 
     /// Looks beside the file (for names in double quotes), then in the directories in turn. A file
@@ -552,6 +554,19 @@ impl<'a> Preprocessor<'a> {
         }
         Err(looked.join(", "))
     }
+}
+
+/// The name that a text begins with, whether it is in double quotes, and where its opening mark is.
+fn file_name(text: &str) -> Option<(&str, bool, usize)> {
+    let start = text.len() - text.trim_start().len();
+    let close = match text[start..].chars().next()? {
+        '"' => '"',
+        '<' => '>',
+        _ => return None,
+    };
+    let rest = &text[start + 1..];
+    let end = rest.find(close).filter(|end| *end > 0)?;
+    Some((&rest[..end], close == '"', start))
 }
 
 /// A file that was found: its path, its identity, and its bytes if it is new.

@@ -109,12 +109,19 @@ impl FromDescriptors {
             TypeKind::Bitset(fields) => Kind::Bitset(
                 fields
                     .iter()
-                    .map(|field| BitField {
-                        name: Name::new(field.name),
-                        position: field.position,
-                        bits: field.bits,
-                        holder: holder(field.bits),
-                        of: self.graph.add("", Kind::Primitive(holder(field.bits))),
+                    .map(|field| {
+                        let of = (field.type_of)();
+                        let holder = match of.kind {
+                            TypeKind::Primitive(size) => holder(primitive(of.name, size)),
+                            _ => Primitive::Uint64,
+                        };
+                        BitField {
+                            name: Name::new(field.name),
+                            position: field.position,
+                            bits: field.bits,
+                            holder,
+                            of: self.graph.add("", Kind::Primitive(holder)),
+                        }
                     })
                     .collect(),
             ),
@@ -232,13 +239,7 @@ fn primitive(name: &str, size: usize) -> Primitive {
     })
 }
 
-/// The type that a field of so many bits has in IDL if nothing is said.
-pub(crate) fn holder(bits: u32) -> Primitive {
-    match bits {
-        0..=1 => Primitive::Boolean,
-        2..=8 => Primitive::Uint8,
-        9..=16 => Primitive::Uint16,
-        17..=32 => Primitive::Uint32,
-        _ => Primitive::Uint64,
-    }
+/// What holds the bits of a field: an integer, so that `octet` is `uint8` here.
+pub(crate) fn holder(of: Primitive) -> Primitive {
+    if of == Primitive::Byte { Primitive::Uint8 } else { of }
 }

@@ -10,6 +10,7 @@ use idl::model::{self, Definition, MemberId, Type, TypeNotes};
 use idl::{Specification, Value};
 use idl_cdr::{DdsType, Extensibility, LongDouble, Representations, TryConstruct};
 
+use crate::descriptor::holder;
 use crate::model::{
     BitField, Case, Element, Graph, Kind, Literal, Member, NO_BOUND, Name, NodeId, Primitive,
     Structure, Union,
@@ -318,7 +319,7 @@ impl FromIdl<'_> {
         let mut position = 0;
         let mut fields = Vec::new();
         for (place, field) in of.fields.iter().enumerate() {
-            let (bits, holder) = (u32::from(field.bits), primitive(field.ty));
+            let (bits, holder) = (u32::from(field.bits), holder(primitive(field.ty)));
             let node = self.graph.add("", Kind::Primitive(holder));
             let name = field.name.clone().unwrap_or_else(|| format!("reserved_{place}"));
             fields.push(BitField { name: Name::new(&name), position, bits, holder, of: node });

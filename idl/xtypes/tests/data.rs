@@ -40,6 +40,44 @@ fn same<T: DdsType + PartialEq + Debug>(value: &T, of: &DynamicType, encoding: E
     assert_eq!(of_key.to_cdr(encoding).unwrap(), typed, "what is not in the key has its default");
 }
 
+/// A field of a bitset has the type that it is declared with, wherever the type comes from: IDL, Rust or a peer.
+#[test]
+fn fields_of_bitsets_have_their_types() {
+    #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+    #[dds(crate = "idl_cdr", bitset)]
+    struct Header {
+        #[dds(bits = 3)]
+        version: u8,
+        #[dds(bits = 1)]
+        urgent: bool,
+        #[dds(bits = 5)]
+        offset: i8,
+        #[dds(bits = 10)]
+        hops: u32,
+        #[dds(bits = 12)]
+        load: i16,
+    }
+    let idl = "bitset Header { bitfield<3> version; bitfield<1> urgent; bitfield<5, int8> offset; \
+               bitfield<10, uint32> hops; bitfield<12, short> load; };";
+    let idl = idl::parse("header.idl", idl).unwrap();
+    let of_idl = DynamicType::from_idl(&idl, "Header").unwrap();
+    let derived = DynamicType::of::<Header>();
+    let value = Header { version: 5, urgent: true, offset: -3, hops: 1000, load: -2000 };
+    let payload = to_cdr(&value).unwrap();
+    for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
+        assert_eq!(of_idl.objects(kind), derived.objects(kind));
+    }
+    let told = DynamicType::from_objects(&derived.objects(ObjectKind::Complete)).unwrap();
+    for of in [of_idl, derived, told] {
+        let data = DynamicData::from_cdr(&of, &payload).unwrap();
+        let text = "{version: 5, urgent: true, offset: -3, hops: 1000, load: -2000}";
+        assert_eq!(data.to_text(), text);
+        let again = DynamicData::parse(&of, text).unwrap();
+        assert_eq!(again.to_cdr(Encoding::default()).unwrap(), payload);
+        assert!(DynamicData::parse(&of, "{offset: 16}").is_err());
+    }
+}
+
 proptest! {
     #[test]
     fn bytes_are_those_of_derived_types(

@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use idl_cdr::{DdsType, LongDouble, WChar, WString};
-use idl_xtypes::standard::{CompleteTypeObject, TypeIdentifier, TypeObject};
-use idl_xtypes::{DynamicType, ObjectKind, TypeObjects, object_bytes};
+use idl_cdr::{CdrReader, DdsType, Encoding, LongDouble, WChar, WString};
+use idl_xtypes::standard::{
+    CompleteTypeObject, PlainCollectionHeader, PlainSequenceSElemDefn, TypeIdentifier,
+    TypeIdentifierTypeObjectPair, TypeObject,
+};
+use idl_xtypes::{DynamicData, DynamicType, ObjectKind, TypeObjects, object_bytes};
 use md5::{Digest, Md5};
 
 fn identifier<T: DdsType>() -> Vec<u8> {
@@ -181,4 +184,218 @@ fn a_type_names_those_that_it_is_made_of_by_their_hashes() {
     object.extend([0x70, 0xdd, 0xa5, 0xdf]); // `printf color | md5sum`
     assert_eq!(object_bytes(&paint.type_object), object);
     assert_eq!(object_bytes(&objects.identifier)[1..], hash(&object));
+}
+
+/// The minimal object of a type, spelled by hand, and that its identifier is the hash of it.
+#[track_caller]
+fn minimal<T: DdsType>(object: &[u8]) {
+    let objects = DynamicType::of::<T>().objects(ObjectKind::Minimal);
+    assert_eq!(objects.objects.len(), 1);
+    assert_eq!(object_bytes(&objects.objects[0].type_object), object);
+    assert_eq!(object_bytes(&objects.identifier), [&[0xf1][..], &hash(object)].concat());
+}
+
+#[derive(DdsType, Clone, Copy)]
+#[dds(crate = "idl_cdr")]
+enum Letter {
+    A,
+    #[dds(default_literal)]
+    B = 7,
+}
+
+/// Annex B, MinimalEnumeratedType: the bits, and each literal with its value and the hash of its name. DEFAULT is 1 << 6.
+#[test]
+fn the_minimal_object_of_an_enum() {
+    #[rustfmt::skip]
+    minimal::<Letter>(&[
+        58, 0, 0, 0,
+        0xf1,
+        0x40,                   // TK_ENUM
+        0x01, 0,                // IS_FINAL, as idlc has it as well
+        2, 0, 0, 0,             // the size of the header
+        32, 0,                  // bit_bound
+        0, 0,
+        42, 0, 0, 0,            // the size of the sequence of literals
+        2, 0, 0, 0,
+        14, 0, 0, 0,            // the literal's
+        6, 0, 0, 0,             // that of what both kinds of objects have in common
+        0, 0, 0, 0,
+        0, 0,
+        0x7f, 0xc5, 0x62, 0x70, // `printf A | md5sum`
+        0, 0,
+        14, 0, 0, 0,
+        6, 0, 0, 0,
+        7, 0, 0, 0,
+        0x40, 0,
+        0x9d, 0x5e, 0xd6, 0x78, // `printf B | md5sum`
+    ]);
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", bitmask, bit_bound = 12, flags(READ = 0, WRITE = 11))]
+struct Mask(u16);
+
+/// Annex B, MinimalBitmaskType: the bits, and each flag with its position.
+#[test]
+fn the_minimal_object_of_a_bitmask() {
+    #[rustfmt::skip]
+    minimal::<Mask>(&[
+        52, 0, 0, 0,
+        0xf1,
+        0x41,                   // TK_BITMASK
+        0, 0,
+        44, 0, 0, 0,            // the size of MinimalBitmaskType, which is appendable
+        0x01, 0,                // IS_FINAL
+        0, 0,
+        2, 0, 0, 0,             // the size of the header
+        12, 0,                  // bit_bound
+        0, 0,
+        28, 0, 0, 0,            // the size of the sequence of flags
+        2, 0, 0, 0,
+        8, 0, 0, 0,
+        0, 0, 0, 0,             // its position, and no flags
+        0x34, 0x66, 0xfa, 0xb4, // `printf READ | md5sum`
+        8, 0, 0, 0,
+        11, 0, 0, 0,
+        0xd4, 0xb9, 0xe4, 0x7f, // `printf WRITE | md5sum`
+    ]);
+}
+
+#[derive(DdsType, Clone, Copy)]
+#[dds(crate = "idl_cdr", bitset)]
+struct Set {
+    #[dds(bits = 3)]
+    low: u8,
+    #[dds(bits = 1)]
+    high: bool,
+}
+
+/// Annex B, MinimalBitsetType: each field with its position, how many bits it has, and the kind of its holder.
+#[test]
+fn the_minimal_object_of_a_bitset() {
+    #[rustfmt::skip]
+    minimal::<Set>(&[
+        54, 0, 0, 0,
+        0xf1,
+        0x53,                   // TK_BITSET
+        0, 0,
+        46, 0, 0, 0,            // the size of MinimalBitsetType, which is appendable
+        0, 0,                   // no flags
+        0, 0,
+        0, 0, 0, 0,             // nothing in the header
+        34, 0, 0, 0,            // the size of the sequence of fields
+        2, 0, 0, 0,
+        10, 0, 0, 0,
+        0, 0, 0, 0, 3, 0x0d,    // its position, no flags, three bits, TK_UINT8
+        0x53, 0xcc, 0xed, 0x8d, // `printf low | md5sum`
+        0, 0,
+        10, 0, 0, 0,
+        3, 0, 0, 0, 1, 0x01,    // TK_BOOLEAN
+        0x8d, 0x96, 0x6b, 0x22, // `printf high | md5sum`
+    ]);
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32", extensibility = "final")]
+enum Choice {
+    #[dds(case = 1, name = "one")]
+    One(u8),
+    #[dds(default, name = "rest")]
+    Rest(u16),
+}
+
+/// Annex B, MinimalUnionType: the discriminator, and each member with its id, flags (DEFAULT is 1 << 6), type and labels.
+#[test]
+fn the_minimal_object_of_a_union() {
+    #[rustfmt::skip]
+    minimal::<Choice>(&[
+        68, 0, 0, 0,
+        0xf1,
+        0x52,                   // TK_UNION
+        0x01, 0,                // IS_FINAL
+        0, 0, 0, 0,             // nothing in the header
+        3, 0, 0, 0,             // the size of the discriminator
+        0x11, 0,                // TRY_CONSTRUCT1, MUST_UNDERSTAND
+        0x04,
+        0,
+        48, 0, 0, 0,            // the size of the sequence of members
+        2, 0, 0, 0,
+        20, 0, 0, 0,
+        1, 0, 0, 0,             // the member id
+        0x01, 0, 0x02,          // TRY_CONSTRUCT1, TK_BYTE
+        0,
+        1, 0, 0, 0, 1, 0, 0, 0, // one label
+        0xf9, 0x7c, 0x5d, 0x29, // `printf one | md5sum`
+        16, 0, 0, 0,
+        2, 0, 0, 0,
+        0x41, 0, 0x06,          // TRY_CONSTRUCT1, DEFAULT; TK_UINT16
+        0,
+        0, 0, 0, 0,
+        0x65, 0xe8, 0x80, 0x0b, // `printf rest | md5sum`
+    ]);
+}
+
+/// Annex B, MinimalAliasType; and rule (7) of 7.4.3.5.3: a value of it is one of what it stands for. Here no type has one, but a
+/// peer may tell of it: a sequence of such aliases is one of numbers, without a size in front.
+#[test]
+fn the_minimal_object_of_an_alias() {
+    #[rustfmt::skip]
+    let object = [
+        15, 0, 0, 0,
+        0xf1,
+        0x30,                   // TK_ALIAS
+        0, 0,                   // no flags
+        0, 0, 0, 0,             // nothing in the header
+        3, 0, 0, 0,             // the size of the body
+        0, 0, 0x04,             // no flags, TK_INT32
+    ];
+    let mut reader = CdrReader::new(&object, Encoding::PLAIN_CDR2_LE);
+    let type_object = TypeObject::deserialize(&mut reader).unwrap();
+    assert_eq!(object_bytes(&type_object), object);
+    let identifier = TypeIdentifier::Minimal(TypeObjects::digest(&object));
+    let element_identifier = Box::new(identifier.clone());
+    let header = PlainCollectionHeader { equiv_kind: 0xf1, element_flags: 1 };
+    let told = TypeObjects {
+        identifier: TypeIdentifier::SequenceSmall(PlainSequenceSElemDefn {
+            header,
+            bound: 0,
+            element_identifier,
+        }),
+        objects: vec![TypeIdentifierTypeObjectPair { type_identifier: identifier, type_object }],
+    };
+    let of = DynamicType::from_objects(&told).unwrap();
+    for encoding in [Encoding::CDR_LE, Encoding::PLAIN_CDR2_LE] {
+        let payload = idl_cdr::to_cdr_with(&vec![2_i32, 3], encoding).unwrap();
+        assert_eq!(payload[4..], [2, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+        let data = DynamicData::from_cdr(&of, &payload).unwrap();
+        assert_eq!(data.to_json(), "[2, 3]");
+        assert_eq!(data.to_cdr(encoding).unwrap(), payload);
+    }
+}
+
+#[derive(DdsType)]
+#[dds(crate = "idl_cdr")]
+struct Large {
+    row: [u8; 256],
+    #[dds(bound = 256)]
+    map: BTreeMap<u8, u16>,
+    #[dds(bound = 256)]
+    wide: WString,
+}
+
+/// 7.3.4.6: TI_PLAIN_ARRAY_LARGE 0x91, TI_PLAIN_MAP_LARGE 0xa1 and TI_STRING16_LARGE 0x73, for bounds above 255.
+#[test]
+fn identifiers_of_large_collections() {
+    let objects = DynamicType::of::<Large>().objects(ObjectKind::Complete);
+    let TypeObject::Complete(CompleteTypeObject::Structure(of)) = &objects.objects[0].type_object
+    else {
+        panic!("{objects:?}");
+    };
+    let members = of.member_seq.iter().map(|one| object_bytes(&one.common.member_type_id));
+    let wanted: [&[u8]; 3] = [
+        &[0x91, 0xf3, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0x02],
+        &[0xa1, 0xf3, 1, 0, 0, 1, 0, 0, 0x06, 0, 1, 0, 0x02],
+        &[0x73, 0, 0, 0, 0, 1, 0, 0],
+    ];
+    assert_eq!(members.collect::<Vec<_>>(), wanted);
 }

@@ -5,7 +5,7 @@
 #[path = "../../cdr/tests/types/mod.rs"]
 mod types;
 
-use idl_cdr::{DdsType, Encoding, to_cdr};
+use idl_cdr::{DdsType, Encoding, LongDouble, to_cdr};
 use idl_xtypes::{DynamicData, DynamicType};
 use proptest::prelude::*;
 use types::*;
@@ -145,6 +145,37 @@ proptest! {
         }
         let _ = DynamicData::parse(data.of(), &text.into_iter().collect::<String>());
     }
+}
+
+/// In digits, as many as say which number it is; bits only for what no digits say.
+#[test]
+fn long_doubles_are_written_in_digits() {
+    let of = DynamicType::of::<LongDouble>();
+    let cases = [
+        ("0.1", "0.1", "0.1"),
+        ("1", "1.0", "1.0"),
+        ("-0.0", "-0.0", "-0.0"),
+        ("1.0000000000000000000000000000000002", "", "1.0000000000000000000000000000000002"),
+        ("1e4000", "1.0e4000", "\"1.0e4000\""),
+        ("\"1e-4000\"", "1.0e-4000", "1.0e-4000"),
+        ("-Infinity", "-Infinity", "\"-Infinity\""),
+        ("NaN", "NaN", "\"NaN\""),
+        ("0x3fff8000000000000000000000000000", "1.5", "1.5"),
+        (
+            "0x7fff8000000000000000000000000001",
+            "\"0x7fff8000000000000000000000000001\"",
+            "\"0x7fff8000000000000000000000000001\"",
+        ),
+    ];
+    for (read, text, json) in cases {
+        let data = DynamicData::parse(&of, read).unwrap();
+        let text = if text.is_empty() { json } else { text };
+        assert_eq!((data.to_text().as_str(), data.to_json().as_str()), (text, json), "{read}");
+        for written in [text, json] {
+            assert_eq!(DynamicData::parse(&of, written).unwrap(), data, "{read}");
+        }
+    }
+    assert_eq!(said::<LongDouble>("1.5.5"), "1:1: here long double was expected, found `1.5.5`");
 }
 
 /// Bits that only a later version names are carried along, in text as in bytes.

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes vectors.txt: values of some types as other implementations encode them.
 
-    python3 -m pip install --target DIR pycdr2==1.0.0 cyclonedds==11.0.1
-    PYTHONPATH=DIR python3 make.py > vectors.txt
+    python3 -m pip install --target DIR pycdr2==1.0.0 cyclonedds==11.0.1 rosbags==0.11.9
+    (PYTHONPATH=DIR python3 make.py; NODE_PATH=JS/node_modules node make.cjs) > vectors.txt
+
+with `npm install --prefix JS @foxglove/cdr@3.5.0`.
 
 Each line: the implementation, the type, the encoding, the bytes. The values are those of ../vectors.rs.
 Where an implementation cannot do a type, or not in an encoding, the line is missing and standard error says so.
@@ -222,6 +224,110 @@ def write(name):
                 print(f"{name}: the key of {what}: {error!r}", file=sys.stderr)
 
 
+# The same types as ROS has them: an enum is its number, a row of rows is one row, and a sequence of sequences
+# one of structs, which are their members in version 1.
+ROS = {
+    "basics": """
+        bool a
+        uint8 b
+        int16 c
+        uint64 d
+        float32 e
+        float64 f
+        uint8 g
+        int32 h
+        string i
+        int64 j""",
+    "point": """
+        int32 x
+        float64 y""",
+    "row": "int16[] a",
+    "rows": """
+        uint8[] a
+        float64[] b
+        string[] c
+        float64[2] d
+        string[2] e
+        t/row[] f
+        t/point[] g
+        int16[4] h
+        bool[] i""",
+    "enums": """
+        int32 a
+        int32[] b
+        int32[2] c""",
+    "masks": """
+        uint8 a
+        uint16 b""",
+    "inner": """
+        uint8 a
+        string b""",
+    "appended": """
+        uint8 a
+        t/inner b
+        t/inner[] c
+        uint64 d
+        t/point e""",
+    "keyed": """
+        uint8 a
+        string b
+        uint64 c
+        t/point d""",
+}
+
+
+def write_rosbags():
+    """rosbags knows version 1 alone, and nothing that ROS has not."""
+    import numpy
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.EMPTY)
+    types = {}
+    for name, text in ROS.items():
+        lines = "\n".join(line.strip() for line in text.splitlines())
+        types.update(get_types_from_msg(lines, f"t/msg/{name}"))
+    store.register(types)
+
+    def made(name, *values):
+        return store.types[f"t/msg/{name}"](*values)
+
+    def row(kind, *values):
+        return numpy.array(values, dtype=kind)
+
+    def point(x, y):
+        return made("point", x, y)
+
+    def inner(a, b):
+        return made("inner", a, b)
+
+    values = [
+        made("basics", True, 200, -2, 1 << 40, 1.5, -2.25, ord("x"), -7, "text", -(1 << 40)),
+        made(
+            "rows",
+            row("uint8", 1, 2, 3),
+            row("float64", 0.5),
+            ["a", ""],
+            row("float64", 1.0, 2.0),
+            ["bc", "d"],
+            [made("row", row("int16", 1)), made("row", row("int16", 2, 3))],
+            [point(1, 2.0)],
+            row("int16", 1, 2, 3, 4),
+            row("bool", True, False),
+        ),
+        made("enums", 9, row("int32", 0, 5), row("int32", 5, 9)),
+        made("masks", 1, 0b101),
+        made("appended", 1, inner(2, "in"), [inner(3, ""), inner(4, "x")], 5, point(6, 7.0)),
+        made("keyed", 1, "name", 1 << 40, point(2, 3.0)),
+    ]
+    for value in values:
+        of = value.__msgtype__
+        what = of.rsplit("/", 1)[1]
+        for order in ["big", "little"]:
+            encoded = store.serialize_cdr(value, of, little_endian=order == "little")
+            print("rosbags", what, f"xcdr1-{order}", bytes(encoded).hex())
+
+
 if __name__ == "__main__":
     for implementation in ["pycdr2", "cyclonedds"]:
         write(implementation)
+    write_rosbags()

@@ -6,7 +6,8 @@
 //! | type | JSON | text, where it differs |
 //! | --- | --- | --- |
 //! | numbers | `12`, `1.5`; what JSON has no number for is text: `"NaN"`, `"Infinity"` | `NaN`, `Infinity` |
-//! | fixed, long double, integers beyond 53 bits | as numbers | |
+//! | fixed, integers beyond 53 bits | as numbers | |
+//! | long double | as a number with all its digits; one that is larger than any double is text: `"1.0e4000"` | `1.0e4000` |
 //! | characters, strings | `"text"` | |
 //! | enum | `"NAME"` | `NAME` |
 //! | bitmask | the number | |

@@ -428,7 +428,7 @@ fn scalar_of(primitive: Primitive, word: &str, is_quoted: bool) -> Option<Value>
                 let bits = u128::from_str_radix(bits, 16).ok()?;
                 Some(Value::LongDouble(LongDouble(bits.to_le_bytes())))
             }
-            None => floating(word).map(|value| Value::LongDouble(value.into())),
+            None => LongDouble::parse(word).map(Value::LongDouble),
         },
         Primitive::Char8 | Primitive::Char16 if is_quoted => {
             let mut characters = word.chars();

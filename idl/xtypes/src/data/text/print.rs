@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Write};
 
+use idl_cdr::LongDouble;
+
 use super::is_word;
 use crate::DynamicType;
 use crate::data::Value;
@@ -42,9 +44,13 @@ impl Printer<'_> {
             (_, Value::Unsigned(value) | Value::Bitmask(value)) => write!(self.out, "{value}"),
             (_, Value::Float(value)) => self.number(value.is_finite(), &format!("{value:?}")),
             (_, Value::Double(value)) => self.number(value.is_finite(), &format!("{value:?}")),
-            // All of its bits, for no decimal number has them.
             (_, Value::LongDouble(value)) => {
-                write!(self.out, "\"{:#034x}\"", u128::from_le_bytes(value.0))
+                let text = value.to_string();
+                match LongDouble::parse(&text) == Some(*value) {
+                    true => self.number(value.to_f64().abs() < f64::MAX, &text),
+                    // One of the many that are no numbers: all of its bits.
+                    false => write!(self.out, "\"{:#034x}\"", u128::from_le_bytes(value.0)),
+                }
             }
             (_, Value::Fixed { units, scale }) => {
                 let (one, sign) = (10_u128.pow(*scale), if *units < 0 { "-" } else { "" });
