@@ -232,6 +232,27 @@ fn what_is_left_of_a_set_is_there_at_once() {
     }
 }
 
+/// One look gives all of a set, and what was written behind it, also where samples go by way of the cache.
+#[test]
+fn a_set_and_what_is_behind_it_come_in_one_look() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "atomic");
+    let writer = writer(&publisher, &legs);
+    let reader = subscriber(&here).reader(&legs).keep_last(8).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for of in 0..3 {
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &route(of, 5));
+        publisher.end_coherent_changes().unwrap();
+        write(&writer, &[(7, of)]);
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let all = [route(of, 5), vec![(7, of)]].concat();
+        assert_eq!(taken(&reader), all, "set {of}");
+    }
+}
+
 fn limits(samples: u16) -> ResourceLimitsQosPolicy {
     ResourceLimitsQosPolicy { max_samples: Length::of(samples), ..Default::default() }
 }

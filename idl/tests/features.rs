@@ -291,7 +291,7 @@ fn what_dds_does_not_need() {
         ("typeid", "struct S { long a; }; typeid S \"IDL:S:1.0\"; module M { typeid ::S \"x\"; };", "struct S", "typeid S", "1:8: this is never closed"),
         ("typeprefix", "module M { struct S { long a; }; }; typeprefix M \"example.org\";", "struct S", "typeprefix M", "1:12: this is never closed"),
         ("import", "import M::N; import ::M; import \"m.idl\"; struct S { long import; };", "import: i32", "import M", "1:8: this is never closed"),
-        ("words that begin what is skipped", "struct S { long typeid, typeprefix, eventtype, porttype, connector, valuetype, alias; };", "connector: i32", "struct S { long valuetype a; };", "1:27: expected `,`, `[` or `;`, found `a`"),
+        ("words that begin what is skipped", "struct S { long typeid, typeprefix, eventtype, porttype, connector, alias; };", "connector: i32", "struct S { long connector a; };", "1:27: expected `,`, `[` or `;`, found `a`"),
         ("template", "module M { const long A = 1; };", "A", "module M <typename T> { const long A = 1; };", "1:10: a module with parameters"),
     ]);
 }

@@ -158,3 +158,84 @@ pub(crate) fn keys_of(record: &[u8]) -> std::vec::IntoIter<u128> {
     let keys = several(record).filter(|keys| !keys.is_empty());
     keys.unwrap_or_else(|| vec![key_of(record)]).into_iter()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::record::{Contents, Fate, Seal, Terms, seal};
+    use super::*;
+    use crate::topic::Bytes;
+
+    /// A record of these contents: its payload, what becomes of the instance, and how long it lasts.
+    fn record(
+        contents: Contents,
+        payload: &[u8],
+        (fate, lifespan): (Fate, Option<u64>),
+    ) -> Vec<u8> {
+        let terms = Terms { lifespan, ..Terms::default() };
+        let key = (contents == Contents::Sample).then_some(7);
+        let said = Seal { contents, fate, mark: 0, terms, key };
+        let mut record = [&[0; record::HEADER], payload].concat();
+        record.resize(record.len() + said.size(), 0);
+        seal::<Bytes>(&mut record, 1, 100, &said);
+        record
+    }
+
+    fn sample(fate: Fate, lifespan: Option<u64>) -> Vec<u8> {
+        record(Contents::Sample, &[5; 9], (fate, lifespan))
+    }
+
+    /// The records that are put together, the latest of which was written then.
+    fn gathered(records: &[Vec<u8>], latest: u64) -> Gathered {
+        let mut gathered = Gathered::default();
+        for record in records {
+            let fill = |bytes: &mut [u8]| -> Result<(), Broken> {
+                bytes.copy_from_slice(record);
+                Ok(())
+            };
+            assert_eq!(gathered.add(latest, record.len(), fill), Ok(()));
+        }
+        gathered
+    }
+
+    #[test]
+    fn a_set_lasts_as_long_as_the_last_of_its_samples() {
+        let lasting = |lifespans: &[Option<u64>], latest| {
+            let records: Vec<_> = lifespans.iter().map(|it| sample(Fate::Alive, *it)).collect();
+            gathered(&records, latest).lifespan()
+        };
+        assert_eq!(lasting(&[Some(50), Some(20)], 100), 50);
+        assert_eq!(lasting(&[Some(50)], 120), 30, "after the latest was written");
+        assert_eq!(lasting(&[Some(50)], 200), 0);
+        assert_eq!(lasting(&[Some(50), None], 100), NEVER);
+    }
+
+    #[test]
+    fn a_set_is_told_from_a_sample_and_holds_no_other_set() {
+        let records = [sample(Fate::Alive, None), sample(Fate::Disposed, None)];
+        let all = gathered(&records, 100);
+        let set = record(Contents::Set, all.bytes(), (Fate::Alive, None));
+        assert!(is_set(&set) && !is_set(&records[0]));
+        let known: Result<Vec<_>, _> = super::records(&set).into_iter().flatten().collect();
+        assert_eq!(known, Ok(records.iter().map(Vec::as_slice).collect()));
+        assert!(super::records(&records[0]).is_none());
+        let outer = gathered(&[set], 100);
+        let outer = record(Contents::Set, outer.bytes(), (Fate::Alive, None));
+        let mut within = super::records(&outer).unwrap();
+        assert_eq!((within.next(), within.next()), (Some(Err(Broken)), None));
+    }
+
+    #[test]
+    fn a_set_says_of_each_key_what_its_record_says() {
+        let records = [sample(Fate::Alive, None), sample(Fate::Disposed, None)];
+        let all = gathered(&records, 100);
+        let set = record(Contents::Set, all.bytes(), (Fate::Alive, None));
+        let said = |record: &[u8]| {
+            let mut said = Vec::new();
+            says(record, &mut |key, says| said.push((key, says)));
+            said
+        };
+        assert_eq!(said(&set), [(7, Says::Lives), (7, Says::Over)]);
+        assert_eq!(said(&records[1]), [(7, Says::Over)]);
+        assert_eq!((several(&set), several(&records[0])), (Some(vec![7, 7]), None));
+    }
+}

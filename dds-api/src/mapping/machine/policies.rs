@@ -136,18 +136,20 @@ impl ParticipantMachine {
             .filter(|(_, writer)| writer.shared.vigil.is_kept())
             .map(|(id, writer)| (*id, writer.shared.vigil.look(now)))
             .collect();
-        let mut done = 0;
-        for (id, due) in looks {
-            self.vigil_at = self.vigil_at.into_iter().chain(due.next).min();
-            let Some(writer) = self.writers.get_mut(&id) else { continue };
-            done += tell(&writer.shared.board, &due);
-            if let Some(is_alive) = due.is_alive {
-                writer.endpoint.alive = is_alive;
-                let endpoint = writer.endpoint.clone();
-                self.announce_anew(id, endpoint);
-            }
+        looks.into_iter().map(|(id, due)| self.take_up(id, &due)).sum()
+    }
+
+    /// Puts up and announces what is due of a writer. Returns how much was put up.
+    fn take_up(&mut self, id: u64, due: &Due) -> usize {
+        self.vigil_at = self.vigil_at.into_iter().chain(due.next).min();
+        let Some(writer) = self.writers.get_mut(&id) else { return 0 };
+        let told = tell(&writer.shared.board, due);
+        if let Some(is_alive) = due.is_alive {
+            writer.endpoint.alive = is_alive;
+            let endpoint = writer.endpoint.clone();
+            self.announce_anew(id, endpoint);
         }
-        done
+        told
     }
 }
 
