@@ -171,6 +171,24 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3, 3]);
 }
 
+/// There was no room for it, and nothing else was said of its instance.
+#[test]
+fn a_write_that_fails_leaves_no_instance_counted() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = at_level(participant.topic("Tracks"), "atomic");
+    let writer = participant.writer(&topic).in_flight(4).max_blocking_time(Timeout::NOW);
+    let writer = writer.resource_limits(limits(0, 1, 0)).create().unwrap();
+    let loans: Vec<_> = std::iter::from_fn(|| writer.loan().ok()).collect();
+    assert!(!loans.is_empty());
+    let late = writer.write(&track(1, 0));
+    assert!(matches!(late, Err(DdsError::Timeout(_))), "{late:?}");
+    drop(loans);
+    writer.write(&track(2, 0)).unwrap();
+    let refused = writer.write(&track(1, 0)).unwrap_err().to_string();
+    assert!(refused.contains("max_instances"), "{refused}");
+}
+
 /// A set that is discarded was never written: neither are its instances among those of max_instances, nor have those that were
 /// unregistered in it left them.
 #[test]

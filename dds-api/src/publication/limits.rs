@@ -5,7 +5,7 @@
 
 mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use qos_profiles::{DataWriterQos, Length};
@@ -30,8 +30,8 @@ struct State {
     before: u64,
     /// How many of them each instance has.
     each: BTreeMap<u128, usize>,
-    /// Instances that this writer has to say something of.
-    instances: BTreeSet<u128>,
+    /// Instances that this writer has to say something of, and whether it has said anything of each.
+    instances: BTreeMap<u128, bool>,
 }
 
 struct Open {
@@ -69,7 +69,7 @@ impl Limits {
     /// Whether a sample of this instance may be written now.
     fn check(&self, state: &mut State, key: u128, received: Received) -> Result<(), Refused> {
         state.pass(received);
-        if !state.instances.contains(&key) && state.instances.len() >= self.instances {
+        if !state.instances.contains_key(&key) && state.instances.len() >= self.instances {
             return Err(Refused::Instance);
         }
         let of_it = state.each.get(&key).copied().unwrap_or_default();
@@ -82,33 +82,42 @@ impl Limits {
     fn admit(&self, key: u128, received: Received) -> Result<Admitted<'_>, Refused> {
         let mut state = self.lock();
         self.check(&mut state, key, received)?;
-        state.instances.insert(key);
+        state.instances.entry(key).or_default();
         *state.each.entry(key).or_default() += 1;
         let ticket = state.before + state.open.len() as u64;
         state.open.push_back(Open { key, until: None });
-        Ok(Admitted { limits: self, ticket, until: 0 })
+        Ok(Admitted { limits: self, key, ticket, until: None })
     }
 
     /// This writer has something to say of an instance from now on; whether it had nothing to say before. `None` if it is one too
     /// many.
     fn enter(&self, key: u128) -> Option<bool> {
         let instances = &mut self.lock().instances;
-        let is_known = instances.contains(&key);
-        (is_known || instances.len() < self.instances).then(|| instances.insert(key))
+        let is_known = instances.contains_key(&key);
+        let has_room = is_known || instances.len() < self.instances;
+        has_room.then(|| instances.insert(key, true).is_none())
     }
 
     /// It has no more to say of an instance; whether it had.
     pub(super) fn leave(&self, key: u128) -> bool {
-        self.lock().instances.remove(&key)
+        self.lock().instances.remove(&key).is_some()
     }
 
     /// It has to say something of an instance again, for it never said that it had no more.
     pub(super) fn enter_again(&self, key: u128) {
-        self.lock().instances.insert(key);
+        self.lock().instances.insert(key, true);
     }
 }
 
 impl State {
+    /// Nothing was written of an instance: if it is new, and nobody is about to write anything else of it, it does not count.
+    fn forget_unsaid(&mut self, key: u128) {
+        let is_busy = self.open.iter().any(|open| open.key == key && open.until.is_none());
+        if !is_busy && self.instances.get(&key) == Some(&false) {
+            self.instances.remove(&key);
+        }
+    }
+
     /// Forgets what has been received.
     fn pass(&mut self, (life, received): Received) {
         let is_anew = self.life.replace(life).is_some_and(|before| before != life);
@@ -132,14 +141,16 @@ impl State {
 /// The leave to write one sample.
 pub(super) struct Admitted<'a> {
     limits: &'a Limits,
+    key: u128,
     ticket: u64,
-    until: u64,
+    /// Once so many messages are received; none if it was not written.
+    until: Option<u64>,
 }
 
 impl Admitted<'_> {
     /// It was written, and so many messages of its stream are committed since.
     pub(super) fn written(mut self, committed: u64) {
-        self.until = committed;
+        self.until = Some(committed);
     }
 }
 
@@ -149,7 +160,12 @@ impl Drop for Admitted<'_> {
         // Not if it was of an earlier membership.
         let place = self.ticket.checked_sub(state.before).and_then(|it| usize::try_from(it).ok());
         if let Some(open) = place.and_then(|place| state.open.get_mut(place)) {
-            open.until = Some(self.until);
+            open.until = Some(self.until.unwrap_or_default());
+        }
+        match (self.until, state.instances.get_mut(&self.key)) {
+            (Some(_), Some(is_said)) => *is_said = true,
+            (Some(_), None) => {}
+            (None, _) => state.forget_unsaid(self.key),
         }
     }
 }
@@ -202,6 +218,22 @@ mod tests {
         assert_eq!(limits.enter(1), Some(true), "it comes back");
         limits.leave(1);
         assert!(limits.admit(3, (life, 9)).is_ok());
+    }
+
+    #[test]
+    fn an_instance_of_which_nothing_was_written_does_not_count() {
+        let (limits, life) = (limits(9, 9, 1), Standing::new(false).life());
+        let (first, second) = (limits.admit(1, (life, 0)), limits.admit(1, (life, 0)));
+        drop(first);
+        assert!(matches!(limits.admit(2, (life, 0)), Err(Refused::Instance)), "one is on its way");
+        drop(second);
+        limits.admit(2, (life, 0)).ok().unwrap().written(1);
+        drop(limits.admit(2, (life, 0)));
+        assert!(matches!(limits.admit(1, (life, 1)), Err(Refused::Instance)), "it has said that");
+        assert!(limits.leave(2));
+        assert_eq!(limits.enter(1), Some(true));
+        drop(limits.admit(1, (life, 1)));
+        assert_eq!(limits.enter(2), None, "it was registered");
     }
 
     #[test]
