@@ -34,6 +34,7 @@ use super::discovery::Discovery;
 use super::endpoint::{Endpoint, EndpointKind};
 use super::history::{Catching, NOBODY};
 use super::ignored::Ignored;
+use super::level::{Keeping, TopicLevel};
 use super::shares::{ReaderShared, ReaderSource, Refusal, SourceId, WriterShared};
 use super::topic_logs::TopicLogs;
 
@@ -89,12 +90,10 @@ struct Stay {
     counted: u32,
     /// All members have begun the epoch, as far as is known: who announces a reader now has what it is to get.
     all_begun: bool,
-    /// Samples of this topic are kept.
-    kept: bool,
-    /// In logs as well.
-    logged: bool,
-    /// They are delivered only when they are durable everywhere (I-107).
-    durable_first: bool,
+    /// What it is to all its endpoints.
+    level: TopicLevel,
+    /// How samples of this topic are kept, if they are.
+    keeping: Keeping,
     /// The greatest TRANSPORT_PRIORITY of those who write there, as far as is known here.
     priority: i32,
 }
@@ -134,7 +133,7 @@ impl AtomicTopics {
             self.depot.bring(domain, region, memory.with_barrier(link.barrier()), effects);
         }
         let stays = self.stays.entry(key).or_default();
-        if stays.back().is_none_or(|stay| matches!(stay.exit, Exit::Leaves(..))) {
+        if stays.back().is_none_or(|stay| !stay.takes(endpoint)) {
             let region = domain.node_mut().fresh_region();
             let lines = (region, link.open(region, SUBGROUP_LINES * LINE_WORDS)?);
             stays.push_back(Stay::new(lines, endpoint));
@@ -230,7 +229,7 @@ impl AtomicTopics {
         let is_acknowledged = match stay.subgroup {
             // Before its stream has begun there nobody has received anything of it.
             Some(subgroup) if written > 0 && !sends(subgroup) => false,
-            Some(subgroup) if stay.logged && written > 0 => {
+            Some(subgroup) if stay.level.is_logged() && written > 0 => {
                 domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
             }
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
@@ -271,7 +270,7 @@ impl AtomicTopics {
             stay.senders[number] = node.map_or(NOBODY, |node| StreamId { node, region });
         }
         // Who was counted and is still there gets what is written from now on, begun or not.
-        stay.counted = match stay.kept {
+        stay.counted = match stay.level.is_kept() {
             true => stay.counted.min(domain.state().readers(key) as u32),
             false => stay.counted.saturating_sub(gone),
         };
@@ -294,7 +293,7 @@ impl AtomicTopics {
         stay.all_begun |= readers == stay.seats.len();
         // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
         // begun it is known that those have begun who are readers.
-        stay.counted = match stay.kept {
+        stay.counted = match stay.level.is_kept() {
             true if readers == stay.seats.len() => domain.state().readers(key) as u32,
             true => return,
             // Some of those that were counted before may not have begun this epoch yet.
@@ -398,10 +397,20 @@ impl Stay {
             seats: Vec::new(),
             counted: 0,
             all_begun: false,
-            kept: endpoint.level.is_kept(),
-            logged: endpoint.level.is_logged(),
-            durable_first: endpoint.keeping.durable_first,
+            level: endpoint.level,
+            keeping: endpoint.keeping,
             priority: 0,
+        }
+    }
+
+    /// Whether an endpoint becomes part of it. One that is to be kept otherwise does not, although those that the stay was for are
+    /// gone, and only their samples are still held.
+    fn takes(&self, endpoint: &Endpoint) -> bool {
+        let is_alike = self.level == endpoint.level && self.keeping == endpoint.keeping;
+        match self.exit {
+            Exit::Stays => true,
+            Exit::Holds(_) => is_alike,
+            Exit::Leaves(..) => false,
         }
     }
 

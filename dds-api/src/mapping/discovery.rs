@@ -14,17 +14,18 @@ use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::log::{LogId, StreamKey};
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
-use derecho_core::storage::depot::{Holding, Motion};
 use derecho_core::storage::holders::Holders;
-use derecho_core::storage::logbook::{LogBook, Standing};
+use derecho_core::storage::logbook::LogBook;
 
 use super::announcement::Announcement;
 use super::directory::Directory;
 use super::endpoint::{Endpoint, EndpointKind};
-use super::level::TopicLevel;
+use super::participation::{Endpoints, LeftOut, Participation};
 use super::policies::Policies;
 use super::sight::Sight;
 use super::type_identity::{AllTold, Types};
+
+mod kept;
 
 /// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
 const MOST_ANNOUNCED: usize = 1 << 16;
@@ -52,6 +53,8 @@ pub(crate) enum News {
     Participant(NodeId),
     /// It has this topic, which is another one now, or is no more.
     Topic(NodeId, u64),
+    /// In this order are others now that were left out of it.
+    LetIn(u64),
     /// All was taken over as a whole.
     Renewed,
 }
@@ -59,15 +62,15 @@ pub(crate) enum News {
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Discovery {
-    endpoints: BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
+    endpoints: Endpoints,
     /// The same by the names of topics.
     names: BTreeMap<String, BTreeSet<(NodeId, u64)>>,
     /// Of each participant the last endpoint that it has announced: they are called by rising numbers (I-170).
     latest: BTreeMap<NodeId, u64>,
     /// Writers of ordered topics that are no more, and offered something else than what is usual there (I-170).
-    retired: BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
-    /// Of each atomic topic its endpoints.
-    topics: BTreeMap<u64, BTreeSet<(NodeId, u64)>>,
+    retired: Endpoints,
+    /// Of each ordered topic its endpoints.
+    topics: Participation,
     /// Of each topic that is kept who has what is kept.
     holders: BTreeMap<u64, Holders>,
     /// Of each topic that is logged who keeps logs.
@@ -134,8 +137,17 @@ impl Discovery {
 
     /// One of those that are in the order of this key.
     pub(crate) fn first_of(&self, key: u64) -> Option<&Endpoint> {
-        let first = self.topics.get(&key).and_then(BTreeSet::first);
-        first.and_then(|(node, id)| self.endpoint(*node, *id))
+        self.topics.of(key).next().and_then(|(node, id)| self.endpoint(node, id))
+    }
+
+    /// Why an endpoint is left out of the order of another topic that it names, if it is.
+    pub(crate) fn left_out_by_another_topic(&self, node: NodeId, id: u64) -> Option<String> {
+        let endpoint = self.endpoint(node, id)?;
+        let key = endpoint.key();
+        let is_others = |first: &&Endpoint| first.topic != endpoint.topic;
+        self.first_of(key).filter(is_others)?;
+        let is_left_out = self.topics.is_left_out(key, (node, id));
+        is_left_out.then(|| self.topics.objection(key, (node, id), &self.endpoints))?
     }
 
     /// The endpoints of an ordered topic of this kind.
@@ -144,8 +156,8 @@ impl Discovery {
         key: u64,
         kind: EndpointKind,
     ) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
-        let all = self.topics.get(&key).into_iter().flatten();
-        let all = all.filter_map(|(node, id)| Some((*node, *id, self.endpoint(*node, *id)?)));
+        let all = self.topics.of(key);
+        let all = all.filter_map(|(node, id)| Some((node, id, self.endpoint(node, id)?)));
         all.filter(move |(_, _, endpoint)| endpoint.kind == kind)
     }
 
@@ -192,69 +204,32 @@ impl Discovery {
             self.endpoints.entry(node).or_default().insert(id, endpoint);
             return Vec::new();
         }
-        let mut changed = self.taken_out(node, id).map_or(Vec::new(), |(_, changed)| changed);
-        if endpoint.level.is_ordered() {
-            let key = endpoint.key();
-            if let Some(why) = self.first_of(key).and_then(|known| known.parts_from(&endpoint)) {
+        let before = self.taken_out(node, id).filter(|it| it.level.is_ordered());
+        let mut changed: Vec<u64> = before.map(|it| it.key()).into_iter().collect();
+        self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
+        let (topic, is_ordered) = (endpoint.topic.clone(), endpoint.level.is_ordered());
+        let key = endpoint.key();
+        self.endpoints.entry(node).or_default().insert(id, endpoint);
+        if is_ordered {
+            match self.topics.enter((key, (node, id)), &self.endpoints) {
                 // All know of it, so that whoever means something else is told.
-                tracing::warn!(topic = %endpoint.topic, why, "an endpoint is left out of a topic's order");
-            } else {
-                self.topics.entry(key).or_default().insert((node, id));
-                changed.push(key);
+                Err(why) => {
+                    tracing::warn!(%topic, why, "an endpoint is left out of a topic's order for now");
+                }
+                Ok(()) if !changed.contains(&key) => changed.push(key),
+                Ok(()) => {}
             }
         }
-        self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
-        self.endpoints.entry(node).or_default().insert(id, endpoint);
-        changed.iter().for_each(|key| self.settle_holders(*key));
+        changed.iter().for_each(|key| self.let_in(*key));
         changed
     }
 
-    /// Participants that take part in a topic with more than what they have still to let go of.
-    fn keepers(&self, key: u64) -> Vec<NodeId> {
-        let mut keepers: Vec<NodeId> = Vec::new();
-        for (node, id) in self.topics.get(&key).into_iter().flatten() {
-            let at_work =
-                self.endpoint(*node, *id).is_some_and(|it| it.kind != EndpointKind::Guest);
-            if at_work && keepers.last() != Some(node) {
-                keepers.push(*node);
-            }
+    /// The endpoints of a key are others: so may be those that are left out of it, and who has what is kept.
+    fn let_in(&mut self, key: u64) {
+        if self.topics.let_in(key, &self.endpoints) {
+            self.news.get_mut().push(News::LetIn(key));
         }
-        keepers
-    }
-
-    /// Who has what is kept of a topic follows from who takes part in it.
-    fn settle_holders(&mut self, key: u64) {
-        let level = self.first_of(key).map(|endpoint| endpoint.level);
-        let keepers = self.keepers(key);
-        if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
-            // Who comes later to a topic that is logged begins from the logs.
-            self.holders.remove(&key);
-            self.logs.remove(&key);
-            return;
-        }
-        let holders = self.holders.entry(key).or_default();
-        holders.retain(|node| keepers.contains(node));
-        if level.is_some_and(TopicLevel::is_logged) {
-            let logs = self.logs.entry(key).or_default();
-            if let Some(book) = &self.book {
-                logs.await_logs(book.awaited_of(stream_of(key)));
-            }
-            logs.retain(|node| keepers.contains(node));
-            logs.settle(holders, &keepers);
-        } else {
-            holders.settle(&keepers, |_| keepers.first().copied());
-        }
-    }
-
-    /// Whether a topic that is logged waits for logs (I-106).
-    fn waits(&self, key: u64) -> bool {
-        self.logs.contains_key(&key) && !self.holders.get(&key).is_some_and(Holders::has_begun)
-    }
-
-    /// What a topic that is logged waits for, if it does.
-    pub(crate) fn awaited(&self, key: u64) -> Option<Standing> {
-        let (logs, holders) = (self.logs.get(&key)?, self.holders.get(&key)?);
-        holders.names().is_empty().then(|| logs.standing(holders.vacancies()))
+        self.settle_holders(key);
     }
 
     /// How many participants have readers of a topic.
@@ -262,8 +237,8 @@ impl Discovery {
         self.readers_of(key).map(|(node, ..)| node).collect::<BTreeSet<_>>().len()
     }
 
-    /// Takes an endpoint out; the ordered topics that are others by that are returned with it.
-    fn taken_out(&mut self, node: NodeId, id: u64) -> Option<(Endpoint, Vec<u64>)> {
+    /// Takes an endpoint out.
+    fn taken_out(&mut self, node: NodeId, id: u64) -> Option<Endpoint> {
         let endpoint = self.endpoints.get_mut(&node)?.remove(&id)?;
         if let Some(named) = self.names.get_mut(&endpoint.topic) {
             named.remove(&(node, id));
@@ -271,28 +246,26 @@ impl Discovery {
                 self.names.remove(&endpoint.topic);
             }
         }
-        let key = endpoint.key();
-        match self.topics.get_mut(&key).filter(|_| endpoint.level.is_ordered()) {
-            Some(topic) => {
-                topic.remove(&(node, id));
-                self.settle_holders(key);
-                Some((endpoint, [key].into()))
-            }
-            None => Some((endpoint, Vec::new())),
+        if endpoint.level.is_ordered() {
+            self.topics.leave(endpoint.key(), (node, id));
         }
+        Some(endpoint)
     }
 
+    /// An endpoint is no more; the ordered topics that are others by that are returned.
     fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
-        let Some((endpoint, changed)) = self.taken_out(node, id) else { return Vec::new() };
+        let Some(endpoint) = self.taken_out(node, id) else { return Vec::new() };
+        let changed: Vec<u64> =
+            endpoint.level.is_ordered().then(|| endpoint.key()).into_iter().collect();
+        changed.iter().for_each(|key| self.let_in(*key));
         // Nor is a type that others there do not have.
         let is_of_all = || {
-            let mut others = self.topics.get(&endpoint.key()).into_iter().flatten();
-            others.all(|(node, id)| {
+            self.topics.of(endpoint.key()).all(|(node, id)| {
                 let of = |other: &Endpoint| {
                     other.topic != endpoint.topic
                         || other.data_type.digest == endpoint.data_type.digest
                 };
-                self.endpoint(*node, *id).is_none_or(of)
+                self.endpoint(node, id).is_none_or(of)
             })
         };
         let is_usual = || *endpoint.policies == Policies::offered(endpoint.level) && is_of_all();
@@ -309,9 +282,7 @@ impl Discovery {
 }
 
 /// Each endpoint, with who has it and what that calls it.
-fn each(
-    endpoints: &BTreeMap<NodeId, BTreeMap<u64, Endpoint>>,
-) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
+fn each(endpoints: &Endpoints) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
     let all = endpoints.iter();
     all.flat_map(|(node, all)| all.iter().map(move |(id, endpoint)| (*node, *id, endpoint)))
 }
@@ -321,7 +292,7 @@ impl Discovery {
     fn forget_retired(&mut self, last: NodeId) {
         let is_gone = |node: &NodeId| !self.latest.contains_key(node);
         for (_, retired) in self.retired.iter_mut().filter(|(node, _)| is_gone(node)) {
-            retired.retain(|_, endpoint| self.topics.contains_key(&endpoint.key()));
+            retired.retain(|_, endpoint| self.topics.has(endpoint.key()));
         }
         let of_gone = self.retired.iter().filter(|(node, _)| is_gone(node));
         let mut left: usize = of_gone.map(|(_, retired)| retired.len()).sum();
@@ -331,48 +302,6 @@ impl Discovery {
             left -= if goes { retired.len() } else { 0 };
             !goes && !retired.is_empty()
         });
-    }
-
-    /// Somebody says how it stands with what is kept of a topic.
-    /// Topics whose members are others by that are returned.
-    fn moved(&mut self, from: NodeId, key: u64, motion: Motion) -> Vec<u64> {
-        let takes_part = self.keepers(key).contains(&from);
-        let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else {
-            return Vec::new();
-        };
-        let begun = holders.has_begun();
-        match (motion, self.logs.get_mut(&key)) {
-            (Motion::Holds(beginning), _) => holders.holds(from, beginning),
-            (Motion::Lacks(vacancy), _) => {
-                holders.lacks(from, vacancy);
-            }
-            (Motion::Claims(vacancy, claim), Some(logs)) => logs.claim(from, vacancy, *claim),
-            (Motion::Disclaims(holds), Some(logs)) => {
-                logs.disclaim(from);
-                if !holds {
-                    holders.forget(from);
-                }
-            }
-            (Motion::Claims(..) | Motion::Disclaims(_), None) => {}
-        }
-        self.settle_holders(key);
-        // It has seats only now.
-        let begins = !begun && self.holders.get(&key).is_some_and(Holders::has_begun);
-        if begins && self.logs.contains_key(&key) { vec![key] } else { Vec::new() }
-    }
-}
-
-impl Holding for Discovery {
-    fn holders(&self, key: u64) -> Option<&Holders> {
-        self.holders.get(&key)
-    }
-
-    fn logs(&self, key: u64) -> Option<&LogBook> {
-        self.logs.get(&key)
-    }
-
-    fn motion(&self, key: u64, motion: Motion) -> Vec<u8> {
-        Announcement::Storage(key, motion).to_bytes()
     }
 }
 
@@ -424,7 +353,6 @@ impl State for Discovery {
         let news = topics.map(|id| News::Topic(node, id)).chain([News::Participant(node)]);
         self.news.get_mut().extend(news);
         self.directory.forget(node);
-        self.topics.retain(|_, topic| !topic.is_empty());
         self.forget_retired(node);
     }
 
@@ -444,21 +372,21 @@ impl State for Discovery {
     }
 
     fn keys(&self) -> Vec<u64> {
-        self.topics.keys().copied().collect()
+        self.topics.keys().collect()
     }
 
     fn layout(&self, key: u64, view: &View) -> Layout {
         let mut seats: Vec<Seat> = Vec::new();
-        let topic = self.topics.get(&key).filter(|_| !self.waits(key));
-        for (node, id) in topic.into_iter().flatten() {
-            let Some(endpoint) = self.endpoint(*node, *id) else { continue };
-            if view.rank_of(*node).is_none() {
+        let waits = self.waits(key);
+        for (node, id) in self.topics.of(key).filter(|_| !waits) {
+            let Some(endpoint) = self.endpoint(node, id) else { continue };
+            if view.rank_of(node).is_none() {
                 continue;
             }
             let lines = RegionId(endpoint.lines);
             // A participant has one seat, whatever it has there.
-            if seats.last().is_none_or(|seat| seat.node != *node) {
-                seats.push(Seat { node: *node, reads: false, sends: None, lines });
+            if seats.last().is_none_or(|seat| seat.node != node) {
+                seats.push(Seat { node, reads: false, sends: None, lines });
             }
             let Some(seat) = seats.last_mut() else { continue };
             match endpoint.kind {
@@ -482,31 +410,34 @@ impl State for Discovery {
         };
         let storage = (self.holders.clone(), self.logs.clone());
         let past = (self.latest.clone(), encoded(&self.retired));
-        let endpoints = (encoded(&self.endpoints), (past, (self.types.snapshot(), storage)));
+        let all = (encoded(&self.endpoints), self.topics.left_out().clone());
+        let endpoints = (all, (past, (self.types.snapshot(), storage)));
         (endpoints, self.directory.snapshot()).to_bytes()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> bool {
         type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
-        type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
-        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (AllTold, Storage)));
+        type Encoded = Vec<((NodeId, u64), Vec<u8>)>;
+        type Past = (BTreeMap<NodeId, u64>, Encoded);
+        type Of = ((Encoded, LeftOut), (Past, (AllTold, Storage)));
         let Some((of_endpoints, directory)) = <(Of, Vec<u8>)>::from_bytes(bytes) else {
             return false;
         };
-        let (all, ((latest, retired), (told, (holders, logs)))) = of_endpoints;
+        let ((all, left_out), ((latest, retired), (told, (holders, logs)))) = of_endpoints;
         let Some(directory) = Directory::restored(&directory) else { return false };
         self.directory = directory;
         self.types.restore(told);
-        (self.endpoints, self.topics) = (BTreeMap::new(), BTreeMap::new());
-        (self.names, self.retired) = (BTreeMap::new(), BTreeMap::new());
+        (self.endpoints, self.names, self.retired) = Default::default();
         for ((node, id), bytes) in retired {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
             self.retired.entry(node).or_default().insert(id, endpoint);
         }
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
-            self.announced(node, id, endpoint);
+            self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
+            self.endpoints.entry(node).or_default().insert(id, endpoint);
         }
+        self.topics = Participation::restored(&self.endpoints, left_out);
         (self.holders, self.logs, self.latest) = (holders, logs, latest);
         *self.news.get_mut() = [News::Renewed].into();
         true
@@ -515,7 +446,10 @@ impl State for Discovery {
 
 #[cfg(test)]
 mod tests {
+    use derecho_core::storage::depot::{Holding, Motion};
+
     use super::*;
+    use crate::mapping::level::TopicLevel;
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
@@ -580,6 +514,59 @@ mod tests {
         assert_eq!((names(&state), state.holders(key).unwrap().beginning()), (Some(vec![A]), 2));
         say(&mut state, A, 1, None);
         assert_eq!(names(&state), None);
+    }
+
+    /// Who came first has its way; who means something else has a part when those are gone, whoever has heard of it when.
+    #[test]
+    fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
+        let mut state = Discovery::default();
+        let of = |level| Some(endpoint(EndpointKind::Writer, "a", level));
+        let (c, d) = (NodeId(3), NodeId(4));
+        let [key] = say(&mut state, c, 1, of(TopicLevel::VolatileStorage))[..] else { panic!() };
+        let inside = |state: &Discovery| state.topics.of(key).collect::<Vec<_>>();
+        // Those that are called less, and mean something else.
+        assert_eq!(say(&mut state, B, 1, of(TopicLevel::Atomic)), []);
+        assert_eq!(say(&mut state, A, 1, of(TopicLevel::LoggedStorage)), []);
+        assert_eq!(say(&mut state, A, 2, of(TopicLevel::Atomic)), []);
+        say(&mut state, d, 1, of(TopicLevel::VolatileStorage));
+        assert_eq!(inside(&state), [(c, 1), (d, 1)]);
+        state.apply(c, &state.motion(key, Motion::Holds(1)));
+        state.apply(d, &state.motion(key, Motion::Holds(1)));
+        assert_eq!(state.holders(key).unwrap().names(), [c, d]);
+        let mut late = Discovery::default();
+        assert!(late.restore(&state.snapshot()));
+        assert_eq!((inside(&late), late.snapshot()), (inside(&state), state.snapshot()));
+        for state in [&mut state, &mut late] {
+            state.take_news();
+            state.forget(d);
+            assert_eq!(inside(state), [(c, 1)]);
+            assert!(!state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
+            assert_eq!(say(state, c, 1, None), [key]);
+            assert_eq!(inside(state), [(A, 2), (B, 1)], "in the order in which they came");
+            assert!(state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
+            assert!(state.holders(key).is_none(), "nothing of this is kept");
+            state.forget(B);
+            // Who is alone may mean something else from now on.
+            assert_eq!(say(state, A, 2, of(TopicLevel::VolatileStorage)), [key]);
+            assert_eq!(inside(state), [(A, 2)]);
+            assert_eq!(say(state, A, 2, None), [key]);
+            assert_eq!(inside(state), [(A, 1)]);
+            state.forget(A);
+            assert!(state.keys().is_empty() && state.topics.left_out().is_empty());
+        }
+        assert_eq!(late.snapshot(), state.snapshot());
+    }
+
+    /// A whole that says that somebody is left out who is not there, or of another topic, is none the worse.
+    #[test]
+    fn who_is_said_to_be_left_out_and_is_not_there_is_nobody() {
+        let mut state = Discovery::default();
+        let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+        let key = say(&mut state, A, 1, Some(writer))[0];
+        let told = [(key, vec![(A, 7), (B, 1)]), (key + 1, vec![(A, 1)]), (5, Vec::new())];
+        let topics = Participation::restored(&state.endpoints, told.into());
+        assert!(topics.left_out().is_empty());
+        assert_eq!(topics.of(key).collect::<Vec<_>>(), [(A, 1)]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod layouts;
 pub(crate) mod level;
 pub(crate) mod machine;
 pub(crate) mod order;
+mod participation;
 pub(crate) mod partners;
 pub(crate) mod past;
 pub(crate) mod policies;

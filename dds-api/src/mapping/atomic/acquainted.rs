@@ -85,14 +85,18 @@ impl Stay {
                 of_node.push(reader);
             }
         }
-        let counted = match domain.state().holders(key).filter(|_| self.kept && !self.logged) {
+        let counted = match domain
+            .state()
+            .holders(key)
+            .filter(|_| self.level.is_kept() && !self.level.is_logged())
+        {
             // I-232: who is on its way may be given what is kept then, and not all that is written now.
             Some(holders) => {
                 readers.retain(|node, _| holders.names().contains(node));
                 readers.len() as u32
             }
             // Of a topic that is kept a member may have had but writers: it is none anew when its first reader comes.
-            None if self.kept && self.all_begun => readers.len() as u32,
+            None if self.level.is_kept() && self.all_begun => readers.len() as u32,
             None => self.counted,
         };
         for (id, shared) in &self.writers {

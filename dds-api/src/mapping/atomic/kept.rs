@@ -21,7 +21,7 @@ impl AtomicTopics {
     pub(in crate::mapping) fn changed(&mut self, domain: &mut Domain) {
         self.depot.changed(domain);
         // I-232: who holds it may have changed.
-        let kept = |stay: &&Stay| stay.kept && !stay.logged;
+        let kept = |stay: &&Stay| stay.level.is_kept() && !stay.level.is_logged();
         for (key, stay) in &self.stays {
             let stay = stay.front().filter(kept);
             stay.into_iter().for_each(|stay| stay.tell_writers(domain, *key, &self.ignored));
@@ -66,7 +66,7 @@ impl AtomicTopics {
     /// Gives queues to the readers of a topic that have none.
     pub(super) fn connect(&mut self, domain: &mut Domain, key: u64) {
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
-        if !stay.kept {
+        if !stay.level.is_kept() {
             return stay.connect(domain, key);
         }
         // All that was delivered so far is in the store before anybody begins to read along it.
@@ -108,7 +108,7 @@ impl AtomicTopics {
         for (&id, reading) in &mut stay.readers {
             let Some(catching) = &mut reading.catching else { continue };
             done += catching.show((keeper.store(), limit), &reading.shared);
-            if stay.durable_first || !catching.is_over() {
+            if stay.keeping.durable_first || !catching.is_over() {
                 left = true;
                 continue;
             }
@@ -142,7 +142,7 @@ impl AtomicTopics {
 impl Stay {
     /// The version up to which readers may see what is kept.
     fn limit(&self, depot: &Depot, key: u64) -> u64 {
-        match self.durable_first {
+        match self.keeping.durable_first {
             true => depot.durable(key),
             false => u64::MAX,
         }

@@ -119,6 +119,7 @@ impl ParticipantMachine {
                 self.tell_of(BuiltinKind::Topic, &[InstanceHandle { node: *node, entity: *id }]);
                 self.tell_of_endpoints(*node, *id);
             }
+            News::LetIn(_) => {}
             News::Renewed => self.tell_all(),
         }
     }

@@ -39,12 +39,14 @@ impl ParticipantMachine {
             match news {
                 News::Announced(node, id) => {
                     changed.extend(self.match_with(node, id));
+                    self.tell_of_leaving_out(node, id);
                     self.look_for_logs(node, Some(id));
                 }
                 News::Retracted(node, id, endpoint) => {
                     changed.extend(endpoint.level.is_ordered().then(|| endpoint.key()));
                     self.lose(node, id, &endpoint);
                 }
+                News::LetIn(key) => changed.extend([key]),
                 News::Participant(_) | News::Topic(..) => {}
                 News::Renewed => {
                     self.match_anew();
@@ -213,12 +215,23 @@ impl ParticipantMachine {
         if !self.inconsistent.insert(who) {
             return;
         }
-        tracing::warn!(%why, "a writer and a reader of one topic cannot be matched");
+        tracing::warn!(%why, "what one participant means by a topic is not what another one does");
         if let Some(board) = self.topics.get(topic) {
             board.note(StatusKind::InconsistentTopic, |all| {
                 all.inconsistent_topic.count(1);
                 all.inconsistent_topic.last_reason = Some(why);
             });
+        }
+    }
+
+    /// Who has an endpoint that is left out of an order for the sake of another topic's is told: no pair of a writer and a reader
+    /// would say so.
+    fn tell_of_leaving_out(&mut self, node: NodeId, id: u64) {
+        if node == self.group.node().id()
+            && let Some(why) = self.group.state().left_out_by_another_topic(node, id)
+            && let Some(topic) = self.own(id).map(|endpoint| endpoint.topic.clone())
+        {
+            self.inconsistent(&topic, (node, id), why);
         }
     }
 

@@ -1,0 +1,105 @@
+//! What all know of who has what is kept, and of who keeps logs.
+//!
+//! Owns: what follows for both from who takes part, and from what its participants say. Never does: keep anything.
+
+use derecho_core::bytes::Wire;
+use derecho_core::ids::NodeId;
+use derecho_core::storage::depot::{Holding, Motion};
+use derecho_core::storage::holders::Holders;
+use derecho_core::storage::logbook::{LogBook, Standing};
+
+use super::{Discovery, stream_of};
+use crate::mapping::announcement::Announcement;
+use crate::mapping::endpoint::EndpointKind;
+use crate::mapping::level::TopicLevel;
+
+impl Discovery {
+    /// Participants that take part in a topic with more than what they have still to let go of.
+    pub(super) fn keepers(&self, key: u64) -> Vec<NodeId> {
+        let mut keepers: Vec<NodeId> = Vec::new();
+        for (node, id) in self.topics.of(key) {
+            let at_work = self.endpoint(node, id).is_some_and(|it| it.kind != EndpointKind::Guest);
+            if at_work && keepers.last() != Some(&node) {
+                keepers.push(node);
+            }
+        }
+        keepers
+    }
+
+    /// Who has what is kept of a topic follows from who takes part in it.
+    pub(super) fn settle_holders(&mut self, key: u64) {
+        let level = self.first_of(key).map(|endpoint| endpoint.level);
+        let keepers = self.keepers(key);
+        if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
+            // Who comes later to a topic that is logged begins from the logs.
+            self.holders.remove(&key);
+            self.logs.remove(&key);
+            return;
+        }
+        let holders = self.holders.entry(key).or_default();
+        holders.retain(|node| keepers.contains(node));
+        if level.is_some_and(TopicLevel::is_logged) {
+            let logs = self.logs.entry(key).or_default();
+            if let Some(book) = &self.book {
+                logs.await_logs(book.awaited_of(stream_of(key)));
+            }
+            logs.retain(|node| keepers.contains(node));
+            logs.settle(holders, &keepers);
+        } else {
+            holders.settle(&keepers, |_| keepers.first().copied());
+        }
+    }
+
+    /// Whether a topic that is logged waits for logs (I-106).
+    pub(super) fn waits(&self, key: u64) -> bool {
+        self.logs.contains_key(&key) && !self.holders.get(&key).is_some_and(Holders::has_begun)
+    }
+
+    /// What a topic that is logged waits for, if it does.
+    pub(crate) fn awaited(&self, key: u64) -> Option<Standing> {
+        let (logs, holders) = (self.logs.get(&key)?, self.holders.get(&key)?);
+        holders.names().is_empty().then(|| logs.standing(holders.vacancies()))
+    }
+
+    /// Somebody says how it stands with what is kept of a topic.
+    /// Topics whose members are others by that are returned.
+    pub(super) fn moved(&mut self, from: NodeId, key: u64, motion: Motion) -> Vec<u64> {
+        let takes_part = self.keepers(key).contains(&from);
+        let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else {
+            return Vec::new();
+        };
+        let begun = holders.has_begun();
+        match (motion, self.logs.get_mut(&key)) {
+            (Motion::Holds(beginning), _) => holders.holds(from, beginning),
+            (Motion::Lacks(vacancy), _) => {
+                holders.lacks(from, vacancy);
+            }
+            (Motion::Claims(vacancy, claim), Some(logs)) => logs.claim(from, vacancy, *claim),
+            (Motion::Disclaims(holds), Some(logs)) => {
+                logs.disclaim(from);
+                if !holds {
+                    holders.forget(from);
+                }
+            }
+            (Motion::Claims(..) | Motion::Disclaims(_), None) => {}
+        }
+        self.settle_holders(key);
+        // It has seats only now.
+        let begins = !begun && self.holders.get(&key).is_some_and(Holders::has_begun);
+        if begins && self.logs.contains_key(&key) { vec![key] } else { Vec::new() }
+    }
+}
+
+impl Holding for Discovery {
+    fn holders(&self, key: u64) -> Option<&Holders> {
+        self.holders.get(&key)
+    }
+
+    fn logs(&self, key: u64) -> Option<&LogBook> {
+        self.logs.get(&key)
+    }
+
+    fn motion(&self, key: u64, motion: Motion) -> Vec<u8> {
+        Announcement::Storage(key, motion).to_bytes()
+    }
+}
