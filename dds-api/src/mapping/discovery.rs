@@ -226,10 +226,12 @@ impl Discovery {
 
     /// The endpoints of a key are others: so may be those that are left out of it, and who has what is kept.
     fn let_in(&mut self, key: u64) {
+        // What was kept for those that are gone is forgotten before others begin.
+        self.settle_holders(key);
         if self.topics.let_in(key, &self.endpoints) {
             self.news.get_mut().push(News::LetIn(key));
+            self.settle_holders(key);
         }
-        self.settle_holders(key);
     }
 
     /// How many participants have readers of a topic.

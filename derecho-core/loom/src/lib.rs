@@ -11,10 +11,12 @@
 
 use std::ops::Range;
 
+use derecho_core::link::Barrier;
 use derecho_core::memory::OwnRegion;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::{GRAIN, Geometry};
 use loom::cell::UnsafeCell;
+use loom::sync::atomic::{Ordering, fence};
 
 /// Explores a model with at most `most` preemptions, for models that are large; fewer if
 /// `LOOM_MAX_PREEMPTIONS` says so.
@@ -22,6 +24,25 @@ pub fn explore(most: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.map_or(most, |bound| bound.min(most)));
     builder.check(model);
+}
+
+/// Stands for a barrier that makes every thread pass a full fence. loom has none, so both halves are fences here; what it
+/// checks is the order of the steps.
+#[derive(Debug)]
+pub struct Fence;
+
+impl Barrier for Fence {
+    fn issue(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// One that is none.
+#[derive(Debug)]
+pub struct Nothing;
+
+impl Barrier for Nothing {
+    fn issue(&self) {}
 }
 
 /// The smallest memory: so many entries (a power of two) and chunks of one line each.

@@ -1,7 +1,4 @@
 //! One thread that moves the claims' words by plain stores, against others who take that from it.
-//!
-//! The barrier stands for one that makes every thread pass a full fence. loom has none, so both
-//! halves are fences here; what it checks is the order of the steps.
 #![cfg(loom)]
 
 use derecho_core::ids::RegionId;
@@ -9,9 +6,8 @@ use derecho_core::link::Barrier;
 use derecho_core::multicast::bias::Thread;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::send::Sender;
-use derecho_loom::{Lines, explore, memory_with_nulls, shape};
+use derecho_loom::{Fence, Lines, Nothing, explore, memory_with_nulls, shape};
 use loom::sync::Arc;
-use loom::sync::atomic::{Ordering, fence};
 use loom::thread;
 
 /// Claims, fills in and commits, on a thread of this number. Returns the messages' numbers.
@@ -25,20 +21,6 @@ fn application(memory: &SenderMemory, lines: &Lines, number: u32, count: usize) 
             claim.commit_on(me, 1, |_, _| {})
         })
         .collect()
-}
-
-/// A barrier, as far as loom has one.
-struct Fence;
-impl Barrier for Fence {
-    fn issue(&self) {
-        fence(Ordering::SeqCst);
-    }
-}
-
-/// One that is none.
-struct Nothing;
-impl Barrier for Nothing {
-    fn issue(&self) {}
 }
 
 fn two_threads(barrier: fn() -> std::sync::Arc<dyn Barrier>) {

@@ -1,15 +1,14 @@
 //! A lock that its only thread has for nothing, against others who want it.
 //!
-//! As in `bias.rs` both halves of the barrier are fences here. What is guarded is a cell of loom's, which notices two threads that
+//! What is guarded is a cell of loom's, which notices two threads that
 //! reach it at once, and one that has not heard of what the other did.
 #![cfg(loom)]
 
 use derecho_core::link::Barrier;
 use derecho_core::lock::{Lock, Mutual};
 use derecho_core::multicast::bias::Thread;
-use derecho_loom::explore;
+use derecho_loom::{Fence, Nothing, explore};
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::{Ordering, fence};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 
@@ -24,20 +23,6 @@ impl Mutual for Others {
 }
 
 type Counted = Lock<UnsafeCell<u32>, Others>;
-
-/// A barrier, as far as loom has one.
-struct Fence;
-impl Barrier for Fence {
-    fn issue(&self) {
-        fence(Ordering::SeqCst);
-    }
-}
-
-/// One that is none.
-struct Nothing;
-impl Barrier for Nothing {
-    fn issue(&self) {}
-}
 
 fn lock(barrier: std::sync::Arc<dyn Barrier>) -> Arc<Counted> {
     Arc::new(Lock::new(UnsafeCell::new(0), Some(barrier), Others(Mutex::new(()))))
