@@ -331,9 +331,17 @@ mod tests {
         assert!(store.begin_at(100));
         assert!(!store.begin_at(90), "something else was said before");
         assert_eq!(store.front_numbers().count(), 0);
+        assert!(store.begin_at(90), "that stands");
+        assert!(store.put_before((stream, 50), 50, &[50]));
+        store.forget_front();
+        assert!(
+            store.put_before((stream, 49), 49, &[49]),
+            "where it ends stands, whatever has come"
+        );
+        assert!(store.begin_at(90));
         store.join();
         let versions: Vec<u64> = store.cursor().map(|kept| kept.version()).collect();
-        assert_eq!(versions, [90, 91, 92]);
+        assert_eq!(versions, [49, 90, 91, 92]);
     }
 
     #[test]

@@ -188,9 +188,11 @@ mod tests {
         assert_eq!(lives.iter().sum::<usize>(), 4000);
         let sparse = |pair: &[usize]| pair[0] + pair[1] <= 512;
         assert!(!lives[..lives.len() - 1].windows(2).any(sparse), "{lives:?}");
+        let before = sizes(&store);
         // The first is sparse, and what comes after it dense.
         (0..400).for_each(|key| put(&mut store, key));
         (0..4000).for_each(|_| put(&mut store, 5000));
+        assert_eq!(sizes(&store)[..3], before[..3], "nothing is moved");
         let lives = of_all(&store);
         assert_eq!(lives.iter().sum::<usize>(), 4001);
         assert!(lives.len() < 9, "{lives:?}");
