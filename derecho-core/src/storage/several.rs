@@ -34,7 +34,8 @@ impl Several {
     }
 
     /// Whether there are none.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
+    #[cfg(not(loom))]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -46,7 +47,8 @@ impl Several {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use alloc::collections::BTreeMap;
 

@@ -89,6 +89,13 @@ struct Piece {
     live: usize,
 }
 
+impl Piece {
+    /// Whether there is a record in it, and the first is of this version or of one before.
+    fn begins_by(&self, version: u64) -> bool {
+        self.segment.shown() > 0 && self.segment.head(0).version <= version
+    }
+}
+
 /// What a record says of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Says {
@@ -409,7 +416,8 @@ impl Store {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use crate::ids::{NodeId, RegionId};
@@ -444,6 +452,24 @@ mod tests {
             })
         };
         core::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn records_go_by_their_order_or_not_at_all_unless_something_else_decides() {
+        let all = Retention::default();
+        let (depth, keys, most) = (Some(1), Some(1), Some(1));
+        let by_order = [all, Retention { most, ..all }];
+        assert!(by_order.iter().all(Retention::is_by_order));
+        let by_time = Retention { lifespan: Some(1), ..all };
+        let by_key = Retention { cleanup: Some(1), ..all };
+        for others in [Retention { depth, ..all }, Retention { keys, ..all }, by_time, by_key] {
+            assert!(!others.is_by_order() && !Retention { most, ..others }.is_by_order());
+        }
+        let mut store = Store::new(Retention { keys, depth, ..all }, MEANING);
+        assert!(store.is_empty());
+        let stream = store.stream(STREAM);
+        store.append(stream, 0, &record(1, 1, 16));
+        assert!(!store.is_empty());
     }
 
     /// What is kept, said as plainly as can be.

@@ -52,7 +52,8 @@ impl Milestones {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use crate::group::report::StreamId;

@@ -103,7 +103,8 @@ impl Store {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
@@ -231,6 +232,17 @@ mod tests {
         put(&mut store, 130, &[(4, LIVES)]);
         assert_eq!(versions(&store), [3]);
         assert!(store.several.is_empty());
+    }
+
+    #[test]
+    fn a_set_for_whose_keys_there_is_no_room_makes_nothing_older() {
+        let retention = Retention { keys: Some(1), lifespan: Some(10), ..Retention::default() };
+        let mut store = Store::new(retention, MEANING);
+        put(&mut store, 100, &[(1, LIVES)]);
+        put(&mut store, 200, &[(2, LIVES), (3, LIVES)]);
+        assert_eq!(versions(&store), [0]);
+        put(&mut store, 200, &[(2, LIVES), (1, LIVES)]);
+        assert_eq!(versions(&store), [2]);
     }
 
     #[test]

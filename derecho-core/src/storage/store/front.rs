@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use super::{Meaning, Piece, Retention, SMALLEST, Store};
 use crate::group::report::StreamId;
 use crate::storage::cursor::{Cursor, Pin};
-use crate::storage::segment::{Head, Segment};
+use crate::storage::segment::Head;
 
 /// What is delivered is in segments of these numbers, and of greater ones; what comes before it is in those of lower ones.
 const AMID: u64 = 1 << 32;
@@ -121,9 +121,7 @@ impl Store {
         let floor = self.floor();
         while let Some(front) = self.front.as_mut().filter(|front| front.end.is_some()) {
             let next = front.pieces.get(1).or(self.pieces.front());
-            let is_over =
-                |next: &Piece| next.segment.shown() > 0 && next.segment.head(0).version <= floor;
-            if !next.is_some_and(is_over) {
+            if !next.is_some_and(|next| next.begins_by(floor)) {
                 return;
             }
             let Some(first) = front.pieces.pop_front() else { return };
@@ -165,11 +163,9 @@ impl Store {
     /// From the place on at which somebody was before; and how many records have gone since that were still before it.
     pub(in crate::storage) fn walk(&self, walk: &mut Walk) -> (Cursor, u64) {
         let floor = self.floor();
-        let overtaken = walk.next < floor;
-        let gone = if overtaken { floor - walk.floor.max(walk.next).min(floor) } else { 0 };
+        let gone = floor.saturating_sub(walk.floor.max(walk.next));
         (walk.next, walk.floor) = (walk.next.max(floor), floor);
-        let known = walk.place.filter(|_| !overtaken);
-        let known = known.map(|(number, at)| (self.piece(number), number, at));
+        let known = walk.place.map(|(number, at)| (self.piece(number), number, at));
         let known = known.filter(|(index, number, _)| {
             self.pieces.get(*index).is_some_and(|piece| piece.number == *number)
         });
@@ -192,15 +188,12 @@ impl Store {
 
     /// The segment in which a record of this version is, or the one before the place where it would be.
     fn piece_of(&self, version: u64) -> usize {
-        let begins = |piece: &Piece| {
-            let segment: &Segment = &piece.segment;
-            segment.shown() > 0 && segment.head(0).version <= version
-        };
-        self.pieces.partition_point(begins).saturating_sub(1)
+        self.pieces.partition_point(|piece| piece.begins_by(version)).saturating_sub(1)
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use crate::ids::{NodeId, RegionId};
@@ -281,6 +274,51 @@ mod tests {
     }
 
     #[test]
+    fn of_the_past_nothing_is_taken_in_that_is_kept_no_more_and_nothing_let_go_of_that_is() {
+        let mut store = Store::amid(last(10), MEANING);
+        assert!(store.begin_at(100));
+        put(&mut store, 100..105);
+        put_before(&mut store, 80..95);
+        assert!(store.front.as_ref().is_some_and(|front| front.pieces.is_empty()));
+        put_before(&mut store, 95..100);
+        store.join();
+        assert_eq!(kept(&store), all(95..105));
+    }
+
+    #[test]
+    fn a_past_waits_for_what_is_delivered() {
+        for retention in [Retention::default(), last(1000)] {
+            let mut store = Store::amid(retention, MEANING);
+            assert!(store.begin_at(0));
+            assert!(!store.has_outlived(), "there is nothing to be outlived");
+            let mut store = Store::amid(retention, MEANING);
+            assert!(store.begin_at(900));
+            put_before(&mut store, 0..900);
+            let sizes = |pieces: &VecDeque<Piece>| -> Vec<usize> {
+                pieces.iter().map(|piece| piece.segment.size() >> 10).collect()
+            };
+            let front = store.front.as_ref().map(|front| sizes(&front.pieces));
+            assert_eq!(front.expect("it is there")[..7], [16, 32, 64, 128, 256, 512, 1024]);
+            store.join();
+            let numbers: Vec<u64> = store.pieces.iter().map(|piece| piece.number).collect();
+            assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+            let (mut walk, mut seen) = (Walk::default(), Vec::new());
+            while walk.next < 900 {
+                let (mut cursor, gone) = store.walk(&mut walk);
+                seen.extend(cursor.by_ref().take(7).map(|kept| kept.version()));
+                store.walked(&cursor, &mut walk);
+                assert_eq!((gone, walk.next), (0, seen.len() as u64));
+                let is_known = walk.place.is_some() || walk.next == 900;
+                assert!(is_known, "it goes on where it is");
+            }
+            assert_eq!(seen, (0..900).collect::<Vec<u64>>());
+            assert_eq!(kept(&store), all(0..900));
+            put(&mut store, 900..1000);
+            assert_eq!(kept(&store), all(0..1000));
+        }
+    }
+
+    #[test]
     fn what_is_no_past_is_refused() {
         let mut store = Store::amid(Retention::default(), MEANING);
         let stream = store.stream(STREAM);
@@ -293,9 +331,17 @@ mod tests {
         assert!(store.begin_at(100));
         assert!(!store.begin_at(90), "something else was said before");
         assert_eq!(store.front_numbers().count(), 0);
+        assert!(store.begin_at(90), "that stands");
+        assert!(store.put_before((stream, 50), 50, &[50]));
+        store.forget_front();
+        assert!(
+            store.put_before((stream, 49), 49, &[49]),
+            "where it ends stands, whatever has come"
+        );
+        assert!(store.begin_at(90));
         store.join();
         let versions: Vec<u64> = store.cursor().map(|kept| kept.version()).collect();
-        assert_eq!(versions, [90, 91, 92]);
+        assert_eq!(versions, [49, 90, 91, 92]);
     }
 
     #[test]

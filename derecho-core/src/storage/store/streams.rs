@@ -109,7 +109,8 @@ impl Store {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::super::{Meaning, Retention};
     use super::*;
@@ -151,5 +152,36 @@ mod tests {
         assert_eq!(theirs.take_over(2), Some(stream(1)));
         theirs.end(stream(1), 9);
         assert!(theirs.over().contains(&(9, stream(1))), "it may be said anew");
+    }
+
+    #[test]
+    fn what_comes_next_is_what_was_said_or_what_came() {
+        let mut store = Store::new(Retention::default(), MEANING);
+        let index = store.stream(stream(1));
+        assert_eq!(store.next_in(index), None);
+        store.expect(stream(1), 5);
+        store.expect(stream(2), 0);
+        assert_eq!(store.next_in(index), Some(5));
+        store.expect(stream(1), 3);
+        assert_eq!(store.next_in(index), Some(5), "that was before");
+        store.append(index, 5, &[0; 16]);
+        assert_eq!(store.next_in(index), Some(6));
+        store.stream(stream(3));
+        assert_eq!(store.numbers().collect::<Vec<_>>(), [(stream(1), 6), (stream(2), 0)]);
+        assert_eq!(store.streams(), [1, 2, 3].map(stream));
+    }
+
+    #[test]
+    fn those_who_do_not_go_on_are_over_from_now_on() {
+        let mut store = Store::new(Retention::default(), MEANING);
+        for number in 1..5 {
+            let index = store.stream(stream(number));
+            store.append(index, 0, &[0; 16]);
+        }
+        store.end(stream(2), 1);
+        store.end_others(|of| of == stream(3));
+        assert_eq!(store.over(), [(1, stream(2)), (4, stream(1)), (4, stream(4))]);
+        let met = [(stream(3), (u64::MAX, u64::MAX)), (stream(4), (u64::MAX, 4))];
+        assert_eq!(store.offered(1), met, "who is there, and the last one that is not");
     }
 }

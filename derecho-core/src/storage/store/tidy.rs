@@ -56,9 +56,7 @@ impl Store {
 
     /// Of a store that keeps everything: all below this version is needed no more, and whole segments of it go.
     pub(in crate::storage) fn let_go_below(&mut self, version: u64) {
-        let is_over =
-            |next: &Piece| next.segment.shown() > 0 && next.segment.head(0).version <= version;
-        while self.pieces.get(1).is_some_and(is_over) {
+        while self.pieces.get(1).is_some_and(|next| next.begins_by(version)) {
             self.pop_first();
         }
     }
@@ -70,9 +68,8 @@ impl Store {
 
     /// Whether nothing lives in the first segment.
     fn is_first_empty(&self) -> bool {
-        let second = &self.pieces[1].segment;
         match self.retention.window() {
-            Some(_) => second.shown() > 0 && second.head(0).version <= self.floor(),
+            Some(_) => self.pieces[1].begins_by(self.floor()),
             None => self.pieces[0].live == 0,
         }
     }
@@ -111,10 +108,159 @@ impl Store {
         if let Some(before) = index.checked_sub(1) {
             self.pieces[before].segment.set_next(Some(Arc::clone(&merged)));
         }
-        self.pieces.remove(index + 1);
+        self.pieces.remove(index);
         self.pieces[index] = Piece { number, segment: merged, live: bytes };
         if self.piece(self.oldest.segment) <= index {
             self.oldest = Place { segment: 0, at: 0 };
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::super::{Meaning, Retention};
+    use super::*;
+    use crate::group::report::StreamId;
+    use crate::ids::{NodeId, RegionId};
+    use crate::storage::cursor::Cursor;
+
+    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+
+    fn key_of(record: &[u8]) -> Key {
+        u128::from(u64::from_le_bytes(*record.first_chunk().expect("a record has a key")))
+    }
+
+    const MEANING: Meaning =
+        Meaning { key: key_of, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
+    const LAST: Retention =
+        Retention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
+
+    /// A record of one KiB, with its head.
+    fn put(store: &mut Store, key: u64) {
+        let stream = store.stream(STREAM);
+        let mut record = alloc::vec![0; 992];
+        record[..8].copy_from_slice(&key.to_le_bytes());
+        store.append(stream, store.version(), &record);
+    }
+
+    /// Of each segment how many KiB it has.
+    fn sizes(store: &Store) -> Vec<usize> {
+        store.pieces.iter().map(|piece| piece.segment.size() >> 10).collect()
+    }
+
+    /// Of each segment how many records of it live, as its records say, and as is counted.
+    fn living(store: &Store) -> impl Iterator<Item = (usize, usize)> + '_ {
+        store.pieces.iter().map(|piece| {
+            let places = (0..piece.segment.shown()).step_by(1024);
+            let living = places.filter(|at| piece.segment.died(*at).is_none());
+            (living.count(), piece.live / 1024)
+        })
+    }
+
+    fn versions(cursor: Cursor) -> Vec<u64> {
+        cursor.map(|kept| kept.version()).collect()
+    }
+
+    /// A store takes little memory for little, and few segments for much.
+    #[test]
+    fn each_segment_is_twice_as_large_as_the_one_before_up_to_the_largest() {
+        let mut store = Store::new(Retention::default(), MEANING);
+        (0..4000).for_each(|key| put(&mut store, key));
+        let grown = [16, 32, 64, 128, 256, 512, 1024, 1024, 1024];
+        assert_eq!(sizes(&store), grown, "what keeps all moves nothing");
+        let stream = store.stream(STREAM);
+        store.append(stream, 4000, &alloc::vec![0; (3 << 20) - 32]);
+        assert_eq!(sizes(&store).last(), Some(&3072), "what is larger has its own");
+    }
+
+    /// What lives in them is less than half of one: so they become few; and where more lives nothing is moved.
+    #[test]
+    fn sparse_segments_become_one_and_dense_ones_stay() {
+        let mut store = Store::new(LAST, MEANING);
+        (0..4000).for_each(|key| put(&mut store, key));
+        let of_all = |store: &Store| {
+            assert!(sizes(store).iter().all(|size| *size <= 1024), "{:?}", sizes(store));
+            assert!(living(store).all(|(lives, counted)| lives == counted));
+            living(store).map(|(lives, _)| lives).collect::<Vec<_>>()
+        };
+        let lives = of_all(&store);
+        assert_eq!(lives.iter().sum::<usize>(), 4000);
+        let sparse = |pair: &[usize]| pair[0] + pair[1] <= 512;
+        assert!(!lives[..lives.len() - 1].windows(2).any(sparse), "{lives:?}");
+        let before = sizes(&store);
+        // The first is sparse, and what comes after it dense.
+        (0..400).for_each(|key| put(&mut store, key));
+        (0..4000).for_each(|_| put(&mut store, 5000));
+        assert_eq!(sizes(&store)[..3], before[..3], "nothing is moved");
+        let lives = of_all(&store);
+        assert_eq!(lives.iter().sum::<usize>(), 4001);
+        assert!(lives.len() < 9, "{lives:?}");
+        // One in ten stays.
+        (0..4000).filter(|key| key % 10 > 0).for_each(|key| put(&mut store, key % 10));
+        (0..4000).filter(|key| key % 10 > 0).for_each(|key| put(&mut store, key));
+        (0..9000).for_each(|_| put(&mut store, 5000));
+        (0..4000).filter(|key| key % 10 > 0).for_each(|key| put(&mut store, 6000 + key % 7));
+        (0..9000).for_each(|_| put(&mut store, 5000));
+        let lives = of_all(&store);
+        assert_eq!(lives.iter().sum::<usize>() as u64, store.len());
+        assert!(lives.len() < 12, "{lives:?}");
+    }
+
+    /// What dies after somebody began is still before him, wherever in the store it is.
+    #[test]
+    fn nothing_is_moved_while_somebody_goes_along() {
+        let mut store = Store::new(LAST, MEANING);
+        // Two segments that nobody touches any more, and then some whose records all go.
+        (0..2500).for_each(|key| put(&mut store, key));
+        let before = sizes(&store);
+        let cursor = store.cursor();
+        (1500..2500).for_each(|key| put(&mut store, key));
+        (0..5000).for_each(|_| put(&mut store, 9000));
+        assert_eq!(sizes(&store)[..before.len()], before);
+        assert_eq!(versions(cursor), (0..8500).collect::<Vec<u64>>());
+        (0..3000).for_each(|_| put(&mut store, 9000));
+        assert!(sizes(&store).len() < 8, "and then it is");
+        assert_eq!(versions(store.cursor()).len(), 2501);
+        // Nor ever where all that goes is the oldest.
+        let mut store = Store::new(Retention { most: Some(100), ..Retention::default() }, MEANING);
+        (0..60).for_each(|key| put(&mut store, key));
+        assert_eq!(sizes(&store), [16, 32, 64]);
+    }
+
+    /// Memory of the largest, and no more of it than there is use for.
+    #[test]
+    fn some_memory_is_used_again() {
+        let mut store = Store::new(Retention::default(), MEANING);
+        let meter = store.meter();
+        (0..500).for_each(|key| put(&mut store, key));
+        store.let_go_below(500);
+        assert_eq!((sizes(&store), store.spare.len()), (alloc::vec![512], 0));
+        (500..8000).for_each(|key| put(&mut store, key));
+        store.let_go_below(8000);
+        assert_eq!((sizes(&store), store.spare.len()), (alloc::vec![1024], MOST_SPARE));
+        assert_eq!(meter.bytes(), 3 << 20);
+        (8000..10_000).for_each(|key| put(&mut store, key));
+        assert_eq!((sizes(&store), store.spare.len()), (alloc::vec![1024; 3], 0));
+        assert_eq!(meter.bytes(), 3 << 20);
+        // Of what goes by its order as well.
+        let mut store = Store::new(Retention { most: Some(1), ..Retention::default() }, MEANING);
+        let meter = store.meter();
+        for key in 0..9000 {
+            put(&mut store, key);
+            assert!(meter.bytes() <= 3 << 20, "{} bytes", meter.bytes());
+        }
+    }
+
+    /// What is let go of is what is below that version, by whole segments.
+    #[test]
+    fn below_a_version_whole_segments_go() {
+        let mut store = Store::new(Retention::default(), MEANING);
+        (0..240).for_each(|key| put(&mut store, key));
+        assert_eq!(sizes(&store), [16, 32, 64, 128]);
+        for (version, first) in [(0, 0), (15, 0), (16, 16), (47, 16), (48, 48), (999, 112)] {
+            store.let_go_below(version);
+            assert_eq!(store.pieces[0].segment.head(0).version, first, "below {version}");
         }
     }
 }
