@@ -14,6 +14,7 @@ mod fault;
 pub mod group;
 pub mod ids;
 pub mod link;
+pub mod lock;
 pub mod log;
 pub mod machine;
 pub mod membership;

@@ -10,6 +10,7 @@ pub(crate) mod listener;
 pub(crate) mod status;
 mod status_condition;
 mod storage;
+pub(crate) mod this_thread;
 mod timeout;
 mod until;
 mod wait_set;

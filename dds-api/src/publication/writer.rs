@@ -9,13 +9,11 @@ mod claiming;
 mod ending;
 mod held;
 
-use std::cell::Cell;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
-use derecho_core::multicast::bias::Thread;
 use derecho_node::{Waited, clock};
 use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
@@ -30,6 +28,7 @@ use super::publisher::Publisher;
 use crate::domain::Inner;
 use crate::domain::enabling::Enabling;
 use crate::infrastructure::listener::Slot;
+use crate::infrastructure::this_thread::this_thread;
 use crate::infrastructure::{
     DataWriterListener, DdsError, DdsResult, InstanceHandle, StatusCondition, Timeout,
 };
@@ -43,26 +42,6 @@ use crate::topic::Topic;
 /// A turn takes back what readers are done with, and receives what others send: so many commits
 /// share one, as a rule.
 const COMMITS_A_TURN: u64 = 32;
-/// This thread, under a number that no other one has or had.
-#[inline]
-fn thread() -> Thread {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    thread_local! {
-        static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
-    }
-    NUMBER.with(|number| match number.get() {
-        Some(number) => Thread::new(number),
-        None => {
-            // Four thousand million threads later all are taken for others.
-            let fresh =
-                NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
-            fresh.map_or(Thread::ANY, |fresh| {
-                number.set(Some(fresh));
-                Thread::new(fresh)
-            })
-        }
-    })
-}
 
 /// Writes samples of one topic. Any number of threads may write at once; each thread's samples
 /// keep its order.
@@ -478,7 +457,7 @@ impl<T: TopicData> DataWriter<T> {
         }
         let (claim, berth) = place.into_parts();
         let berth = berth.as_deref().unwrap_or_else(|| &self.started().first);
-        let number = claim.commit_on(thread(), size + with.size(), |_, record| {
+        let number = claim.commit_on(this_thread(), size + with.size(), |_, record| {
             seal::<T>(record, id, timestamp, &with);
         });
         self.tell_of(berth, number, now);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use derecho_core::link::Link;
 use idl_xtypes::TopicData;
 use qos_profiles::{
     DataReaderQos, DataRepresentationId, DestinationOrderQosPolicyKind, DurabilityQosPolicyKind,
@@ -20,12 +21,14 @@ use super::enabling::{Draft, check};
 use super::intake::ReaderCore;
 use super::lending::USUAL_PERCENT;
 use super::not_with_builtin;
+use super::queues::Queues;
 use super::reader::DataReader;
 use super::sets::Opened;
 use super::subscriber::Subscriber;
 use crate::domain::enabling::Enabling;
 use crate::domain::{Following, Inner, usual_reader};
 use crate::infrastructure::listener::Slot;
+use crate::infrastructure::this_thread::ThreadLock;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::builtin::Hears;
 use crate::mapping::shares::ReaderShared;
@@ -376,11 +379,12 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let belongs = (of, participant.provisional());
         let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
         let shared = Arc::new(ReaderShared::new(participant.roster.reordered()));
+        let barrier = participant.engine.act(|_, link, _| link.barrier());
         Ok(DataReader::of(ReaderCore {
             participant,
             topic,
             shared,
-            queues: Mutex::default(),
+            queues: ThreadLock::new(Queues::default(), barrier),
             departures: Arc::default(),
             joining: OnceLock::new(),
             opened: Opened::default(),

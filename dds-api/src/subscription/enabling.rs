@@ -120,11 +120,13 @@ impl<T: TopicData> ReaderCore<T> {
         let (level, lifespan) = (self.topic.level(), self.topic.keeping().lifespan);
         let remembers = level.is_kept() && self.participant.standing.may_rejoin();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
-        *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::new(
+        *self.queues.lock() = Queues::new(
             remembers.then(Given::default),
             &self.departures,
             (lifespan, self.max_held_percent),
         );
+        // Whoever reads need not be who makes the reader.
+        self.queues.hand_over();
         if *follows || anew || self.leader().is_some() {
             self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
         }
@@ -228,7 +230,7 @@ impl<T: TopicData> ReaderLife<T> {
             shelf.lock().unwrap_or_else(PoisonError::into_inner).clear(core.settings());
         }
         core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *core.queues.lock().unwrap_or_else(PoisonError::into_inner) = Queues::default();
+        *core.queues.lock() = Queues::default();
         core.opened.clear();
     }
 }

@@ -4,9 +4,10 @@
 //! does: decode a sample under the queues' lock, or wait.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use derecho_core::group::report::StreamId;
+use derecho_core::multicast::inbox::Record;
 use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
@@ -15,18 +16,20 @@ use super::departures::Departures;
 use super::enabling::{Draft, Started};
 use super::joined::Joining;
 use super::queues::{Queues, is_over};
-use super::sample::Body;
+use super::sample::{Body, Sample};
 use super::sets::Opened;
 use super::shelf::Shelf;
 use super::subscriber::Subscriber;
 use crate::domain::Inner;
 use crate::domain::enabling::Enabling;
 use crate::infrastructure::listener::Slot;
+use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::history::Look;
-use crate::mapping::record::{Reading, lies_in_place, mark_of};
+use crate::mapping::record::{Fate, Reading, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
+use crate::mapping::standing::Life;
 use crate::topic::{SharedFilter, Topic};
 
 /// What a reader consists of: also for whoever fills its cache when nobody looks.
@@ -35,7 +38,7 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
-    pub(super) queues: Mutex<Queues>,
+    pub(super) queues: ThreadLock<Queues>,
     /// Who sends no more, as of what was taken out of these last.
     pub(super) departures: Arc<Departures>,
     /// Of a multi-topic: the way to the samples of its topics.
@@ -76,6 +79,15 @@ pub(super) enum Receiver {
     Cache,
 }
 
+/// What was in a record.
+enum Unpacked<T> {
+    Sample(Body<T>, StreamId),
+    /// No sample, or several, which come next.
+    Nothing,
+    /// It may have been written anew meanwhile: nothing more comes for now.
+    Evicted,
+}
+
 impl<T: TopicData> ReaderCore<T> {
     /// What its cache is to do.
     pub(super) fn settings(&self) -> Settings {
@@ -83,9 +95,9 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// The queues, brought up to date.
-    #[inline]
-    pub(super) fn queues(&self) -> MutexGuard<'_, Queues> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+    #[inline(always)]
+    pub(super) fn queues(&self) -> ThreadGuard<'_, Queues> {
+        let mut queues = self.queues.lock();
         let changes = self.shared.changes.load(Ordering::Acquire);
         if changes != queues.seen {
             queues.renew(&self.shared, changes);
@@ -140,12 +152,73 @@ impl<T: TopicData> ReaderCore<T> {
         self.participant.standing.may_rejoin()
     }
 
-    /// The next sample, if there is one. All in one piece with whoever takes it: a record that is
-    /// handed from function to function by way of the stack costs as much as the rest.
+    /// What it has while it is at work here.
+    #[inline(always)]
+    fn at_work(&self) -> Option<&Started> {
+        self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())
+    }
+
+    /// The next sample for the application, as whoever does not follow instances gets it. What is the rule, a record that lies in
+    /// place, is in one piece with whoever takes it, and goes nowhere but where it is asked for: each time that a sample is moved from one
+    /// place on the stack to another costs as much as a lock.
+    #[inline(always)]
+    pub(super) fn pop_told(&self) -> Option<Sample<T>> {
+        // What is not the rule comes by a place of its own.
+        let mut other = None;
+        if self.at_work()?.is_kept || self.opened.has_next() {
+            self.pop_any_told(&mut other);
+            return other;
+        }
+        // Decoded without the lock, for that is a type's own code.
+        let mut queues = self.queues();
+        let (record, writer, life) = queues.take(&self.shared)?;
+        let is_full = queues.lending.is_full(&record);
+        drop(queues);
+        if is_full || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
+            self.unpack_told((record, writer, life), is_full, &mut other);
+            return other;
+        }
+        // This process may have been stopped, and what it has read be written anew since.
+        if self.participant.standing.is_evicted_from(life) {
+            self.discard(Some(record));
+            return None;
+        }
+        Some(Sample::in_place(record, writer.node))
+    }
+
+    /// The same, whatever comes: that one of several writers has no more to say of an instance tells nothing to who does not
+    /// follow instances.
+    #[inline(never)]
+    fn pop_any_told(&self, found: &mut Option<Sample<T>>) {
+        while let Some((sample, _)) = self.pop(Receiver::Application) {
+            if sample.fate() != Fate::Unregistered {
+                *found = Some(sample.fresh());
+                return;
+            }
+        }
+    }
+
+    /// The same, if this is what was taken out of the queues.
+    #[inline(never)]
+    fn unpack_told(
+        &self,
+        taken: (Record, StreamId, Life),
+        is_full: bool,
+        found: &mut Option<Sample<T>>,
+    ) {
+        match self.unpack(taken, is_full) {
+            Unpacked::Sample(sample, _) if sample.fate() != Fate::Unregistered => {
+                *found = Some(sample.fresh());
+            }
+            Unpacked::Evicted => {}
+            Unpacked::Sample(..) | Unpacked::Nothing => self.pop_any_told(found),
+        }
+    }
+
+    /// The next sample, if there is one.
     #[inline(always)]
     pub(super) fn pop(&self, to: Receiver) -> Option<(Body<T>, StreamId)> {
-        let started =
-            self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())?;
+        let started = self.at_work()?;
         if started.is_kept
             && let Some(kept) = self.pop_kept(started)
         {
@@ -158,40 +231,47 @@ impl<T: TopicData> ReaderCore<T> {
                 }
                 return Some(next);
             }
-            // Decoded without the lock, for that is a type's own code.
             let mut queues = self.queues();
-            let (record, writer, life) = queues.take(&self.shared)?;
-            let is_full = matches!(to, Receiver::Application) && queues.lending.is_full(&record);
+            let taken = queues.take(&self.shared)?;
+            let is_full = matches!(to, Receiver::Application) && queues.lending.is_full(&taken.0);
             drop(queues);
-            if self.is_refused(record.bytes()) {
-                continue;
+            match self.unpack(taken, is_full) {
+                Unpacked::Sample(sample, writer) => return Some((sample, writer)),
+                Unpacked::Nothing => {}
+                Unpacked::Evicted => return None,
             }
-            // What is the rule goes its own way: it is moved once.
-            if !is_full && lies_in_place::<T>(record.bytes()) {
-                // This process may have been stopped, and what it has read be written anew since.
-                if self.participant.standing.is_evicted_from(life) {
-                    self.discard();
-                    return None;
-                }
-                return Some((Body::in_place(record, writer.node), writer));
-            }
-            if set::is_apart(record.bytes()) {
-                self.open(record.bytes(), (record.number(), writer), || {
-                    !self.participant.standing.is_evicted_from(life)
-                });
-                continue;
-            }
-            let mut sample = Body::new(record, writer.node, &self.reading());
-            if is_full {
-                sample = sample.and_then(|sample| self.copy_out(sample));
-            }
-            if self.participant.standing.is_evicted_from(life) {
-                self.discard();
-                return None;
-            }
-            match sample {
-                Some(sample) => return Some((sample, writer)),
-                None => self.note_unreadable(),
+        }
+    }
+
+    /// What is in a record that was taken out of the queues. `is_full`: none of its writer's memory may be lent.
+    #[inline(always)]
+    fn unpack(
+        &self,
+        (record, writer, life): (Record, StreamId, Life),
+        is_full: bool,
+    ) -> Unpacked<T> {
+        if self.is_refused(record.bytes()) {
+            return Unpacked::Nothing;
+        }
+        // This process may have been stopped, and what it has read be written anew since.
+        let is_evicted = || self.participant.standing.is_evicted_from(life);
+        if set::is_apart(record.bytes()) {
+            self.open(record.bytes(), (record.number(), writer), || !is_evicted());
+            return Unpacked::Nothing;
+        }
+        let mut sample = Body::new(record, writer.node, &self.reading());
+        if is_full {
+            sample = sample.and_then(|sample| self.copy_out(sample));
+        }
+        if is_evicted() {
+            self.discard(None);
+            return Unpacked::Evicted;
+        }
+        match sample {
+            Some(sample) => Unpacked::Sample(sample, writer),
+            None => {
+                self.note_unreadable();
+                Unpacked::Nothing
             }
         }
     }
@@ -288,8 +368,9 @@ impl<T: TopicData> ReaderCore<T> {
         sample.into_own()
     }
 
+    /// What was taken out of the queues is not given out.
     #[cold]
-    pub(super) fn discard(&self) {
+    pub(super) fn discard(&self, _record: Option<Record>) {
         self.queues().discarded += 1;
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Owns: which chunks were left. Never does: count samples; a chunk that one sample holds is pinned as if all did.
 
-use derecho_core::multicast::inbox::{Lot, Record};
+use derecho_core::multicast::inbox::{Chunks, Lot, Record};
 
 /// Percent of a writer's memory, if nothing else is said.
 pub(super) const USUAL_PERCENT: u8 = 25;
@@ -53,12 +53,13 @@ impl Lending {
         let lot = record.lies_in();
         match self.trails.get(self.at) {
             Some(trail) if trail.now == lot && !trail.is_full => false,
-            _ => self.look(record, lot),
+            // Not the record: whatever is looked at by its address lies in memory from the beginning.
+            _ => self.look(record.chunks(), lot),
         }
     }
 
     #[cold]
-    fn look(&mut self, record: &Record, lot: Lot) -> bool {
+    fn look(&mut self, chunks: Chunks<'_>, lot: Lot) -> bool {
         let is_it = |trail: &Trail| trail.now.memory == lot.memory;
         if !self.trails.get(self.at).is_some_and(is_it) {
             self.at = match self.trails.iter().position(is_it) {
@@ -67,28 +68,28 @@ impl Lending {
                     if self.trails.len() >= MEMORIES {
                         self.trails.clear();
                     }
-                    let limit = limit(self.percent, record.chunks());
+                    let limit = limit(self.percent, chunks.count());
                     self.trails.push(Trail { now: lot, is_full: false, limit, left: Vec::new() });
                     self.trails.len() - 1
                 }
             };
         }
-        self.trails.get_mut(self.at).is_some_and(|trail| trail.go_on(record, lot))
+        self.trails.get_mut(self.at).is_some_and(|trail| trail.go_on(chunks, lot))
     }
 }
 
 impl Trail {
-    fn go_on(&mut self, record: &Record, lot: Lot) -> bool {
+    fn go_on(&mut self, chunks: Chunks<'_>, lot: Lot) -> bool {
         let left = std::mem::replace(&mut self.now, lot).chunk;
         if left != lot.chunk
-            && let Some(times) = record.times_in_use(left)
+            && let Some(times) = chunks.times_in_use(left)
         {
             self.left.retain(|(chunk, _)| *chunk != left);
             self.left.push((left, times));
         }
         // What has come into use again since is the queue's.
         self.left.retain(|(chunk, times)| {
-            *chunk != lot.chunk && record.times_in_use(*chunk) == Some(*times)
+            *chunk != lot.chunk && chunks.times_in_use(*chunk) == Some(*times)
         });
         self.is_full = self.left.len() >= self.limit;
         self.is_full
@@ -141,8 +142,9 @@ impl Crowds {
 /// Whether a record that lay in a cache may not be lent: what there is of the same memory beside it counts as held.
 fn is_crowded(percent: u8, record: &Record) -> bool {
     let chunks = record.chunks();
-    let in_use = (0..chunks).filter(|chunk| record.times_in_use(*chunk).is_some()).count();
-    in_use > limit(percent, chunks)
+    let all = 0..chunks.count();
+    let in_use = all.filter(|chunk| chunks.times_in_use(*chunk).is_some()).count();
+    in_use > limit(percent, chunks.count())
 }
 
 #[cfg(test)]

@@ -16,12 +16,11 @@ use derecho_core::log::StreamKey;
 use derecho_node::Waited;
 use idl_xtypes::TopicData;
 
-use super::intake::{ReaderCore, Receiver};
+use super::intake::ReaderCore;
 use super::past::{Others, PastSamples, Since};
 use super::sample::Sample;
 use crate::domain::Charge;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
-use crate::mapping::record::Fate;
 use crate::mapping::standing::Standing;
 use crate::topic::Topic;
 
@@ -340,18 +339,6 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// The next sample that tells something to who does not follow instances: that one of several writers has no more to
-    /// say of an instance does not.
-    #[inline(always)]
-    fn pop_told(&self) -> Option<Sample<T>> {
-        loop {
-            let (sample, _) = self.pop(Receiver::Application)?;
-            if sample.fate() != Fate::Unregistered {
-                return Some(sample.fresh());
-            }
-        }
-    }
-
     /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
     /// participant has [come back], what was written meanwhile. On a topic of which nothing is kept there is nothing
     /// to wait for.
@@ -468,6 +455,17 @@ impl<T: TopicData> Samples<'_, T> {
     }
 }
 
+impl<T: TopicData> Samples<'_, T> {
+    /// The next of a set that was opened.
+    #[inline(never)]
+    fn next_of_set(&mut self, next: &mut Option<Sample<T>>) {
+        if self.reader.opened.has_next() {
+            self.more -= 1;
+            *next = self.reader.pop_told();
+        }
+    }
+}
+
 impl<T: TopicData> Iterator for Samples<'_, T> {
     type Item = Sample<T>;
 
@@ -478,9 +476,10 @@ impl<T: TopicData> Iterator for Samples<'_, T> {
                 self.left = left;
                 self.reader.pop_told()
             }
-            None if self.more > 0 && self.reader.opened.has_next() => {
-                self.more -= 1;
-                self.reader.pop_told()
+            None if self.more > 0 => {
+                let mut next = None;
+                self.next_of_set(&mut next);
+                next
             }
             None => self.taken.next(),
         }

@@ -133,6 +133,16 @@ struct Facts {
     ranks: [u32; 3],
 }
 
+impl Facts {
+    /// Of the only sample of a new instance.
+    #[inline(always)]
+    fn fresh(instance_state: InstanceState) -> Facts {
+        let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
+        let (generations, ranks) = ([0; 2], [0; 3]);
+        Facts { sample_state, view_state, instance_state, generations, ranks }
+    }
+}
+
 enum Data<T> {
     InPlace(Record),
     Kept(Kept),
@@ -313,14 +323,7 @@ impl<T: TopicData> Body<T> {
             Fate::Unregistered => InstanceState::NotAliveNoWriters,
             Fate::Disposed | Fate::DisposedAndUnregistered => InstanceState::NotAliveDisposed,
         };
-        let facts = Facts {
-            sample_state: SampleState::NotRead,
-            view_state: ViewState::New,
-            instance_state,
-            generations: [0; 2],
-            ranks: [0; 3],
-        };
-        Sample { body: self, facts }
+        Sample { body: self, facts: Facts::fresh(instance_state) }
     }
 
     /// With what the cache says of it.
@@ -404,6 +407,13 @@ impl<T: TopicData> Body<T> {
 }
 
 impl<T: TopicData> Sample<T> {
+    /// The sample in a record that [lies there](record::lies_in_place), as whoever does not follow instances gets it.
+    #[inline(always)]
+    pub(super) fn in_place(record: Record, writer: NodeId) -> Sample<T> {
+        // Records of other fates do not lie in place.
+        Sample { body: Body::in_place(record, writer), facts: Facts::fresh(InstanceState::Alive) }
+    }
+
     /// The sample in a record that was kept.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Sample<T>> {
         Body::of_kept(kept, writer, with).map(Body::fresh)

@@ -46,7 +46,7 @@ const REVOKED: u64 = u64::MAX - 2;
 const SHARED: u64 = u64::MAX;
 
 /// The right to move words without read-modify-writes.
-pub(super) struct Bias {
+pub(crate) struct Bias {
     owner: AtomicU64,
     inside: AtomicBool,
     barrier: Option<Arc<dyn Barrier>>,
@@ -54,7 +54,7 @@ pub(super) struct Bias {
 
 impl Bias {
     /// A right that nobody has; nobody will ever have it without a barrier.
-    pub(super) fn new(barrier: Option<Arc<dyn Barrier>>) -> Bias {
+    pub(crate) fn new(barrier: Option<Arc<dyn Barrier>>) -> Bias {
         let owner = if barrier.is_some() { NOBODY } else { SHARED };
         Bias { owner: AtomicU64::new(owner), inside: AtomicBool::new(false), barrier }
     }
@@ -67,6 +67,28 @@ impl Bias {
         if owner != me.0 {
             return owner != SHARED && self.enter_first(owner, me);
         }
+        self.enter_as_owner(me)
+    }
+
+    /// As [`Bias::enter`], for what may not be entered again by who is inside.
+    ///
+    /// # Panics
+    /// If the owner is inside.
+    #[inline(always)]
+    pub(crate) fn enter_once(&self, me: Thread) -> bool {
+        let owner = self.owner.load(Ordering::Acquire);
+        if owner != me.0 {
+            return owner != SHARED && self.enter_first(owner, me);
+        }
+        // Its own store: nobody else makes it.
+        if self.inside.load(Ordering::Relaxed) {
+            entered_again();
+        }
+        self.enter_as_owner(me)
+    }
+
+    #[inline(always)]
+    fn enter_as_owner(&self, me: Thread) -> bool {
         self.inside.store(true, Ordering::Relaxed);
         without_fence();
         if self.owner.load(Ordering::Relaxed) == me.0 {
@@ -92,8 +114,17 @@ impl Bias {
 
     /// The words are left as others may find them.
     #[inline(always)]
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.inside.store(false, Ordering::Release);
+    }
+
+    /// If this thread owns the bias, it does so no more: the next thread that enters does. Not while it is inside.
+    pub(crate) fn hand_over(&self, me: Thread) {
+        let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
+        if !self.inside.load(Ordering::Relaxed) {
+            // Whoever has taken it away meanwhile keeps it.
+            let _ = self.owner.compare_exchange(me.0, NOBODY, yes, no);
+        }
     }
 
     /// From here on everybody uses read-modify-writes. Waits while the owner is inside.
@@ -133,6 +164,11 @@ impl Bias {
         self.owner.store(SHARED, Ordering::Release);
         true
     }
+}
+
+#[cold]
+fn entered_again() -> ! {
+    panic!("a thread takes a lock that it holds")
 }
 
 impl fmt::Debug for Bias {
@@ -182,6 +218,35 @@ mod tests {
         assert!(!bias.enter(two));
         assert!(!bias.enter(one), "it is nobody's any more");
         assert!(bias.try_share());
+    }
+
+    #[test]
+    fn who_hands_it_over_owns_it_no_more() {
+        let bias = bias();
+        let (one, two) = (Thread::new(0), Thread::new(7));
+        assert!(bias.enter_once(one));
+        bias.hand_over(one);
+        assert!(!bias.try_share(), "who is inside hands nothing over");
+        let bias = self::bias();
+        assert!(bias.enter_once(one));
+        bias.leave();
+        bias.hand_over(two);
+        assert!(bias.enter_once(one), "it was not the other one's");
+        bias.leave();
+        bias.hand_over(one);
+        assert!(bias.enter_once(two));
+        bias.leave();
+        assert!(!bias.enter_once(one));
+        bias.hand_over(two);
+        assert!(!bias.enter_once(two), "it is everybody's");
+    }
+
+    #[test]
+    #[should_panic = "a lock that it holds"]
+    fn who_is_inside_does_not_enter_again() {
+        let bias = bias();
+        assert!(bias.enter_once(Thread::new(0)));
+        bias.enter_once(Thread::new(0));
     }
 
     #[test]

@@ -165,6 +165,29 @@ pub struct Lot {
     pub chunk: usize,
 }
 
+/// The chunks of a sender's memory, as they are in use here.
+#[derive(Clone, Copy)]
+pub struct Chunks<'a>(&'a Source);
+
+impl Chunks<'_> {
+    /// How many there are.
+    pub fn count(self) -> usize {
+        self.0.geometry.chunks()
+    }
+
+    /// How often one has come into use here; none while nobody here refers to it.
+    pub fn times_in_use(self, chunk: usize) -> Option<u32> {
+        let is_in_use = self.0.references.get(chunk)?.load(Ordering::Relaxed) > 0;
+        is_in_use.then(|| self.0.firsts[chunk].load(Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for Chunks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunks({} of sender {})", self.count(), self.0.number)
+    }
+}
+
 /// A record that was received: bytes in its sender's memory, which stay as they are until this is
 /// dropped.
 pub struct Record {
@@ -205,18 +228,11 @@ impl Record {
         Lot { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
     }
 
-    /// How many chunks its sender's memory has.
-    pub fn chunks(&self) -> usize {
+    /// The chunks of its sender's memory.
+    #[inline(always)]
+    pub fn chunks(&self) -> Chunks<'_> {
         // SAFETY: as above.
-        unsafe { self.source.as_ref() }.geometry.chunks()
-    }
-
-    /// How often a chunk of its sender's memory has come into use here; none while nobody here refers to it.
-    pub fn times_in_use(&self, chunk: usize) -> Option<u32> {
-        // SAFETY: as above.
-        let source = unsafe { self.source.as_ref() };
-        let is_in_use = source.references.get(chunk)?.load(Ordering::Relaxed) > 0;
-        is_in_use.then(|| source.firsts[chunk].load(Ordering::Relaxed))
+        Chunks(unsafe { self.source.as_ref() })
     }
 
     /// Who sent it: of a subgroup's founders the rank, of those that came later a number that the

@@ -6,7 +6,8 @@
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
-use super::{DataWriter, thread};
+use super::DataWriter;
+use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::record::{Fate, HEADER, is_plain, seal_bare, write_payload};
 
 impl<T: TopicData> DataWriter<T> {
@@ -17,7 +18,7 @@ impl<T: TopicData> DataWriter<T> {
         let is_bare = is_plain::<T>() && !self.shared.has_terms() && !self.is_in_set();
         let Some(started) = self.enabling.started().filter(|_| is_bare) else { return false };
         let standing = &self.participant.standing;
-        let (first, thread) = (&started.first, thread());
+        let (first, thread) = (&started.first, this_thread());
         if started.kept || started.limits.is_some() || !self.is_at_work(first) {
             return false;
         }

@@ -7,7 +7,8 @@ use derecho_core::multicast::claim::ClaimError;
 use derecho_node::Waited;
 use idl_xtypes::TopicData;
 
-use super::{DataWriter, WriterCore, thread};
+use super::{DataWriter, WriterCore};
+use crate::infrastructure::this_thread::this_thread;
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::record::HEADER;
 use crate::mapping::shares::Berth;
@@ -39,7 +40,7 @@ impl<T: TopicData> DataWriter<T> {
     /// A claim where it may write if nothing has happened, and if there is room.
     #[inline(always)]
     pub(super) fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
-        self.first()?.memory.claim_on(thread(), size).ok().map(Place::in_first)
+        self.first()?.memory.claim_on(this_thread(), size).ok().map(Place::in_first)
     }
 
     #[cold]
@@ -106,10 +107,10 @@ impl<T: TopicData> DataWriter<T> {
     fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
         let standing = &self.participant.standing;
         if let Some(first) = self.first() {
-            return Some(first.memory.claim_on(thread(), size).map(Place::in_first));
+            return Some(first.memory.claim_on(this_thread(), size).map(Place::in_first));
         }
         let berth = self.shared.berth().filter(|berth| standing.is_in(berth.life))?;
-        Some(Place::in_later(berth, thread(), size))
+        Some(Place::in_later(berth, this_thread(), size))
     }
 
     /// A claim was given back unused: whoever sleeps until there is room looks again.

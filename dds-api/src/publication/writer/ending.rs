@@ -6,8 +6,9 @@ use derecho_core::multicast::claim::ClaimError;
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
-use super::{WriterCore, thread};
+use super::WriterCore;
 use crate::infrastructure::Timeout;
+use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::record::{Contents, Fate, HEADER, Seal, Terms, seal};
 
 /// So long it waits for room.
@@ -30,10 +31,10 @@ impl<T: TopicData> WriterCore<T> {
         let (deadline, later) = (PATIENCE.deadline(), self.shared.berth());
         let berth = later.as_deref().unwrap_or(&started.first);
         while standing.is_in(berth.life) {
-            match berth.memory.claim_on(thread(), size) {
+            match berth.memory.claim_on(this_thread(), size) {
                 Ok(claim) => {
                     let time = clock::wall(clock::now());
-                    claim.commit_on(thread(), size, |_, record| {
+                    claim.commit_on(this_thread(), size, |_, record| {
                         seal::<T>(record, id as u32, time, &with);
                     });
                     berth.bells.before_looking();

@@ -1,0 +1,113 @@
+//! A lock that its only thread has for nothing, against others who want it.
+//!
+//! As in `bias.rs` both halves of the barrier are fences here. What is guarded is a cell of loom's, which notices two threads that
+//! reach it at once, and one that has not heard of what the other did.
+#![cfg(loom)]
+
+use derecho_core::link::Barrier;
+use derecho_core::lock::{Lock, Mutual};
+use derecho_core::multicast::bias::Thread;
+use derecho_loom::explore;
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{Ordering, fence};
+use loom::sync::{Arc, Mutex, MutexGuard};
+use loom::thread;
+
+struct Others(Mutex<()>);
+
+impl Mutual for Others {
+    type Held<'a> = MutexGuard<'a, ()>;
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().unwrap()
+    }
+}
+
+type Counted = Lock<UnsafeCell<u32>, Others>;
+
+/// A barrier, as far as loom has one.
+struct Fence;
+impl Barrier for Fence {
+    fn issue(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// One that is none.
+struct Nothing;
+impl Barrier for Nothing {
+    fn issue(&self) {}
+}
+
+fn lock(barrier: std::sync::Arc<dyn Barrier>) -> Arc<Counted> {
+    Arc::new(Lock::new(UnsafeCell::new(0), Some(barrier), Others(Mutex::new(()))))
+}
+
+fn count(lock: &Counted, number: u32, times: u32) {
+    for _ in 0..times {
+        // SAFETY: each thread of these models has a number of its own.
+        unsafe { lock.lock(Thread::new(number)) }.with_mut(|count| {
+            // SAFETY: loom panics if another one reaches it.
+            unsafe { *count += 1 }
+        });
+    }
+}
+
+/// What a thread finds when all have ended.
+fn total(lock: &Counted) -> u32 {
+    // SAFETY: as above; and the others have ended.
+    let guard = unsafe { lock.lock(Thread::ANY) };
+    // SAFETY: loom panics if another one reaches it.
+    guard.with(|count| unsafe { *count })
+}
+
+fn two_threads(barrier: fn() -> std::sync::Arc<dyn Barrier>) {
+    explore(3, move || {
+        let lock = lock(barrier());
+        let other = Arc::clone(&lock);
+        let owner = thread::spawn(move || count(&other, 1, 2));
+        count(&lock, 2, 2);
+        owner.join().unwrap();
+        assert_eq!(total(&lock), 4);
+    });
+}
+
+#[test]
+fn one_has_it_at_a_time_and_sees_what_the_other_did() {
+    two_threads(|| std::sync::Arc::new(Fence));
+}
+
+#[test]
+fn without_a_barrier_in_the_system_it_is_the_lock_of_the_others() {
+    explore(3, || {
+        let others = Others(Mutex::new(()));
+        let lock = Arc::new(Lock::new(UnsafeCell::new(0), None, others));
+        let other = Arc::clone(&lock);
+        let second = thread::spawn(move || count(&other, 1, 2));
+        count(&lock, 2, 2);
+        second.join().unwrap();
+        assert_eq!(total(&lock), 4);
+    });
+}
+
+/// The maker uses it and hands it over, while another one has begun to use it.
+#[test]
+fn who_hands_it_over_has_it_no_more() {
+    explore(3, || {
+        let lock = lock(std::sync::Arc::new(Fence));
+        let other = Arc::clone(&lock);
+        let second = thread::spawn(move || count(&other, 1, 2));
+        count(&lock, 2, 1);
+        lock.hand_over(Thread::new(2));
+        count(&lock, 2, 1);
+        second.join().unwrap();
+        assert_eq!(total(&lock), 4);
+    });
+}
+
+/// The model can fail: a barrier that is none lets two threads have it.
+#[test]
+#[should_panic]
+fn without_a_barrier_two_threads_have_it() {
+    two_threads(|| std::sync::Arc::new(Nothing));
+}
