@@ -281,3 +281,32 @@ fn what_a_set_lacks_room_for_is_said() {
     assert_eq!(room(instances, &[1], &another), Err(Shortage::Now(Reason::Instances)));
     assert_eq!(room(instances, &[], &three), Err(Shortage::Always(Reason::Instances)));
 }
+
+/// What samples cost that come while all is taken, and no answer, is whether they pass.
+#[test]
+fn what_comes_while_all_is_taken_passes_until_it_is_given() {
+    let settings = Settings { depth: None, ..usual() };
+    let mut cache = Cache::<u64>::new(settings);
+    assert!(!cache.lets_pass());
+    for round in 0..2 {
+        cache.let_pass();
+        assert!(cache.lets_pass() && cache.passing() == 0);
+        for (number, key) in [5, 6, 5].into_iter().enumerate() {
+            let (change, writer) = (Change::Alive, InstanceHandle::from_parts(1, 7));
+            let (strength, expires) = (0, NEVER);
+            let (source_timestamp, data) = (10 * round + number as u64, ());
+            let arrival =
+                Arrival { change, key, writer, strength, source_timestamp, expires, data };
+            let passed =
+                cache.pass(source_timestamp, arrival, source_timestamp, |_| Box::default());
+            assert_eq!((passed.unwrap(), cache.passing()), (Outcome::Stored, number + 1));
+        }
+        let mut given = Vec::new();
+        cache.give_passing(|data, _| given.push(data));
+        assert_eq!(given, [0, 2, 1].map(|number| 10 * round + number));
+        assert!(!cache.lets_pass() && cache.passing() == 0 && cache.is_empty());
+    }
+    let mut kept = Cache::<u64>::new(usual());
+    kept.let_pass();
+    assert!(!kept.lets_pass(), "one sample makes room for another");
+}

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use dds_api::domain::PublicationBuiltinTopicData;
 use dds_api::prelude::*;
+use dds_api::qos::{Length, ResourceLimitsQosPolicy};
 use dds_api::subscription::InstanceState;
 use support::{Mark, Meeting, PATIENCE, SOON, until};
 
@@ -60,6 +61,14 @@ impl Side {
     fn meet(&self) {
         again(|| self.writer.wait_for_readers(2, SOON));
         again(|| self.reader.wait_for_writers(2, SOON));
+    }
+
+    /// Another writer, which has RESOURCE_LIMITS.
+    fn limited_writer(&self, blocking: Timeout) -> DataWriter<Mark> {
+        let limits = ResourceLimitsQosPolicy { max_samples: Length::of(9), ..Default::default() };
+        let writer =
+            || self.participant.writer(self.writer.topic()).resource_limits(limits.clone());
+        again(|| writer().max_blocking_time(blocking).create())
     }
 
     /// Takes until a sample of this number comes.
@@ -268,6 +277,7 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
     for kind in [Kind::Ordinary, Kind::Atomic] {
         let stage = Stage::new(kind, true);
         let Stage { busy, idle, .. } = &stage;
+        let limited = idle.limited_writer(BRIEF);
         let loan = idle.writer.loan().unwrap();
         let hidden = stage.hide_folder();
         stage.evict();
@@ -276,7 +286,9 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
         let start = Instant::now();
         assert_rejoining(idle.reader.take_next(BRIEF));
         assert_rejoining(idle.writer.write(&Mark::new(0)));
-        assert!(start.elapsed() >= Duration::from_millis(60), "both have waited");
+        assert_rejoining(limited.write(&Mark::new(0)));
+        assert!(start.elapsed() >= Duration::from_millis(90), "each has waited");
+        drop(limited);
         assert_rejoining(idle.reader.take(.., Timeout::NOW).map(|_| ()));
         assert_rejoining(idle.writer.loan().map(|_| ()));
         assert_rejoining(loan.publish());
@@ -507,8 +519,9 @@ fn who_leaves_while_isolated_does_not_come_back() {
 #[test]
 fn who_may_not_rejoin_stays_isolated() {
     let stage = Stage::new(Kind::Ordinary, false);
-    stage.evict();
     let Stage { idle, .. } = &stage;
+    let limited = idle.limited_writer(SOON);
+    stage.evict();
     until("it is isolated", || idle.participant.is_isolated());
     std::thread::sleep(3 * MEMBER_TIMEOUT);
     assert!(idle.participant.is_isolated() && idle.participant.rejoins() == 0);
@@ -517,10 +530,12 @@ fn who_may_not_rejoin_stays_isolated() {
     for error in [
         idle.reader.take_next(SOON).map(|_| ()).unwrap_err(),
         idle.writer.write(&Mark::new(0)).unwrap_err(),
+        limited.write(&Mark::new(0)).unwrap_err(),
         idle.writer.wait_for_readers(1, SOON).unwrap_err(),
     ] {
         assert!(matches!(&error, DdsError::Isolated(why) if why.contains("join anew")), "{error}");
     }
     assert!(start.elapsed() < PATIENCE / 2, "nobody waits for what never comes");
+    drop(limited);
     stage.end();
 }

@@ -452,6 +452,7 @@ mod tests {
 
     use super::*;
     use crate::mapping::level::TopicLevel;
+    use crate::mapping::order::TopicOrder;
 
     const A: NodeId = NodeId(1);
     const B: NodeId = NodeId(2);
@@ -557,6 +558,24 @@ mod tests {
             assert!(state.keys().is_empty() && state.topics.left_out().is_empty());
         }
         assert_eq!(late.snapshot(), state.snapshot());
+    }
+
+    /// It is told why; who has a part, or has no order at all, is not told that it is left out.
+    #[test]
+    fn who_is_left_out_by_another_topic_hears_why() {
+        let mut state = Discovery::default();
+        let of = |topic, level| {
+            let usual = endpoint(EndpointKind::Writer, topic, level);
+            Some(Endpoint { order: TopicOrder::Common("both".to_owned()), ..usual })
+        };
+        say(&mut state, A, 1, of("a", TopicLevel::Atomic));
+        say(&mut state, B, 1, of("b", TopicLevel::VolatileStorage));
+        say(&mut state, B, 2, of("b", TopicLevel::Unordered));
+        say(&mut state, B, 3, of("b", TopicLevel::Atomic));
+        say(&mut state, B, 4, of("a", TopicLevel::VolatileStorage));
+        let why = |id| state.left_out_by_another_topic(B, id);
+        assert!(why(1).is_some_and(|why| why.contains("`both`") && why.contains("`b`")));
+        assert_eq!([2, 3, 4, 5].map(why), [const { None }; 4]);
     }
 
     /// A whole that says that somebody is left out who is not there, or of another topic, is none the worse.

@@ -215,6 +215,8 @@ mod tests {
         assert_eq!((limits.enter(3), limits.enter(1)), (None, Some(false)));
         limits.admit(1, (life, 9)).ok().unwrap().written(3);
         assert!(limits.leave(1) && !limits.leave(1));
+        limits.enter_again(1);
+        assert!(limits.leave(1), "it never left");
         assert_eq!(limits.enter(1), Some(true), "it comes back");
         limits.leave(1);
         assert!(limits.admit(3, (life, 9)).is_ok());
