@@ -16,11 +16,14 @@ use std::time::{Duration, Instant};
 
 use dds_api::infrastructure::{GuardCondition, WaitSet};
 use dds_api::prelude::*;
-use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
+use dds_api::qos::{
+    Length, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind, ResourceLimitsQosPolicy,
+};
 use dds_api::subscription::{ReadCondition, States};
+use dds_api::topic::Bytes;
 use futures_util::StreamExt;
 use runtime::block_on;
-use support::{Actor, Mark, Meeting, SOON, join, listen, reader_of, role, say, writer_of};
+use support::{Actor, Mark, Meeting, SOON, join, listen, reader_of, role, say, until, writer_of};
 
 /// What a child process does; nothing when the test program is run as such.
 #[test]
@@ -172,6 +175,43 @@ fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
     loans.pop();
     assert!(bell.0.load(Ordering::SeqCst), "it is told at once");
     let Poll::Ready(written) = writes.as_mut().poll(&mut context) else { panic!("there is room") };
+    written.unwrap();
+}
+
+/// A sample that readers had to receive first, if it had been written, was not. No turn of anybody finds anything to do by that.
+#[test]
+fn a_task_that_waits_behind_a_write_is_woken_when_that_fails() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Bytes>("Octets").create().unwrap();
+    let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
+    let one = ResourceLimitsQosPolicy { max_samples: Length::of(1), ..Default::default() };
+    let writer = writer.max_blocking_time(Timeout::millis(100)).resource_limits(one);
+    let writer = writer.max_sample_size(4000);
+    let writer = writer.create().unwrap();
+    let reader = participant.reader(&topic).max_held_percent(100).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let [short, middle, long] = [8, 500, 3 << 10].map(|length| Bytes::from(vec![0; length]));
+    let mut held = Vec::new();
+    while writer.has_room_for(&long) {
+        writer.write(&middle).unwrap();
+        held.push(reader.take_next(SOON).unwrap().unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    }
+    assert!(writer.has_room_for(&short), "for one that is short there is room");
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut context = Context::from_waker(&waker);
+    let mut writes = pin!(writer.write_async(&short));
+    std::thread::scope(|scope| {
+        let fails = scope.spawn(|| writer.write(&long).unwrap_err());
+        until("it stands in front", || !writer.has_room_for(&short));
+        assert!(writes.as_mut().poll(&mut context).is_pending(), "it waits for the other one");
+        let error = fails.join().unwrap();
+        assert!(matches!(error, DdsError::Timeout(_)), "{error}");
+    });
+    assert!(bell.0.load(Ordering::SeqCst), "it is told at once");
+    let Poll::Ready(written) = writes.as_mut().poll(&mut context) else { panic!("nobody is left") };
     written.unwrap();
 }
 
