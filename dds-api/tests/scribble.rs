@@ -107,8 +107,10 @@ impl State for Hearsay {
         type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
         type Begun = Vec<(NodeId, ((u32, u32), Vec<u8>))>;
         type Told = (Vec<(NodeId, Vec<u8>)>, Begun);
-        type Of = (Endpoints, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
-        let ((said, _), _) = <(Of, Vec<u8>)>::from_bytes(bytes).unwrap();
+        type LeftOut = BTreeMap<u64, Vec<(NodeId, u64)>>;
+        type All = (Endpoints, LeftOut);
+        type Of = (All, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        let (((said, _), _), _) = <(Of, Vec<u8>)>::from_bytes(bytes).unwrap();
         let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
         self.said.get_mut().extend(said);
         true
