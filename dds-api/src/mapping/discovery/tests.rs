@@ -1,0 +1,182 @@
+//! What follows from what is announced, and from who is gone.
+
+use derecho_core::storage::depot::{Holding, Motion};
+
+use super::*;
+use crate::mapping::level::TopicLevel;
+use crate::mapping::order::TopicOrder;
+
+const A: NodeId = NodeId(1);
+const B: NodeId = NodeId(2);
+
+fn endpoint(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
+    Endpoint { stream: 20, lines: 21, ..Endpoint::usual(kind, topic, level) }
+}
+
+fn say(state: &mut Discovery, node: NodeId, id: u64, endpoint: Option<Endpoint>) -> Vec<u64> {
+    state.apply(node, &Announcement::Endpoint(id, endpoint).to_bytes())
+}
+
+#[test]
+fn a_layout_follows_from_the_endpoints_of_a_topic() {
+    let mut state = Discovery::default();
+    let atomic = |kind| Some(endpoint(kind, "a", TopicLevel::Atomic));
+    let [key] = say(&mut state, B, 1, atomic(EndpointKind::Writer))[..] else { panic!("one") };
+    assert_eq!(say(&mut state, A, 1, atomic(EndpointKind::Reader)), [key]);
+    assert_eq!(say(&mut state, B, 2, atomic(EndpointKind::Reader)), [key]);
+    let plain = endpoint(EndpointKind::Reader, "a", TopicLevel::Unordered);
+    assert_eq!(say(&mut state, A, 2, Some(plain)), [], "another topic's");
+    let view = View::of_founders([(A, 1), (B, 1)]);
+    let seats = |state: &Discovery| {
+        let seats = state.layout(key, &view).seats.into_iter();
+        seats.map(|seat| (seat.node, seat.reads, seat.sends.is_some())).collect::<Vec<_>>()
+    };
+    assert_eq!(seats(&state), [(A, true, false), (B, true, true)]);
+    assert_eq!(say(&mut state, B, 1, None), [key]);
+    assert_eq!(seats(&state), [(A, true, false), (B, true, false)]);
+    let mut other = Discovery::default();
+    assert!(other.restore(&state.snapshot()));
+    assert_eq!(other.snapshot(), state.snapshot());
+    assert_eq!((seats(&other), other.keys()), (seats(&state), [key].into()));
+    state.forget(A);
+    assert_eq!(seats(&state), [(B, true, false)]);
+    state.forget(B);
+    assert_eq!(state.keys(), []);
+}
+
+/// Who takes part keeps; who is the first begins, and when all who had it are gone, one begins anew.
+#[test]
+fn who_has_what_is_kept_follows_from_who_takes_part() {
+    let mut state = Discovery::default();
+    let kept = |kind| Some(endpoint(kind, "a", TopicLevel::VolatileStorage));
+    let [key] = say(&mut state, B, 1, kept(EndpointKind::Writer))[..] else { panic!("one") };
+    say(&mut state, A, 1, kept(EndpointKind::Reader));
+    let names = |state: &Discovery| state.holders(key).map(|it| it.names().to_vec());
+    assert_eq!(names(&state), Some(vec![B]));
+    let view = View::of_founders([(A, 1), (B, 1)]);
+    assert!(state.layout(key, &view).seats.iter().all(|seat| seat.reads), "writers keep, too");
+    assert_eq!(state.readers(key), 1);
+    state.apply(A, &state.motion(key, Motion::Holds(7)));
+    assert_eq!(names(&state), Some(vec![B]), "of another beginning");
+    say(&mut state, B, 1, None);
+    assert_eq!((names(&state), state.holders(key).unwrap().vacancy()), (Some(vec![]), Some(1)));
+    let mut other = Discovery::default();
+    assert!(other.restore(&state.snapshot()));
+    assert_eq!(other.snapshot(), state.snapshot());
+    other.apply(A, &other.motion(key, Motion::Holds(1)));
+    assert_eq!(names(&other), Some(vec![A]), "it had got it just before");
+    state.apply(A, &state.motion(key, Motion::Lacks(1)));
+    assert_eq!((names(&state), state.holders(key).unwrap().beginning()), (Some(vec![A]), 2));
+    say(&mut state, A, 1, None);
+    assert_eq!(names(&state), None);
+}
+
+/// Who came first has its way; who means something else has a part when those are gone, whoever has heard of it when.
+#[test]
+fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
+    let mut state = Discovery::default();
+    let of = |level| Some(endpoint(EndpointKind::Writer, "a", level));
+    let (c, d) = (NodeId(3), NodeId(4));
+    let [key] = say(&mut state, c, 1, of(TopicLevel::VolatileStorage))[..] else { panic!() };
+    let inside = |state: &Discovery| state.topics.of(key).collect::<Vec<_>>();
+    // Those that are called less, and mean something else.
+    assert_eq!(say(&mut state, B, 1, of(TopicLevel::Atomic)), []);
+    assert_eq!(say(&mut state, A, 1, of(TopicLevel::LoggedStorage)), []);
+    assert_eq!(say(&mut state, A, 2, of(TopicLevel::Atomic)), []);
+    say(&mut state, d, 1, of(TopicLevel::VolatileStorage));
+    assert_eq!(inside(&state), [(c, 1), (d, 1)]);
+    state.apply(c, &state.motion(key, Motion::Holds(1)));
+    state.apply(d, &state.motion(key, Motion::Holds(1)));
+    assert_eq!(state.holders(key).unwrap().names(), [c, d]);
+    let mut late = Discovery::default();
+    assert!(late.restore(&state.snapshot()));
+    assert_eq!((inside(&late), late.snapshot()), (inside(&state), state.snapshot()));
+    for state in [&mut state, &mut late] {
+        state.take_news();
+        state.forget(d);
+        assert_eq!(inside(state), [(c, 1)]);
+        assert!(!state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
+        assert_eq!(say(state, c, 1, None), [key]);
+        assert_eq!(inside(state), [(A, 2), (B, 1)], "in the order in which they came");
+        assert!(state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
+        assert!(state.holders(key).is_none(), "nothing of this is kept");
+        state.forget(B);
+        // Who is alone may mean something else from now on.
+        assert_eq!(say(state, A, 2, of(TopicLevel::VolatileStorage)), [key]);
+        assert_eq!(inside(state), [(A, 2)]);
+        assert_eq!(say(state, A, 2, None), [key]);
+        assert_eq!(inside(state), [(A, 1)]);
+        state.forget(A);
+        assert!(state.keys().is_empty() && state.topics.left_out().is_empty());
+    }
+    assert_eq!(late.snapshot(), state.snapshot());
+}
+
+/// It is told why; who has a part, or has no order at all, is not told that it is left out.
+#[test]
+fn who_is_left_out_by_another_topic_hears_why() {
+    let mut state = Discovery::default();
+    let of = |topic, level| {
+        let usual = endpoint(EndpointKind::Writer, topic, level);
+        Some(Endpoint { order: TopicOrder::Common("both".to_owned()), ..usual })
+    };
+    say(&mut state, A, 1, of("a", TopicLevel::Atomic));
+    say(&mut state, B, 1, of("b", TopicLevel::VolatileStorage));
+    say(&mut state, B, 2, of("b", TopicLevel::Unordered));
+    say(&mut state, B, 3, of("b", TopicLevel::Atomic));
+    say(&mut state, B, 4, of("a", TopicLevel::VolatileStorage));
+    let why = |id| state.left_out_by_another_topic(B, id);
+    assert!(why(1).is_some_and(|why| why.contains("`both`") && why.contains("`b`")));
+    assert_eq!([2, 3, 4, 5].map(why), [const { None }; 4]);
+}
+
+/// A whole that says that somebody is left out who is not there, or of another topic, is none the worse.
+#[test]
+fn who_is_said_to_be_left_out_and_is_not_there_is_nobody() {
+    let mut state = Discovery::default();
+    let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+    let key = say(&mut state, A, 1, Some(writer))[0];
+    let told = [(key, vec![(A, 7), (B, 1)]), (key + 1, vec![(A, 1)]), (5, Vec::new())];
+    let topics = Participation::restored(&state.endpoints, told.into());
+    assert!(topics.left_out().is_empty());
+    assert_eq!(topics.of(key).collect::<Vec<_>>(), [(A, 1)]);
+}
+
+#[test]
+fn what_gone_writers_offered_is_remembered_as_long_as_their_topic_is() {
+    let mut state = Discovery::default();
+    let reader = endpoint(EndpointKind::Reader, "a", TopicLevel::Atomic);
+    let key = say(&mut state, A, 1, Some(reader))[0];
+    let policies = Policies::left(TopicLevel::VolatileStorage).into();
+    let usual = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+    let writer = Endpoint { policies, ..usual.clone() };
+    for (node, endpoint) in [(B, writer.clone()), (NodeId(3), usual)] {
+        say(&mut state, node, 7, Some(endpoint));
+        state.forget(node);
+    }
+    let remembered = |state: &Discovery| state.writers_once(key).count();
+    assert_eq!(remembered(&state), 1, "of what is usual nothing needs to be known");
+    let mut other = Discovery::default();
+    assert!(other.restore(&state.snapshot()));
+    assert_eq!((remembered(&other), other.snapshot()), (1, state.snapshot()));
+    for node in 0..MOST_LEFT as u128 {
+        say(&mut state, NodeId(9 + node), 7, Some(writer.clone()));
+        state.forget(NodeId(9 + node));
+    }
+    assert_eq!(remembered(&state), MOST_LEFT);
+    state.forget(A);
+    assert_eq!((remembered(&state), state.retired.len()), (0, 0));
+}
+
+#[test]
+fn nonsense_changes_nothing() {
+    let mut state = Discovery::default();
+    let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
+    let whole = Announcement::Endpoint(1, Some(writer));
+    let bytes = whole.to_bytes();
+    for end in 0..bytes.len() {
+        assert_eq!(state.apply(A, &bytes[..end]), []);
+    }
+    assert!(state.keys().is_empty() && state.nodes().next().is_none());
+    assert!(!Discovery::default().restore(&[1, 2, 3]));
+}

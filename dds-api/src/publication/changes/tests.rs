@@ -1,0 +1,315 @@
+//! What a publisher holds back, and what it asks its writers for.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use qos_profiles::PresentationQosPolicyAccessScopeKind;
+
+use super::*;
+
+/// What writers were asked for.
+#[derive(PartialEq, Eq, Debug)]
+enum Asked {
+    /// To write so many samples.
+    Write(u64, usize, Authors),
+    /// Whether there is room for so many.
+    Room(u64, usize),
+    Wake(u64),
+    TakeBack(u64, u128),
+}
+
+/// A publisher's writers, which write down what they are asked for.
+#[derive(Clone, Default)]
+struct Writers {
+    changes: Arc<Changes>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+struct Writer {
+    id: u64,
+    all: Writers,
+    has_room: AtomicBool,
+    /// Its application's handle, which that lets go of once the writer is asked for something.
+    last: Mutex<Option<Arc<Writer>>>,
+}
+
+impl Writers {
+    fn with(scope: PresentationQosPolicyAccessScopeKind, coherent_access: bool) -> Writers {
+        let (access_scope, ordered_access) = (scope, false);
+        let writers = Writers::default();
+        writers.changes.agree(&PresentationQosPolicy {
+            access_scope,
+            coherent_access,
+            ordered_access,
+        });
+        writers
+    }
+
+    fn coherent() -> Writers {
+        Writers::with(PresentationQosPolicyAccessScopeKind::Topic, true)
+    }
+
+    fn writer(&self, id: u64) -> Arc<Writer> {
+        let (all, has_room, last) = (self.clone(), AtomicBool::new(true), Mutex::default());
+        Arc::new(Writer { id, all, has_room, last })
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+impl Writer {
+    fn ask(&self, asked: Asked) -> bool {
+        self.all.asked.lock().unwrap().push(asked);
+        let last = self.last.lock().unwrap().take();
+        drop(last);
+        self.has_room.load(Ordering::Relaxed)
+    }
+
+    fn held_back(self: &Arc<Writer>) -> Weak<dyn HeldBack> {
+        let it: Weak<Writer> = Arc::downgrade(self);
+        it
+    }
+
+    /// Whether there is a set that a sample with this effect goes into.
+    fn write(self: &Arc<Writer>, effect: Option<u128>) -> bool {
+        let added = self.all.changes.gather(
+            self.id,
+            || self.held_back(),
+            |gathered, effects| {
+                effects.extend(effect.map(Effect::Entered));
+                gathered.add(0, 4, |_| Ok::<_, ()>(()))
+            },
+        );
+        added.is_some()
+    }
+
+    /// Nobody is left of it but whom this asks.
+    fn let_go_of_once_asked(self: Arc<Writer>) {
+        let last = Arc::clone(&self);
+        *self.last.lock().unwrap() = Some(last);
+    }
+}
+
+impl HeldBack for Writer {
+    fn publish(
+        self: Arc<Self>,
+        gathered: &Gathered,
+        authors: Authors,
+        blocking: Option<Timeout>,
+    ) -> DdsResult<()> {
+        match self.ask(Asked::Write(self.id, gathered.samples(), authors)) {
+            true => Ok(()),
+            false => Err(DdsError::Timeout(format!("{blocking:?}"))),
+        }
+    }
+
+    fn has_room_for_set(&self, gathered: &Gathered) -> bool {
+        self.ask(Asked::Room(self.id, gathered.samples()))
+    }
+
+    fn wake(&self) {
+        self.ask(Asked::Wake(self.id));
+    }
+
+    fn take_back(self: Arc<Self>, effect: Effect) {
+        if let Effect::Entered(key) = effect {
+            self.ask(Asked::TakeBack(self.id, key));
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// As a writer does of which no handle is left.
+    fn drop(&mut self) {
+        self.all.changes.leave(self.id as usize);
+    }
+}
+
+fn is_not_met(result: DdsResult<()>) -> bool {
+    matches!(result, Err(DdsError::PreconditionNotMet(_)))
+}
+
+#[test]
+fn what_each_writer_has_written_leaves_as_one_when_the_outermost_set_ends() {
+    let writers = Writers::coherent();
+    let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
+    assert!(changes.is_coherent() && !changes.is_in_set() && !first.write(None));
+    assert!(is_not_met(changes.end(None)) && changes.discard().is_err());
+    changes.begin();
+    assert!(changes.is_in_set() && !changes.is_suspended() && first.write(None));
+    changes.begin();
+    assert!([&second, &first, &first].iter().all(|writer| writer.write(None)));
+    changes.end(None).unwrap();
+    assert!(changes.is_in_set() && second.write(None) && writers.asked().is_empty());
+    changes.end(None).unwrap();
+    let expected = [Asked::Write(1, 3, Authors::One), Asked::Write(2, 2, Authors::One)];
+    assert_eq!(writers.asked(), expected);
+    assert!(!changes.is_in_set() && !first.write(None) && is_not_met(changes.end(None)));
+    changes.begin();
+    changes.end(None).unwrap();
+    assert_eq!(writers.asked(), [], "it has left already");
+}
+
+#[test]
+fn of_a_group_all_leaves_as_one_and_says_whether_several_wrote_it() {
+    let writers = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true);
+    let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
+    changes.begin();
+    assert!([&first, &second, &first].iter().all(|writer| writer.write(None)));
+    changes.end(None).unwrap();
+    assert_eq!(writers.asked(), [Asked::Write(1, 3, Authors::Several)]);
+    changes.begin();
+    assert!(second.write(None) && second.write(None));
+    changes.end(None).unwrap();
+    assert_eq!(writers.asked(), [Asked::Write(2, 2, Authors::One)]);
+    changes.begin();
+    assert!(first.write(None) && second.write(None));
+    drop(first);
+    changes.end(None).unwrap();
+    let expected = [Asked::Write(2, 2, Authors::Several)];
+    assert_eq!(writers.asked(), expected, "who is left goes on with them");
+}
+
+#[test]
+fn a_publisher_without_coherent_access_holds_nothing_back() {
+    let writers = Writers::with(PresentationQosPolicyAccessScopeKind::Topic, false);
+    writers.changes.begin();
+    assert!(!writers.changes.is_coherent() && !writers.changes.is_in_set());
+    writers.changes.end(None).unwrap();
+}
+
+#[test]
+fn what_could_not_be_written_is_still_in_the_set() {
+    let writers = Writers::coherent();
+    let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
+    changes.begin();
+    assert!(first.write(None) && second.write(None));
+    second.has_room.store(false, Ordering::Relaxed);
+    let Err(DdsError::Timeout(said)) = changes.end(Some(Timeout::NOW)) else { panic!() };
+    assert_eq!(said, format!("{:?}", Some(Timeout::NOW)));
+    assert!(changes.is_in_set() && second.write(None));
+    second.has_room.store(true, Ordering::Relaxed);
+    writers.asked();
+    changes.end(None).unwrap();
+    assert_eq!(writers.asked(), [Asked::Write(2, 2, Authors::One)]);
+}
+
+#[test]
+fn who_is_gone_or_could_add_nothing_writes_nothing() {
+    let writers = Writers::coherent();
+    let (changes, gone, there) = (&writers.changes, writers.writer(1), writers.writer(2));
+    changes.begin();
+    assert!(gone.write(None));
+    drop(gone);
+    let refuse = |gathered: &mut Gathered, _: &mut Vec<Effect>| {
+        gathered.add(0, 4, |_| Err("it cannot be encoded"))
+    };
+    let added = changes.gather(2, || there.held_back(), refuse);
+    assert!(added.is_some_and(|added| added.is_err()));
+    changes.end(None).unwrap();
+    assert_eq!(writers.asked(), []);
+}
+
+#[test]
+fn what_is_discarded_is_taken_back_from_the_last_to_the_first() {
+    let writers = Writers::coherent();
+    let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
+    changes.suspend();
+    changes.begin();
+    changes.begin();
+    assert!(
+        [(&first, 10), (&second, 20), (&first, 11), (&second, 21)]
+            .iter()
+            .all(|it| it.0.write(Some(it.1)))
+    );
+    assert!(first.write(None));
+    assert_eq!(changes.discard().unwrap(), 5);
+    let expected = [(1, 11), (1, 10), (2, 21), (2, 20)];
+    assert_eq!(writers.asked(), expected.map(|(writer, key)| Asked::TakeBack(writer, key)));
+    assert!(!changes.is_in_set() && changes.is_suspended() && is_not_met(changes.end(None)));
+    changes.begin();
+    assert_eq!(changes.discard().unwrap(), 0);
+}
+
+#[test]
+fn there_is_room_for_a_set_if_its_next_writer_says_so() {
+    let writers = Writers::coherent();
+    let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
+    changes.begin();
+    assert!(changes.has_room(), "there is nothing to write");
+    assert!(first.write(None) && first.write(None) && second.write(None));
+    second.has_room.store(false, Ordering::Relaxed);
+    assert!(changes.has_room());
+    first.has_room.store(false, Ordering::Relaxed);
+    assert!(!changes.has_room());
+    assert_eq!(writers.asked(), [Asked::Room(1, 2), Asked::Room(1, 2)]);
+    drop(first);
+    assert!(changes.has_room(), "who is gone needs none");
+    let state = changes.lock();
+    assert!(!changes.has_room(), "somebody ends it just now");
+    drop(state);
+}
+
+#[test]
+fn who_wrote_while_its_publisher_was_suspended_wakes_once_when_it_is_resumed() {
+    let writers = Writers::coherent();
+    let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
+    let wakes_later = |writer: &Arc<Writer>| changes.wakes_later(writer.id, || writer.held_back());
+    assert!(!changes.is_suspended() && !wakes_later(&first) && is_not_met(changes.resume()));
+    changes.suspend();
+    changes.suspend();
+    changes.begin();
+    assert!(changes.is_suspended() && changes.is_in_set());
+    assert!([&first, &second, &first].into_iter().all(wakes_later));
+    changes.end(None).unwrap();
+    changes.resume().unwrap();
+    assert!(changes.is_suspended() && wakes_later(&first) && writers.asked().is_empty());
+    changes.begin();
+    changes.resume().unwrap();
+    assert_eq!(writers.asked(), [Asked::Wake(1), Asked::Wake(2)], "and not before it was");
+    assert!(changes.is_in_set() && !changes.is_suspended() && !wakes_later(&second));
+    changes.suspend();
+    changes.resume().unwrap();
+    assert_eq!(writers.asked(), []);
+    assert!(is_not_met(changes.resume()));
+}
+
+#[test]
+fn those_of_a_group_share_one_order_while_they_are_there() {
+    let group = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true).changes;
+    assert!(group.join(1, None, "a").is_err(), "it has none");
+    group.join(1, Some(7), "a").unwrap();
+    group.join(2, Some(7), "b").unwrap();
+    let other = || group.join(3, Some(8), "c");
+    assert!(matches!(other(), Err(DdsError::InconsistentPolicy(_))));
+    group.leave(1);
+    let Err(why) = other() else { panic!("another one is left") };
+    assert!(why.to_string().contains("`b`"), "{why}");
+    group.leave(2);
+    other().unwrap();
+    let alone = Writers::coherent().changes;
+    assert!([Some(7), Some(8), None].iter().all(|key| alone.join(1, *key, "a").is_ok()));
+}
+
+/// The last that is left of a writer says that it is gone, which takes the lock.
+#[test]
+fn a_writer_that_goes_while_its_set_ends_stops_nobody() {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        let asking: [fn(&Changes) -> bool; 2] = [|it| it.end(None).is_ok(), Changes::has_room];
+        for asks in asking {
+            let writers = Writers::coherent();
+            let writer = writers.writer(1);
+            writers.changes.begin();
+            assert!(writer.write(None));
+            writer.let_go_of_once_asked();
+            done.send(asks(&writers.changes)).unwrap();
+            assert_eq!(writers.asked().len(), 1);
+        }
+    });
+    for what in ["it is written", "there is room"] {
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(10)), Ok(true), "{what}");
+    }
+}
