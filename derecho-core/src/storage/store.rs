@@ -411,8 +411,7 @@ impl Store {
     /// From now on a cursor that has passed nothing yet goes along what was kept at this version, and what came
     /// after it.
     pub fn cut(&self, cursor: &mut Cursor, version: u64) {
-        let floor = self.retention.window().map_or(0, |most| version.saturating_sub(most));
-        cursor.cut_at(version, floor);
+        cursor.cut_at(version, self.floor_at(version));
     }
 }
 
@@ -422,7 +421,7 @@ mod tests {
     use super::*;
     use crate::ids::{NodeId, RegionId};
 
-    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
+    pub(super) const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
 
     /// The key is the first eight bytes.
     fn key_of(record: &[u8]) -> Key {
@@ -430,7 +429,7 @@ mod tests {
     }
 
     /// And the time is the content.
-    const MEANING: Meaning = Meaning {
+    pub(super) const MEANING: Meaning = Meaning {
         key: key_of,
         time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
         several: |_| None,
@@ -438,7 +437,11 @@ mod tests {
         beside: |key| key,
     };
 
-    fn record(key: u64, content: u64, length: usize) -> Vec<u8> {
+    /// Of records that are all of one key, and of no time.
+    pub(super) const OF_ONE_KEY: Meaning =
+        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
+
+    pub(super) fn record(key: u64, content: u64, length: usize) -> Vec<u8> {
         let mut record = alloc::vec![content as u8; length.max(16)];
         record[..8].copy_from_slice(&key.to_le_bytes());
         record[8..16].copy_from_slice(&content.to_le_bytes());

@@ -109,12 +109,10 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
+    use super::super::tests::STREAM;
     use super::super::{Meaning, Retention};
     use super::*;
-    use crate::group::report::StreamId;
-    use crate::ids::{NodeId, RegionId};
 
-    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
     const LIVES: u8 = 0;
     const OVER: u8 = 1;
     const BESIDE: u8 = 2;

@@ -195,12 +195,8 @@ impl Store {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
+    use super::super::tests::{OF_ONE_KEY, STREAM};
     use super::*;
-    use crate::ids::{NodeId, RegionId};
-
-    const MEANING: Meaning =
-        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
-    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
 
     fn last(most: u64) -> Retention {
         Retention { most: Some(most), ..Retention::default() }
@@ -234,7 +230,7 @@ mod tests {
     #[test]
     fn what_comes_later_stands_before_what_was_there() {
         for retention in [Retention::default(), last(700)] {
-            let mut store = Store::amid(retention, MEANING);
+            let mut store = Store::amid(retention, OF_ONE_KEY);
             put(&mut store, 1000..1200);
             assert!(store.begin_at(1000));
             put_before(&mut store, 300..600);
@@ -253,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_outlived_goes_and_its_memory_is_used_again() {
-        let mut store = Store::amid(last(2000), MEANING);
+        let mut store = Store::amid(last(2000), OF_ONE_KEY);
         assert!(store.begin_at(5000));
         put_before(&mut store, 3000..4990);
         let (meter, mut most) = (store.meter(), 0);
@@ -275,7 +271,7 @@ mod tests {
 
     #[test]
     fn of_the_past_nothing_is_taken_in_that_is_kept_no_more_and_nothing_let_go_of_that_is() {
-        let mut store = Store::amid(last(10), MEANING);
+        let mut store = Store::amid(last(10), OF_ONE_KEY);
         assert!(store.begin_at(100));
         put(&mut store, 100..105);
         put_before(&mut store, 80..95);
@@ -288,10 +284,10 @@ mod tests {
     #[test]
     fn a_past_waits_for_what_is_delivered() {
         for retention in [Retention::default(), last(1000)] {
-            let mut store = Store::amid(retention, MEANING);
+            let mut store = Store::amid(retention, OF_ONE_KEY);
             assert!(store.begin_at(0));
             assert!(!store.has_outlived(), "there is nothing to be outlived");
-            let mut store = Store::amid(retention, MEANING);
+            let mut store = Store::amid(retention, OF_ONE_KEY);
             assert!(store.begin_at(900));
             put_before(&mut store, 0..900);
             let sizes = |pieces: &VecDeque<Piece>| -> Vec<usize> {
@@ -320,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_is_no_past_is_refused() {
-        let mut store = Store::amid(Retention::default(), MEANING);
+        let mut store = Store::amid(Retention::default(), OF_ONE_KEY);
         let stream = store.stream(STREAM);
         assert!(!store.put_before((stream, 0), 0, &[1]), "where it ends is not known");
         put(&mut store, 0..3);
@@ -346,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_walk_goes_on_where_it_was_and_holds_nothing() {
-        let mut store = Store::new(last(1000), MEANING);
+        let mut store = Store::new(last(1000), OF_ONE_KEY);
         put(&mut store, 0..1000);
         let (mut walk, mut seen) = (Walk::default(), Vec::new());
         let mut step = |store: &Store, walk: &mut Walk, count: usize| {

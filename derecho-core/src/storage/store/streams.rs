@@ -112,12 +112,10 @@ impl Store {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
-    use super::super::{Meaning, Retention};
+    use super::super::Retention;
+    use super::super::tests::OF_ONE_KEY;
     use super::*;
     use crate::ids::{NodeId, RegionId};
-
-    const MEANING: Meaning =
-        Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
 
     fn stream(number: u64) -> StreamId {
         StreamId { node: NodeId(u128::from(number)), region: RegionId(7) }
@@ -127,7 +125,7 @@ mod tests {
     #[test]
     fn what_is_known_of_very_many_streams_comes_over_to_another_store() {
         const MANY: u64 = 50_000;
-        let mut stores = [(); 2].map(|()| Store::new(Retention::default(), MEANING));
+        let mut stores = [(); 2].map(|()| Store::new(Retention::default(), OF_ONE_KEY));
         let [ours, theirs] = &mut stores;
         for number in 0..MANY {
             let index = ours.stream(stream(number));
@@ -156,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_comes_next_is_what_was_said_or_what_came() {
-        let mut store = Store::new(Retention::default(), MEANING);
+        let mut store = Store::new(Retention::default(), OF_ONE_KEY);
         let index = store.stream(stream(1));
         assert_eq!(store.next_in(index), None);
         store.expect(stream(1), 5);
@@ -173,7 +171,7 @@ mod tests {
 
     #[test]
     fn those_who_do_not_go_on_are_over_from_now_on() {
-        let mut store = Store::new(Retention::default(), MEANING);
+        let mut store = Store::new(Retention::default(), OF_ONE_KEY);
         for number in 1..5 {
             let index = store.stream(stream(number));
             store.append(index, 0, &[0; 16]);

@@ -63,7 +63,12 @@ impl Store {
 
     /// Where records go in their order: what is below this version is kept no more.
     pub(in crate::storage) fn floor(&self) -> u64 {
-        self.retention.window().map_or(0, |most| self.version.saturating_sub(most))
+        self.floor_at(self.version)
+    }
+
+    /// The same when it was at this version.
+    pub(super) fn floor_at(&self, version: u64) -> u64 {
+        self.retention.window().map_or(0, |most| version.saturating_sub(most))
     }
 
     /// Whether nothing lives in the first segment.
@@ -119,29 +124,18 @@ impl Store {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
-    use super::super::{Meaning, Retention};
+    use super::super::Retention;
+    use super::super::tests::{MEANING, STREAM, record};
     use super::*;
-    use crate::group::report::StreamId;
-    use crate::ids::{NodeId, RegionId};
     use crate::storage::cursor::Cursor;
 
-    const STREAM: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
-
-    fn key_of(record: &[u8]) -> Key {
-        u128::from(u64::from_le_bytes(*record.first_chunk().expect("a record has a key")))
-    }
-
-    const MEANING: Meaning =
-        Meaning { key: key_of, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
     const LAST: Retention =
         Retention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
 
     /// A record of one KiB, with its head.
     fn put(store: &mut Store, key: u64) {
         let stream = store.stream(STREAM);
-        let mut record = alloc::vec![0; 992];
-        record[..8].copy_from_slice(&key.to_le_bytes());
-        store.append(stream, store.version(), &record);
+        store.append(stream, store.version(), &record(key, 0, 992));
     }
 
     /// Of each segment how many KiB it has.
