@@ -206,10 +206,9 @@ impl Discovery {
         }
         let before = self.taken_out(node, id).filter(|it| it.level.is_ordered());
         let mut changed: Vec<u64> = before.map(|it| it.key()).into_iter().collect();
-        self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
         let (topic, is_ordered) = (endpoint.topic.clone(), endpoint.level.is_ordered());
         let key = endpoint.key();
-        self.endpoints.entry(node).or_default().insert(id, endpoint);
+        self.put_in(node, id, endpoint);
         if is_ordered {
             match self.topics.enter((key, (node, id)), &self.endpoints) {
                 // All know of it, so that whoever means something else is told.
@@ -237,6 +236,12 @@ impl Discovery {
     /// How many participants have readers of a topic.
     pub(crate) fn readers(&self, key: u64) -> usize {
         self.readers_of(key).map(|(node, ..)| node).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Puts an endpoint in, apart from what it takes part in.
+    fn put_in(&mut self, node: NodeId, id: u64, endpoint: Endpoint) {
+        self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
+        self.endpoints.entry(node).or_default().insert(id, endpoint);
     }
 
     /// Takes an endpoint out.
@@ -436,8 +441,7 @@ impl State for Discovery {
         }
         for ((node, id), bytes) in all {
             let Some(endpoint) = Endpoint::decode(&bytes) else { return false };
-            self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
-            self.endpoints.entry(node).or_default().insert(id, endpoint);
+            self.put_in(node, id, endpoint);
         }
         self.topics = Participation::restored(&self.endpoints, left_out);
         (self.holders, self.logs, self.latest) = (holders, logs, latest);

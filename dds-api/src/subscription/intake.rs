@@ -15,7 +15,7 @@ use super::cache::Settings;
 use super::departures::Departures;
 use super::enabling::{Draft, Started};
 use super::joined::Joining;
-use super::queues::{Queues, is_over};
+use super::queues::{Queues, is_over, pass_over};
 use super::sample::{Body, Sample};
 use super::sets::Opened;
 use super::shelf::Shelf;
@@ -180,7 +180,8 @@ impl<T: TopicData> ReaderCore<T> {
         }
         // This process may have been stopped, and what it has read be written anew since.
         if self.participant.standing.is_evicted_from(life) {
-            self.discard(Some(record));
+            pass_over(record);
+            self.discard();
             return None;
         }
         Some(Sample::in_place(record, writer.node))
@@ -264,7 +265,7 @@ impl<T: TopicData> ReaderCore<T> {
             sample = sample.and_then(|sample| self.copy_out(sample));
         }
         if is_evicted() {
-            self.discard(None);
+            self.discard();
             return Unpacked::Evicted;
         }
         match sample {
@@ -370,7 +371,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// What was taken out of the queues is not given out.
     #[cold]
-    pub(super) fn discard(&self, _record: Option<Record>) {
+    pub(super) fn discard(&self) {
         self.queues().discarded += 1;
     }
 

@@ -72,7 +72,7 @@ pub(super) fn is_over(expiry: u64) -> bool {
 
 /// A record that the reader is not to have is let go of, apart from those that it is: they are not to be looked at by their address.
 #[cold]
-fn pass_over(_: Record) {}
+pub(super) fn pass_over(_: Record) {}
 
 #[cold]
 fn has_come(expiry: u64) -> bool {

@@ -84,7 +84,7 @@ impl<T: TopicData> ReaderCore<T> {
         let samples = self.read_set(record, number, stream);
         match is_sound() {
             true => self.keep_set(samples),
-            false => self.discard(None),
+            false => self.discard(),
         }
     }
 

@@ -13,6 +13,7 @@ use super::{AtomicTopics, Domain, Stay, announce};
 use crate::mapping::acquaintance::Acquaintance;
 use crate::mapping::endpoint::{Endpoint, Match};
 use crate::mapping::ignored::Ignored;
+use crate::mapping::level::TopicLevel;
 
 impl AtomicTopics {
     /// Something has become of the endpoints of a topic: its readers know its writers, and its writers their readers.
@@ -85,11 +86,8 @@ impl Stay {
                 of_node.push(reader);
             }
         }
-        let counted = match domain
-            .state()
-            .holders(key)
-            .filter(|_| self.level.is_kept() && !self.level.is_logged())
-        {
+        let holders = domain.state().holders(key);
+        let counted = match holders.filter(|_| self.level == TopicLevel::VolatileStorage) {
             // I-232: who is on its way may be given what is kept then, and not all that is written now.
             Some(holders) => {
                 readers.retain(|node, _| holders.names().contains(node));

@@ -14,6 +14,7 @@ use derecho_core::storage::depot::Depot;
 
 use super::{AtomicTopics, Domain, Reading, Stay};
 use crate::mapping::history::Catching;
+use crate::mapping::level::TopicLevel;
 use crate::mapping::shares::{ReaderSource, SourceId};
 
 impl AtomicTopics {
@@ -21,7 +22,7 @@ impl AtomicTopics {
     pub(in crate::mapping) fn changed(&mut self, domain: &mut Domain) {
         self.depot.changed(domain);
         // I-232: who holds it may have changed.
-        let kept = |stay: &&Stay| stay.level.is_kept() && !stay.level.is_logged();
+        let kept = |stay: &&Stay| stay.level == TopicLevel::VolatileStorage;
         for (key, stay) in &self.stays {
             let stay = stay.front().filter(kept);
             stay.into_iter().for_each(|stay| stay.tell_writers(domain, *key, &self.ignored));
