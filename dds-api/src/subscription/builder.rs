@@ -68,7 +68,8 @@ pub struct DataReaderBuilder<T: TopicData> {
     ear: Option<Arc<dyn Hears>>,
     /// Of a multi-topic: what it is joined of.
     joined: Option<Arc<Joined>>,
-    max_held_percent: u8,
+    /// What `max_held_percent` says; none if nothing was said.
+    max_held_percent: Option<u8>,
 }
 
 impl<T: TopicData> DataReaderBuilder<T> {
@@ -109,7 +110,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             filter: None,
             ear: None,
             joined: None,
-            max_held_percent: USUAL_PERCENT,
+            max_held_percent: None,
         };
         match profile {
             Some(profile) => builder.follow(&profile, true),
@@ -197,9 +198,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
                     self.qos.clone_from(qos);
                 }
                 if let Some(said) = &given.said {
-                    self.max_held_percent = said
-                        .number("squall.reader.max_held_percent")
-                        .unwrap_or(self.max_held_percent);
+                    self.max_held_percent =
+                        said.number("squall.reader.max_held_percent").or(self.max_held_percent);
                 }
                 // What the profile says of readers is for the cache, now or when it is read again.
                 self.follows |= given.said.is_some();
@@ -279,12 +279,24 @@ impl<T: TopicData> DataReaderBuilder<T> {
     /// So much of each writer's memory may be held by samples that this reader has given out and that are not dropped, in percent
     /// (25 by default; two of the parts that it consists of in any case, if there are more). What is given out beyond that is a
     /// copy, so an application that holds what it takes holds no writer up;
-    /// [`copied_samples`](DataReader::copied_samples) counts them. With 0 all are copies, with 100 none is.
+    /// [`copied_samples`](DataReader::copied_samples) counts them. With 0 all are copies, with 100 none is. In a domain that a
+    /// UNIX group shares the default is 0 ([`copied`](Self::copied)).
     ///
     /// Each participant that reads may hold as much: where several do, a smaller part leaves more to the writer.
     pub fn max_held_percent(mut self, percent: u8) -> Self {
-        self.max_held_percent = percent;
+        self.max_held_percent = Some(percent);
         self
+    }
+
+    /// Gives out copies alone, for writers whose processes the application does not trust: each sample is copied once, when it is
+    /// taken out of its writer's memory, and only the copy is looked at. The same as [`max_held_percent(0)`](Self::max_held_percent),
+    /// and the default where other users can join the domain
+    /// ([`ParticipantConfig::group`](crate::domain::ParticipantConfig::group)).
+    ///
+    /// A reader that lends reads plain samples where their writers built them. A correct writer leaves them alone as long as they
+    /// are held. A writer's process that is faulty or hostile can change them all the same.
+    pub fn copied(self) -> Self {
+        self.max_held_percent(0)
     }
 
     /// DESTINATION_ORDER by source: samples of an instance stand in the order of the times at which they were written. What
@@ -379,7 +391,10 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let belongs = (of, participant.provisional());
         let enabling = Enabling::new("a reader", belongs, topic.entity(), draft);
         let shared = Arc::new(ReaderShared::new(participant.roster.reordered()));
-        let barrier = participant.engine.act(|_, link, _| link.barrier());
+        let (barrier, has_other_users) =
+            participant.engine.act(|_, link, _| (link.barrier(), link.admits_other_users()));
+        let usual_percent = if has_other_users { 0 } else { USUAL_PERCENT };
+        let max_held_percent = max_held_percent.unwrap_or(usual_percent);
         Ok(DataReader::of(ReaderCore {
             participant,
             topic,

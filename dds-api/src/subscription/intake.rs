@@ -234,7 +234,9 @@ impl<T: TopicData> ReaderCore<T> {
             }
             let mut queues = self.queues();
             let taken = queues.take(&self.shared)?;
-            let is_full = matches!(to, Receiver::Application) && queues.lending.is_full(&taken.0);
+            // Of a reader that lends nothing the cache has copies as well: a filter, a key and the data are of one copy.
+            let is_full = self.max_held_percent == 0
+                || matches!(to, Receiver::Application) && queues.lending.is_full(&taken.0);
             drop(queues);
             match self.unpack(taken, is_full) {
                 Unpacked::Sample(sample, writer) => return Some((sample, writer)),

@@ -10,6 +10,7 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::ops::{Deref, Range};
+use std::sync::OnceLock;
 
 use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::Kept;
@@ -27,8 +28,10 @@ pub(crate) const BYTES_AT: usize = 8;
 /// A sample that is a string of bytes, of any length that its writer has room for: `struct Bytes { sequence<octet> value; }`
 /// of the module `Squall` in IDL.
 ///
-/// It dereferences to the bytes. One that was taken is read where its writer put it, and holds that part of its memory as
-/// every [`Sample`](crate::subscription::Sample) does; a clone is a copy, which holds nothing. It is written by
+/// Dereferences to the bytes. A sample that was taken lies in its writer's memory, and pins that part of it as every
+/// [`Sample`](crate::subscription::Sample) does. [`in_place`](Bytes::in_place) reads the bytes there, without a copy. Dereferencing
+/// copies them once, because bytes that a faulty writer may still change are not sound input for code such as
+/// [`str::from_utf8`]. A clone is a copy, which pins nothing. Samples are written by
 /// [`write_bytes`](crate::publication::DataWriter::write_bytes), or built in place:
 /// [`loan_bytes`](crate::publication::DataWriter::loan_bytes),
 /// [`write_bytes_with`](crate::publication::DataWriter::write_bytes_with).
@@ -42,8 +45,8 @@ pub(crate) const BYTES_AT: usize = 8;
 /// let (writer, reader) = (participant.writer(&frames).create()?, participant.reader(&frames).create()?);
 /// writer.write_bytes(b"radar")?;
 /// if let Some(frame) = reader.take_next(Timeout::secs(1))? {
-///     let bytes: &[u8] = &frame;
-///     println!("{} bytes, the first is {:?}", bytes.len(), bytes.first());
+///     println!("{} bytes, the first is {:?}", frame.len(), frame.in_place().first());
+///     let text = std::str::from_utf8(&frame); // checked and read in a copy of its own
 /// }
 /// # Ok(())
 /// # }
@@ -57,16 +60,43 @@ pub struct Bytes {
 /// Bytes, wherever they are.
 enum Octets {
     Own(Vec<u8>),
-    InPlace(Record, Range<usize>),
+    /// Bytes in their writer's memory, and the private copy that the first dereference makes.
+    InPlace(Record, Range<usize>, OnceLock<Box<[u8]>>),
+    /// Bytes in this process's own store.
     Kept(Kept, Range<usize>),
 }
 
 impl Bytes {
+    /// The bytes where their writer put them, without a copy.
+    ///
+    /// The caller trusts the writer's process not to change the bytes of a sample that is held. A correct Squall process never
+    /// does. A process that is faulty or hostile can, because the memory is its own: then the bytes change while the caller
+    /// reads them, and code whose soundness depends on bytes that stay (such as a `str` made of them) has undefined
+    /// behaviour. Processes of the same user are in one trust domain anyway, for each of them can write the memory of the
+    /// others by the means of the operating system. Of a domain that several users share, readers get copies unless
+    /// they ask for more ([`copied`](crate::subscription::DataReaderBuilder::copied)); a copy is returned as it is.
+    #[inline]
+    pub fn in_place(&self) -> &[u8] {
+        self.value.in_place()
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.in_place().len()
+    }
+
+    /// Whether there are no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// These bytes in a vector: copied only if they lie in a writer's memory.
     pub fn into_vec(self) -> Vec<u8> {
         match self.value {
             Octets::Own(bytes) => bytes,
-            lent => lent.to_vec(),
+            lent => lent.in_place().to_vec(),
         }
     }
 
@@ -78,7 +108,7 @@ impl Bytes {
     /// The record that the bytes lie in.
     pub(crate) fn record(&self) -> Option<&Record> {
         match &self.value {
-            Octets::InPlace(record, _) => Some(record),
+            Octets::InPlace(record, ..) => Some(record),
             Octets::Own(_) | Octets::Kept(..) => None,
         }
     }
@@ -93,7 +123,7 @@ impl Bytes {
     #[inline]
     pub(crate) fn in_record<T: Any>(record: &Record, payload: &[u8]) -> Option<T> {
         let at = find(record.bytes(), payload)?;
-        as_any(Bytes { value: Octets::InPlace(record.clone(), at) })
+        as_any(Bytes { value: Octets::InPlace(record.clone(), at, OnceLock::new()) })
     }
 
     /// The same of a record that is kept.
@@ -158,15 +188,26 @@ fn find(record: &[u8], payload: &[u8]) -> Option<Range<usize>> {
     record.get(start..start + length).map(|_| start..start + length)
 }
 
+impl Octets {
+    #[inline]
+    fn in_place(&self) -> &[u8] {
+        match self {
+            Octets::Own(bytes) => bytes,
+            // The range was checked when the sample was made.
+            Octets::InPlace(record, at, _) => record.bytes().get(at.clone()).unwrap_or_default(),
+            Octets::Kept(kept, at) => kept.bytes().get(at.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Bytes that nobody else can change.
 impl Deref for Octets {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Octets::Own(bytes) => bytes,
-            // Where they are was checked when the sample was made.
-            Octets::InPlace(record, at) => record.bytes().get(at.clone()).unwrap_or_default(),
-            Octets::Kept(kept, at) => kept.bytes().get(at.clone()).unwrap_or_default(),
+            Octets::InPlace(_, _, copy) => copy.get_or_init(|| self.in_place().into()),
+            Octets::Own(_) | Octets::Kept(..) => self.in_place(),
         }
     }
 }
@@ -180,7 +221,7 @@ impl Default for Octets {
 /// No clone holds a writer's memory.
 impl Clone for Octets {
     fn clone(&self) -> Self {
-        Octets::Own(self.to_vec())
+        Octets::Own(self.in_place().to_vec())
     }
 }
 
@@ -204,11 +245,13 @@ impl Reflect for Octets {
     }
 
     fn parts(&self) -> usize {
-        self.len()
+        self.in_place().len()
     }
 
     fn part(&self, place: usize) -> ValueRef<'_> {
-        self.get(place).map_or(ValueRef::Absent, |byte| ValueRef::Unsigned(u64::from(*byte)))
+        self.in_place()
+            .get(place)
+            .map_or(ValueRef::Absent, |byte| ValueRef::Unsigned(u64::from(*byte)))
     }
 }
 
@@ -239,8 +282,10 @@ impl DdsType for Octets {
         writer: &mut CdrWriter<'_>,
         bounds: &[u32],
     ) -> Result<(), CdrError> {
-        writer.write_length(self.len(), bounds.first().copied().unwrap_or(UNBOUNDED))?;
-        writer.write_bytes(self)
+        // Read once: a length and bytes that belong together.
+        let bytes = self.in_place();
+        writer.write_length(bytes.len(), bounds.first().copied().unwrap_or(UNBOUNDED))?;
+        writer.write_bytes(bytes)
     }
 
     fn deserialize_bounded(

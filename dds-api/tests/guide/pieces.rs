@@ -421,7 +421,7 @@ fn byte_strings() -> DdsResult<()> {
     loan.truncate(length);
     loan.publish()?;
     for sample in reader.take(.., Timeout::secs(1))? {
-        show(&sample);                                                    // a `&[u8]`, in the writer's memory
+        show(sample.in_place());                                          // a `&[u8]`, in the writer's memory
     }
     assert_eq!(lengths.take().first(), Some(&100));
     Ok(())

@@ -61,6 +61,7 @@ pub struct ShmLink {
     /// What was done, but for the rings, which the board counts.
     counters: LinkCounters,
     thread: Option<JoinHandle<()>>,
+    admits_other_users: bool,
 }
 
 /// An own region that is open.
@@ -125,6 +126,11 @@ impl ShmLink {
     /// What the thread that drives this node sleeps with.
     pub fn parker(&self) -> Arc<dyn Parker> {
         Arc::new(ShmParker::new(Arc::clone(&self.doorbell)))
+    }
+
+    /// Whether processes of other users may be peers: the domain is shared by a UNIX group.
+    pub fn admits_other_users(&self) -> bool {
+        self.admits_other_users
     }
 
     /// How many nodes are members of the host's group now. One that was killed just now may be among them.

@@ -51,6 +51,7 @@ impl ShmLink {
         let node = checked.config.node;
         let folder = Folder::new(&checked)?;
 
+        let admits_other_users = checked.gid.is_some();
         let ShmConfig { arena_bytes, memory_limit, lock_memory, huge_pages, .. } = checked.config;
         let kind = Kind { is_locked: lock_memory, is_huge: huge_pages };
         let mut arenas = Arenas::new(arena_bytes, memory_limit, kind);
@@ -110,6 +111,7 @@ impl ShmLink {
             next_read: 0,
             counters: LinkCounters::default(),
             thread: Some(thread),
+            admits_other_users,
         };
         // If somebody refuses, the link is dropped and leaves.
         wait_for_answers(&answers, awaited, Instant::now() + answer_limit)?;
