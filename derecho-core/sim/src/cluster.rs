@@ -101,6 +101,8 @@ struct Node<M> {
     threads: Vec<Thread<M>>,
     running: bool,
     paused_since: Option<u64>,
+    /// Nanoseconds for which it stood still, over all pauses that are over.
+    stood: u64,
     /// So many times slower than it should be.
     pace: u64,
     clock: Clock,
@@ -239,6 +241,7 @@ impl<M: Machine> Cluster<M> {
             threads,
             running: true,
             paused_since: None,
+            stood: 0,
             pace: 1,
             clock: Clock::default(),
             unposted: 0,
@@ -251,7 +254,7 @@ impl<M: Machine> Cluster<M> {
                 let now = network.now();
                 now + network.random().between(0, spread)
             });
-            self.drive(begin, DriverEvent::Turn { node: node.0, thread, number: 0 });
+            self.drive(begin, DriverEvent::Turn { node: node.0, thread, number: 0, stood: 0 });
         }
         node
     }
@@ -316,16 +319,20 @@ impl<M: Machine> Cluster<M> {
         let Some(since) = state.paused_since.take() else { return };
         self.network.show_halted(node, false);
         let pause = now - since;
+        state.stood += pause;
         for thread in &mut state.threads {
             thread.shift(pause);
         }
+        let stood_now = state.stood;
         for (due, event) in std::mem::take(&mut state.held) {
-            let at = match event {
-                // An application's act waits for a moment, the others for CPU time.
+            let at = match &event {
+                // An application's act waits for a moment, turns and posts for CPU time.
                 DriverEvent::Action { .. } => now,
-                _ => due + pause,
+                DriverEvent::Turn { stood, .. } | DriverEvent::Post { stood, .. } => {
+                    due + (stood_now - stood)
+                }
             };
-            self.drive(at, event);
+            self.drive(at, event.planned_after(stood_now));
         }
         self.wake(node.0);
     }
@@ -442,6 +449,14 @@ impl<M: Machine> Cluster<M> {
             state.held.push((now, event));
             return;
         }
+        // Turns and posts that were planned before a pause wait for as much CPU time as before it, also those that
+        // come due after the pause. Otherwise, posts of one turn would overtake each other.
+        if let DriverEvent::Turn { stood, .. } | DriverEvent::Post { stood, .. } = &event
+            && *stood < state.stood
+        {
+            let (at, stood) = (now + (state.stood - stood), state.stood);
+            return self.drive(at, event.planned_after(stood));
+        }
         match event {
             DriverEvent::Turn { thread, number, .. } => self.turn(node, thread, number),
             DriverEvent::Post { post, .. } => {
@@ -462,7 +477,7 @@ impl<M: Machine> Cluster<M> {
         }
         for thread in 0..state.threads.len() {
             if let Some((at, number)) = state.threads[thread].wake(now) {
-                let event = DriverEvent::Turn { node, thread, number };
+                let event = DriverEvent::Turn { node, thread, number, stood: state.stood };
                 self.network.with(|network| network.drive(at, event));
             }
         }
@@ -470,7 +485,8 @@ impl<M: Machine> Cluster<M> {
 
     fn turn(&mut self, node: usize, thread: usize, number: u64) {
         let now = self.now();
-        let Node { link, threads, pace, clock, acts, .. } = &mut self.nodes[node];
+        let Node { link, threads, pace, clock, acts, stood, .. } = &mut self.nodes[node];
+        let stood = *stood;
         if !threads[thread].is_due(number) {
             return;
         }
@@ -489,7 +505,7 @@ impl<M: Machine> Cluster<M> {
         close_regions(link, &mut turning.effects);
         let costs = &self.config.costs;
         let bill = settle(costs, *pace, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
-            self.network.with(|network| network.drive(at, DriverEvent::Post { node, post }));
+            self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
         });
         // A turn that took no time at all would be repeated for ever at one moment.
         let took = (bill.end - now.0).max(1);
@@ -502,20 +518,21 @@ impl<M: Machine> Cluster<M> {
         let next = turning.end_turn(now.0, took, rest, wanted);
         self.nodes[node].unposted += unposted;
         if let Some((at, number)) = next {
-            self.drive(at, DriverEvent::Turn { node, thread, number });
+            self.drive(at, DriverEvent::Turn { node, thread, number, stood });
         }
     }
 
     fn act(&mut self, node: usize, action: u64) {
         let now = self.now();
         let Some(mut pending) = self.actions.remove(&action) else { return };
-        let Node { link, threads, pace, .. } = &mut self.nodes[node];
+        let Node { link, threads, pace, stood, .. } = &mut self.nodes[node];
+        let stood = *stood;
         let (machine, pace) = (&mut threads[pending.thread].machine, *pace);
         let again = (pending.action)(machine, now, &mut self.action_effects);
         close_regions(link, &mut self.action_effects);
         let costs = &self.config.costs;
         let bill = settle(costs, pace, now.0, 0.0, &mut self.action_effects, |at, post| {
-            self.network.with(|network| network.drive(at, DriverEvent::Post { node, post }));
+            self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
         });
         self.nodes[node].unposted += bill.posts;
         if let Some(again) = again {

@@ -34,12 +34,26 @@ use transfer::{Lane, Spot, Transfer};
 
 /// What a driver has put into the queue.
 pub(crate) enum DriverEvent {
-    /// A thread's next turn, unless it was put off since (then its number is old).
-    Turn { node: usize, thread: usize, number: u64 },
-    /// The moment of a post within a turn.
-    Post { node: usize, post: Post },
+    /// A thread's next turn, unless it was put off since (then its number is old). `stood`: how long the node had
+    /// stood still when the turn was planned.
+    Turn { node: usize, thread: usize, number: u64, stood: u64 },
+    /// The moment of a post within a turn; `stood` as for a turn.
+    Post { node: usize, post: Post, stood: u64 },
     /// An application thread acts.
     Action { node: usize, action: u64 },
+}
+
+impl DriverEvent {
+    /// The same event, planned when its node had stood still for `stood` nanoseconds.
+    pub(crate) fn planned_after(self, stood: u64) -> DriverEvent {
+        match self {
+            DriverEvent::Turn { node, thread, number, .. } => {
+                DriverEvent::Turn { node, thread, number, stood }
+            }
+            DriverEvent::Post { node, post, .. } => DriverEvent::Post { node, post, stood },
+            action @ DriverEvent::Action { .. } => action,
+        }
+    }
 }
 
 /// Everything that can happen.

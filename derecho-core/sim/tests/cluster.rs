@@ -157,6 +157,43 @@ fn a_paused_node_stands_still_and_goes_on_where_it_stopped() {
     assert!((usual + 999_000..=usual + 1_001_000).contains(&paused), "{usual}, {paused}");
 }
 
+/// A turn posts to three peers, a microsecond after each other, and the node is paused twice within the turn.
+#[test]
+fn posts_of_a_turn_keep_their_distances_through_pauses() {
+    let mut cluster = Cluster::new(Config::costed(1));
+    populate(&mut cluster, 4, 0, false);
+    cluster.run_until(Time(1_000_000));
+    let node = NodeIndex(2);
+    let before = cluster.counters(node).writes;
+    cluster.inject(node, 0, Time(2_000_000), |machine, _, effects| machine.pass_on(0, effects));
+    let run_to = |cluster: &mut Cluster<Counter>, at: u64| cluster.run_until(Time(2_000_000 + at));
+    // One pause holds the first post and ends before the second one was due; another one begins when only
+    // the third is left, and is longer than the rest of the turn.
+    for (pause, resume) in [(500, 1_500), (3_500, 9_500)] {
+        run_to(&mut cluster, pause);
+        cluster.pause(node);
+        run_to(&mut cluster, resume);
+        cluster.resume(node);
+    }
+    assert_eq!(cluster.counters(node).writes - before, 2, "two posts precede the second pause");
+    for (at, posted) in [(9_999, 2), (10_000, 3)] {
+        run_to(&mut cluster, at);
+        assert_eq!(cluster.counters(node).writes - before, posted, "after {at} ns");
+    }
+    let mut cluster = Cluster::new(Config::costed(1));
+    populate(&mut cluster, 4, 0, false);
+    cluster.run_until(Time(1_000_000));
+    cluster.inject(node, 0, Time(2_000_000), |machine, _, effects| machine.pass_on(0, effects));
+    run_to(&mut cluster, 500);
+    cluster.pause(node);
+    run_to(&mut cluster, 1_500);
+    cluster.resume(node);
+    for (at, posted) in [(1_999, 0), (2_000, 1), (2_999, 1), (3_000, 2), (3_999, 2), (4_000, 3)] {
+        run_to(&mut cluster, at);
+        assert_eq!(cluster.counters(node).writes - before, posted, "after {at} ns");
+    }
+}
+
 #[test]
 fn the_threads_of_a_node_share_its_link_and_hear_all_its_events() {
     let mut cluster = Cluster::new(Config::adversarial(4));
