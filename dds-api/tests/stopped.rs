@@ -95,7 +95,7 @@ fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
     let meeting = Meeting::new();
     let writing = Member::new(&meeting.runtime_dir(), writer);
     let reading = Member::new(&meeting.runtime_dir(), Part::Reads);
-    let child = start(&meeting, stopped);
+    let mut child = start(&meeting, stopped);
     let readers = 1 + u32::from(writer.reads()) + u32::from(stopped.reads());
     writing.writer.as_ref().unwrap().wait_for_readers(readers as usize, SOON).unwrap();
     let (interval, mut number) = (Duration::from_secs(1) / rate, 0);
@@ -148,7 +148,7 @@ fn the_next_sample_comes_after_the_member_timeout_at_every_rate() {
 fn a_writer_alone_has_room_again_after_the_member_timeout() {
     let meeting = Meeting::new();
     let writing = Member::new(&meeting.runtime_dir(), Part::Writes);
-    let child = start(&meeting, Part::Reads);
+    let mut child = start(&meeting, Part::Reads);
     writing.writer.as_ref().unwrap().wait_for_readers(1, SOON).unwrap();
     child.signal(Signal::STOP);
     let begin = Instant::now();
@@ -169,7 +169,7 @@ fn a_writer_alone_has_room_again_after_the_member_timeout() {
 fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
     let meeting = Meeting::new();
     let writing = Member::new(&meeting.runtime_dir(), Part::WritesAndReads);
-    let child = start(&meeting, Part::Reads);
+    let mut child = start(&meeting, Part::Reads);
     writing.writer.as_ref().unwrap().wait_for_readers(2, SOON).unwrap();
     assert_eq!(writing.participant.standstills(), []);
     child.signal(Signal::STOP);
@@ -194,7 +194,7 @@ fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
 #[test]
 fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
     let meeting = Meeting::new();
-    let child = start(&meeting, Part::Writes);
+    let mut child = start(&meeting, Part::Writes);
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
     let config = config.member_timeout(MEMBER_TIMEOUT);
     let second = DomainParticipant::with_config(0, config.clone()).unwrap();
